@@ -12,16 +12,16 @@ use std::time::Instant;
 use crate::model::{Millis, WallTime};
 
 /// A boxed future, the shape of every asynchronous trait method of dicta.
-pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Monotonic time, wall time, and waiting.
 pub trait Clock: Send + Sync {
     /// Monotonic; from an arbitrary start.
     fn now(&self) -> Millis;
     /// The date, for headers and labels.
-    fn wall(&self) -> WallTime;
+    fn wall_time(&self) -> WallTime;
     /// Returns once `d` has passed on this clock.
-    fn sleep(&self, d: Millis) -> Fut<'_, ()>;
+    fn sleep(&self, d: Millis) -> BoxFuture<'_, ()>;
 }
 
 /// The system's clock.
@@ -50,7 +50,7 @@ impl Clock for SystemClock {
         self.start.elapsed().into()
     }
 
-    fn wall(&self) -> WallTime {
+    fn wall_time(&self) -> WallTime {
         WallTime(
             jiff::Zoned::now()
                 .strftime("%Y-%m-%dT%H:%M:%S%.3f%:z")
@@ -58,7 +58,7 @@ impl Clock for SystemClock {
         )
     }
 
-    fn sleep(&self, d: Millis) -> Fut<'_, ()> {
+    fn sleep(&self, d: Millis) -> BoxFuture<'_, ()> {
         Box::pin(tokio::time::sleep(d.to_duration()))
     }
 }
@@ -66,11 +66,11 @@ impl Clock for SystemClock {
 /// A clock that stands still until [`FakeClock::advance`] moves it.
 #[derive(Debug, Clone, Default)]
 pub struct FakeClock {
-    inner: Arc<Mutex<FakeInner>>,
+    inner: Arc<Mutex<FakeClockState>>,
 }
 
 #[derive(Debug, Default)]
-struct FakeInner {
+struct FakeClockState {
     now: Millis,
     /// Sleepers by (wake time, order of arrival).
     sleepers: BTreeMap<(Millis, u64), tokio::sync::oneshot::Sender<()>>,
@@ -104,7 +104,7 @@ impl FakeClock {
         inner.sleepers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, FakeInner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FakeClockState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,12 +114,12 @@ impl Clock for FakeClock {
         self.lock().now
     }
 
-    fn wall(&self) -> WallTime {
+    fn wall_time(&self) -> WallTime {
         let at = jiff::Timestamp::UNIX_EPOCH + self.now().to_duration();
         WallTime(at.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string())
     }
 
-    fn sleep(&self, d: Millis) -> Fut<'_, ()> {
+    fn sleep(&self, d: Millis) -> BoxFuture<'_, ()> {
         if d == Millis(0) {
             return Box::pin(std::future::ready(()));
         }

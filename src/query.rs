@@ -13,12 +13,12 @@ use jmespath::{
 use serde_json::Value;
 
 /// What to say where an expression is refused.
-pub const HELP: &str = "the language is JMESPath, see https://jmespath.org";
+pub const JMESPATH_HELP: &str = "the language is JMESPath, see https://jmespath.org";
 
 /// Longer expressions are refused, in bytes.
 const MAX_LENGTH: usize = 4_096;
 /// More signs than this nest too deep for a parser that calls itself.
-const MAX_SIGNS: usize = 200;
+const MAX_PUNCTUATION: usize = 200;
 /// Steps and negative indexes beyond it overflow in the crate.
 const MAX_STEP: u32 = 1 << 24;
 /// How often an expression may multiply its data.
@@ -28,48 +28,48 @@ const MAX_WORK: usize = 256 << 20;
 
 /// A compiled expression. Two are the same if they are written the same.
 #[derive(Clone, PartialEq)]
-pub struct Query {
+pub struct JmesPathQuery {
     expression: Expression<'static>,
     growth: usize,
-    path: Option<Vec<Step>>,
+    path: Option<Vec<PathStep>>,
 }
 
-impl Eq for Query {}
+impl Eq for JmesPathQuery {}
 
 /// A step of an expression that does nothing but lead to one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// A key of an object.
     Key(String),
     /// A place in a list, from 0.
-    At(usize),
+    Index(usize),
 }
 
 /// What expressions are asked of: a value, made ready once for all of them.
 #[derive(Debug, Clone)]
-pub struct Data {
+pub struct QueryData {
     value: Rcvar,
     size: usize,
 }
 
-impl Data {
+impl QueryData {
     /// Makes a value ready. The error is a sentence.
-    pub fn of(value: &Value) -> Result<Self, String> {
-        let ready = Variable::from_serializable(value).map_err(|why| plain(&why))?;
+    pub fn prepare(value: &Value) -> Result<Self, String> {
+        let ready = Variable::from_serializable(value).map_err(|why| describe_error(&why))?;
         Ok(Self {
             value: Rcvar::new(ready),
-            size: size(value),
+            size: estimate_size(value),
         })
     }
 }
 
-impl fmt::Debug for Query {
+impl fmt::Debug for JmesPathQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Query({:?})", self.as_str())
     }
 }
 
-impl Query {
+impl JmesPathQuery {
     /// Reads an expression. The error is what is wrong with it, to be said after its name: `is empty`.
     pub fn compile(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
@@ -88,19 +88,19 @@ impl Query {
             )
         };
         let signs = text.bytes().filter(|b| sign(b)).count();
-        if signs > MAX_SIGNS {
-            return Err(format!("holds {signs} signs, more than {MAX_SIGNS}"));
+        if signs > MAX_PUNCTUATION {
+            return Err(format!("holds {signs} signs, more than {MAX_PUNCTUATION}"));
         }
         let expression = jmespath::compile(text)
-            .map_err(|why| format!("is no JMESPath expression: {}", plain(&why)))?;
-        let growth = growth(expression.as_ast())?;
+            .map_err(|why| format!("is no JMESPath expression: {}", describe_error(&why)))?;
+        let growth = estimate_growth(expression.as_ast())?;
         if growth > MAX_GROWTH {
             return Err(format!(
                 "multiplies its data by up to {growth}, more than {MAX_GROWTH}"
             ));
         }
         let mut path = Vec::new();
-        let leads = steps(expression.as_ast(), &mut path);
+        let leads = collect_steps(expression.as_ast(), &mut path);
         Ok(Self {
             expression,
             growth,
@@ -114,17 +114,17 @@ impl Query {
     }
 
     /// Where it leads, if that is all it does: such a place can be found without making data ready.
-    pub fn path(&self) -> Option<&[Step]> {
+    pub fn path(&self) -> Option<&[PathStep]> {
         self.path.as_deref()
     }
 
     /// What it finds in a value. The error is a sentence.
     pub fn search(&self, data: &Value) -> Result<Value, String> {
-        self.find(&Data::of(data)?)
+        self.search_prepared(&QueryData::prepare(data)?)
     }
 
     /// The same, in a value that is ready. Objects in the result have their keys sorted: JMESPath knows no order of keys.
-    pub fn find(&self, data: &Data) -> Result<Value, String> {
+    pub fn search_prepared(&self, data: &QueryData) -> Result<Value, String> {
         let size = data.size;
         if size.saturating_mul(self.growth) > MAX_WORK {
             return Err(format!(
@@ -133,33 +133,37 @@ impl Query {
             ));
         }
         let mut cx = Context::new(self.as_str(), &DEFAULT_RUNTIME);
-        let found = interpret(&data.value, self.expression.as_ast(), &mut cx)
-            .map_err(|why| format!("the expression does not fit the data: {}", plain(&why)))?;
+        let found = interpret(&data.value, self.expression.as_ast(), &mut cx).map_err(|why| {
+            format!(
+                "the expression does not fit the data: {}",
+                describe_error(&why)
+            )
+        })?;
         serde_json::to_value(&*found).map_err(|why| format!("the result is no JSON: {why}"))
     }
 }
 
 /// The steps of an expression that only leads to a place; `false` for one that does more.
-fn steps(ast: &Ast, path: &mut Vec<Step>) -> bool {
+fn collect_steps(ast: &Ast, path: &mut Vec<PathStep>) -> bool {
     match ast {
         Ast::Identity { .. } => true,
         Ast::Field { name, .. } => {
-            path.push(Step::Key(name.clone()));
+            path.push(PathStep::Key(name.clone()));
             true
         }
         Ast::Index { idx, .. } => match usize::try_from(*idx) {
             Ok(at) => {
-                path.push(Step::At(at));
+                path.push(PathStep::Index(at));
                 true
             }
             Err(_) => false,
         },
-        Ast::Subexpr { lhs, rhs, .. } => steps(lhs, path) && steps(rhs, path),
+        Ast::Subexpr { lhs, rhs, .. } => collect_steps(lhs, path) && collect_steps(rhs, path),
         _ => false,
     }
 }
 
-fn plain(why: &JmespathError) -> String {
+fn describe_error(why: &JmespathError) -> String {
     let reason = match &why.reason {
         ErrorReason::Parse(reason) => reason.clone(),
         ErrorReason::Runtime(reason) => reason.to_string(),
@@ -175,13 +179,13 @@ fn plain(why: &JmespathError) -> String {
 }
 
 /// About how long a value is as text.
-fn size(value: &Value) -> usize {
+fn estimate_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(size).sum::<usize>() + 2,
+        Value::Array(items) => items.iter().map(estimate_size).sum::<usize>() + 2,
         Value::Object(map) => {
             map.iter()
-                .map(|(key, value)| key.len() + 3 + size(value))
+                .map(|(key, value)| key.len() + 3 + estimate_size(value))
                 .sum::<usize>()
                 + 2
         }
@@ -190,8 +194,8 @@ fn size(value: &Value) -> usize {
 }
 
 /// By how much an expression may multiply what it stands on. The error says what of it cannot run.
-fn growth(ast: &Ast) -> Result<usize, String> {
-    let chain = |a: &Ast, b: &Ast| Ok(growth(a)?.saturating_mul(growth(b)?));
+fn estimate_growth(ast: &Ast) -> Result<usize, String> {
+    let chain = |a: &Ast, b: &Ast| Ok(estimate_growth(a)?.saturating_mul(estimate_growth(b)?));
     match ast {
         Ast::Index { idx, .. } if idx.unsigned_abs() > MAX_STEP => {
             Err(format!("holds the index {idx}, which is too large"))
@@ -208,29 +212,31 @@ fn growth(ast: &Ast) -> Result<usize, String> {
             }
         }
         Ast::Not { node, .. } | Ast::Flatten { node, .. } | Ast::ObjectValues { node, .. } => {
-            growth(node)
+            estimate_growth(node)
         }
-        Ast::Expref { ast, .. } => growth(ast),
+        Ast::Expref { ast, .. } => estimate_growth(ast),
         Ast::Subexpr { lhs, rhs, .. } | Ast::Projection { lhs, rhs, .. } => chain(lhs, rhs),
         Ast::Condition {
             predicate, then, ..
-        } => sum([&**predicate, &**then]),
+        } => sum_growth([&**predicate, &**then]),
         Ast::Comparison { lhs, rhs, .. } | Ast::And { lhs, rhs, .. } | Ast::Or { lhs, rhs, .. } => {
-            sum([&**lhs, &**rhs])
+            sum_growth([&**lhs, &**rhs])
         }
-        Ast::MultiList { elements, .. } => sum(elements),
-        Ast::MultiHash { elements, .. } => sum(elements.iter().map(|pair| &pair.value)),
-        Ast::Function { name, args, .. } => of_function(name, args),
+        Ast::MultiList { elements, .. } => sum_growth(elements),
+        Ast::MultiHash { elements, .. } => sum_growth(elements.iter().map(|pair| &pair.value)),
+        Ast::Function { name, args, .. } => function_growth(name, args),
     }
 }
 
 /// Of expressions that stand on the same value.
-fn sum<'a>(parts: impl IntoIterator<Item = &'a Ast>) -> Result<usize, String> {
+fn sum_growth<'a>(parts: impl IntoIterator<Item = &'a Ast>) -> Result<usize, String> {
     let mut parts = parts.into_iter();
-    parts.try_fold(0_usize, |all, part| Ok(all.saturating_add(growth(part)?)))
+    parts.try_fold(0_usize, |all, part| {
+        Ok(all.saturating_add(estimate_growth(part)?))
+    })
 }
 
-fn of_function(name: &str, args: &[Ast]) -> Result<usize, String> {
+fn function_growth(name: &str, args: &[Ast]) -> Result<usize, String> {
     if DEFAULT_RUNTIME.get_function(name).is_none() {
         return Err(format!("calls `{name}`, which is no function of JMESPath"));
     }
@@ -241,7 +247,7 @@ fn of_function(name: &str, args: &[Ast]) -> Result<usize, String> {
     }
     let (mut values, mut each) = (0_usize, 1_usize);
     for arg in args {
-        let grows = growth(arg)?;
+        let grows = estimate_growth(arg)?;
         match arg {
             // Asked of each item.
             Ast::Expref { .. } => each = each.saturating_mul(grows),
@@ -259,13 +265,13 @@ mod tests {
 
     #[test]
     fn an_expression_that_only_leads_somewhere_says_where() {
-        let key = |name: &str| Step::Key(name.to_owned());
+        let key = |name: &str| PathStep::Key(name.to_owned());
         for (written, expected) in [
             ("@", Some(vec![])),
             ("a", Some(vec![key("a")])),
             (
                 "a.\"b c\"[2].d",
-                Some(vec![key("a"), key("b c"), Step::At(2), key("d")]),
+                Some(vec![key("a"), key("b c"), PathStep::Index(2), key("d")]),
             ),
             ("a[-1]", None),
             ("a[].b", None),
@@ -274,21 +280,22 @@ mod tests {
             ("a || b", None),
             ("to_number(a)", None),
         ] {
-            let query = Query::compile(written).expect("an expression");
+            let query = JmesPathQuery::compile(written).expect("an expression");
             assert_eq!(query.path(), expected.as_deref(), "{written}");
         }
     }
 
     #[test]
     fn what_was_made_ready_once_answers_every_expression() {
-        let data = Data::of(&json!({"a": [{"n": 1}, {"n": 2}], "b": "3"})).expect("ready");
+        let data =
+            QueryData::prepare(&json!({"a": [{"n": 1}, {"n": 2}], "b": "3"})).expect("ready");
         for (written, expected) in [
             ("a[].n", json!([1, 2])),
             ("to_number(b)", json!(3)),
             ("nothing", Value::Null),
         ] {
-            let query = Query::compile(written).expect("an expression");
-            assert_eq!(query.find(&data), Ok(expected), "{written}");
+            let query = JmesPathQuery::compile(written).expect("an expression");
+            assert_eq!(query.search_prepared(&data), Ok(expected), "{written}");
         }
     }
 }

@@ -103,7 +103,7 @@ fn holds_a_rubric(path: &Path) -> bool {
         .metadata()
         .is_ok_and(|meta| meta.len() <= yaml::MAX_BYTES as u64);
     let text = small.then(|| std::fs::read_to_string(path).ok()).flatten();
-    let doc = text.and_then(|text| yaml::read(&Arc::from(text), path).ok());
+    let doc = text.and_then(|text| yaml::read_document(&Arc::from(text), path).ok());
     doc.is_some_and(|doc| {
         let own = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
         own || matches!(recognise(&doc.value), Some(Recognised::Rubric(_)))

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::Cx;
 use super::args::ListFormat;
 use super::trouble::Trouble;
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::handlers::{FAMILIES, Registry};
 use crate::report::wrap;
 use crate::rubric::{Alias, Catalog as _, KindSpec};
@@ -51,7 +51,7 @@ fn named<'a>(name: &str, registry: &'a Registry) -> Result<&'a KindSpec, Trouble
         let kinds = registry.kinds();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
         let names = kinds.iter().map(|spec| spec.name);
-        let near = nearest(name, names.chain(aliases.map(|alias| alias.name)))
+        let near = find_nearest(name, names.chain(aliases.map(|alias| alias.name)))
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
         Trouble::usage(format!(

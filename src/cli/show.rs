@@ -214,7 +214,7 @@ fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Troubl
     let texts: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
     let picked = CellPattern::new(pattern).select(&texts);
     if picked.is_empty() {
-        let near = crate::diag::nearest(pattern, texts.iter().map(String::as_str));
+        let near = crate::diag::find_nearest(pattern, texts.iter().map(String::as_str));
         let near = near.or(texts.first().map(String::as_str));
         let near = near
             .map(|n| format!("; a cell here is named `{n}`"))

@@ -11,7 +11,7 @@ use super::show::RESULTS;
 use super::trouble::Trouble;
 use super::workspace::{note_labels, store_and_workspace};
 use crate::compare::{Counts, Point, Scores, Sweep};
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::event::RunHeader;
 use crate::model::{Labels, ScoreBounds, make_visible, pluralize};
 use crate::record::{Deciding, Run};
@@ -57,7 +57,7 @@ pub(super) fn thresholds(
             sweep.eval == wanted || format!("{}/{}", sweep.rubric, sweep.eval) == wanted
         });
         if sweeps.is_empty() {
-            let near = nearest(wanted, known.iter().map(String::as_str));
+            let near = find_nearest(wanted, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
             return Err(Trouble::usage(format!(
                 "no eval `{wanted}` of run {letters} has scores{near}"

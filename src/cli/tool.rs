@@ -12,7 +12,7 @@ use super::toolbox::{Found, Told, of_source, redactor, resolved, staged};
 use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
-use crate::diag::{Severity, nearest};
+use crate::diag::{Severity, find_nearest};
 use crate::event::CallCx;
 use crate::judge::book_of;
 use crate::model::{ArgumentChange, CallIx, Hop, JudgeTool, Millis, RawJson, Transcript};
@@ -310,7 +310,7 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
     let path = path.display();
     Err(Trouble::usage(match id {
         None => format!("{path} holds no transcript that can be read"),
-        Some(id) => match nearest(id, ids.iter().map(String::as_str)) {
+        Some(id) => match find_nearest(id, ids.iter().map(String::as_str)) {
             Some(near) => {
                 format!("{path} holds no transcript `{id}`; did you mean `{near}`?")
             }

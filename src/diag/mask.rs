@@ -15,10 +15,10 @@ pub const SECRET_KEYS: &[&str] = &[
 
 /// The file's text with everything that looks like a written secret starred out, byte for byte, so that places hold: it
 /// is what snippets are cut from.
-pub fn masked(text: &str) -> String {
+pub fn mask_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
-        match secret_start(line) {
+        match find_secret_start(line) {
             Some(at) => {
                 out.push_str(&line[..at]);
                 out.extend(line[at..].chars().map(|c| {
@@ -36,7 +36,7 @@ pub fn masked(text: &str) -> String {
 }
 
 /// Where a line's secret begins: after `api_key:` and its like, or at the user part of a URL.
-fn secret_start(line: &str) -> Option<usize> {
+fn find_secret_start(line: &str) -> Option<usize> {
     let lower = line.to_ascii_lowercase();
     let after_key = lower.match_indices(':').find_map(|(colon, _)| {
         let head = lower[..colon].trim_end().trim_end_matches(['"', '\'']);
@@ -88,8 +88,8 @@ mod tests {
             ("  max_output_tokens: 5\n", "  max_output_tokens: 5\n"),
         ];
         for (text, expected) in cases {
-            assert_eq!(masked(text), expected);
-            assert_eq!(masked(text).len(), text.len());
+            assert_eq!(mask_secrets(text), expected);
+            assert_eq!(mask_secrets(text).len(), text.len());
         }
     }
 }

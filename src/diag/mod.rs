@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use mask::{SECRET_KEYS, masked};
-pub use render::{nearest, render};
+pub use mask::{SECRET_KEYS, mask_secrets};
+pub use render::{find_nearest, render};
 
 use crate::model::make_visible;
 
@@ -27,7 +27,7 @@ pub enum Severity {
 
 /// A place in a file: byte range, and line and column from 1 (columns in characters).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Span {
+pub struct SourceSpan {
     /// Bytes into the text.
     pub bytes: Range<usize>,
     /// From 1; 0 where unknown.
@@ -46,7 +46,7 @@ pub struct Diagnostic {
     /// The file, as the user would name it.
     pub file: PathBuf,
     /// Where in it; `None` for the file as a whole.
-    pub span: Option<Span>,
+    pub span: Option<SourceSpan>,
     /// A lower-case sentence without a full stop: `min_score must be between 0 and 1 (got 3)`.
     pub message: String,
     /// What to do.
@@ -84,7 +84,7 @@ impl Diagnostic {
 
     /// The same, at a place.
     #[must_use]
-    pub fn at(mut self, span: Span, source: &Arc<str>) -> Self {
+    pub fn with_span(mut self, span: SourceSpan, source: &Arc<str>) -> Self {
         self.span = Some(span);
         self.source = Some(Arc::clone(source));
         self

@@ -10,7 +10,7 @@ use super::{Diagnostic, Severity};
 use crate::model::make_visible;
 
 /// How much of a line is shown on either side of its fault, in characters.
-const AROUND: usize = 120;
+const CONTEXT_CHARS: usize = 120;
 
 /// All diagnostics as snippets, in the order given, with a blank line between them. `width` in columns. Ends with a line
 /// break unless there is none to show. Nothing of the files reaches the terminal raw: see [`crate::model::visible`].
@@ -42,7 +42,7 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     let message = make_visible(&diagnostic.message, true);
     let excerpt = diagnostic.span.as_ref().and_then(|span| {
         let source = diagnostic.source.as_deref()?;
-        Some((Excerpt::of(source, &span.bytes), span))
+        Some((Excerpt::cut_around(source, &span.bytes), span))
     });
     // Without a snippet the place stands in the title; with one it stands above it.
     let group = match &excerpt {
@@ -77,9 +77,9 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn of(source: &str, at: &Range<usize>) -> Self {
-        let start = floor(source, at.start);
-        let end = floor(source, at.end.max(at.start));
+    fn cut_around(source: &str, at: &Range<usize>) -> Self {
+        let start = floor_char_boundary(source, at.start);
+        let end = floor_char_boundary(source, at.end.max(at.start));
         let line_start = source[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = source[start..]
             .find('\n')
@@ -89,7 +89,7 @@ impl Excerpt {
         let after = &source[end.min(line_end).max(start)..line_end];
 
         let mut text = String::new();
-        match before.char_indices().rev().nth(AROUND) {
+        match before.char_indices().rev().nth(CONTEXT_CHARS) {
             Some((cut, _)) => {
                 text.push('…');
                 text.push_str(&make_visible(&before[cut..], true));
@@ -97,9 +97,12 @@ impl Excerpt {
             None => text.push_str(&make_visible(before, true)),
         }
         let from = text.len();
-        text.push_str(&make_visible(&head(marked), true));
+        text.push_str(&make_visible(&truncate_line(marked), true));
         let to = text.len();
-        text.push_str(&make_visible(&head(after.trim_end_matches('\r')), true));
+        text.push_str(&make_visible(
+            &truncate_line(after.trim_end_matches('\r')),
+            true,
+        ));
         Self {
             text,
             mark: from..to,
@@ -107,7 +110,7 @@ impl Excerpt {
     }
 }
 
-fn floor(source: &str, mut at: usize) -> usize {
+fn floor_char_boundary(source: &str, mut at: usize) -> usize {
     at = at.min(source.len());
     while !source.is_char_boundary(at) {
         at -= 1;
@@ -115,15 +118,18 @@ fn floor(source: &str, mut at: usize) -> usize {
     at
 }
 
-fn head(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(AROUND) {
+fn truncate_line(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(CONTEXT_CHARS) {
         Some((cut, _)) => format!("{}…", &text[..cut]).into(),
         None => text.into(),
     }
 }
 
 /// The nearest of `known` to what was written, if one is near enough to suggest.
-pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn find_nearest<'k>(
+    written: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> Option<&'k str> {
     let limit = (written.chars().count() / 3).max(1);
     let lower = written.to_lowercase();
     known
@@ -137,7 +143,7 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diag::Span;
+    use crate::diag::SourceSpan;
     use std::sync::Arc;
 
     fn at(source: &str, bytes: Range<usize>, line: u32, column: u32) -> Diagnostic {
@@ -146,8 +152,8 @@ mod tests {
             "beam.yaml",
             "min_score must be between 0 and 1 (got 3)",
         )
-        .at(
-            Span {
+        .with_span(
+            SourceSpan {
                 bytes,
                 line,
                 column,
@@ -231,8 +237,8 @@ mod tests {
     #[test]
     fn near_names_are_suggested_and_far_ones_are_not() {
         let known = ["rubric", "regex", "contains"];
-        assert_eq!(nearest("rubirc", known), Some("rubric"));
-        assert_eq!(nearest("Regex", known), Some("regex"));
-        assert_eq!(nearest("cosine", known), None);
+        assert_eq!(find_nearest("rubirc", known), Some("rubric"));
+        assert_eq!(find_nearest("Regex", known), Some("regex"));
+        assert_eq!(find_nearest("cosine", known), None);
     }
 }

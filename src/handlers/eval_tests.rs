@@ -414,7 +414,7 @@ fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
         ),
     ];
     let schema = crate::rubric::json_schema(&Registry::builtin());
-    let schema = crate::schema::Compiled::compile(&schema).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&schema).expect("a schema");
     let blocks: Vec<&str> = docs
         .split("```yaml\n")
         .skip(1)
@@ -424,7 +424,8 @@ fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
     for block in blocks {
         let (_, problems) = read(block, &files);
         assert_eq!(problems, Vec::<String>::new(), "{block}");
-        let doc = crate::diag::yaml::read(&Arc::from(block), Path::new("r.yaml")).expect("YAML");
+        let doc =
+            crate::diag::yaml::read_document(&Arc::from(block), Path::new("r.yaml")).expect("YAML");
         assert_eq!(schema.errors(&doc.value), [], "{block}");
     }
 }

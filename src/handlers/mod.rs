@@ -36,7 +36,7 @@ mod wrap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
@@ -237,5 +237,5 @@ pub struct JudgeRequest {
 pub trait JudgeProvider: Send + Sync {
     /// Judges one cell: emits its turns and tool calls through `cx`, and returns how it ended. Does not emit
     /// `cell_started` and `cell_finished`: the scheduler does.
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult>;
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult>;
 }

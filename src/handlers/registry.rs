@@ -349,7 +349,7 @@ impl Registry {
             }
             let late = Late {
                 params: Arc::new(eval.params.clone()),
-                schema: crate::schema::Compiled::compile(&spec.schema)?,
+                schema: crate::schema::CompiledSchema::compile(&spec.schema)?,
                 def,
                 home: home.clone(),
                 fills,

@@ -100,7 +100,7 @@ pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, Stri
 pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
     let registry = registry();
     let spec = registry.kind(kind).expect("a type");
-    let schema = crate::schema::Compiled::compile(&spec.schema).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&spec.schema).expect("a schema");
     let by_schema = schema.errors(params);
     if by_schema.is_empty() {
         let problems = registry.check(kind, params);

@@ -94,7 +94,7 @@ pub(super) struct Late {
     /// As written.
     pub(super) params: Arc<Value>,
     /// Of all params of the type.
-    pub(super) schema: schema::Compiled,
+    pub(super) schema: schema::CompiledSchema,
     pub(super) def: &'static TypeDef,
     pub(super) home: Home,
     /// Whether texts are filled in: where a judge reads them.

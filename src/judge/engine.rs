@@ -18,7 +18,7 @@ use super::prompt::{self, Frame, Prompt};
 use super::trace::Trace;
 use super::verdict::PARSER_VERSION;
 use super::window::{self, Shows};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{
@@ -361,7 +361,7 @@ impl Engine {
 }
 
 impl JudgeProvider for Engine {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(self.run(ask, cx))
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Budget, Engine, EngineDeps, EvidenceStore, Gate, NoEvidence, OpenGate, Secret};
-use crate::clock::{Clock, FakeClock, Fut};
+use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{
     CallCx, DeltaPart, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact, TurnFact,
 };
@@ -102,7 +102,7 @@ impl Provider for Script {
         body: &'a Body,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             self.bodies.lock().expect("no panic").push(body.text());
             let say = {
@@ -248,7 +248,7 @@ impl Tool for FakeTool {
         prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
             self.ran
                 .lock()

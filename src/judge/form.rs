@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::parts::PartsForm;
 use super::verdict;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::JudgedParams;
 use crate::model::{CallIx, RawJson, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
@@ -217,7 +217,7 @@ impl Tool for SubmitVerdict {
         _prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(std::future::ready(ToolResponse::ok(
             "The verdict was received.",
         )))

@@ -1,6 +1,6 @@
 //! The boundaries of a trace: where it may stand still, and what may be put in the place of something.
 
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::StopKind;
 use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict};
 use crate::provider::Body;
@@ -9,7 +9,7 @@ use crate::tools::Prepared;
 /// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
 pub trait Gate: Send + Sync {
     /// Waits, or answers at once. Whoever waits here has given back its permit, and its deadline stands still.
-    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed>;
+    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> BoxFuture<'a, Proceed>;
 }
 
 /// A boundary, with what stands there.
@@ -86,7 +86,7 @@ impl Edit {
 pub struct OpenGate;
 
 impl Gate for OpenGate {
-    fn at<'a>(&'a self, _cell: CellIx, _stop: Stop<'a>) -> Fut<'a, Proceed> {
+    fn at<'a>(&'a self, _cell: CellIx, _stop: Stop<'a>) -> BoxFuture<'a, Proceed> {
         Box::pin(std::future::ready(Proceed::Go))
     }
 }

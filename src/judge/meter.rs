@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 
 use super::budget::{Budget, Call, CellTook, Reached, Reservation, Took};
 use super::deadline::Deadline;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CellIx, Cost, JudgeConfig, Millis, ModelPricing, TokenUsage};
 use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
@@ -274,7 +274,11 @@ impl Provider for Metered<'_> {
     }
 
     /// The cell's time stands still while its first request waits for a place.
-    fn admit<'a>(&'a self, body: &'a Body, cx: &'a CallCx) -> Fut<'a, Result<Pass, ProviderError>> {
+    fn admit<'a>(
+        &'a self,
+        body: &'a Body,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, Result<Pass, ProviderError>> {
         Box::pin(async move {
             if !self.first.swap(false, Ordering::Relaxed) {
                 return self.inner.admit(body, cx).await;
@@ -300,7 +304,7 @@ impl Provider for Metered<'_> {
         body: &'a Body,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             // A further attempt is a further call.
             if let Err(reached) = self.meter.admit(body).await {

@@ -105,13 +105,13 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::clock::{FakeClock, Fut};
+    use crate::clock::{BoxFuture, FakeClock};
 
     /// Answers every name with these, or never.
     struct Names(Option<Vec<IpAddr>>);
 
     impl Resolver for Names {
-        fn lookup<'a>(&'a self, _: &'a str, _: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+        fn lookup<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
             match &self.0 {
                 Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
                 None => Box::pin(std::future::pending()),

@@ -16,7 +16,7 @@ use super::policy::{Policy, Target};
 use super::refusal::{Refusal, Rule};
 use super::resolve::Resolver;
 use super::{NetError, Wait, tls};
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::model::{Hop, Millis};
 
 /// At most so many addresses of a name are tried.
@@ -108,7 +108,7 @@ impl FetchError {
 /// Is told every hop as it ends, refused ones included.
 pub trait HopSink: Send + Sync {
     /// Takes a hop.
-    fn hop(&self, hop: Hop) -> Fut<'_, ()>;
+    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()>;
 }
 
 /// Asks what others named.

@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::policy::HostRule;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 
 /// Looks names up.
 pub trait Resolver: Send + Sync {
     /// All addresses of a name, in the order to try them. No address is an error or an empty list.
-    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> Fut<'a, io::Result<Vec<IpAddr>>>;
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
 /// The system's resolver.
@@ -19,7 +19,7 @@ pub trait Resolver: Send + Sync {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, port)).await?;
             Ok(found.map(|address| address.ip()).collect())
@@ -47,7 +47,7 @@ impl Overrides {
 }
 
 impl Resolver for Overrides {
-    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         match self.fixed.get(&(host.to_owned(), port)) {
             Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
             None => self.rest.lookup(host, port),
@@ -127,7 +127,7 @@ mod tests {
     async fn overrides_of_a_host_accumulate_and_leave_others_alone() {
         struct Nothing;
         impl Resolver for Nothing {
-            fn lookup<'a>(&'a self, _: &'a str, _: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+            fn lookup<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
                 Box::pin(std::future::ready(Ok(vec![])))
             }
         }

@@ -161,7 +161,7 @@ impl Attempts<'_> {
 
 /// The moment that is this far ahead, to the second.
 fn at(cx: &CallCx, ahead: Millis) -> String {
-    let now: Option<jiff::Timestamp> = cx.clock.wall().0.parse().ok();
+    let now: Option<jiff::Timestamp> = cx.clock.wall_time().0.parse().ok();
     let seconds = i64::try_from(ahead.0.div_ceil(1000)).unwrap_or(i64::MAX);
     let then = now.and_then(|now| {
         now.checked_add(jiff::SignedDuration::from_secs(seconds))

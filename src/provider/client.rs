@@ -17,7 +17,7 @@ use super::google::Tokens;
 use super::refusal::{self, Param};
 use super::retry::{self, CAPPED, OVERDUE};
 use super::{Body, Caps, Finished, Provider, ProviderError, Told, TurnRequest};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
 use crate::model::{
     ApiKeySource, CellIx, JudgeConfig, Millis, TokenUsage, TurnIx, is_loopback_url,
@@ -356,7 +356,7 @@ impl Provider for Client {
         body: &'a Body,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             let mut deltas = cx.deltas(attempt);
             let result = self.exchange(body, cx, &mut deltas).await;

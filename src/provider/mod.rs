@@ -41,7 +41,7 @@ pub use attempts::call;
 pub use delay::{Left, Quota};
 pub use window::window;
 
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, Dropped, Exchange};
 use crate::model::{
     CellIx, HistoryItem, JudgeConfig, Millis, ModelReply, ProviderKind, TokenUsage,
@@ -62,7 +62,7 @@ pub trait Provider: Send + Sync {
         body: &'a Body,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>>;
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>>;
     /// Attempts of one call in all.
     fn max_attempts(&self) -> u8 {
         retry::MAX_ATTEMPTS
@@ -73,7 +73,11 @@ pub trait Provider: Send + Sync {
     }
     /// Waits until the limits of this provider's key let another attempt begin, and tells the wait
     /// (`TurnFact::Held`). Whoever holds the pass holds a place; dropping it gives the place back.
-    fn admit<'a>(&'a self, body: &'a Body, cx: &'a CallCx) -> Fut<'a, Result<Pass, ProviderError>> {
+    fn admit<'a>(
+        &'a self,
+        body: &'a Body,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, Result<Pass, ProviderError>> {
         let _ = (body, cx);
         Box::pin(std::future::ready(Ok(Pass::default())))
     }

@@ -1,6 +1,6 @@
 //! When the writer syncs next.
 
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
 
 /// Between two fdatasyncs.
@@ -9,7 +9,7 @@ const SYNC_EVERY: Millis = Millis::from_secs(1);
 /// When the next sync comes: one second after the last, if there is anything to sync.
 pub(super) struct SyncDue<'c> {
     clock: &'c dyn Clock,
-    at: Option<(Millis, Fut<'c, ()>)>,
+    at: Option<(Millis, BoxFuture<'c, ()>)>,
     /// The wait is over; its future must not be polled again.
     fired: bool,
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::{EVENTS, RecordError, Run, RunStore, lock};
 use crate::clock::Clock;
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::RunId;
 
 /// So many candidates of an ambiguous name are listed.
@@ -15,7 +15,7 @@ const LISTED: usize = 8;
 
 /// A fresh run id: the time (UTC), and four random letters that no run in the store ends in.
 pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
-    let wall = clock.wall();
+    let wall = clock.wall_time();
     let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
     let time = time.strftime("%Y%m%dT%H%M%SZ");
     let names = store.names();
@@ -124,7 +124,7 @@ impl RunStore {
         let known = runs
             .iter()
             .flat_map(|run| [run.id.letters(), run.id.0.as_str()]);
-        match nearest(name, known) {
+        match find_nearest(name, known) {
             Some(near) => format!("no run is named `{name}`; did you mean `{near}`?"),
             None => format!(
                 "no run is named `{name}` in {}; `dicta runs` lists them",

@@ -8,8 +8,8 @@ use super::params::{ParamsReader, alike};
 use super::refs::REF;
 use super::wrapper::threshold;
 use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints, panel};
-use crate::diag::nearest;
-use crate::diag::yaml::Fields;
+use crate::diag::find_nearest;
+use crate::diag::yaml::MappingDecoder;
 
 const TRIGGERS: &[(&str, Trigger)] = &[
     ("every_turn", Trigger::EveryTurn),
@@ -105,7 +105,7 @@ impl<'d> EvalReader<'d> {
     }
 
     fn one(&mut self, at: &str) -> Option<Eval> {
-        let mut fields = Fields::of(self.cx.doc, at, self.cx.problems);
+        let mut fields = MappingDecoder::new(self.cx.doc, at, self.cx.problems);
         if !fields.is_mapping() || fields.has(REF) {
             // A reference that leads nowhere is told already.
             return None;
@@ -215,9 +215,9 @@ impl<'d> EvalReader<'d> {
         })
     }
 
-    fn id(fields: &mut Fields<'_>) -> Option<String> {
+    fn id(fields: &mut MappingDecoder<'_>) -> Option<String> {
         if !fields.has("id") {
-            fields.error_here("missing", "an eval needs an `id`");
+            fields.error_at_mapping("missing", "an eval needs an `id`");
         }
         let id = fields.text("id")?;
         if let Err(why) = check_id(&id) {
@@ -227,9 +227,9 @@ impl<'d> EvalReader<'d> {
     }
 
     /// The type, and the other name it is written by.
-    fn kind(&self, fields: &mut Fields<'_>) -> Option<(&'d KindSpec, Option<&'d Alias>)> {
+    fn kind(&self, fields: &mut MappingDecoder<'_>) -> Option<(&'d KindSpec, Option<&'d Alias>)> {
         if !fields.has("type") {
-            fields.error_here("missing", "an eval needs a `type`");
+            fields.error_at_mapping("missing", "an eval needs a `type`");
         }
         let name = fields.text("type")?;
         self.kind_named(&name, &fields.pointer("type"))
@@ -252,7 +252,7 @@ impl<'d> EvalReader<'d> {
         let mut problem = self.cx.doc.error(
             at,
             "unknown-type",
-            match nearest(name, names) {
+            match find_nearest(name, names) {
                 Some(near) => format!("unknown type `{name}`; did you mean `{near}`?"),
                 None => format!("unknown type `{name}`"),
             },
@@ -270,7 +270,7 @@ impl<'d> EvalReader<'d> {
 }
 
 /// PromptKit's metric is kept as written; that it is a mapping with a name is all that is asked of it.
-fn metric(fields: &mut Fields<'_>) -> Option<Value> {
+fn metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
     match fields.value("metric")? {
         metric @ Value::Object(map) if map.get("name").is_some_and(Value::is_string) => {
             Some(metric.clone())
@@ -282,7 +282,7 @@ fn metric(fields: &mut Fields<'_>) -> Option<Value> {
     }
 }
 
-fn warn_without_judge(fields: &Fields<'_>, kind: &str) {
+fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
     for key in ["judge", "jury", "cascade", "repeat", "allow_na"] {
         if fields.has(key) {
             fields.warning(
@@ -295,7 +295,7 @@ fn warn_without_judge(fields: &Fields<'_>, kind: &str) {
 }
 
 /// Names to choose evals by.
-fn groups(fields: &mut Fields<'_>) -> Vec<String> {
+fn groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
     let mut groups = Vec::new();
     for (group, _) in fields.texts("groups").unwrap_or_default() {
         if let Err(why) = check_id(&group) {
@@ -308,8 +308,8 @@ fn groups(fields: &mut Fields<'_>) -> Vec<String> {
 }
 
 /// A param beside `params` is none.
-fn refuse_params_outside(fields: &mut Fields<'_>, kind: &KindSpec) {
-    for key in fields.unknown() {
+fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &KindSpec) {
+    for key in fields.unknown_keys() {
         let is_param = kind.schema["properties"].get(key).is_some()
             || kind.param_aliases.iter().any(|(other, _)| *other == key);
         if is_param {
@@ -318,13 +318,13 @@ fn refuse_params_outside(fields: &mut Fields<'_>, kind: &KindSpec) {
                 kind.name
             );
             fields.error_at_key(key, "unknown-key", message);
-            fields.pass_over(key);
+            fields.ignore_key(key);
         }
     }
 }
 
 /// PromptKit's share of trials that must pass: a recorded transcript is no trial.
-fn refuse_pass_threshold(fields: &mut Fields<'_>) {
+fn refuse_pass_threshold(fields: &mut MappingDecoder<'_>) {
     if fields.has("pass_threshold") {
         fields.value("pass_threshold");
         fields.error(

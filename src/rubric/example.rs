@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::eval::EvalReader;
 use super::files::clean;
 use super::{Example, ExampleInput};
-use crate::diag::nearest;
-use crate::diag::yaml::{Fields, describe};
+use crate::diag::find_nearest;
+use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::{Outcome, Transcript};
 use crate::transcript;
 
@@ -20,16 +20,16 @@ const EXPECTATIONS: &[(&str, Outcome)] = &[
 ];
 
 impl EvalReader<'_> {
-    pub(super) fn examples(&self, fields: &mut Fields<'_>) -> Vec<Example> {
+    pub(super) fn examples(&self, fields: &mut MappingDecoder<'_>) -> Vec<Example> {
         let mut examples = Vec::new();
         for (at, _) in fields.list("examples").unwrap_or_default() {
-            let mut own = Fields::of(self.cx.doc, &at, self.cx.problems);
+            let mut own = MappingDecoder::new(self.cx.doc, &at, self.cx.problems);
             if !own.is_mapping() {
                 continue;
             }
             match (own.has("text"), own.has("transcript")) {
                 (false, false) => {
-                    own.error_here("missing", "an example needs `text` or `transcript`");
+                    own.error_at_mapping("missing", "an example needs `text` or `transcript`");
                 }
                 (true, true) => own.error(
                     "transcript",
@@ -39,7 +39,7 @@ impl EvalReader<'_> {
                 _ => {}
             }
             if !own.has("expect") {
-                own.error_here("missing", "an example needs `expect`");
+                own.error_at_mapping("missing", "an example needs `expect`");
             }
             let text = own.text_or_empty("text").map(ExampleInput::Text);
             let recorded = self.recorded(&mut own);
@@ -56,7 +56,7 @@ impl EvalReader<'_> {
                     span: if own_file {
                         span
                     } else {
-                        self.cx.doc.key_span(fields.own_pointer())
+                        self.cx.doc.key_span(fields.mapping_pointer())
                     },
                 });
             }
@@ -64,7 +64,7 @@ impl EvalReader<'_> {
         examples
     }
 
-    fn recorded(&self, own: &mut Fields<'_>) -> Option<ExampleInput> {
+    fn recorded(&self, own: &mut MappingDecoder<'_>) -> Option<ExampleInput> {
         let value = own.value("transcript")?;
         let read = match value {
             Value::Object(_) => parse(value.to_string().as_bytes()),
@@ -74,7 +74,7 @@ impl EvalReader<'_> {
             }
             other => Err(format!(
                 "transcript must be {{ messages: … }} or FILE#ID (got {})",
-                describe(other)
+                describe_value(other)
             )),
         };
         match read {
@@ -119,7 +119,7 @@ impl EvalReader<'_> {
                 "`{file}` holds {} transcripts: name one, as {file}#ID",
                 ids.len()
             )),
-            (Some(id), _) => Err(match nearest(id, ids.iter().map(String::as_str)) {
+            (Some(id), _) => Err(match find_nearest(id, ids.iter().map(String::as_str)) {
                 Some(near) => format!("`{file}` has no transcript `{id}`; did you mean `{near}`?"),
                 None => format!("`{file}` has no transcript `{id}`"),
             }),

@@ -2,8 +2,8 @@
 //!
 //! Here because files name them; what finds them stands in `workspace::lint`.
 
-use crate::diag::nearest;
-use crate::diag::yaml::Fields;
+use crate::diag::find_nearest;
+use crate::diag::yaml::MappingDecoder;
 
 /// A lint: its name, and what it says in a few words.
 pub const LINTS: &[(&str, &str)] = &[
@@ -34,7 +34,7 @@ pub const LINTS: &[(&str, &str)] = &[
 ];
 
 /// Reads the `allow` of a mapping: names of lints, each known.
-pub(super) fn read(fields: &mut Fields<'_>) -> Vec<&'static str> {
+pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Vec<&'static str> {
     let written = fields.texts("allow").unwrap_or_default();
     let mut allowed = Vec::with_capacity(written.len());
     for (at, (name, _)) in written.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Vec<&'static str> {
             continue;
         }
         let names = || LINTS.iter().map(|(name, _)| *name);
-        let message = if let Some(near) = nearest(name, names()) {
+        let message = if let Some(near) = find_nearest(name, names()) {
             format!("unknown lint `{name}`; did you mean `{near}`?")
         } else {
             let names: Vec<&str> = names().collect();

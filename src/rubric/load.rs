@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::eval::EvalReader;
 use super::forms::{self, Form, Recognised};
 use super::{Catalog, Cx, Eval, Files, NOT_CARRIED, NoFiles, Rubric, Selector, lints, panel, refs};
-use crate::diag::yaml::{self, Doc, Fields, Problems};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::diag::{Diagnostic, has_errors};
 
 /// Reads a rubric. The diagnostics are all problems of the file, sorted by place, warnings included; there is a rubric
@@ -31,13 +31,13 @@ pub fn load_with(
     catalog: &dyn Catalog,
     files: &dyn Files,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
-    let doc = match yaml::read(&text, path) {
+    let doc = match yaml::read_document(&text, path) {
         Ok(doc) => doc,
         Err(problems) => return (None, problems),
     };
     let expanded = refs::expand(doc, files);
     let (doc, layers) = (Rc::new(expanded.doc), expanded.layers);
-    let problems = Problems::of(&doc);
+    let problems = DiagnosticCollector::from_doc(&doc);
     let cx = Cx {
         doc: &doc,
         layers: &layers,
@@ -49,7 +49,7 @@ pub fn load_with(
     let mut problems: Vec<Diagnostic> = problems
         .into_sorted()
         .into_iter()
-        .map(|problem| layers.home(problem))
+        .map(|problem| layers.locate_in_own_file(problem))
         .chain(expanded.problems)
         .collect();
     // This file's own first, then by file and place.
@@ -71,7 +71,7 @@ pub fn load_with(
     (rubric, problems)
 }
 
-fn read(cx: Cx<'_>, shared: &Rc<Doc>, source: Arc<str>) -> Option<Rubric> {
+fn read(cx: Cx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Option<Rubric> {
     let Cx { doc, problems, .. } = cx;
     if doc.value.is_null() {
         problems.push(
@@ -115,8 +115,13 @@ fn read(cx: Cx<'_>, shared: &Rc<Doc>, source: Arc<str>) -> Option<Rubric> {
     Some(rubric)
 }
 
-fn read_own(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: &mut Rubric) {
-    let mut fields = Fields::of(doc, "", problems);
+fn read_own(
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
+    evals: &mut EvalReader<'_>,
+    rubric: &mut Rubric,
+) {
+    let mut fields = MappingDecoder::new(doc, "", problems);
     if !fields.is_mapping() {
         return;
     }
@@ -140,8 +145,8 @@ fn read_own(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: 
 
 /// The evals of a list in our language.
 pub(super) fn read_list(
-    doc: &Doc,
-    problems: &Problems,
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,
     at: &str,
 ) -> Vec<Eval> {
@@ -171,7 +176,7 @@ pub(super) fn read_list(
             all
         }
         Some(other) => {
-            let message = format!("evals must be a list (got {})", yaml::describe(other));
+            let message = format!("evals must be a list (got {})", yaml::describe_value(other));
             problems.push(doc.error(at, "type", message));
             Vec::new()
         }
@@ -179,7 +184,7 @@ pub(super) fn read_list(
 }
 
 /// Looks at the ids as written, so that an eval with another fault counts too.
-fn report_duplicates(doc: &Doc, problems: &Problems, at: &str, items: &[Value]) {
+fn report_duplicates(doc: &YamlDoc, problems: &DiagnosticCollector, at: &str, items: &[Value]) {
     let mut first: HashMap<&str, u32> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
         let Some(id) = item.get("id").and_then(Value::as_str) else {
@@ -196,7 +201,7 @@ fn report_duplicates(doc: &Doc, problems: &Problems, at: &str, items: &[Value]) 
 }
 
 /// An eval that stands for several has ids that are not written: they must not be another's.
-fn report_collisions(problems: &Problems, all: &[Eval], items: &[Value]) {
+fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Value]) {
     let mut written: HashMap<&str, usize> = HashMap::new();
     for id in items.iter().filter_map(|item| item.get("id")?.as_str()) {
         *written.entry(id).or_default() += 1;

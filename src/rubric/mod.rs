@@ -28,8 +28,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::diag::yaml::{Doc, Layers, Problems};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::yaml::{DiagnosticCollector, SourceMap, YamlDoc};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Digest, Transcript};
 
 pub use describe::json_schema;
@@ -132,7 +132,7 @@ pub struct Eval {
     /// What only decides, as written: `min_score`, `max_score` …
     pub decides: IndexMap<String, Value>,
     /// Where it begins in the file.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 impl Eval {
@@ -204,7 +204,7 @@ pub struct Example {
     /// Why, for people.
     pub why: String,
     /// Where it begins in the file.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// What an example judges.
@@ -220,10 +220,10 @@ pub enum ExampleInput {
 #[derive(Clone, Copy)]
 struct Cx<'d> {
     /// The file, with what it refers to laid in.
-    doc: &'d Doc,
+    doc: &'d YamlDoc,
     /// Which file each place is in.
-    layers: &'d Layers,
-    problems: &'d Problems,
+    layers: &'d SourceMap,
+    problems: &'d DiagnosticCollector,
     catalog: &'d dyn Catalog,
     files: &'d dyn Files,
 }

@@ -4,7 +4,7 @@
 //! which judges exist: the workspace does.
 
 use super::{Eval, Rubric};
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::PanelRule;
 
 /// A score nearer to what decides than this is unsure, where a cascade does not say otherwise.
@@ -68,7 +68,7 @@ impl Eval {
 }
 
 /// Reads `jury` or `cascade` of an eval or a rubric; only one of them and `judge` is written.
-pub(super) fn read(fields: &mut Fields<'_>) -> Option<NamedPanel> {
+pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<NamedPanel> {
     let jury = fields.mapping("jury").and_then(jury);
     let cascade = fields.mapping("cascade").and_then(cascade);
     let written: Vec<&str> = ["judge", "jury", "cascade"]
@@ -83,31 +83,35 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<NamedPanel> {
     jury.or(cascade)
 }
 
-fn jury(mut fields: Fields<'_>) -> Option<NamedPanel> {
+fn jury(mut fields: MappingDecoder<'_>) -> Option<NamedPanel> {
     let judges = judges(&mut fields, "jury");
     let rule = fields.choice("by", BY).unwrap_or(PanelRule::Majority);
     finish(fields, rule, judges)
 }
 
-fn cascade(mut fields: Fields<'_>) -> Option<NamedPanel> {
+fn cascade(mut fields: MappingDecoder<'_>) -> Option<NamedPanel> {
     let judges = judges(&mut fields, "cascade");
     let margin = fields.number("margin", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
     let margin = margin.unwrap_or(MARGIN);
     finish(fields, PanelRule::Cascade { margin }, judges)
 }
 
-fn finish(fields: Fields<'_>, rule: PanelRule, judges: Option<Vec<String>>) -> Option<NamedPanel> {
+fn finish(
+    fields: MappingDecoder<'_>,
+    rule: PanelRule,
+    judges: Option<Vec<String>>,
+) -> Option<NamedPanel> {
     fields.finish();
     judges.map(|judges| NamedPanel { rule, judges })
 }
 
 /// Two or more, each once.
-fn judges(fields: &mut Fields<'_>, what: &str) -> Option<Vec<String>> {
+fn judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String>> {
     if !fields.is_mapping() {
         return None;
     }
     if !fields.has("judges") {
-        fields.error_here("missing", format!("a {what} needs `judges`: two or more"));
+        fields.error_at_mapping("missing", format!("a {what} needs `judges`: two or more"));
     }
     let written = fields.texts("judges")?;
     let (mut names, mut twice): (Vec<String>, bool) = (Vec::new(), false);

@@ -10,17 +10,17 @@ use serde_json::{Map, Value};
 use super::eval::Params;
 use super::wrapper::{Inner, without_score};
 use super::{Cx, KindSpec};
-use crate::diag::nearest;
-use crate::diag::yaml::describe;
+use crate::diag::find_nearest;
+use crate::diag::yaml::describe_value;
 use crate::model::escape_pointer_step;
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 pub(super) use hints::alike;
 use hints::hint;
 
 /// Reads the params of one file's evals; a type's schema is compiled once.
 pub(super) struct ParamsReader<'d> {
     cx: Cx<'d>,
-    compiled: HashMap<&'static str, Compiled>,
+    compiled: HashMap<&'static str, CompiledSchema>,
 }
 
 /// Params as an author wrote them, under the names of their type.
@@ -122,7 +122,7 @@ impl<'d> ParamsReader<'d> {
             Some(Value::Object(map)) => map,
             Some(other) => {
                 let name = at.rsplit('/').next().unwrap_or_default();
-                let message = format!("{name} must be a mapping (got {})", describe(other));
+                let message = format!("{name} must be a mapping (got {})", describe_value(other));
                 self.error(at, "type", message);
                 return None;
             }
@@ -246,7 +246,7 @@ impl<'d> ParamsReader<'d> {
             let mut problem = self.cx.doc.error(
                 &pointer,
                 "unknown-param",
-                match nearest(key, names.iter().copied()) {
+                match find_nearest(key, names.iter().copied()) {
                     Some(near) => format!("{what}; did you mean `{near}`?"),
                     None => what,
                 },
@@ -277,7 +277,7 @@ impl<'d> ParamsReader<'d> {
                 let message = format!("{key} must be between 0 and 1 (got {x})");
                 let pointer = written.place(&format!("/{key}"));
                 // The type's schema may have said so already.
-                if !self.cx.problems.is_told(&self.cx.doc.span(&pointer)) {
+                if !self.cx.problems.has_problem_at(&self.cx.doc.span(&pointer)) {
                     self.error(&pointer, "range", message);
                 }
             }
@@ -293,11 +293,11 @@ impl<'d> ParamsReader<'d> {
         any
     }
 
-    fn compiled(&mut self, kind: &KindSpec, at: &str) -> Option<Compiled> {
+    fn compiled(&mut self, kind: &KindSpec, at: &str) -> Option<CompiledSchema> {
         if let Some(compiled) = self.compiled.get(kind.name) {
             return Some(compiled.clone());
         }
-        match Compiled::compile(&kind.schema) {
+        match CompiledSchema::compile(&kind.schema) {
             Ok(compiled) => {
                 self.compiled.insert(kind.name, compiled.clone());
                 Some(compiled)
@@ -338,7 +338,7 @@ fn misspelled(value: &Value, takes_objects: bool) -> Option<String> {
     let path = match steps.as_slice() {
         [] | ["metadata"] => "NAME".to_owned(),
         ["metadata", rest @ ..] => rest.join("."),
-        [first, rest @ ..] if !rest.is_empty() && nearest(first, ["metadata"]).is_some() => {
+        [first, rest @ ..] if !rest.is_empty() && find_nearest(first, ["metadata"]).is_some() => {
             rest.join(".")
         }
         all => all.join("."),

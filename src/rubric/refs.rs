@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::Files;
 use super::files::clean;
-use crate::diag::yaml::{self, Doc, Layers, MAX_NODES, Shift};
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::yaml::{self, MAX_NODES, SourceMap, SpanOffset, YamlDoc};
+use crate::diag::{Diagnostic, find_nearest};
 use crate::model::escape_pointer_step;
 
 /// The key.
@@ -20,19 +20,19 @@ const MAX_STEPS: usize = 16;
 
 /// A document with its references followed.
 pub(super) struct Expanded {
-    pub(super) doc: Doc,
-    pub(super) layers: Layers,
+    pub(super) doc: YamlDoc,
+    pub(super) layers: SourceMap,
     /// Why some could not be; each is told in its own file.
     pub(super) problems: Vec<Diagnostic>,
 }
 
 /// Follows every `$ref` of a document's evals. One that leads nowhere stays, with a problem.
-pub(super) fn expand(doc: Doc, files: &dyn Files) -> Expanded {
+pub(super) fn expand(doc: YamlDoc, files: &dyn Files) -> Expanded {
     let with_ref: Vec<String> = evals(&doc.value)
         .filter(|(_, eval)| eval.get(REF).is_some())
         .map(|(at, _)| at)
         .collect();
-    let layers = Layers::of(&doc);
+    let layers = SourceMap::new(&doc);
     if with_ref.is_empty() {
         return Expanded {
             doc,
@@ -79,10 +79,10 @@ fn evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
 
 struct Work<'w> {
     /// The document as it was written.
-    own: &'w Doc,
+    own: &'w YamlDoc,
     files: &'w dyn Files,
-    docs: HashMap<PathBuf, Doc>,
-    layers: Layers,
+    docs: HashMap<PathBuf, YamlDoc>,
+    layers: SourceMap,
     /// How many values may still be laid in.
     left: usize,
 }
@@ -92,20 +92,20 @@ type Step = (PathBuf, String);
 
 impl Work<'_> {
     /// Lays the eval that `at` refers to under its own keys.
-    fn eval(&mut self, at: &str, doc: &mut Doc) -> Result<(), Box<Diagnostic>> {
+    fn eval(&mut self, at: &str, doc: &mut YamlDoc) -> Result<(), Box<Diagnostic>> {
         let steps = self.steps(at)?;
         let mut merged = Map::new();
         for (path, pointer) in steps.iter().rev() {
             let (from, shift) = match self.docs.get(path) {
                 Some(other) => (other, self.layers.add(path, &other.source)),
-                None => (self.own, Shift::default()),
+                None => (self.own, SpanOffset::default()),
             };
             let map = from.value.pointer(pointer).and_then(Value::as_object);
             let mut used = 0;
             for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF) {
                 let step = escape_pointer_step(key);
                 let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
-                used += doc.lay(&to, from, &of, shift);
+                used += doc.copy_spans_from(&to, from, &of, shift);
                 lay_over(&mut merged, key, value);
             }
             self.left = self.left.saturating_sub(used);
@@ -118,7 +118,7 @@ impl Work<'_> {
         let has_id = |value: &Value| value.get("id").is_some();
         if !self.own.value.pointer(at).is_some_and(has_id) {
             // What is wrong with an id that was taken over is mended here.
-            doc.place_like(&format!("{at}/id"), &format!("{at}/{REF}"));
+            doc.copy_span(&format!("{at}/id"), &format!("{at}/{REF}"));
         }
         if let Some(eval) = doc.value.pointer_mut(at) {
             *eval = Value::Object(merged);
@@ -137,7 +137,7 @@ impl Work<'_> {
             let Some(written) = doc.value.pointer(&place).cloned() else {
                 return Ok(steps);
             };
-            let refused = |doc: &Doc, why: String| Box::new(doc.error(&place, "ref", why));
+            let refused = |doc: &YamlDoc, why: String| Box::new(doc.error(&place, "ref", why));
             let Some((file, id)) = written.as_str().and_then(|text| text.split_once('#')) else {
                 let why = "$ref names an eval as FILE#EVAL-ID, or #EVAL-ID in the same file";
                 return Err(refused(doc, why.to_owned()));
@@ -163,7 +163,7 @@ impl Work<'_> {
             let Some(found) = found else {
                 let known = evals(&other.value).filter_map(|(_, eval)| eval.get("id"));
                 let known: Vec<&str> = known.filter_map(Value::as_str).collect();
-                let hint = nearest(id, known)
+                let hint = find_nearest(id, known)
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 let whose = target.display();
                 return Err(refused(doc, format!("{whose} has no eval `{id}`{hint}")));
@@ -183,7 +183,7 @@ impl Work<'_> {
         }
     }
 
-    fn read(&self, path: &Path) -> Result<Doc, String> {
+    fn read(&self, path: &Path) -> Result<YamlDoc, String> {
         let text = self.files.read(path).map_err(|why| {
             let near = self.nearest(path);
             near.map_or_else(
@@ -191,7 +191,7 @@ impl Work<'_> {
                 |near| format!("{why}; did you mean `{near}`?"),
             )
         })?;
-        yaml::read(&text, path).map_err(|problems| match problems.first() {
+        yaml::read_document(&text, path).map_err(|problems| match problems.first() {
             Some(first) => format!("does not load: {first}"),
             None => "does not load".to_owned(),
         })
@@ -205,7 +205,7 @@ impl Work<'_> {
             .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
             .collect();
         let name = path.file_name()?.to_string_lossy();
-        nearest(&name, names.iter().map(String::as_str)).map(str::to_owned)
+        find_nearest(&name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 }
 

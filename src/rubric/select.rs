@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::Selector;
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{Transcript, TranscriptPart};
 
 impl Selector {
@@ -33,7 +33,7 @@ impl Selector {
     }
 
     /// Reads the `applies_to` of a mapping.
-    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+    pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Self {
         let Some(mut own) = fields.mapping("applies_to") else {
             return Self::default();
         };

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use minijinja::value::{Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::Transcript;
 
 /// What a template may compute, in instructions.
@@ -96,7 +96,7 @@ fn unknown(env: &Environment<'_>, name: &str) -> Option<String> {
         ("transcript", Some(_)) => Some(format!(
             "there is no `{name}`: of a transcript there is `transcript.id`, beside `metadata` and `tags`"
         )),
-        _ => Some(match nearest(root, ROOTS) {
+        _ => Some(match find_nearest(root, ROOTS) {
             Some(near) => format!("there is no variable `{root}`; did you mean `{near}`?"),
             None => format!(
                 "there is no variable `{root}`: write {{{{ metadata.{name} }}}}, or {{% raw %}} around text that is no template"

@@ -420,9 +420,9 @@ fn a_prompt_config_gives_its_evals() {
 #[test]
 fn the_schema_for_editors_agrees_with_the_loader() {
     let schema = json_schema(&FakeCatalog::new());
-    let compiled = crate::schema::Compiled::compile(&schema).expect("a schema");
+    let compiled = crate::schema::CompiledSchema::compile(&schema).expect("a schema");
     let value = |text: &str| {
-        crate::diag::yaml::read(&Arc::from(text), Path::new("x.yaml"))
+        crate::diag::yaml::read_document(&Arc::from(text), Path::new("x.yaml"))
             .expect("YAML")
             .value
     };

@@ -10,7 +10,7 @@ use super::files::{clean, named};
 use super::params::Written;
 use super::{Cx, KindSpec, from_metadata, template};
 use crate::diag::Diagnostic;
-use crate::diag::yaml::Shift;
+use crate::diag::yaml::SpanOffset;
 
 /// Params that may stand in a file: a text, or each text of a list.
 const TEXTS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_prompt"];
@@ -107,9 +107,9 @@ impl Cx<'_> {
                     return true;
                 };
                 let problem = if let Some((path, text)) = from.get(pointer) {
-                    let place = Shift::default().line(text, fault.line);
+                    let place = SpanOffset::default().line_span(text, fault.line);
                     Diagnostic::error("template", path, format!("{name}: {}", fault.why))
-                        .at(place, text)
+                        .with_span(place, text)
                 } else {
                     let line = match fault.line {
                         1 => String::new(),

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 
 /// Conditions on the tool calls of messages up to the judged one; all that are given must hold.
@@ -26,7 +26,7 @@ impl PartialEq for When {
 
 impl When {
     /// Reads the `when` of an eval.
-    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+    pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<Self> {
         let mut own = fields.mapping("when")?;
         if !own.is_mapping() {
             return None;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::eval::EvalReader;
 use super::{Alias, KindSpec};
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 
 /// The types around another.
 pub(super) const WRAPPERS: [&str; 2] = ["assertion", "guardrail"];
@@ -50,13 +50,13 @@ impl<'d> EvalReader<'d> {
             });
         }
         let outer = kind.name;
-        let of_eval = Fields::of(self.cx.doc, at, self.cx.problems);
+        let of_eval = MappingDecoder::new(self.cx.doc, at, self.cx.problems);
         if !of_eval.has("params") {
             let message = format!("{outer} needs params with `eval_type`");
-            of_eval.error_here("missing", message);
+            of_eval.error_at_mapping("missing", message);
             return None;
         }
-        let mut fields = Fields::of(self.cx.doc, &params, self.cx.problems);
+        let mut fields = MappingDecoder::new(self.cx.doc, &params, self.cx.problems);
         if !fields.is_mapping() {
             return None;
         }
@@ -88,7 +88,7 @@ impl<'d> EvalReader<'d> {
         }
         fields.value("eval_params");
         if !fields.has(key) {
-            fields.error_here(
+            fields.error_at_mapping(
                 "missing",
                 format!("`eval_type` is missing; {outer} needs it"),
             );
@@ -116,7 +116,7 @@ impl<'d> EvalReader<'d> {
 }
 
 /// The bounds of an eval's `threshold`. In PromptKit nothing reads it; here it decides.
-pub(super) fn threshold(fields: &mut Fields<'_>) -> Vec<Bound> {
+pub(super) fn threshold(fields: &mut MappingDecoder<'_>) -> Vec<Bound> {
     let Some(mut own) = fields.mapping("threshold") else {
         return Vec::new();
     };
@@ -144,7 +144,7 @@ pub(super) fn threshold(fields: &mut Fields<'_>) -> Vec<Bound> {
         _ => {}
     }
     if own.is_mapping() && bounds.is_empty() && !own.has("passed") {
-        own.error_here(
+        own.error_at_mapping(
             "empty",
             "threshold must not be empty: give min_score or max_score",
         );

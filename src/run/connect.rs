@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::prepare::prepare;
 use super::{CachePolicy, RunOptions};
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::event::{
     BlobSource, CallCx, Dropped, Emitter, Envelope, Kind, MemoryBlobs, Piece, Rope, ToolFact,
     TurnFact,
@@ -345,7 +345,7 @@ impl Tool for Echo {
         _prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(std::future::ready(ToolResponse::ok(ECHOED)))
     }
 }

@@ -19,7 +19,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::{Outcome, pluralize};
 
 const KEYS: [&str; 7] = [
@@ -267,7 +267,7 @@ impl Filter {
                 continue;
             }
             for pattern in patterns {
-                let hint = nearest(&pattern.text, known.iter().copied())
+                let hint = find_nearest(&pattern.text, known.iter().copied())
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 problems.push(format!(
                     "--where: no {word} is called `{}`{hint}",
@@ -403,7 +403,7 @@ fn keyed(key: &str, value: &str) -> Result<What, FilterError> {
         "group" => Some(Key::Group),
         "outcome" => None,
         other => {
-            let hint = nearest(other, KEYS).map_or_else(
+            let hint = find_nearest(other, KEYS).map_or_else(
                 || format!("the keys are {}", KEYS.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
@@ -445,7 +445,7 @@ fn ended(word: &str) -> Result<Ended, FilterError> {
         .into_iter()
         .map(Outcome::as_str)
         .chain(["error", "none"]);
-    let hint = nearest(word, known.clone()).map_or_else(
+    let hint = find_nearest(word, known.clone()).map_or_else(
         || format!("outcomes are {}", known.collect::<Vec<_>>().join(", ")),
         |near| format!("did you mean `{near}`?"),
     );

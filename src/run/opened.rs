@@ -233,7 +233,7 @@ fn aside(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<Envelope>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Fut;
+    use crate::clock::BoxFuture;
     use crate::model::{CallIx, RawJson, Rejection, ToolDeclaration, ToolResponse};
     use crate::tools::{Prepared, Seen, Tool};
 
@@ -272,7 +272,12 @@ mod tests {
             })
         }
 
-        fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, ToolResponse> {
+        fn call<'a>(
+            &'a self,
+            _: &'a Prepared,
+            _: CallIx,
+            _: &'a CallCx,
+        ) -> BoxFuture<'a, ToolResponse> {
             Box::pin(std::future::ready(ToolResponse::ok("")))
         }
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use self::bounds::{Bounds, Held};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::{CallCx, HeldBy, TurnFact};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis};
 use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
@@ -305,7 +305,7 @@ impl Provider for Paced {
         body: &'a Body,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             let began = cx.clock.now();
             let need = self.pace.estimate(body);
@@ -324,7 +324,11 @@ impl Provider for Paced {
         self.inner.time_left()
     }
 
-    fn admit<'a>(&'a self, body: &'a Body, cx: &'a CallCx) -> Fut<'a, Result<Pass, ProviderError>> {
+    fn admit<'a>(
+        &'a self,
+        body: &'a Body,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, Result<Pass, ProviderError>> {
         Box::pin(async move {
             let need = self.pace.estimate(body);
             self.pace.enter(need, cx).await.map(Pass::holding)

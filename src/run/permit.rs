@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::judge::{Gate, Proceed, Stop};
 use crate::model::CellIx;
 
@@ -97,7 +97,7 @@ impl PermitGate {
 }
 
 impl Gate for PermitGate {
-    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed> {
+    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> BoxFuture<'a, Proceed> {
         Box::pin(async move {
             let mut answer = self.inner.at(cell, stop);
             let at_once = poll_fn(|cx| match answer.as_mut().poll(cx) {
@@ -129,7 +129,7 @@ mod tests {
     struct Closed(Semaphore);
 
     impl Gate for Closed {
-        fn at<'a>(&'a self, _: CellIx, _: Stop<'a>) -> Fut<'a, Proceed> {
+        fn at<'a>(&'a self, _: CellIx, _: Stop<'a>) -> BoxFuture<'a, Proceed> {
             Box::pin(async {
                 let _passed = self.0.acquire().await;
                 Proceed::Go

@@ -230,7 +230,7 @@ impl Draft {
             format: FORMAT,
             dicta: env!("CARGO_PKG_VERSION").to_owned(),
             run,
-            started: clock.wall(),
+            started: clock.wall_time(),
             workspace: workspace.root.clone(),
             demo: workspace.demo,
             label: options.label.clone(),

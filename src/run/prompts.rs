@@ -56,7 +56,7 @@ pub async fn prompts(
     })?;
     let wanted = CellPattern::new(pattern).select(&names);
     if wanted.is_empty() {
-        let near = crate::diag::nearest(pattern, names.iter().map(String::as_str));
+        let near = crate::diag::find_nearest(pattern, names.iter().map(String::as_str));
         let hint = near.map_or_else(
             || {
                 format!(

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recall::taken_from;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::{BlobSource, CallCx, EvalSpec, Kind, Piece, RunHeader, ToolFact, TurnFact};
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
@@ -195,7 +195,7 @@ impl Names {
 }
 
 impl JudgeProvider for ReplayJudge {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             match self.names.get(ask.cell) {
                 Some(name) => self.replay.play(&name, cx).await,

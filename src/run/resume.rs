@@ -274,7 +274,7 @@ impl Left {
     fn judge_names(&self, kept: &KeptFiles) -> JudgeNames {
         let config = Path::new(CONFIG);
         let text = kept.read(config).ok();
-        let doc = text.and_then(|text| yaml::read(&text, config).ok());
+        let doc = text.and_then(|text| yaml::read_document(&text, config).ok());
         let value = doc.map(|doc| doc.value).unwrap_or_default();
         JudgeNames::of_config(&value, &self.header.workspace, &Env::default())
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::plan::{EvalPlan, Past, Plan, matchers};
 use super::source::shown;
 use super::{RunError, RunOptions};
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
 use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
 use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
@@ -200,7 +200,7 @@ pub(super) fn judges_of<'w>(
 }
 
 fn no_judge(name: &str, workspace: &Workspace) -> String {
-    match nearest(name, workspace.judges.keys().map(String::as_str)) {
+    match find_nearest(name, workspace.judges.keys().map(String::as_str)) {
         Some(near) => format!("no judge is called `{name}`; did you mean `{near}`?"),
         None => format!(
             "no judge is called `{name}`; the judges here are {}",

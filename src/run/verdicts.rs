@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::replay::Names;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams};
 use crate::model::{
@@ -114,7 +114,7 @@ impl SourceJudge {
 }
 
 impl JudgeProvider for SourceJudge {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, _cx: &'a CallCx) -> Fut<'a, CellResult> {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, _cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             match self.names.get(ask.cell) {
                 Some(name) => self.answer(&name, ask),

@@ -6,8 +6,8 @@
 //!
 //! The only importer of the `jsonschema` crate.
 
-mod looks;
-mod problem;
+mod error_text;
+mod validation_cost;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ const MAX_ERRORS: usize = 100;
 
 /// A schema ready for use. Cheap to clone.
 #[derive(Clone)]
-pub struct Compiled {
+pub struct CompiledSchema {
     validator: Arc<Validator>,
-    looks: looks::Looks,
+    cost: validation_cost::ValidationCost,
 }
 
-impl fmt::Debug for Compiled {
+impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("schema::Compiled")
     }
 }
 
 /// Refuses every reference that leaves the document, whatever features another crate switches on.
-struct Deny;
+struct RefuseRemoteReferences;
 
-impl Retrieve for Deny {
+impl Retrieve for RefuseRemoteReferences {
     fn retrieve(
         &self,
         _uri: &Uri<String>,
@@ -47,18 +47,18 @@ impl Retrieve for Deny {
     }
 }
 
-impl Compiled {
+impl CompiledSchema {
     /// Compiles a schema. The error is a lower-case sentence: not a schema, a reference that leaves it, a bad pattern.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err(format!(
                 "a JSON Schema is an object or a boolean, not {}",
-                problem::kind_of(schema)
+                error_text::json_type_name(schema)
             ));
         }
-        let looks = looks::Looks::of(schema)?;
+        let looks = validation_cost::ValidationCost::estimate(schema)?;
         jsonschema::options()
-            .with_retriever(Deny)
+            .with_retriever(RefuseRemoteReferences)
             .with_pattern_options(
                 PatternOptions::regex()
                     .size_limit(PATTERN_SIZE)
@@ -68,14 +68,14 @@ impl Compiled {
             .build(schema)
             .map(|validator| Self {
                 validator: Arc::new(validator),
-                looks,
+                cost: looks,
             })
-            .map_err(|error| problem::of_schema(&error))
+            .map_err(|error| error_text::describe_schema_error(&error))
     }
 
     /// Whether looking at `value` ends soon; a schema may take exponentially long on a deep one. The error is a sentence.
-    pub fn allow(&self, value: &Value) -> Result<(), String> {
-        self.looks.allow(value)
+    pub fn check_cost(&self, value: &Value) -> Result<(), String> {
+        self.cost.check(value)
     }
 
     /// Whether `value` satisfies the schema. Quicker than [`Compiled::errors`].
@@ -88,7 +88,7 @@ impl Compiled {
     pub fn errors(&self, value: &Value) -> Vec<(String, String)> {
         self.validator
             .iter_errors(value)
-            .flat_map(|error| problem::of_value(&error))
+            .flat_map(|error| error_text::list_value_errors(&error))
             .take(MAX_ERRORS)
             .collect()
     }

@@ -3,7 +3,7 @@ use serde_json::json;
 use std::time::Instant;
 
 fn errors(schema: &Value, value: &Value) -> Vec<(String, String)> {
-    Compiled::compile(schema)
+    CompiledSchema::compile(schema)
         .expect("the schema compiles")
         .errors(value)
 }
@@ -45,12 +45,12 @@ fn the_draft_is_the_named_one_else_2020_12() {
     let new = json!({"prefixItems": [{"type": "string"}]});
     let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [{"type": "string"}]});
     assert!(
-        !Compiled::compile(&new)
+        !CompiledSchema::compile(&new)
             .expect("valid")
             .is_valid(&json!([1]))
     );
     assert!(
-        Compiled::compile(&old)
+        CompiledSchema::compile(&old)
             .expect("valid")
             .is_valid(&json!([1]))
     );
@@ -77,7 +77,7 @@ fn references_that_leave_the_schema_are_refused() {
         "other.json",
         "/etc/passwd",
     ] {
-        let refused = Compiled::compile(&json!({"$ref": uri})).expect_err("refused");
+        let refused = CompiledSchema::compile(&json!({"$ref": uri})).expect_err("refused");
         assert!(
             refused.contains("may only refer to itself"),
             "{uri}: {refused}"
@@ -85,7 +85,7 @@ fn references_that_leave_the_schema_are_refused() {
     }
     let own = json!({"$defs": {"n": {"type": "number"}}, "$ref": "#/$defs/n"});
     assert!(
-        !Compiled::compile(&own)
+        !CompiledSchema::compile(&own)
             .expect("its own parts")
             .is_valid(&json!("x"))
     );
@@ -108,15 +108,18 @@ fn what_is_no_schema_is_refused() {
         ),
     ];
     for (schema, expected) in cases {
-        assert_eq!(Compiled::compile(&schema).expect_err("refused"), expected);
+        assert_eq!(
+            CompiledSchema::compile(&schema).expect_err("refused"),
+            expected
+        );
     }
     assert!(
-        Compiled::compile(&json!({})).is_ok(),
+        CompiledSchema::compile(&json!({})).is_ok(),
         "an empty schema is valid"
     );
-    assert!(Compiled::compile(&json!(true)).is_ok());
+    assert!(CompiledSchema::compile(&json!(true)).is_ok());
     assert!(
-        Compiled::compile(&json!({"$schema": "https://unknown.example/draft"})).is_err(),
+        CompiledSchema::compile(&json!({"$schema": "https://unknown.example/draft"})).is_err(),
         "a draft nobody knows is no draft"
     );
 }
@@ -124,8 +127,8 @@ fn what_is_no_schema_is_refused() {
 #[test]
 fn hostile_patterns_are_bounded() {
     let start = Instant::now();
-    assert!(Compiled::compile(&json!({"pattern": "(\\w{1000}){1000}"})).is_err());
-    let schema = Compiled::compile(&json!({"pattern": "(a+)+$"})).expect("linear here");
+    assert!(CompiledSchema::compile(&json!({"pattern": "(\\w{1000}){1000}"})).is_err());
+    let schema = CompiledSchema::compile(&json!({"pattern": "(a+)+$"})).expect("linear here");
     let text = "a".repeat(100_000) + "!";
     assert!(!schema.is_valid(&json!(text)));
     assert!(start.elapsed().as_secs() < 60, "took {:?}", start.elapsed());
@@ -134,7 +137,7 @@ fn hostile_patterns_are_bounded() {
 #[test]
 fn a_schema_that_refers_to_itself_ends() {
     let schema = json!({"$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#"}}});
-    let compiled = Compiled::compile(&schema).expect("valid");
+    let compiled = CompiledSchema::compile(&schema).expect("valid");
     assert!(compiled.is_valid(&json!({"x": {"x": {}}})));
 }
 

@@ -30,8 +30,8 @@ use ratatui::style::{Color, Modifier, Style};
 use serde_json::Value;
 
 use super::{Role, Theme};
-use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{escape_pointer_step, make_visible};
 
 /// The bundled themes, in the order they are offered.
@@ -135,7 +135,7 @@ fn is_path(name: &str) -> bool {
 
 fn unknown(name: &str) -> String {
     let shown = make_visible(name, false);
-    match nearest(name, names()) {
+    match find_nearest(name, names()) {
         Some(near) => format!("there is no theme `{shown}`; did you mean `{near}`?"),
         None => format!(
             "there is no theme `{shown}`; there are {} (a file of your own needs a `/` or a `.` in its name)",
@@ -196,9 +196,9 @@ impl Sheet {
         path: &Path,
         chain: &mut Vec<PathBuf>,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let doc = yaml::read(text, path)?;
-        let problems = Problems::of(&doc);
-        let mut fields = Fields::of(&doc, "", &problems);
+        let doc = yaml::read_document(text, path)?;
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let mut fields = MappingDecoder::new(&doc, "", &problems);
         let about = fields.text("about");
         let mut sheet = match fields.text("inherits") {
             None => Self::default(),
@@ -226,7 +226,7 @@ impl Sheet {
         }
     }
 
-    fn take_palette(&mut self, doc: &Doc, problems: &Problems) {
+    fn take_palette(&mut self, doc: &YamlDoc, problems: &DiagnosticCollector) {
         let Some(Value::Object(palette)) = doc.value.pointer("/palette") else {
             return;
         };
@@ -246,13 +246,18 @@ impl Sheet {
         }
     }
 
-    fn take_roles(&mut self, mut roles: Fields<'_>, doc: &Doc, problems: &Problems) {
+    fn take_roles(
+        &mut self,
+        mut roles: MappingDecoder<'_>,
+        doc: &YamlDoc,
+        problems: &DiagnosticCollector,
+    ) {
         for role in Role::ALL {
             let look = match roles.value(role.name()) {
                 None => continue,
                 Some(Value::Object(_)) => {
                     let at = roles.pointer(role.name());
-                    self.look(Fields::of(doc, &at, problems), &roles, *role)
+                    self.look(MappingDecoder::new(doc, &at, problems), &roles, *role)
                 }
                 Some(value) => Look {
                     fg: self.paint(value, role.name(), &roles),
@@ -264,7 +269,7 @@ impl Sheet {
         roles.finish();
     }
 
-    fn look(&self, mut stated: Fields<'_>, roles: &Fields<'_>, role: Role) -> Look {
+    fn look(&self, mut stated: MappingDecoder<'_>, roles: &MappingDecoder<'_>, role: Role) -> Look {
         let mut look = Look::default();
         for (key, paint) in [("fg", &mut look.fg), ("bg", &mut look.bg)] {
             if let Some(value) = stated.value(key) {
@@ -286,7 +291,7 @@ impl Sheet {
         look
     }
 
-    fn paint(&self, value: &Value, inside: &str, roles: &Fields<'_>) -> Option<Paint> {
+    fn paint(&self, value: &Value, inside: &str, roles: &MappingDecoder<'_>) -> Option<Paint> {
         if let Some(name) = value.as_str() {
             if self.palette.contains_key(name) {
                 return Some(Paint::Named(name.to_owned()));
@@ -376,12 +381,12 @@ fn no_colour<'n>(value: &Value, names: impl IntoIterator<Item = &'n str>) -> Str
         } else {
             ""
         };
-        return format!("must be a colour (got {}{hint})", describe(value));
+        return format!("must be a colour (got {}{hint})", describe_value(value));
     };
     let mut known: Vec<&str> = names.into_iter().collect();
     known.extend(TERMINAL.iter().map(|(name, _)| *name));
     known.sort_unstable();
-    match nearest(written, known) {
+    match find_nearest(written, known) {
         Some(near) => format!("unknown colour `{written}`; did you mean `{near}`?"),
         None => format!(
             "unknown colour `{written}`: a name of the palette, \"#rrggbb\", default, or a terminal's colour such as bright-red"

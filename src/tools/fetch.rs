@@ -11,11 +11,11 @@ use url::Url;
 use super::reply::{self, Facts};
 use super::settings::{SeenRule, Settings};
 use super::{Prepared, Seen, Tool, check_schema};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse};
 use crate::net::{FetchError, FetchLimits, Guard, Refusal, Resolver, Rule, host_name};
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 
 /// The tool's name.
 pub const FETCH_URL: &str = "fetch_url";
@@ -39,7 +39,7 @@ pub(super) fn decl() -> ToolDeclaration {
 /// A judge's `fetch_url`.
 pub struct FetchUrl {
     decl: ToolDeclaration,
-    schema: Compiled,
+    schema: CompiledSchema,
     settings: Settings,
     guard: Guard,
 }
@@ -55,7 +55,7 @@ impl FetchUrl {
             guard = guard.with_ca(&pem).map_err(bad)?;
         }
         let decl = decl();
-        let schema = Compiled::compile(&decl.schema).map_err(|why| vec![why])?;
+        let schema = CompiledSchema::compile(&decl.schema).map_err(|why| vec![why])?;
         Ok(Self {
             decl,
             schema,
@@ -166,7 +166,7 @@ impl Tool for FetchUrl {
         prepared: &'a Prepared,
         call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
             let Some(url) = url_of(&prepared.values) else {
                 return ToolResponse::error("missing required arg 'url' (string)");

@@ -29,7 +29,7 @@ pub mod toolbox;
 
 use std::sync::Arc;
 
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{
     ArgumentChange, CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse,
@@ -86,7 +86,7 @@ pub trait Tool: Send + Sync {
         prepared: &'a Prepared,
         call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse>;
+    ) -> BoxFuture<'a, ToolResponse>;
 }
 
 /// A call that may start.

@@ -2,7 +2,7 @@
 
 use super::available;
 use super::toolbox::Toolbox;
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 
 /// One sentence for all of them, with what there is.
 pub(super) fn unknown(unknown: &[&str], toolbox: &Toolbox) -> String {
@@ -10,7 +10,7 @@ pub(super) fn unknown(unknown: &[&str], toolbox: &Toolbox) -> String {
     let listed: Vec<String> = unknown
         .iter()
         .map(
-            |name| match nearest(name, names.iter().map(String::as_str)) {
+            |name| match find_nearest(name, names.iter().map(String::as_str)) {
                 Some(near) => format!("`{name}` (did you mean `{near}`?)"),
                 None => format!("`{name}`"),
             },

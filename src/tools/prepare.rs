@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::json::Node;
 use super::repair::{Repaired, repair};
 use super::{PreparedCall, Seen, ToolSet};
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::{ArgumentChange, RawJson, Rejection};
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 
 /// Longest argument text taken, in bytes.
 const MAX_ARGUMENTS: usize = 1 << 20;
@@ -96,7 +96,11 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
 }
 
 /// Checks canonical arguments against a tool's declared schema; the rejection lists every failing field.
-pub fn check_schema(name: &str, schema: &Compiled, canonical: &RawJson) -> Result<(), Rejection> {
+pub fn check_schema(
+    name: &str,
+    schema: &CompiledSchema,
+    canonical: &RawJson,
+) -> Result<(), Rejection> {
     match serde_json::from_str(canonical.get()) {
         Ok(value) => checked(name, schema.errors(&value)),
         // A number that no program can hold, say.
@@ -108,7 +112,7 @@ pub fn check_schema(name: &str, schema: &Compiled, canonical: &RawJson) -> Resul
 /// the schema lets the largest one pass that a program can.
 pub(super) fn check_written(
     name: &str,
-    schema: &Compiled,
+    schema: &CompiledSchema,
     canonical: &RawJson,
 ) -> Result<(), Rejection> {
     let node = Node::parse(canonical.get(), &mut Vec::new());
@@ -116,7 +120,7 @@ pub(super) fn check_written(
         Ok(node) => held(node),
         Err(why) => return checked(name, vec![(String::new(), why)]),
     };
-    if let Err(why) = schema.allow(&value) {
+    if let Err(why) = schema.check_cost(&value) {
         return checked(name, vec![(String::new(), why)]);
     }
     let largest = Value::from(f64::MAX).to_string();
@@ -206,7 +210,7 @@ fn unknown(set: &ToolSet, name: &str) -> Rejection {
 
 /// The rejection of a call of a tool that is not there, with those that are.
 pub fn unknown_tool(name: &str, known: &[&str]) -> Rejection {
-    let near = nearest(name, known.iter().copied());
+    let near = find_nearest(name, known.iter().copied());
     let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
     let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     let known = match known.as_slice() {
@@ -303,7 +307,7 @@ mod tests {
             "required": ["url", "why"],
             "additionalProperties": false
         });
-        let schema = Compiled::compile(&schema).unwrap();
+        let schema = CompiledSchema::compile(&schema).unwrap();
         let check = |text: &str| check_schema("t", &schema, &RawJson::parse(text).unwrap());
         assert_eq!(
             check(r#"{"url":"x","why":1,"n":12345678901234567890123}"#),
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn what_is_handed_on_as_written_may_hold_numbers_that_no_program_can() {
         let check = |schema: serde_json::Value, text: &str| {
-            let schema = Compiled::compile(&schema).unwrap();
+            let schema = CompiledSchema::compile(&schema).unwrap();
             let checked = check_written("t", &schema, &RawJson::parse(text).unwrap());
             checked.map_err(|why| why.text)
         };

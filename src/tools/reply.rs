@@ -2,7 +2,7 @@
 //! and size. Shared by everything that asks the web.
 
 use super::page;
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, ToolFact};
 use crate::model::{CallIx, Hop, Millis, ToolResponse};
 use crate::net::{FetchError, HopSink, Page};
@@ -76,7 +76,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl HopSink for Facts<'_> {
-    fn hop(&self, hop: Hop) -> Fut<'_, ()> {
+    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         Box::pin(self.cx.tool(self.call, ToolFact::Hop(hop)))
     }
 }

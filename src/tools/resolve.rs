@@ -14,7 +14,7 @@ use super::claimed::{claims, services_of};
 use super::kinds::Source;
 use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
 use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::event::{CallCx, Kind};
 use crate::model::JudgeTool;
 use crate::net::{Overrides, Resolver, SystemResolver};
@@ -310,7 +310,7 @@ fn of_set(entry: &JudgeTool, set: &[String], toolbox: &Toolbox) -> Result<What, 
 }
 
 fn not_there<'k>(of: &str, tool: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
-    if let Some(near) = nearest(tool, known.clone()) {
+    if let Some(near) = find_nearest(tool, known.clone()) {
         return format!("{of}: it has no tool `{tool}`; did you mean `{near}`?");
     }
     let known: Vec<&str> = known.collect();

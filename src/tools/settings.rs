@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::Millis;
 use crate::net::{HostRule, Policy};
 
@@ -103,7 +103,7 @@ impl Settings {
                     _ => problems.push(bad("a number of calls from 1 to 1000")),
                 },
                 unknown => {
-                    let hint = match nearest(unknown, KNOWN) {
+                    let hint = match find_nearest(unknown, KNOWN) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("it has {}", KNOWN.join(", ")),
                     };

@@ -18,19 +18,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{TranscriptError, TranscriptFile};
-use crate::diag::yaml::{self, Fields, Problems, describe};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, describe_value};
 use crate::diag::{Diagnostic, has_errors};
 use crate::model::escape_pointer_step;
-use crate::query::Query;
+use crate::query::JmesPathQuery;
 
 /// What the fields of a foreign record mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldMapping {
-    pub(super) id: Option<Query>,
+    pub(super) id: Option<JmesPathQuery>,
     pub(super) conversation: ConversationMapping,
-    pub(super) system: Option<Query>,
+    pub(super) system: Option<JmesPathQuery>,
     pub(super) metadata: Option<MetadataMapping>,
-    pub(super) tags: Option<Query>,
+    pub(super) tags: Option<JmesPathQuery>,
     pub(super) labels: Vec<LabelMapping>,
 }
 
@@ -38,16 +38,19 @@ pub struct FieldMapping {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConversationMapping {
     /// As a list of messages.
-    Messages(Query),
+    Messages(JmesPathQuery),
     /// As what went in and what came out.
-    Pair { input: Option<Query>, output: Query },
+    Pair {
+        input: Option<JmesPathQuery>,
+        output: JmesPathQuery,
+    },
 }
 
 /// Where metadata is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MetadataMapping {
     /// As the record has it.
-    Expression(Query),
+    Expression(JmesPathQuery),
     /// Put together.
     Named(Vec<(String, MetadataMapping)>),
 }
@@ -57,16 +60,16 @@ pub(super) enum MetadataMapping {
 pub(super) struct LabelMapping {
     pub(super) eval: String,
     pub(super) rubric: Option<String>,
-    pub(super) passed: Query,
-    pub(super) score: Option<Query>,
-    pub(super) by: Option<Query>,
-    pub(super) note: Option<Query>,
+    pub(super) passed: JmesPathQuery,
+    pub(super) score: Option<JmesPathQuery>,
+    pub(super) by: Option<JmesPathQuery>,
+    pub(super) note: Option<JmesPathQuery>,
 }
 
 impl FieldMapping {
     /// Reads a map. What is wrong is among the problems; then there is none.
-    pub fn parse(mut fields: Fields<'_>) -> Option<Self> {
-        let before = (fields.is_mapping(), fields.own_pointer().to_owned());
+    pub fn parse(mut fields: MappingDecoder<'_>) -> Option<Self> {
+        let before = (fields.is_mapping(), fields.mapping_pointer().to_owned());
         let id = parse_query(&mut fields, "id");
         let messages = parse_query(&mut fields, "messages");
         let input = parse_query(&mut fields, "input");
@@ -85,12 +88,12 @@ impl FieldMapping {
         } else if before.0 && !whole && !has("output") {
             // Told at the nearest slip, if there is one: `finish` names the key.
             let slip = fields
-                .unknown()
+                .unknown_keys()
                 .into_iter()
-                .any(|key| crate::diag::nearest(key, ["messages", "output"]).is_some());
+                .any(|key| crate::diag::find_nearest(key, ["messages", "output"]).is_some());
             if !slip {
                 let why = "`map` needs `messages`, or `output` (and `input`): where the conversation stands in a record";
-                fields.error_here("missing", why);
+                fields.error_at_mapping("missing", why);
             }
         }
         fields.finish();
@@ -122,9 +125,9 @@ impl FieldMapping {
             bare if bare.contains('\n') => text.to_owned(),
             bare => format!("{{{bare}}}"),
         };
-        let doc = yaml::read(&Arc::from(text), Path::new("--map"))?;
-        let problems = Problems::of(&doc);
-        let map = Self::parse(Fields::of(&doc, "", &problems));
+        let doc = yaml::read_document(&Arc::from(text), Path::new("--map"))?;
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let map = Self::parse(MappingDecoder::new(&doc, "", &problems));
         let found = problems.into_sorted();
         match map {
             Some(map) if !has_errors(&found) => Ok(map),
@@ -134,13 +137,13 @@ impl FieldMapping {
 }
 
 /// An expression that may be absent.
-fn parse_query(fields: &mut Fields<'_>, key: &'static str) -> Option<Query> {
+fn parse_query(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<JmesPathQuery> {
     let written = match fields.value(key)? {
         Value::String(written) => written,
         other => {
             let why = format!(
                 "{key} must be a JMESPath expression as text, such as the name of a field (got {})",
-                describe(other)
+                describe_value(other)
             );
             fields.error(key, "type", why);
             return None;
@@ -149,19 +152,24 @@ fn parse_query(fields: &mut Fields<'_>, key: &'static str) -> Option<Query> {
     compile_query(fields, key, key, written)
 }
 
-fn compile_query(fields: &Fields<'_>, at: &str, name: &str, written: &str) -> Option<Query> {
-    Query::compile(written)
+fn compile_query(
+    fields: &MappingDecoder<'_>,
+    at: &str,
+    name: &str,
+    written: &str,
+) -> Option<JmesPathQuery> {
+    JmesPathQuery::compile(written)
         .map_err(|why| fields.error_at(at, "expression", format!("{name} {why}")))
         .ok()
 }
 
-fn parse_metadata(fields: &mut Fields<'_>) -> Option<MetadataMapping> {
+fn parse_metadata(fields: &mut MappingDecoder<'_>) -> Option<MetadataMapping> {
     let written = fields.value("metadata")?;
     parse_metadata_value(fields, "metadata", "metadata", written)
 }
 
 fn parse_metadata_value(
-    fields: &Fields<'_>,
+    fields: &MappingDecoder<'_>,
     at: &str,
     name: &str,
     written: &Value,
@@ -186,7 +194,7 @@ fn parse_metadata_value(
                 .map(MetadataMapping::Named)
         }
         other => {
-            let got = describe(other);
+            let got = describe_value(other);
             let why = format!(
                 "{name} must be a JMESPath expression, or a mapping of names to expressions (got {got})"
             );
@@ -196,7 +204,7 @@ fn parse_metadata_value(
     }
 }
 
-fn parse_labels(fields: &mut Fields<'_>) -> Vec<LabelMapping> {
+fn parse_labels(fields: &mut MappingDecoder<'_>) -> Vec<LabelMapping> {
     let written = match fields.value("label") {
         None => return Vec::new(),
         Some(Value::Array(_)) => fields.mappings("label").unwrap_or_default(),
@@ -205,7 +213,7 @@ fn parse_labels(fields: &mut Fields<'_>) -> Vec<LabelMapping> {
     written.into_iter().filter_map(parse_label).collect()
 }
 
-fn parse_label(mut fields: Fields<'_>) -> Option<LabelMapping> {
+fn parse_label(mut fields: MappingDecoder<'_>) -> Option<LabelMapping> {
     let eval = fields.text("eval");
     let rubric = fields.text("rubric");
     let passed = parse_query(&mut fields, "passed");
@@ -218,7 +226,7 @@ fn parse_label(mut fields: Fields<'_>) -> Option<LabelMapping> {
             ("passed", "where a record says whether it is good"),
         ] {
             if !fields.has(key) {
-                fields.error_here("missing", format!("`label` needs `{key}`: {what}"));
+                fields.error_at_mapping("missing", format!("`label` needs `{key}`: {what}"));
             }
         }
     }

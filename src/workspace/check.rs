@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::diag::yaml::{self, Doc, Problems};
-use crate::diag::{Diagnostic, Span, nearest};
+use crate::diag::yaml::{self, DiagnosticCollector, YamlDoc};
+use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::{JudgeConfig, PanelRule};
 use crate::rubric::{Catalog, Eval, NamedPanel, Rubric};
 
@@ -15,7 +15,7 @@ fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<S
         return None;
     }
     let known: Vec<&str> = judges.keys().map(String::as_str).collect();
-    Some(match nearest(name, known.iter().copied()) {
+    Some(match find_nearest(name, known.iter().copied()) {
         Some(near) => format!("unknown judge `{name}`; did you mean `{near}`?"),
         None => format!("unknown judge `{name}`; known: {}", known.join(", ")),
     })
@@ -25,8 +25,8 @@ fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<S
 pub(super) fn known_judge(
     name: &str,
     judges: &IndexMap<String, JudgeConfig>,
-    at: Span,
-    problems: &Problems,
+    at: SourceSpan,
+    problems: &DiagnosticCollector,
 ) {
     if let Some(message) = unknown_judge(name, judges) {
         problems.error(at, "unknown-judge", message);
@@ -37,8 +37,8 @@ pub(super) fn known_judge(
 pub(super) fn default_judge(
     rubrics: &[Arc<Rubric>],
     catalog: &dyn Catalog,
-    doc: &Doc,
-    problems: &Problems,
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
 ) {
     if !doc.value.is_object() || doc.value.get("judge").is_some() {
         return;
@@ -60,7 +60,7 @@ pub(super) fn default_judge(
             ),
         };
         let problem = Diagnostic::error("no-judge", &doc.path, message)
-            .at(doc.key_span(""), &doc.source)
+            .with_span(doc.key_span(""), &doc.source)
             .help("add `judge: rules` (built in, no model), or the name of one of `judges:`");
         problems.push(problem);
     }
@@ -83,8 +83,8 @@ pub(super) fn judges_of_rubrics(
                 continue;
             };
             let problem = Diagnostic::error("unknown-judge", &rubric.path, message);
-            problems.push(match yaml::read(&rubric.source, &rubric.path) {
-                Ok(doc) => problem.at(doc.span(&pointer), &rubric.source),
+            problems.push(match yaml::read_document(&rubric.source, &rubric.path) {
+                Ok(doc) => problem.with_span(doc.span(&pointer), &rubric.source),
                 Err(_) => problem,
             });
         }
@@ -132,8 +132,8 @@ pub(super) fn duplicate_rubric(rubric: &Rubric, other: &Path) -> Diagnostic {
     );
     let problem = Diagnostic::error("duplicate-id", &rubric.path, message)
         .help("give one of them another `id:`");
-    match yaml::read(&rubric.source, &rubric.path) {
-        Ok(doc) => problem.at(doc.span("/id"), &rubric.source),
+    match yaml::read_document(&rubric.source, &rubric.path) {
+        Ok(doc) => problem.with_span(doc.span("/id"), &rubric.source),
         Err(_) => problem,
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::google::{EVALBENCH_PROJECT, EVALBENCH_REGION};
 use super::judges::{self, JudgeCx};
 use super::{Env, Workspace, paths};
-use crate::diag::yaml::{self, Doc, Fields, Problems};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::model::{ApiKeySource, JudgeConfig, Millis, ProviderKind, escape_pointer_step};
 
 const KNOWN: &[&str] = &[
@@ -52,7 +52,7 @@ const UNDER_TEST: &[&str] = &[
 ];
 
 /// Puts the environment's values in the place of `${VAR}`. A variable that is not set is a problem.
-pub(super) fn fill_in(doc: &mut Doc, env: &Env, problems: &Problems) {
+pub(super) fn fill_in(doc: &mut YamlDoc, env: &Env, problems: &DiagnosticCollector) {
     let mut value = std::mem::take(&mut doc.value);
     fill(&mut value, "", env, &mut |at, name| {
         let message = format!("${{{name}}} is not set in the environment");
@@ -124,12 +124,17 @@ fn filled(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
 
 /// The judge of a model config. As evalbench does: Gemini is asked on Vertex AI where a project and a region are known,
 /// else through its own API with a key.
-pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>) -> JudgeConfig {
-    let mut fields = Fields::of(doc, "", problems);
+pub(super) fn read(
+    doc: &YamlDoc,
+    name: &str,
+    problems: &DiagnosticCollector,
+    cx: &JudgeCx<'_>,
+) -> JudgeConfig {
+    let mut fields = MappingDecoder::new(doc, "", problems);
     let mut judge = JudgeConfig::new(name, ProviderKind::Gemini);
     judge.key = ApiKeySource::Env(API_KEY.to_owned());
     if fields.is_mapping() && !fields.has("generator") {
-        fields.error_here("missing", "a model config needs a `generator`");
+        fields.error_at_mapping("missing", "a model config needs a `generator`");
     }
     let or_env = |written: Option<String>, name: &str| {
         written.or_else(|| cx.env.get(name).map(str::to_owned))
@@ -143,7 +148,7 @@ pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>)
         None => {}
     }
     if fields.is_mapping() && !fields.has("vertex_model") {
-        fields.error_here("missing", "a model config needs a `vertex_model`");
+        fields.error_at_mapping("missing", "a model config needs a `vertex_model`");
     }
     judge.model = fields.text("vertex_model").unwrap_or_default();
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
@@ -176,7 +181,7 @@ pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>)
     judge
 }
 
-fn attempts(fields: &mut Fields<'_>) -> Option<u8> {
+fn attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
     let written = fields.integer("max_attempts", 1..=1000)?;
     if written > MOST_ATTEMPTS {
         let message = format!("{MOST_ATTEMPTS} attempts are made at most, not {written}");
@@ -187,7 +192,7 @@ fn attempts(fields: &mut Fields<'_>) -> Option<u8> {
 
 type Place = (Option<String>, Option<String>);
 
-fn gemini(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place, cx: &JudgeCx<'_>) {
+fn gemini(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: Place, cx: &JudgeCx<'_>) {
     let has_key = cx.env.get(API_KEY).is_some();
     let missing = match place {
         (Some(project), Some(region)) => {
@@ -210,7 +215,7 @@ fn gemini(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place, cx: &Judge
     fields.warning("generator", "credentials", message);
 }
 
-fn claude(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place) {
+fn claude(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: Place) {
     let (Some(project), Some(region)) = place else {
         let message = format!(
             "Claude on Vertex AI needs gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION})"
@@ -280,7 +285,7 @@ pub fn model_configs(workspace: &Workspace, env: &Env) -> Vec<Opened> {
         .files
         .iter()
         .find(|(path, _)| path == Path::new(super::CONFIG));
-    let config = config.and_then(|(path, text)| yaml::read(text, path).ok());
+    let config = config.and_then(|(path, text)| yaml::read_document(text, path).ok());
     let judges = config.as_ref().and_then(|doc| doc.value.get("judges"));
     for (name, judge) in judges.and_then(Value::as_object).into_iter().flatten() {
         if let Some(written) = judge.as_str() {

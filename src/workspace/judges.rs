@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Env, paths};
 use crate::diag::SECRET_KEYS;
-use crate::diag::yaml::{Doc, Fields, Problems, describe};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
 use crate::model::{ApiKeySource, JudgeConfig, Millis, Prices, ProviderKind, VerdictMode};
 use crate::net::Resolver;
 use crate::tools::toolbox::Toolbox;
@@ -89,16 +89,16 @@ pub(super) struct JudgeCx<'c> {
 /// The judge at a pointer. What is wrong with it is in `problems`; what could be read is returned all the same, so that
 /// a reference to it is no second problem.
 pub(super) fn read(
-    doc: &Doc,
+    doc: &YamlDoc,
     at: &str,
     name: &str,
-    problems: &Problems,
+    problems: &DiagnosticCollector,
     cx: &JudgeCx<'_>,
 ) -> JudgeConfig {
-    let mut fields = Fields::of(doc, at, problems);
+    let mut fields = MappingDecoder::new(doc, at, problems);
     refuse_secrets(doc, at, &mut fields, problems);
     if fields.is_mapping() && !fields.has("provider") {
-        fields.error_here("missing", format!("judge `{name}` needs a `provider`"));
+        fields.error_at_mapping("missing", format!("judge `{name}` needs a `provider`"));
     }
     let provider = fields.choice("provider", PROVIDERS);
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
@@ -131,7 +131,7 @@ pub(super) fn read(
     judge.run = fields.text("run");
     match provider {
         Some(ProviderKind::Replay) if judge.run.is_none() && !fields.has("run") => {
-            fields.error_here(
+            fields.error_at_mapping(
                 "missing",
                 format!("judge `{name}` needs `run:`, whose recorded traces answer"),
             );
@@ -149,7 +149,12 @@ pub(super) fn read(
 }
 
 /// A key written into the file is refused, and never shown.
-fn refuse_secrets(doc: &Doc, at: &str, fields: &mut Fields<'_>, problems: &Problems) {
+fn refuse_secrets(
+    doc: &YamlDoc,
+    at: &str,
+    fields: &mut MappingDecoder<'_>,
+    problems: &DiagnosticCollector,
+) {
     let Some(Value::Object(map)) = doc.value.pointer(at) else {
         return;
     };
@@ -159,7 +164,7 @@ fn refuse_secrets(doc: &Doc, at: &str, fields: &mut Fields<'_>, problems: &Probl
             "{key} does not belong in this file: name a variable with `api_key_env`, or a 0600 file with `api_key_file`"
         );
         problems.error(span, "secret", message);
-        fields.pass_over(key);
+        fields.ignore_key(key);
     }
 }
 
@@ -167,7 +172,7 @@ fn is_secret(key: &str) -> bool {
     SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str())
 }
 
-fn none_of(fields: &mut Fields<'_>, keys: &[&'static str], provider: &str, why: &str) {
+fn none_of(fields: &mut MappingDecoder<'_>, keys: &[&'static str], provider: &str, why: &str) {
     for key in keys.iter().copied() {
         if fields.value(key).is_some() {
             fields.error(key, "value", format!("{provider} takes no `{key}`: {why}"));
@@ -176,13 +181,13 @@ fn none_of(fields: &mut Fields<'_>, keys: &[&'static str], provider: &str, why: 
 }
 
 fn model(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     judge: &mut JudgeConfig,
     provider: Option<ProviderKind>,
     cx: &JudgeCx<'_>,
 ) {
     if provider.is_some() && fields.is_mapping() && !fields.has("model") {
-        fields.error_here("missing", format!("judge `{}` needs a `model`", judge.name));
+        fields.error_at_mapping("missing", format!("judge `{}` needs a `model`", judge.name));
     }
     judge.model = fields.text("model").unwrap_or_default();
     judge.base_url = base_url(fields);
@@ -232,7 +237,10 @@ fn model(
         None => None,
         Some(body @ Value::Object(_)) => Some(body.clone()),
         Some(other) => {
-            let message = format!("extra_body must be a mapping (got {})", describe(other));
+            let message = format!(
+                "extra_body must be a mapping (got {})",
+                describe_value(other)
+            );
             fields.error("extra_body", "type", message);
             None
         }
@@ -247,7 +255,7 @@ fn model(
 }
 
 /// A word, or a budget in tokens.
-fn reasoning(fields: &mut Fields<'_>) -> Option<String> {
+fn reasoning(fields: &mut MappingDecoder<'_>) -> Option<String> {
     match fields.value("reasoning") {
         Some(Value::Number(_)) => {
             let tokens = fields.integer("reasoning", 0..=i64::from(u32::MAX));
@@ -257,7 +265,7 @@ fn reasoning(fields: &mut Fields<'_>) -> Option<String> {
     }
 }
 
-fn base_url(fields: &mut Fields<'_>) -> Option<String> {
+fn base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
     let written = fields.text("base_url")?;
     // The URL itself is not in the messages: it may hold a password.
     let fault = match Url::parse(&written) {
@@ -291,7 +299,7 @@ fn default_variable(provider: ProviderKind) -> Option<&'static str> {
     }
 }
 
-fn key(fields: &mut Fields<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> ApiKeySource {
+fn key(fields: &mut MappingDecoder<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> ApiKeySource {
     let no_key = fields.value("api_key_env").is_some_and(Value::is_null);
     let variable = if no_key {
         None
@@ -341,7 +349,7 @@ fn is_local(judge: &JudgeConfig) -> bool {
     bare.is_free()
 }
 
-fn headers(fields: &mut Fields<'_>) -> IndexMap<String, String> {
+fn headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
     let mut headers = IndexMap::new();
     let Some(Value::Object(map)) = fields.value("headers") else {
         fields.mapping("headers");
@@ -372,10 +380,10 @@ fn headers(fields: &mut Fields<'_>) -> IndexMap<String, String> {
     headers
 }
 
-fn prices(mut fields: Fields<'_>) -> Option<Prices> {
+fn prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
     for key in ["input", "output"] {
         if fields.is_mapping() && !fields.has(key) {
-            fields.error_here(
+            fields.error_at_mapping(
                 "missing",
                 format!("prices need `{key}`, in USD per million tokens"),
             );

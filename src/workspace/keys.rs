@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Env, files, google};
 use crate::diag::SECRET_KEYS;
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 use crate::model::{ApiKeySource, JudgeConfig, escape_pointer_step};
 
 /// A key is a line; a file that is larger is none.
@@ -71,7 +71,7 @@ fn clean(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
 }
 
 /// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
-pub(super) fn star_out(doc: &Doc, source: &str) -> Arc<str> {
+pub(super) fn star_out(doc: &YamlDoc, source: &str) -> Arc<str> {
     let mut bytes = source.as_bytes().to_vec();
     let judges = doc.value.get("judges").and_then(Value::as_object);
     for (name, judge) in judges.into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! `limits:` of dicta.yaml: what a run may take, and each of its cells.
 
 use super::Limits;
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{BudgetConfig, BudgetLimits};
 
 /// Judge cells at once, where dicta.yaml does not say.
@@ -9,7 +9,7 @@ const CONCURRENCY: usize = 8;
 
 impl Limits {
     /// What dicta.yaml says; a fault is told there.
-    pub(super) fn read(mut fields: Fields<'_>) -> Self {
+    pub(super) fn read(mut fields: MappingDecoder<'_>) -> Self {
         let concurrency = fields.integer("concurrency", 1..=1000);
         let run = caps(&mut fields);
         let per_minute = fields.integer("requests_per_minute", 1..=i64::from(u32::MAX));
@@ -36,7 +36,7 @@ impl Limits {
     }
 }
 
-fn caps(fields: &mut Fields<'_>) -> BudgetLimits {
+fn caps(fields: &mut MappingDecoder<'_>) -> BudgetLimits {
     let amount = |x: f64| x >= 0.0 && x.is_finite();
     let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
     BudgetLimits {

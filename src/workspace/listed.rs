@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CONFIG, Env, files, globs, runs};
-use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, has_errors};
 use crate::transcript::{FieldMapping, FieldMappings};
 
@@ -27,14 +27,14 @@ pub fn maps_of(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>>
     let Ok(text) = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64) else {
         return Ok(FieldMappings::default());
     };
-    let Ok(doc) = yaml::read(&text, Path::new(CONFIG)) else {
+    let Ok(doc) = yaml::read_document(&text, Path::new(CONFIG)) else {
         return Ok(FieldMappings::default());
     };
     if doc.value.get("transcripts").is_none() {
         return Ok(FieldMappings::default());
     }
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let listed = Listed::read((&root, env), &doc, &mut fields, "transcripts", &problems);
     // A file that is not there, or a list that is none, is another command's trouble.
     let mut found = problems.into_sorted();
@@ -49,14 +49,14 @@ impl Listed {
     /// The files of a list of globs.
     pub(super) fn read(
         at_home @ (root, _): (&Path, &Env),
-        doc: &Doc,
-        fields: &mut Fields<'_>,
+        doc: &YamlDoc,
+        fields: &mut MappingDecoder<'_>,
         key: &'static str,
-        problems: &Problems,
+        problems: &DiagnosticCollector,
     ) -> Self {
         if fields.is_mapping() && !fields.has(key) {
             let ending = if key == "rubrics" { "yaml" } else { "jsonl" };
-            fields.error_here(
+            fields.error_at_mapping(
                 "missing",
                 format!("`{key}` is missing: a list of files or globs, such as [{key}/*.{ending}]"),
             );
@@ -85,16 +85,19 @@ impl Listed {
                 }
                 Value::Object(entry) if key == "transcripts" => {
                     let has_map = entry.contains_key("map");
-                    let mut own =
-                        Fields::of(doc, &format!("{}/{at}", fields.own_pointer()), problems);
+                    let mut own = MappingDecoder::new(
+                        doc,
+                        &format!("{}/{at}", fields.mapping_pointer()),
+                        problems,
+                    );
                     let path = own.text("path");
                     let map = own.mapping("map").and_then(FieldMapping::parse);
                     if !own.has("path") {
-                        own.error_here("missing", "`path` is missing: a file or a glob");
+                        own.error_at_mapping("missing", "`path` is missing: a file or a glob");
                     }
                     if !has_map {
                         let why = "`map` is missing: what the fields of a record mean (`dicta map FILE` prints a guess); without one, list the path alone";
-                        own.error_here("missing", why);
+                        own.error_at_mapping("missing", why);
                     }
                     own.finish();
                     let Some(path) = path else { continue };
@@ -123,7 +126,7 @@ impl Listed {
                     } else {
                         "files and globs as text"
                     };
-                    let why = format!("{key} holds {what} (got {})", describe(other));
+                    let why = format!("{key} holds {what} (got {})", describe_value(other));
                     fields.error_at(&at, "type", why);
                 }
             }
@@ -137,8 +140,8 @@ impl Listed {
         (root, env): (&Path, &Env),
         glob: &str,
         at: &str,
-        fields: &Fields<'_>,
-        problems: &Problems,
+        fields: &MappingDecoder<'_>,
+        problems: &DiagnosticCollector,
     ) -> Vec<PathBuf> {
         match globs::expand_from_home(root, glob, env) {
             Ok(found) => {
@@ -148,7 +151,7 @@ impl Listed {
                     }
                 }
                 for skipped in found.skipped {
-                    problems.warning(fields.span_at(at), "skipped", skipped);
+                    problems.warning(fields.inner_span(at), "skipped", skipped);
                 }
                 found.files
             }

@@ -14,8 +14,10 @@ use super::{
     Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, judges,
     keys, labels, lint, paths, runs, scripts, sources, tools,
 };
-use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
-use crate::diag::{Diagnostic, Severity, has_errors, masked};
+use crate::diag::yaml::{
+    self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
+};
+use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets};
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, Catalog, Rubric};
@@ -39,8 +41,9 @@ pub(super) fn load_naming(
     let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
     // What snippets are cut from never holds a key that someone wrote into the file.
-    let shown: Arc<str> = masked(&text).into();
-    let mut doc = yaml::read(&text, config).map_err(|problems| with_source(problems, &shown))?;
+    let shown: Arc<str> = mask_secrets(&text).into();
+    let mut doc =
+        yaml::read_document(&text, config).map_err(|problems| with_source(problems, &shown))?;
     doc.source = keys::star_out(&doc, &shown);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
@@ -121,9 +124,9 @@ struct Loader<'l> {
 }
 
 impl Loader<'_> {
-    fn workspace(&mut self, doc: &Doc) -> Workspace {
-        let problems = Problems::of(doc);
-        let mut fields = Fields::of(doc, "", &problems);
+    fn workspace(&mut self, doc: &YamlDoc) -> Workspace {
+        let problems = DiagnosticCollector::from_doc(doc);
+        let mut fields = MappingDecoder::new(doc, "", &problems);
         let mut listed =
             |key| Listed::read((self.root, self.env), doc, &mut fields, key, &problems);
         let transcripts = listed("transcripts");
@@ -207,10 +210,10 @@ impl Loader<'_> {
         }
     }
 
-    fn runs(&self, fields: &mut Fields<'_>) -> PathBuf {
+    fn runs(&self, fields: &mut MappingDecoder<'_>) -> PathBuf {
         let written = fields.text("runs");
         runs::folder(written.as_deref(), self.root, self.env).unwrap_or_else(|why| {
-            fields.error_here("runs", format!("{why}, or say `runs:` in this file"));
+            fields.error_at_mapping("runs", format!("{why}, or say `runs:` in this file"));
             PathBuf::new()
         })
     }
@@ -226,9 +229,9 @@ impl Loader<'_> {
 
     fn judges(
         &mut self,
-        fields: &mut Fields<'_>,
-        doc: &Doc,
-        problems: &Problems,
+        fields: &mut MappingDecoder<'_>,
+        doc: &YamlDoc,
+        problems: &DiagnosticCollector,
     ) -> IndexMap<String, JudgeConfig> {
         let cx = JudgeCx {
             root: self.root,
@@ -242,7 +245,7 @@ impl Loader<'_> {
             Some(other) if !other.is_null() => {
                 let message = format!(
                     "judges must be a mapping of names (got {})",
-                    describe(other)
+                    describe_value(other)
                 );
                 fields.error("judges", "type", message);
                 None
@@ -282,9 +285,9 @@ impl Loader<'_> {
         &mut self,
         name: &str,
         written: &str,
-        doc: &Doc,
+        doc: &YamlDoc,
         at: &str,
-        problems: &Problems,
+        problems: &DiagnosticCollector,
     ) -> JudgeConfig {
         let path = paths::resolve(self.root, written, self.env);
         match self.judge_file(name, &path) {
@@ -301,9 +304,9 @@ impl Loader<'_> {
     fn judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64)?;
         let shown = paths::shown(self.root, path);
-        let masked: Arc<str> = masked(&text).into();
+        let masked: Arc<str> = mask_secrets(&text).into();
         self.keep(shown.clone(), Arc::clone(&text));
-        let mut config = match yaml::read(&text, &shown) {
+        let mut config = match yaml::read_document(&text, &shown) {
             Ok(config) => config,
             Err(found) => {
                 self.problems.extend(with_source(found, &masked));
@@ -311,7 +314,7 @@ impl Loader<'_> {
             }
         };
         config.source = masked;
-        let own = Problems::of(&config);
+        let own = DiagnosticCollector::from_doc(&config);
         evalbench::fill_in(&mut config, self.env, &own);
         let cx = JudgeCx {
             root: self.root,
@@ -334,8 +337,8 @@ impl Loader<'_> {
     fn rubrics(
         &mut self,
         mut paths: Vec<PathBuf>,
-        problems: &Problems,
-        doc: &Doc,
+        problems: &DiagnosticCollector,
+        doc: &YamlDoc,
         judges: &mut IndexMap<String, JudgeConfig>,
     ) -> Vec<Arc<Rubric>> {
         paths.sort();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub fn runs_of(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>)> {
     let root = real(root);
     let text = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64).ok()?;
-    let written = yaml::read(&text, Path::new(CONFIG)).ok();
+    let written = yaml::read_document(&text, Path::new(CONFIG)).ok();
     let written = written
         .as_ref()
         .and_then(|doc| doc.value.get("runs")?.as_str());

@@ -45,7 +45,7 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
                 let problem = Diagnostic::error("param", &rubric.path, why);
                 found
                     .problems
-                    .push(problem.at(eval.span.clone(), &rubric.source));
+                    .push(problem.with_span(eval.span.clone(), &rubric.source));
             }
             found.eval(root, &folder, eval);
         }
@@ -56,7 +56,7 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
                 pluralize(scripts, "script")
             );
             let problem = Diagnostic::warning("scripts-off", &rubric.path, what)
-                .at(first.span.clone(), &rubric.source)
+                .with_span(first.span.clone(), &rubric.source)
                 .help("set `allow_scripts: true` in dicta.yaml, if you trust what they run");
             found.problems.push(problem);
         }

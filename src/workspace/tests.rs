@@ -416,11 +416,11 @@ fn the_starter_is_written_once_and_overwrites_nothing() {
 #[test]
 fn the_schemas_for_editors_agree_with_the_loader() {
     let value = |text: &str| {
-        crate::diag::yaml::read(&Arc::from(text), Path::new("x.yaml"))
+        crate::diag::yaml::read_document(&Arc::from(text), Path::new("x.yaml"))
             .expect("YAML")
             .value
     };
-    let workspace = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
+    let workspace = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     assert_eq!(
         workspace.errors(&value(include_str!("starter/dicta.yaml"))),
         []
@@ -452,13 +452,14 @@ fn the_schemas_for_editors_agree_with_the_loader() {
         );
         assert!(config(tail).load().is_err(), "{tail}");
     }
-    let transcript = crate::schema::Compiled::compile(&transcript_schema()).expect("a schema");
+    let transcript =
+        crate::schema::CompiledSchema::compile(&transcript_schema()).expect("a schema");
     for line in include_str!("starter/support.jsonl").lines() {
         let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(transcript.errors(&value), []);
     }
     assert!(!transcript.is_valid(&json!({"id": "x"})));
-    let event = crate::schema::Compiled::compile(&event_schema()).expect("a schema");
+    let event = crate::schema::CompiledSchema::compile(&event_schema()).expect("a schema");
     let note = crate::event::RunEvent {
         seq: 0,
         at: Millis(1),

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CONFIG, Env, Workspace, files, globs, paths, runs};
-use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
-use crate::diag::{Diagnostic, masked};
+use crate::diag::yaml::{
+    self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
+};
+use crate::diag::{Diagnostic, mask_secrets};
 use crate::net::Resolver;
 use crate::tools::toolbox::{self, ReadCx, Toolbox};
 
@@ -28,7 +30,7 @@ pub(super) struct Read {
 pub(super) fn read(
     root: &Path,
     env: &Env,
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     resolver: &Arc<dyn Resolver>,
 ) -> Read {
     let mut files: Vec<(PathBuf, Arc<str>)> = Vec::new();
@@ -63,7 +65,7 @@ pub(super) fn read(
 }
 
 /// The entries, each with its place inside the mapping.
-fn written(fields: &mut Fields<'_>) -> Vec<(String, String)> {
+fn written(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
     match fields.value("tools") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(_)) => {
@@ -81,7 +83,7 @@ fn written(fields: &mut Fields<'_>) -> Vec<(String, String)> {
                         texts.push((text.clone(), at));
                     }
                     other => {
-                        let got = describe(other);
+                        let got = describe_value(other);
                         let message =
                             format!("tools holds files, folders and globs as text (got {got})");
                         fields.error_at(&at, "type", message);
@@ -91,7 +93,7 @@ fn written(fields: &mut Fields<'_>) -> Vec<(String, String)> {
             texts
         }
         Some(other) => {
-            let got = describe(other);
+            let got = describe_value(other);
             let message = format!("tools must be a list of files, folders and globs (got {got})");
             fields.error("tools", "type", message);
             Vec::new()
@@ -177,19 +179,19 @@ pub fn tools_of(
         Ok(doc) => doc,
         Err(problems) => return (Arc::default(), problems),
     };
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let read = read(&root, env, &mut fields, resolver);
     let mut all = problems.into_sorted();
     all.extend(read.problems);
     (Arc::new(read.toolbox), all)
 }
 
-fn config(root: &Path) -> Result<Doc, Vec<Diagnostic>> {
+fn config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
     let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
-    let shown: Arc<str> = masked(&text).into();
-    let mut doc = yaml::read(&text, Path::new(CONFIG))
+    let shown: Arc<str> = mask_secrets(&text).into();
+    let mut doc = yaml::read_document(&text, Path::new(CONFIG))
         .map_err(|problems| super::load::with_source(problems, &shown))?;
     doc.source = shown;
     Ok(doc)

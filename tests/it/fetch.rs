@@ -13,7 +13,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use dicta::clock::{Clock, Fut, SystemClock};
+use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, JudgeTool, Rejection, ToolResponse, TurnIx};
 use dicta::net::Resolver;
@@ -55,7 +55,7 @@ impl Names {
 }
 
 impl Resolver for Names {
-    fn lookup<'a>(&'a self, host: &'a str, _: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+    fn lookup<'a>(&'a self, host: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let mut asked = self.asked.lock().expect("no panic");
         let before = asked.iter().filter(|name| *name == host).count();
         asked.push(host.to_owned());

@@ -6,7 +6,7 @@ mod decisions;
 
 use std::sync::Arc;
 
-use dicta::clock::{Clock, FakeClock, Fut};
+use dicta::clock::{BoxFuture, Clock, FakeClock};
 use dicta::event::{
     CallCx, Emitter, Envelope, Kind, MemoryBlobs, Piece, Redactor, RunEvent, RunState, ToolFact,
     TurnFact,
@@ -63,7 +63,7 @@ impl Tool for Page {
         _prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(std::future::ready(ToolResponse::ok(
             "The newest release is 2.69.0.",
         )))

@@ -22,7 +22,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use dicta::clock::{Clock, Fut, SystemClock};
+use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::handlers::Registry;
 use dicta::model::{Millis, RunId, WallTime};
 use dicta::net::{Overrides, Resolver, SystemResolver};
@@ -43,11 +43,11 @@ impl Clock for Dated {
         self.clock.now()
     }
 
-    fn wall(&self) -> WallTime {
+    fn wall_time(&self) -> WallTime {
         self.wall.clone()
     }
 
-    fn sleep(&self, d: Millis) -> Fut<'_, ()> {
+    fn sleep(&self, d: Millis) -> BoxFuture<'_, ()> {
         self.clock.sleep(d)
     }
 }

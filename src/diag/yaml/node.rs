@@ -9,30 +9,30 @@ use serde_saphyr::{
     DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, NonFiniteFloatPolicy, Spanned,
 };
 
-use super::fields::Problems;
-use super::{MAX_DEPTH, MAX_NODES, Place, scalar};
-use crate::diag::Span;
+use super::mapping::DiagnosticCollector;
+use super::{EntrySpans, MAX_DEPTH, MAX_NODES, scalar};
+use crate::diag::SourceSpan;
 use crate::model::escape_pointer_step;
 
 /// What the pointers of all values may have together, in bytes.
 const MAX_POINTER_BYTES: usize = 32 << 20;
 
 /// A value as it was parsed; its place stands in the [`Spanned`] around it.
-pub(super) enum Node {
+pub(super) enum YamlNode {
     /// Text: quoted, a block, or a plain word that is no number to the parser.
     Text(String),
     /// A plain word the parser took for a number, boolean or null; what it is we read from the source.
     Plain,
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    List(Vec<Spanned<YamlNode>>),
+    Map(Vec<(Spanned<String>, Spanned<YamlNode>)>),
 }
 
 /// Parses; duplicate keys are kept, for [`resolve`] to report.
-pub(super) fn parse(
+pub(super) fn parse_nodes(
     text: &str,
     many: bool,
     refuse_duplicates: bool,
-) -> Result<Vec<Spanned<Node>>, Error> {
+) -> Result<Vec<Spanned<YamlNode>>, Error> {
     let options = || {
         serde_saphyr::options! {
             strict_booleans: true,
@@ -61,56 +61,56 @@ pub(super) fn parse(
     if many {
         serde_saphyr::from_multiple_with_options(text, options())
     } else {
-        serde_saphyr::from_str_with_options::<Option<Spanned<Node>>>(text, options())
+        serde_saphyr::from_str_with_options::<Option<Spanned<YamlNode>>>(text, options())
             .map(|root| root.into_iter().collect())
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NodeVisitor;
         impl<'de> Visitor<'de> for NodeVisitor {
-            type Value = Node;
+            type Value = YamlNode;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("a value")
             }
-            fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
-                Ok(Node::Plain)
+            fn visit_bool<E>(self, _: bool) -> Result<YamlNode, E> {
+                Ok(YamlNode::Plain)
             }
-            fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
-                Ok(Node::Plain)
+            fn visit_i64<E>(self, _: i64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Plain)
             }
-            fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
-                Ok(Node::Plain)
+            fn visit_u64<E>(self, _: u64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Plain)
             }
-            fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
-                Ok(Node::Plain)
+            fn visit_f64<E>(self, _: f64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Plain)
             }
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Plain)
+            fn visit_unit<E>(self) -> Result<YamlNode, E> {
+                Ok(YamlNode::Plain)
             }
-            fn visit_none<E>(self) -> Result<Node, E> {
-                Ok(Node::Plain)
+            fn visit_none<E>(self) -> Result<YamlNode, E> {
+                Ok(YamlNode::Plain)
             }
-            fn visit_str<E>(self, v: &str) -> Result<Node, E> {
-                Ok(Node::Text(v.to_owned()))
+            fn visit_str<E>(self, v: &str) -> Result<YamlNode, E> {
+                Ok(YamlNode::Text(v.to_owned()))
             }
-            fn visit_string<E>(self, v: String) -> Result<Node, E> {
-                Ok(Node::Text(v))
+            fn visit_string<E>(self, v: String) -> Result<YamlNode, E> {
+                Ok(YamlNode::Text(v))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<YamlNode, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = seq.next_element()? {
                     items.push(item);
                 }
-                Ok(Node::List(items))
+                Ok(YamlNode::List(items))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Node::Map(entries))
+                Ok(YamlNode::Map(entries))
             }
         }
         deserializer.deserialize_any(NodeVisitor)
@@ -118,11 +118,11 @@ impl<'de> Deserialize<'de> for Node {
 }
 
 /// Whether any mapping has a key that could be a number.
-pub(super) fn has_number_keys(node: &Node) -> bool {
+pub(super) fn has_number_keys(node: &YamlNode) -> bool {
     match node {
-        Node::Text(_) | Node::Plain => false,
-        Node::List(items) => items.iter().any(|item| has_number_keys(&item.value)),
-        Node::Map(entries) => entries.iter().any(|(key, value)| {
+        YamlNode::Text(_) | YamlNode::Plain => false,
+        YamlNode::List(items) => items.iter().any(|item| has_number_keys(&item.value)),
+        YamlNode::Map(entries) => entries.iter().any(|(key, value)| {
             key.value
                 .starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
                 || has_number_keys(&value.value)
@@ -131,43 +131,48 @@ pub(super) fn has_number_keys(node: &Node) -> bool {
 }
 
 /// Makes the value and the places of a tree; duplicate keys, numbers that do not fit and too much of it are problems.
-pub(super) fn resolve(
-    root: &Spanned<Node>,
+pub(super) fn resolve_tree(
+    root: &Spanned<YamlNode>,
     source: &str,
-    problems: &mut Problems,
-) -> (Value, HashMap<String, Place>) {
-    let mut walk = Walk {
+    problems: &mut DiagnosticCollector,
+) -> (Value, HashMap<String, EntrySpans>) {
+    let mut walk = TreeResolver {
         source,
         problems,
-        places: HashMap::new(),
-        left: MAX_NODES,
+        spans: HashMap::new(),
+        nodes_left: MAX_NODES,
         pointer_bytes: MAX_POINTER_BYTES,
     };
-    let value = walk.value(root, &mut String::new(), None);
-    (value, walk.places)
+    let value = walk.resolve_node(root, &mut String::new(), None);
+    (value, walk.spans)
 }
 
-struct Walk<'s> {
+struct TreeResolver<'s> {
     source: &'s str,
-    problems: &'s mut Problems,
-    places: HashMap<String, Place>,
-    left: usize,
+    problems: &'s mut DiagnosticCollector,
+    spans: HashMap<String, EntrySpans>,
+    nodes_left: usize,
     pointer_bytes: usize,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, node: &Spanned<Node>, pointer: &mut String, key: Option<Span>) -> Value {
-        let span = span_of(node.defined);
-        if self.left == 0 {
+impl TreeResolver<'_> {
+    fn resolve_node(
+        &mut self,
+        node: &Spanned<YamlNode>,
+        pointer: &mut String,
+        key: Option<SourceSpan>,
+    ) -> Value {
+        let span = to_span(node.defined);
+        if self.nodes_left == 0 {
             return Value::Null;
         }
-        self.left -= 1;
+        self.nodes_left -= 1;
         // Long keys at every level make pointers that are far larger than the file.
         match self.pointer_bytes.checked_sub(pointer.len()) {
             Some(left) => self.pointer_bytes = left,
-            None => self.left = 0,
+            None => self.nodes_left = 0,
         }
-        if self.left == 0 {
+        if self.nodes_left == 0 {
             self.problems.error(
                 span.clone(),
                 "too-large",
@@ -175,55 +180,55 @@ impl Walk<'_> {
             );
         }
         let value = match &node.value {
-            Node::Text(text) => text.clone().into(),
-            Node::Plain => self.plain(&span),
-            Node::List(items) => {
+            YamlNode::Text(text) => text.clone().into(),
+            YamlNode::Plain => self.resolve_plain(&span),
+            YamlNode::List(items) => {
                 let depth = pointer.len();
                 let mut list = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     pointer.push('/');
                     pointer.push_str(&index.to_string());
-                    list.push(self.value(item, pointer, None));
+                    list.push(self.resolve_node(item, pointer, None));
                     pointer.truncate(depth);
                 }
                 Value::Array(list)
             }
-            Node::Map(entries) => {
+            YamlNode::Map(entries) => {
                 let mut map = Map::new();
-                self.entries(entries, pointer, &mut map, false);
+                self.resolve_entries(entries, pointer, &mut map, false);
                 Value::Object(map)
             }
         };
-        self.places
-            .insert(pointer.clone(), Place { key, value: span });
+        self.spans
+            .insert(pointer.clone(), EntrySpans { key, value: span });
         value
     }
 
     /// A plain word's value, read from the source: the parser's own reading changes `014` and numbers that do not fit.
-    fn plain(&self, span: &Span) -> Value {
+    fn resolve_plain(&self, span: &SourceSpan) -> Value {
         let word = self.source.get(span.bytes.clone()).unwrap_or("").trim();
-        let refused = match scalar::resolve(word) {
-            scalar::Plain::Value(value) => return value,
-            scalar::Plain::Text if word.starts_with(['"', '\'', '!', '|', '>']) => {
+        let refused = match scalar::resolve_scalar(word) {
+            scalar::PlainScalar::Value(value) => return value,
+            scalar::PlainScalar::Text if word.starts_with(['"', '\'', '!', '|', '>']) => {
                 "tags are not read here".to_owned()
             }
-            scalar::Plain::Text => return word.into(),
-            scalar::Plain::Refused(why) => why,
+            scalar::PlainScalar::Text => return word.into(),
+            scalar::PlainScalar::Refused(why) => why,
         };
         self.problems.error(span.clone(), "number", refused);
         Value::Null
     }
 
-    fn entries(
+    fn resolve_entries(
         &mut self,
-        entries: &[(Spanned<String>, Spanned<Node>)],
+        entries: &[(Spanned<String>, Spanned<YamlNode>)],
         pointer: &mut String,
         map: &mut Map<String, Value>,
         merged: bool,
     ) {
         let depth = pointer.len();
         for (key, node) in entries {
-            let key_span = span_of(key.defined);
+            let key_span = to_span(key.defined);
             if key.value == "<<" {
                 continue;
             }
@@ -239,7 +244,7 @@ impl Walk<'_> {
             }
             pointer.push('/');
             pointer.push_str(&escape_pointer_step(&key.value));
-            let value = self.value(node, pointer, Some(key_span));
+            let value = self.resolve_node(node, pointer, Some(key_span));
             pointer.truncate(depth);
             map.insert(key.value.clone(), value);
         }
@@ -249,42 +254,42 @@ impl Walk<'_> {
             seen += 1;
             if seen > 1 {
                 self.problems.error(
-                    span_of(key.defined),
+                    to_span(key.defined),
                     "duplicate-key",
                     "the key `<<` is here twice".to_owned(),
                 );
             }
             match &node.value {
-                Node::Map(inner) => self.entries(inner, pointer, map, true),
-                Node::List(items) => {
+                YamlNode::Map(inner) => self.resolve_entries(inner, pointer, map, true),
+                YamlNode::List(items) => {
                     for item in items {
                         match &item.value {
-                            Node::Map(inner) => self.entries(inner, pointer, map, true),
-                            _ => self.not_a_mapping(span_of(item.defined)),
+                            YamlNode::Map(inner) => self.resolve_entries(inner, pointer, map, true),
+                            _ => self.report_merge_not_mapping(to_span(item.defined)),
                         }
                     }
                 }
-                _ => self.not_a_mapping(span_of(node.defined)),
+                _ => self.report_merge_not_mapping(to_span(node.defined)),
             }
         }
     }
 
-    fn not_a_mapping(&mut self, span: Span) {
+    fn report_merge_not_mapping(&mut self, span: SourceSpan) {
         let why = "`<<` merges a mapping, or a list of mappings".to_owned();
         self.problems.error(span, "syntax", why);
     }
 }
 
 /// A parser's place as ours. Unknown places are the start of the file.
-pub(super) fn span_of(at: Location) -> Span {
+pub(super) fn to_span(at: Location) -> SourceSpan {
     if at == Location::UNKNOWN {
-        return super::start();
+        return super::start_span();
     }
     let offset = at.span().byte_offset().unwrap_or(0);
     let len = at.span().byte_len().unwrap_or(0);
     let offset = usize::try_from(offset).unwrap_or(0);
     let len = usize::try_from(len).unwrap_or(0);
-    Span {
+    SourceSpan {
         bytes: offset..offset + len,
         line: u32::try_from(at.line()).unwrap_or(u32::MAX),
         column: u32::try_from(at.column()).unwrap_or(u32::MAX),

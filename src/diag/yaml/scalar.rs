@@ -5,18 +5,18 @@
 
 use serde_json::{Number, Value};
 
-pub(super) enum Plain {
+pub(super) enum PlainScalar {
     Value(Value),
     Text,
     /// It is a number, but not one that can be kept.
     Refused(String),
 }
 
-pub(super) fn resolve(word: &str) -> Plain {
+pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
     match word {
-        "" | "~" | "null" => return Plain::Value(Value::Null),
-        "true" => return Plain::Value(true.into()),
-        "false" => return Plain::Value(false.into()),
+        "" | "~" | "null" => return PlainScalar::Value(Value::Null),
+        "true" => return PlainScalar::Value(true.into()),
+        "false" => return PlainScalar::Value(false.into()),
         _ => {}
     }
     let unsigned = word.strip_prefix(['+', '-']).unwrap_or(word);
@@ -24,7 +24,7 @@ pub(super) fn resolve(word: &str) -> Plain {
         unsigned,
         ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN"
     ) {
-        return Plain::Refused(format!(
+        return PlainScalar::Refused(format!(
             "`{word}` is no number here; quote it if it is text"
         ));
     }
@@ -34,13 +34,13 @@ pub(super) fn resolve(word: &str) -> Plain {
             && digits.chars().all(|c| c.is_digit(radix))
         {
             return match u64::from_str_radix(digits, radix) {
-                Ok(n) => Plain::Value(n.into()),
-                Err(_) => Plain::Refused(too_big(word)),
+                Ok(n) => PlainScalar::Value(n.into()),
+                Err(_) => PlainScalar::Refused(too_big(word)),
             };
         }
     }
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return Plain::Text;
+        return PlainScalar::Text;
     }
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
         Some(at) => (&unsigned[..at], Some(&unsigned[at + 1..])),
@@ -63,19 +63,19 @@ pub(super) fn resolve(word: &str) -> Plain {
         || no_digits
         || leading_zero
     {
-        return Plain::Text;
+        return PlainScalar::Text;
     }
     if fraction.is_none() && exponent.is_none() {
         let word = word.strip_prefix('+').unwrap_or(word);
         return match (word.parse::<i64>(), word.parse::<u64>()) {
-            (Ok(n), _) => Plain::Value(n.into()),
-            (_, Ok(n)) => Plain::Value(n.into()),
-            _ => Plain::Refused(too_big(word)),
+            (Ok(n), _) => PlainScalar::Value(n.into()),
+            (_, Ok(n)) => PlainScalar::Value(n.into()),
+            _ => PlainScalar::Refused(too_big(word)),
         };
     }
     match word.parse::<f64>().ok().and_then(Number::from_f64) {
-        Some(n) => Plain::Value(Value::Number(n)),
-        None => Plain::Refused(too_big(word)),
+        Some(n) => PlainScalar::Value(Value::Number(n)),
+        None => PlainScalar::Refused(too_big(word)),
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
         ];
         for (word, value) in values {
             assert!(
-                matches!(resolve(word), Plain::Value(v) if v == value),
+                matches!(resolve_scalar(word), PlainScalar::Value(v) if v == value),
                 "{word}"
             );
         }
@@ -116,7 +116,7 @@ mod tests {
             "+", "0x", "2.69 ",
         ];
         for word in texts {
-            assert!(matches!(resolve(word), Plain::Text), "{word}");
+            assert!(matches!(resolve_scalar(word), PlainScalar::Text), "{word}");
         }
         for word in [
             ".nan",
@@ -125,7 +125,10 @@ mod tests {
             "1e400",
             "-9223372036854775809",
         ] {
-            assert!(matches!(resolve(word), Plain::Refused(_)), "{word}");
+            assert!(
+                matches!(resolve_scalar(word), PlainScalar::Refused(_)),
+                "{word}"
+            );
         }
     }
 }

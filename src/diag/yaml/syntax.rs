@@ -6,27 +6,27 @@ use std::sync::Arc;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-use super::node::span_of;
+use super::node::to_span;
 use super::{MAX_DEPTH, MAX_NODES};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, SourceSpan};
 
 /// An error that stopped the parser.
-pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
+pub(super) fn to_diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
     let error = error.without_snippet();
-    let (code, message) = describe(error);
+    let (code, message) = describe_error(error);
     let diagnostic = Diagnostic::error(code, path, message);
     let place = error
         .locations()
         .and_then(serde_saphyr::Locations::primary_location)
         .or_else(|| error.location());
     match place {
-        Some(place) => diagnostic.at(located(span_of(place), source), source),
-        None => diagnostic.at(super::start(), source),
+        Some(place) => diagnostic.with_span(with_byte_range(to_span(place), source), source),
+        None => diagnostic.with_span(super::start_span(), source),
     }
 }
 
 /// The parser knows line and column of a syntax error, and sometimes no offset; the snippet goes by offsets.
-fn located(span: Span, source: &str) -> Span {
+fn with_byte_range(span: SourceSpan, source: &str) -> SourceSpan {
     if span.bytes.start > 0 || span.line <= 1 {
         return span;
     }
@@ -39,16 +39,16 @@ fn located(span: Span, source: &str) -> Span {
         .nth(column)
         .map_or(line.len(), |(at, _)| at);
     let end = line[at..].chars().next().map_or(at, |c| at + c.len_utf8());
-    Span {
+    SourceSpan {
         bytes: start + at..start + end,
         ..span
     }
 }
 
-fn describe(error: &Error) -> (&'static str, String) {
+fn describe_error(error: &Error) -> (&'static str, String) {
     let too_many = || format!("more than {MAX_NODES} values, with aliases expanded");
     match error {
-        Error::AliasError { error, .. } => describe(error),
+        Error::AliasError { error, .. } => describe_error(error),
         Error::MultipleDocuments { .. } => (
             "syntax",
             "a second document begins here; the file holds one".to_owned(),
@@ -69,7 +69,7 @@ fn describe(error: &Error) -> (&'static str, String) {
             ("syntax", "this alias is inside its own anchor".to_owned())
         }
         other => {
-            let text = plain_message(other);
+            let text = strip_location(other);
             if text.contains("recursion limit") {
                 return ("too-deep", format!("nested deeper than {MAX_DEPTH} levels"));
             }
@@ -82,7 +82,7 @@ fn describe(error: &Error) -> (&'static str, String) {
 }
 
 /// The parser's own words, without the place at their end, which we tell in our own way.
-fn plain_message(error: &Error) -> String {
+fn strip_location(error: &Error) -> String {
     let text = error.render();
     let mut line = text.lines().next().unwrap_or("not valid YAML").to_owned();
     for mark in [" at line ", " at byte "] {
@@ -104,7 +104,8 @@ mod tests {
     #[test]
     fn a_syntax_error_shows_its_own_line() {
         let text: Arc<str> = "a: 1\nü: 2\n  b: 3\n".into();
-        let problems = super::super::read(&text, Path::new("x.yaml")).expect_err("not YAML");
+        let problems =
+            super::super::read_document(&text, Path::new("x.yaml")).expect_err("not YAML");
         let shown = crate::diag::render(&problems, false, 80);
         assert!(
             shown.contains("x.yaml:3:4") && shown.contains("b: 3"),

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// A hostile file that is refused takes milliseconds, one that is not takes years: no measurement, on a busy machine too.
 const IN_TIME: Duration = Duration::from_secs(30);
 
-fn doc(text: &str) -> Result<Doc, Vec<String>> {
-    read(&Arc::from(text), Path::new("f.yaml"))
+fn doc(text: &str) -> Result<YamlDoc, Vec<String>> {
+    read_document(&Arc::from(text), Path::new("f.yaml"))
         .map_err(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
@@ -14,7 +14,7 @@ fn value(text: &str) -> Value {
     doc(text).expect("valid").value
 }
 
-fn place<'d>(doc: &'d Doc, pointer: &str) -> (u32, u32, &'d str) {
+fn place<'d>(doc: &'d YamlDoc, pointer: &str) -> (u32, u32, &'d str) {
     let span = doc.span(pointer);
     let text = &doc.source[span.bytes];
     (span.line, span.column, text)
@@ -209,7 +209,8 @@ fn an_empty_file_is_nothing() {
 
 #[test]
 fn several_documents_are_read_where_the_caller_wants_them() {
-    let docs = read_all(&Arc::from("a: 1\n---\nb: 2\n"), Path::new("f.yaml")).expect("valid");
+    let docs =
+        read_all_documents(&Arc::from("a: 1\n---\nb: 2\n"), Path::new("f.yaml")).expect("valid");
     let values: Vec<Value> = docs.into_iter().map(|doc| doc.value).collect();
     assert_eq!(values, [json!({"a": 1}), json!({"b": 2})]);
 }
@@ -219,8 +220,8 @@ fn fields_report_every_problem_at_once_in_order() {
     let text =
         "nmae: x\ncount: many\nlevel: 7\nrate: 2\nkind: fsat\ntags: [a, 3]\nempty: ''\nzzzzzz: 1\n";
     let doc = doc(text).expect("valid");
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     assert_eq!(fields.text("name"), None);
     assert_eq!(fields.integer("count", 1..=i64::MAX), None);
     assert_eq!(fields.integer("level", 1..=5), None);
@@ -258,8 +259,8 @@ fn fields_report_every_problem_at_once_in_order() {
 #[test]
 fn a_file_that_is_no_mapping_says_so_once() {
     let doc = doc("- a\n").expect("valid YAML");
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     assert_eq!(fields.text("name"), None);
     fields.finish();
     let lines: Vec<String> = problems
@@ -282,7 +283,7 @@ fn writing_gives_what_reading_takes() {
 proptest::proptest! {
     #[test]
     fn any_text_is_read_or_refused_with_a_place(text in "[-a:{}\\[\\]&*!|>'\"#%?, \n\t0-9.é]{0,60}") {
-        if let Err(problems) = read(&Arc::from(text.as_str()), Path::new("f.yaml")) {
+        if let Err(problems) = read_document(&Arc::from(text.as_str()), Path::new("f.yaml")) {
             for problem in problems {
                 let span = problem.span.expect("every problem has a place");
                 proptest::prop_assert!(text.get(span.bytes.clone()).is_some(), "{:?} in {:?}", span, text);

@@ -61,7 +61,7 @@ impl EvalType for JsonSchemaEval {
     const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        schema::Compiled::compile(&Value::Object(self.schema))
+        schema::CompiledSchema::compile(&Value::Object(self.schema))
             .map(|schema| {
                 let unwrap = Unwrap {
                     wrapped: self.allow_wrapped,
@@ -78,7 +78,7 @@ struct Valid(Unwrap);
 
 #[derive(Debug)]
 struct ValidUnder {
-    schema: schema::Compiled,
+    schema: schema::CompiledSchema,
     unwrap: Unwrap,
 }
 
@@ -122,7 +122,7 @@ impl Check for ValidUnder {
             Ok(json) => json,
             Err(finding) => return finding,
         };
-        if let Err(why) = self.schema.allow(&value) {
+        if let Err(why) = self.schema.check_cost(&value) {
             return Finding::check_error(format!("the output cannot be checked: it is {why}"));
         }
         if self.schema.is_valid(&value) {

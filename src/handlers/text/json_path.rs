@@ -9,7 +9,7 @@ use super::wrapped::Unwrap;
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::query::{self, Query};
+use crate::query::{self, JmesPathQuery};
 use crate::rubric::{ParamProblem, json_equal};
 
 /// Params of `json_path`: an expression and at least one thing its result must be.
@@ -74,9 +74,9 @@ impl EvalType for JsonPath {
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let query = Query::compile(&self.expression).map_err(|why| {
+        let query = JmesPathQuery::compile(&self.expression).map_err(|why| {
             problems.push(ParamProblem {
-                help: Some(query::HELP.to_owned()),
+                help: Some(query::JMESPATH_HELP.to_owned()),
                 ..problem("/expression", why)
             });
         });
@@ -150,7 +150,7 @@ impl EvalType for JsonPath {
 
 #[derive(Debug)]
 struct Path {
-    query: Query,
+    query: JmesPathQuery,
     of: Of,
     unwrap: Unwrap,
     wanted: Wanted,

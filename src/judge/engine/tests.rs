@@ -17,7 +17,7 @@ struct Hand {
 }
 
 impl Gate for Hand {
-    fn at<'a>(&'a self, _cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed> {
+    fn at<'a>(&'a self, _cell: CellIx, stop: Stop<'a>) -> BoxFuture<'a, Proceed> {
         let kind = stop.kind();
         Box::pin(async move {
             if let Some(wait) = &self.wait {

@@ -47,7 +47,7 @@ use self::check::{Page, Ruling};
 use self::material::Material;
 use self::stated::{Asks, clauses, verdict, verdict_in_parts};
 use super::{Engine, EngineDeps, Form};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaPart, Deltas};
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
@@ -196,7 +196,7 @@ impl Provider for Rules {
         body: &'a Body,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             let request: Request = serde_json::from_str(&body.text())
                 .map_err(|e| ProviderError::Request(format!("this is no request of rules: {e}")))?;

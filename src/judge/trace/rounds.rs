@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::DeltaPart;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{FrozenEvidence, MissPolicy};
@@ -387,7 +387,7 @@ impl Provider for Obedient {
         _body: &'a Body,
         _attempt: u8,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             let mut calls: Vec<ReplyCall> =
                 self.orders.lock().expect("no panic").drain(..).collect();

@@ -115,7 +115,7 @@ impl Client {
 }
 
 fn now(cx: &CallCx) -> Option<i64> {
-    let now = cx.clock.wall().0.parse::<jiff::Timestamp>().ok();
+    let now = cx.clock.wall_time().0.parse::<jiff::Timestamp>().ok();
     now.map(jiff::Timestamp::as_second)
 }
 

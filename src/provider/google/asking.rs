@@ -224,7 +224,7 @@ fn said(answer: &str) -> String {
 
 /// A service account's signed request for a token (RFC 7523).
 fn assertion(account: &ServiceAccount, clock: &dyn Clock) -> Result<String, ProviderError> {
-    let now = clock.wall().0.parse::<jiff::Timestamp>();
+    let now = clock.wall_time().0.parse::<jiff::Timestamp>();
     let now = now
         .map_err(|_| ProviderError::Request("this machine's clock cannot be read".to_owned()))?
         .as_second();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Form;
 use super::at::At;
 use super::make::{Lost, Maker, NewEval, globs};
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 use crate::rubric::{Rubric, Selector};
 
 /// Keys of an assertion that are read here.
@@ -24,7 +24,7 @@ const KNOWN: &[&str] = &[
     "pass_threshold",
 ];
 
-pub(super) fn read(doc: &Rc<Doc>, form: Form, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+pub(super) fn read(doc: &Rc<YamlDoc>, form: Form, rubric: &mut Rubric, maker: &mut Maker<'_>) {
     let root = At::root(doc);
     let spec = root.child("spec");
     let name = spec.text("id").or_else(|| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::diag::Span;
-use crate::diag::yaml::{self, Doc};
+use crate::diag::SourceSpan;
+use crate::diag::yaml::{self, YamlDoc};
 use crate::diag::{Diagnostic, Severity};
 use crate::model::escape_pointer_step;
 use crate::rubric::Files;
@@ -15,12 +15,12 @@ use crate::rubric::Files;
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub(super) struct At {
-    pub(super) doc: Rc<Doc>,
+    pub(super) doc: Rc<YamlDoc>,
     pub(super) pointer: String,
 }
 
 impl At {
-    pub(super) fn root(doc: &Rc<Doc>) -> Self {
+    pub(super) fn root(doc: &Rc<YamlDoc>) -> Self {
         Self {
             doc: Rc::clone(doc),
             pointer: String::new(),
@@ -81,7 +81,7 @@ impl At {
     }
 
     /// Where it stands in its file: its key, if it has one.
-    pub(super) fn span(&self) -> Span {
+    pub(super) fn span(&self) -> SourceSpan {
         self.doc.key_span(&self.pointer)
     }
 
@@ -96,7 +96,7 @@ impl At {
             Severity::Error => Diagnostic::error,
             Severity::Warning => Diagnostic::warning,
         };
-        of(code, self.doc.path.clone(), message).at(self.span(), &self.doc.source)
+        of(code, self.doc.path.clone(), message).with_span(self.span(), &self.doc.source)
     }
 }
 
@@ -131,10 +131,10 @@ pub(super) fn find_doc(
     files: &dyn Files,
     named: &At,
     written: &str,
-) -> Result<Rc<Doc>, Vec<Diagnostic>> {
+) -> Result<Rc<YamlDoc>, Vec<Diagnostic>> {
     let (path, text) = find(files, &named.doc.path, written).map_err(|why| {
         let message = format!("the file `{written}` {why}");
         vec![named.problem(Severity::Error, "io", message)]
     })?;
-    yaml::read(&text, &path).map(Rc::new)
+    yaml::read_document(&text, &path).map(Rc::new)
 }

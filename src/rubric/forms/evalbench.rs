@@ -14,7 +14,7 @@ use super::at::{At, find, find_doc};
 use super::evalset::{self, Expects};
 use super::make::{Lost, Maker, NewEval, globs, tidy_id};
 use crate::diag::Severity;
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 use crate::rubric::{Files, Rubric};
 
 /// What becomes of a scorer.
@@ -80,7 +80,12 @@ fn scorer(kind: &str) -> Scorer {
     }
 }
 
-pub(super) fn read(doc: &Rc<Doc>, files: &dyn Files, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+pub(super) fn read(
+    doc: &Rc<YamlDoc>,
+    files: &dyn Files,
+    rubric: &mut Rubric,
+    maker: &mut Maker<'_>,
+) {
     let root = At::root(doc);
     let Some((scenarios, filtered)) = scenarios(&root, files, maker) else {
         return;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::at::At;
 use super::make::{Lost, Maker, NewEval, tidy_id};
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 
 /// What a scenario says, and the scorer that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Expects {
 }
 
 /// A bare evalset: everything its scenarios say.
-pub(super) fn read(doc: &Rc<Doc>, maker: &mut Maker<'_>) {
+pub(super) fn read(doc: &Rc<YamlDoc>, maker: &mut Maker<'_>) {
     let scenarios = scenarios(doc, maker);
     for (id, at) in &scenarios {
         for (expects, called) in [
@@ -67,7 +67,7 @@ pub(super) fn read(doc: &Rc<Doc>, maker: &mut Maker<'_>) {
 }
 
 /// The scenarios with their ids; one without is told.
-pub(super) fn scenarios(doc: &Rc<Doc>, maker: &mut Maker<'_>) -> Vec<(String, At)> {
+pub(super) fn scenarios(doc: &Rc<YamlDoc>, maker: &mut Maker<'_>) -> Vec<(String, At)> {
     let mut found = Vec::new();
     for at in At::root(doc).child("scenarios").items() {
         match at.value().get("id") {

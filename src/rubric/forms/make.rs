@@ -12,8 +12,8 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::at::At;
-use crate::diag::yaml::{Doc, Layers, Problems};
-use crate::diag::{Diagnostic, Severity, Span};
+use crate::diag::yaml::{DiagnosticCollector, SourceMap, YamlDoc};
+use crate::diag::{Diagnostic, Severity, SourceSpan};
 use crate::model::{escape_pointer_step, make_visible};
 use crate::rubric::eval::EvalReader;
 use crate::rubric::{Catalog, Cx, Eval, Files, NOT_CARRIED};
@@ -31,7 +31,7 @@ pub(super) struct NewEval {
     /// Pointers into the eval, and where these parts stand.
     places: Vec<(String, At)>,
     /// Where it is said to begin, if not at `at`: a place of the rubric's own file.
-    pub(super) shown_at: Option<Span>,
+    pub(super) shown_at: Option<SourceSpan>,
 }
 
 impl NewEval {
@@ -149,11 +149,11 @@ impl<'m> Maker<'m> {
         self.lose_at(at, &at.span(), called, lost);
     }
 
-    fn lose_at(&mut self, at: &At, span: &Span, called: &str, lost: Lost) {
+    fn lose_at(&mut self, at: &At, span: &SourceSpan, called: &str, lost: Lost) {
         let told = || {
             let message = format!("`{called}` does not carry over: {}", lost.why);
             let told = Diagnostic::warning(NOT_CARRIED, at.doc.path.clone(), message)
-                .at(span.clone(), &at.doc.source);
+                .with_span(span.clone(), &at.doc.source);
             if lost.instead.is_empty() {
                 told
             } else {
@@ -211,7 +211,7 @@ impl<'m> Maker<'m> {
     pub(super) fn finish(mut self) -> Made {
         let mut evals: Vec<Vec<Eval>> = self.made.iter().map(|_| Vec::new()).collect();
         let made = std::mem::take(&mut self.made);
-        let mut by_file: Vec<(Rc<Doc>, Vec<usize>)> = Vec::new();
+        let mut by_file: Vec<(Rc<YamlDoc>, Vec<usize>)> = Vec::new();
         for (index, (_, eval)) in made.iter().enumerate() {
             match by_file
                 .iter_mut()
@@ -223,8 +223,8 @@ impl<'m> Maker<'m> {
         }
         for (source, indexes) in by_file {
             let doc = in_our_language(&source, indexes.iter().map(|index| &made[*index]));
-            let found = Problems::of(&doc);
-            let layers = Layers::of(&doc);
+            let found = DiagnosticCollector::from_doc(&doc);
+            let layers = SourceMap::new(&doc);
             let mut reader = EvalReader::new(Cx {
                 doc: &doc,
                 layers: &layers,
@@ -283,9 +283,9 @@ impl<'m> Maker<'m> {
 
 /// The evals as a file of ours, whose parts stand where they come from.
 fn in_our_language<'e>(
-    source: &Rc<Doc>,
+    source: &Rc<YamlDoc>,
     evals: impl Iterator<Item = &'e (String, NewEval)>,
-) -> Doc {
+) -> YamlDoc {
     let mut list = Vec::new();
     let mut places = Vec::new();
     for (at, (id, eval)) in evals.enumerate() {
@@ -305,7 +305,7 @@ fn in_our_language<'e>(
             }
         }
     }
-    source.made_into(json!({ "evals": list }), places)
+    source.with_value(json!({ "evals": list }), places)
 }
 
 /// What may stand in a cell's name without being encoded, and be typed: words with dashes.

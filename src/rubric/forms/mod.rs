@@ -23,7 +23,7 @@ pub use recognise::{Recognised, recognise};
 
 use super::eval::EvalReader;
 use super::{Cx, Rubric};
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 use make::Maker;
 
 /// The form of a rubric file.
@@ -74,7 +74,7 @@ impl fmt::Display for Form {
 }
 
 /// Reads a rubric in another form than ours.
-pub(super) fn read(form: Form, cx: Cx<'_>, doc: &Rc<Doc>, rubric: &mut Rubric) {
+pub(super) fn read(form: Form, cx: Cx<'_>, doc: &Rc<YamlDoc>, rubric: &mut Rubric) {
     let Cx {
         problems,
         catalog,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::at::At;
 use super::make::{Lost, Maker, NewEval};
 use super::promptfoo::{is_template, lone};
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 use crate::rubric::Rubric;
 
 /// The types of graders.
@@ -26,7 +26,7 @@ pub(super) const TYPES: &[&str] = &[
     "azure_ai_evaluator",
 ];
 
-pub(super) fn read(doc: &Rc<Doc>, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut Maker<'_>) {
     let root = At::root(doc);
     if let Some(name) = root.text("name") {
         name.clone_into(&mut rubric.description);

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::diag::yaml::{Doc, Problems};
+use crate::diag::yaml::{DiagnosticCollector, YamlDoc};
 use crate::rubric::Rubric;
 use crate::rubric::eval::EvalReader;
 use crate::rubric::load::{check_id, read_list};
 
 /// `spec.evals` of a prompt config.
 pub(super) fn prompt_config(
-    doc: &Doc,
-    problems: &Problems,
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,
     rubric: &mut Rubric,
 ) {
@@ -22,8 +22,8 @@ pub(super) fn prompt_config(
 /// A pack has much that is none of a judge's business: keys other than the evals are left alone. Pack and prompt evals
 /// merge by id: a prompt's version replaces the pack's in place, prompt-only ones go last.
 pub(super) fn pack(
-    doc: &Doc,
-    problems: &Problems,
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,
     rubric: &mut Rubric,
 ) {

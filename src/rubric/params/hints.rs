@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 
 /// How many other names are listed with one that nobody knows.
 const MOST: usize = 6;
@@ -80,7 +80,7 @@ fn known_keys(schema: &Value, key: &str) -> Option<String> {
         .keys()
         .map(String::as_str)
         .collect();
-    let near = nearest(key, known.iter().copied());
+    let near = find_nearest(key, known.iter().copied());
     let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     Some(format!("{near}known here: {}", known.join(", ")))
 }

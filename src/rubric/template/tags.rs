@@ -6,7 +6,7 @@
 use minijinja::Environment;
 
 use super::Fault;
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 
 /// The statements there are; `raw` is none that is seen here.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
@@ -252,7 +252,7 @@ fn none_of(what: &str, word: &str, known: &[&str], more: &[&str]) -> Option<Stri
     if !starts || all().any(|name| name == word) {
         return None;
     }
-    if let Some(near) = nearest(word, all()) {
+    if let Some(near) = find_nearest(word, all()) {
         return Some(format!(
             "there is no {what} `{word}`; did you mean `{near}`?"
         ));

@@ -36,7 +36,7 @@ impl Provider for Scripted {
         _: &'a Body,
         _: u8,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             let now = cx.clock.now();
             self.asked.lock().expect("no panic").push((cx.cell, now));

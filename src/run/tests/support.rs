@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, FakeClock, Fut};
+use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, Totals};
 use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams, Registry, Stop};
 use crate::judge::Budget;
@@ -151,7 +151,7 @@ impl Scripted {
 }
 
 impl JudgeProvider for Scripted {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(live, Ordering::SeqCst);

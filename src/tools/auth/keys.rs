@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jsonwebtoken::jwk::Jwk;
 use serde_json::Value;
 
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::model::Hop;
 use crate::net::{FetchLimits, Guard, HopSink};
 
@@ -109,7 +109,7 @@ async fn json(url: &str, guard: &Guard, clock: &Arc<dyn Clock>) -> Result<Value,
 struct Nobody;
 
 impl HopSink for Nobody {
-    fn hop(&self, _: Hop) -> Fut<'_, ()> {
+    fn hop(&self, _: Hop) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::keys::Keys;
 use super::{AuthService, TokenFrom};
-use crate::diag::nearest;
-use crate::diag::yaml::Fields;
+use crate::diag::find_nearest;
+use crate::diag::yaml::MappingDecoder;
 
 /// What surrounds an auth service's declaration.
 pub struct AuthCx<'a> {
@@ -31,7 +31,12 @@ const UNSUPPORTED: [&str; 4] = [
 impl AuthService {
     /// Reads an entry of `authServices`; its `kind` (`type` in the flat form) and `name` are taken already. `None` once a
     /// problem was told.
-    pub fn read(name: &str, kind: &str, fields: &mut Fields<'_>, cx: &AuthCx<'_>) -> Option<Self> {
+    pub fn read(
+        name: &str,
+        kind: &str,
+        fields: &mut MappingDecoder<'_>,
+        cx: &AuthCx<'_>,
+    ) -> Option<Self> {
         for key in UNSUPPORTED {
             if fields.has(key) && fields.value(key) != Some(&serde_json::Value::Bool(false)) {
                 let why =
@@ -54,12 +59,12 @@ impl AuthService {
             }
             "generic" => generic(name, fields, keys?, token?),
             other => {
-                let hint = nearest(other, ["google", "generic"])
+                let hint = find_nearest(other, ["google", "generic"])
                     .map_or("there are google and generic".to_owned(), |near| {
                         format!("did you mean `{near}`?")
                     });
                 let why = format!("unknown kind of auth service `{other}`; {hint}");
-                fields.error_here("value", why);
+                fields.error_at_mapping("value", why);
                 None
             }
         }
@@ -68,7 +73,7 @@ impl AuthService {
 
 fn generic(
     name: &str,
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     keys: Option<Keys>,
     token: TokenFrom,
 ) -> Option<AuthService> {
@@ -92,7 +97,7 @@ fn generic(
         (Some(issuer), _) => vec![issuer.clone()],
         (None, Some(server)) => vec![server.clone(), format!("{server}/")],
         (None, None) => {
-            fields.error_here(
+            fields.error_at_mapping(
                 "missing",
                 "an auth service needs issuer or authorizationServer",
             );
@@ -104,7 +109,7 @@ fn generic(
         (None, Some(server)) => Keys::Discover(server),
         (None, None) => {
             let why = "without authorizationServer an auth service needs jwks, a file or https URL of its keys";
-            fields.error_here("missing", why);
+            fields.error_at_mapping("missing", why);
             return None;
         }
     };
@@ -117,9 +122,9 @@ fn generic(
     })
 }
 
-fn needed(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
+fn needed(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<String> {
     if !fields.has(key) {
-        fields.error_here("missing", format!("{key} is missing"));
+        fields.error_at_mapping("missing", format!("{key} is missing"));
     }
     fields.text(key)
 }
@@ -129,7 +134,7 @@ fn needed(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
     clippy::option_option,
     reason = "wrong, absent and given are three things"
 )]
-fn keys(fields: &mut Fields<'_>, cx: &AuthCx<'_>) -> Option<Option<Keys>> {
+fn keys(fields: &mut MappingDecoder<'_>, cx: &AuthCx<'_>) -> Option<Option<Keys>> {
     if !fields.has("jwks") {
         fields.value("jwks");
         return Some(None);
@@ -149,7 +154,7 @@ fn keys(fields: &mut Fields<'_>, cx: &AuthCx<'_>) -> Option<Option<Keys>> {
     }
 }
 
-fn token(name: &str, fields: &mut Fields<'_>, cx: &AuthCx<'_>) -> Option<TokenFrom> {
+fn token(name: &str, fields: &mut MappingDecoder<'_>, cx: &AuthCx<'_>) -> Option<TokenFrom> {
     let (env, file) = (fields.text("tokenEnv"), fields.text("tokenFile"));
     if env.is_some() && file.is_some() {
         fields.error(

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::FakeClock;
-use crate::diag::yaml::{Fields, Problems, read as read_yaml};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, read_document as read_yaml};
 use crate::model::Millis;
 use crate::net::{Resolver, SystemResolver};
 
@@ -245,8 +245,8 @@ fn a_refusal_says_why_and_never_what() {
 
 fn service(yaml: &str, kind: &str, folder: &Path) -> (Option<AuthService>, Vec<String>) {
     let doc = read_yaml(&Arc::from(yaml), Path::new("tools.yaml")).expect("YAML");
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let env = |name: &str| (name == "MY_AUTH_TOKEN").then(|| " secret-token \n".to_owned());
     let read = AuthService::read("my-auth", kind, &mut fields, &AuthCx { folder, env: &env });
     fields.finish();

@@ -17,7 +17,7 @@ const MAX_FILE: usize = 64 << 10;
 
 /// Seconds since 1970.
 pub(super) fn seconds(clock: &dyn Clock) -> Option<f64> {
-    let now: jiff::Timestamp = clock.wall().0.parse().ok()?;
+    let now: jiff::Timestamp = clock.wall_time().0.parse().ok()?;
     Some(now.as_millisecond() as f64 / 1000.0)
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::clock::{FakeClock, Fut};
+use crate::clock::{BoxFuture, FakeClock};
 use crate::event::{Emitter, Envelope, MemoryBlobs, Redactor};
 use crate::model::{CellIx, RawJson, ToolDeclaration, TurnIx};
 
@@ -55,7 +55,12 @@ impl Tool for Flaky {
         Ok(prepared(canonical))
     }
 
-    fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, ToolResponse> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Prepared,
+        _: CallIx,
+        _: &'a CallCx,
+    ) -> BoxFuture<'a, ToolResponse> {
         assert!(!self.panics, "secret details");
         let nth = self.calls.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(if nth < self.failures {

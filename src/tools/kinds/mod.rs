@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 use super::Prepared;
 use super::toolbox::{Definition, Input};
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, ToolResponse};
 use crate::net::Resolver;
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 
 /// A source: what tools work on.
 pub trait Source: Send + Sync {
@@ -49,18 +49,21 @@ pub trait Source: Send + Sync {
     fn tool(
         self: Arc<Self>,
         name: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>>;
     /// Tries it once, cheaply: what is there (`SQLite 3.50, 4 tables`), or why it cannot be used.
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>>;
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>>;
     /// Whether it has tools of its own, which are known once it was asked ([`Source::discover`]). Its name then stands for
     /// all of them in a judge's `tools:`.
     fn discovers(&self) -> bool {
         false
     }
     /// Its own tools.
-    fn discover<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<Vec<Arc<Definition>>, String>> {
+    fn discover<'a>(
+        &'a self,
+        _cx: &'a CallCx,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Definition>>, String>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
     /// What it says of the one of its own tools that it calls so.
@@ -68,7 +71,7 @@ pub trait Source: Send + Sync {
         &'a self,
         remote: &'a str,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Result<Declared, String>> {
+    ) -> BoxFuture<'a, Result<Declared, String>> {
         let why = format!("it has no tools of its own, so none called `{remote}`");
         Box::pin(std::future::ready(Err(why)))
     }
@@ -82,7 +85,7 @@ pub struct Declared {
     /// Of its arguments.
     pub schema: serde_json::Value,
     /// The same, compiled.
-    pub input: Compiled,
+    pub input: CompiledSchema,
 }
 
 /// What a tool does with values that passed its rules.
@@ -107,7 +110,7 @@ pub trait Work: Send + Sync {
         prepared: &'a Prepared,
         call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse>;
+    ) -> BoxFuture<'a, ToolResponse>;
 }
 
 /// What a kind's source is read with.
@@ -121,7 +124,7 @@ pub struct SourceCx<'a> {
 }
 
 /// Reads a source from its own keys (`kind` is taken already); `None` once a problem was told.
-pub type ReadSource = fn(&mut Fields<'_>, &SourceCx<'_>) -> Option<Arc<dyn Source>>;
+pub type ReadSource = fn(&mut MappingDecoder<'_>, &SourceCx<'_>) -> Option<Arc<dyn Source>>;
 
 /// A kind of source, and of the tools on it.
 pub struct Kind {

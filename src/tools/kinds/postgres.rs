@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use super::sql::{Failure, Query, Tools, probed};
 use super::{Source, SourceCx, Work};
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::Prepared;
@@ -33,7 +33,7 @@ struct Postgres {
 }
 
 /// Reads where the server is and what may be done there.
-pub(super) fn read(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
+pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
     let settings = Settings::read(fields, cx.folder)?;
     Some(Arc::new(Postgres {
         links: Arc::new(Links::new(settings, Arc::clone(cx.resolver))),
@@ -70,7 +70,7 @@ impl Source for Postgres {
     fn tool(
         self: Arc<Self>,
         name: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>> {
         let query = Query::read(fields, input)?;
@@ -88,7 +88,7 @@ impl Source for Postgres {
         }))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let (there, bad) = run::probe(&self.links, &self.tools.fixed(), cx).await?;
             probed(there, &bad)
@@ -117,7 +117,7 @@ impl Work for PostgresSql {
         prepared: &'a Prepared,
         _call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
     }
 }

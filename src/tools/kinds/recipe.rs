@@ -6,8 +6,8 @@ use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::{Kind, Source, Work};
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::Prepared;
@@ -40,13 +40,13 @@ impl Source for Calendar {
     fn tool(
         self: Arc<Self>,
         _name: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         _input: &Input,
     ) -> Option<Arc<dyn Work>> {
         let short = fields.boolean("short").unwrap_or(false);
         Some(Arc::new(Weekday { short }))
     }
-    fn probe<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async { Ok("the Gregorian calendar".to_owned()) })
     }
 }
@@ -63,7 +63,7 @@ impl Work for Weekday {
         prepared: &'a Prepared,
         _: CallIx,
         _: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         let spelling = if self.short { "%a" } else { "%A" };
         Box::pin(async move {
             match serde_json::from_str::<Asked>(prepared.values.get()) {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::sql::{Failure, Query, Tools, probed, timeout};
 use super::{Source, SourceCx, Work};
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, Millis, ToolResponse};
 use crate::tools::Prepared;
@@ -37,11 +37,11 @@ pub(super) struct Sqlite {
 }
 
 /// Reads `database`, `writable` and `timeout`.
-pub(super) fn read(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
+pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
     let timeout = timeout(fields);
     let writable = fields.boolean("writable");
     if !fields.has("database") {
-        fields.error_here("missing", "a sqlite source needs `database`, a file");
+        fields.error_at_mapping("missing", "a sqlite source needs `database`, a file");
     }
     let written = fields.text("database")?;
     if written.contains('\0') || written.starts_with("file:") {
@@ -79,7 +79,7 @@ impl Source for Sqlite {
     fn tool(
         self: Arc<Self>,
         name: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>> {
         let query = Query::read(fields, input)?;
@@ -90,7 +90,7 @@ impl Source for Sqlite {
         }))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let tools = self.tools.fixed();
             let looked = run::on(self, cx, move |db| {
@@ -142,7 +142,7 @@ impl Work for SqliteSql {
         prepared: &'a Prepared,
         _call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
     }
 }

@@ -2,10 +2,10 @@
 
 use super::read::TEMPLATE;
 use super::{Param, ParamsCx, lint};
-use crate::diag::nearest;
-use crate::diag::yaml::Fields;
+use crate::diag::find_nearest;
+use crate::diag::yaml::MappingDecoder;
 
-pub(super) fn refuse_duplicates(fields: &Fields<'_>, read: &[(Param, String)]) {
+pub(super) fn refuse_duplicates(fields: &MappingDecoder<'_>, read: &[(Param, String)]) {
     for (at, (param, place)) in read.iter().enumerate() {
         if read[..at]
             .iter()
@@ -17,7 +17,7 @@ pub(super) fn refuse_duplicates(fields: &Fields<'_>, read: &[(Param, String)]) {
     }
 }
 
-pub(super) fn check_copies(fields: &Fields<'_>, read: &[(Param, String)]) {
+pub(super) fn check_copies(fields: &MappingDecoder<'_>, read: &[(Param, String)]) {
     let by_name = |name: &str| read.iter().map(|(p, _)| p).find(|p| p.name == name);
     for (param, place) in read {
         let Some(first) = &param.copied else { continue };
@@ -29,7 +29,7 @@ pub(super) fn check_copies(fields: &Fields<'_>, read: &[(Param, String)]) {
             let Some(source) = by_name(name) else {
                 if name == first {
                     let names = read.iter().map(|(p, _)| p.name.as_str());
-                    let hint = nearest(name, names)
+                    let hint = find_nearest(name, names)
                         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                     let why = format!("unknown parameter `{name}`{hint}");
                     fields.error_at(&place, "unknown", why);
@@ -47,7 +47,7 @@ pub(super) fn check_copies(fields: &Fields<'_>, read: &[(Param, String)]) {
 }
 
 pub(super) fn check_templates(
-    fields: &Fields<'_>,
+    fields: &MappingDecoder<'_>,
     read: &[(Param, String)],
     allowed: &[String],
     cx: &ParamsCx<'_>,

@@ -18,7 +18,7 @@ mod template;
 
 use super::auth::Claims;
 use super::json::Node;
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{ArgumentChange, RawJson};
 
 pub use shape::{Scalar, Shape, Type};
@@ -94,13 +94,13 @@ pub struct ParamsCx<'a> {
 impl Params {
     /// Reads `parameters`, `templateParameters` and `allowUncheckedTemplates` of a tool. Problems are told through
     /// `fields`.
-    pub fn read(fields: &mut Fields<'_>, cx: &ParamsCx<'_>) -> Self {
+    pub fn read(fields: &mut MappingDecoder<'_>, cx: &ParamsCx<'_>) -> Self {
         Self::read_groups(fields, &[], cx)
     }
 
     /// The same, with the parameters under further keys of the tool ([`REQUEST`], say) behind `parameters`.
     pub fn read_groups(
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         further: &[&'static str],
         cx: &ParamsCx<'_>,
     ) -> Self {

@@ -7,8 +7,8 @@ use super::pattern::Pattern;
 use super::rules::{Entry, Rules, shown};
 use super::shape::{Limit, Scalar, Shape, Taking, Type, is_number, whole};
 use super::{ClaimOf, Param, Params, ParamsCx, between, lint};
-use crate::diag::nearest;
-use crate::diag::yaml::{Fields, describe};
+use crate::diag::find_nearest;
+use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::tools::json::Node;
 
 pub(super) const TEMPLATE: &str = "templateParameters";
@@ -41,7 +41,7 @@ const ALIASES: [(&str, &str); 9] = [
 
 /// Reads the parameters under each key of a tool, in this order.
 pub(super) fn params(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     groups: &[&'static str],
     cx: &ParamsCx<'_>,
 ) -> Params {
@@ -72,18 +72,18 @@ pub(super) fn params(
     Params { bound, template }
 }
 
-fn param(fields: &mut Fields<'_>, group: &'static str, cx: &ParamsCx<'_>) -> Option<Param> {
+fn param(fields: &mut MappingDecoder<'_>, group: &'static str, cx: &ParamsCx<'_>) -> Option<Param> {
     if !fields.is_mapping() {
         return None;
     }
     let before = fields.has("name") && fields.has("description");
     let name = fields.text("name");
     if !fields.has("name") {
-        fields.error_here("missing", "parameter is missing 'name' field");
+        fields.error_at_mapping("missing", "parameter is missing 'name' field");
     }
     let description = fields.text_or_empty("description");
     if !fields.has("description") {
-        fields.error_here("missing", "parameter is missing 'description' field");
+        fields.error_at_mapping("missing", "parameter is missing 'description' field");
     }
     let required = fields.boolean("required");
     let copied = fields.text("valueFromParam");
@@ -141,7 +141,7 @@ fn node(value: &Value) -> Option<Node> {
     Node::parse(&value.to_string(), &mut Vec::new()).ok()
 }
 
-fn refuse_unsupported(fields: &mut Fields<'_>) {
+fn refuse_unsupported(fields: &mut MappingDecoder<'_>) {
     for (key, why) in UNSUPPORTED {
         if !fields.has(key) {
             continue;
@@ -153,7 +153,7 @@ fn refuse_unsupported(fields: &mut Fields<'_>) {
     }
 }
 
-fn claims(fields: &mut Fields<'_>, cx: &ParamsCx<'_>) -> Vec<ClaimOf> {
+fn claims(fields: &mut MappingDecoder<'_>, cx: &ParamsCx<'_>) -> Vec<ClaimOf> {
     if fields.has("authServices") && fields.has("authSources") {
         fields.error(
             "authSources",
@@ -167,7 +167,7 @@ fn claims(fields: &mut Fields<'_>, cx: &ParamsCx<'_>) -> Vec<ClaimOf> {
             let (service, field) = (entry.text("name"), entry.text("field"));
             for key in ["name", "field"] {
                 if entry.is_mapping() && !entry.has(key) {
-                    entry.error_here("missing", format!("{key} is missing"));
+                    entry.error_at_mapping("missing", format!("{key} is missing"));
                 }
             }
             if let Some(name) = &service
@@ -185,7 +185,7 @@ fn claims(fields: &mut Fields<'_>, cx: &ParamsCx<'_>) -> Vec<ClaimOf> {
 }
 
 fn unknown_service(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
+    match find_nearest(name, known.iter().copied()) {
         Some(near) => format!("unknown auth service `{name}`; did you mean `{near}`?"),
         None if known.is_empty() => {
             format!("unknown auth service `{name}`: no authServices are declared")
@@ -198,7 +198,7 @@ fn unknown_service(name: &str, known: &[&str]) -> String {
 }
 
 /// The type with its rules, of a parameter or of items.
-fn shape(fields: &mut Fields<'_>, group: &'static str) -> Option<Shape> {
+fn shape(fields: &mut MappingDecoder<'_>, group: &'static str) -> Option<Shape> {
     let of = type_of(fields, group);
     let is_number = matches!(of, Some(Type::Integer | Type::Float));
     let is_integer = matches!(of, Some(Type::Integer));
@@ -236,11 +236,11 @@ fn shape(fields: &mut Fields<'_>, group: &'static str) -> Option<Shape> {
     Some(shape)
 }
 
-fn type_of(fields: &mut Fields<'_>, group: &'static str) -> Option<Type> {
+fn type_of(fields: &mut MappingDecoder<'_>, group: &'static str) -> Option<Type> {
     // Known, whatever the type is: misplaced ones are told by what they are for.
     let (has_items, has_value_type) = (fields.has("items"), fields.has("valueType"));
     if !fields.has("type") {
-        fields.error_here("missing", "parameter is missing 'type' field");
+        fields.error_at_mapping("missing", "parameter is missing 'type' field");
     }
     let of = match fields.text("type")?.as_str() {
         "string" => Type::Text,
@@ -254,7 +254,7 @@ fn type_of(fields: &mut Fields<'_>, group: &'static str) -> Option<Type> {
                 .iter()
                 .find(|(word, _)| *word == other)
                 .map(|(_, t)| *t);
-            let near = alias.or_else(|| nearest(other, TYPES));
+            let near = alias.or_else(|| find_nearest(other, TYPES));
             let hint = near.map_or_else(
                 || format!("; there are {}", TYPES.join(", ")),
                 |near| format!("; did you mean `{near}`?"),
@@ -275,7 +275,7 @@ fn type_of(fields: &mut Fields<'_>, group: &'static str) -> Option<Type> {
     Some(of)
 }
 
-fn only_for(fields: &Fields<'_>, key: &str, what: &str, of: Option<&Type>) {
+fn only_for(fields: &MappingDecoder<'_>, key: &str, what: &str, of: Option<&Type>) {
     let word = of.map_or("another", Type::word);
     fields.error_at_key(
         key,
@@ -284,9 +284,9 @@ fn only_for(fields: &Fields<'_>, key: &str, what: &str, of: Option<&Type>) {
     );
 }
 
-fn items(fields: &mut Fields<'_>, group: &'static str) -> Option<Shape> {
+fn items(fields: &mut MappingDecoder<'_>, group: &'static str) -> Option<Shape> {
     let Some(mut inner) = fields.mapping("items") else {
-        fields.error_here(
+        fields.error_at_mapping(
             "missing",
             "unable to parse 'items' field: an array needs items, a parameter of its own",
         );
@@ -334,7 +334,7 @@ fn items(fields: &mut Fields<'_>, group: &'static str) -> Option<Shape> {
     clippy::option_option,
     reason = "wrong, absent and given are three things"
 )]
-fn value_type(fields: &mut Fields<'_>) -> Option<Option<Scalar>> {
+fn value_type(fields: &mut MappingDecoder<'_>) -> Option<Option<Scalar>> {
     if !fields.has("valueType") {
         fields.value("valueType");
         return Some(None);
@@ -357,7 +357,12 @@ fn value_type(fields: &mut Fields<'_>) -> Option<Option<Scalar>> {
     }))
 }
 
-fn limit(fields: &Fields<'_>, key: &str, written: &Value, is_integer: bool) -> Option<Limit> {
+fn limit(
+    fields: &MappingDecoder<'_>,
+    key: &str,
+    written: &Value,
+    is_integer: bool,
+) -> Option<Limit> {
     let text = written.to_string();
     let read = written.is_number().then(|| Limit::of(&text)).flatten();
     match read {
@@ -369,14 +374,14 @@ fn limit(fields: &Fields<'_>, key: &str, written: &Value, is_integer: bool) -> O
             } else {
                 "a number"
             };
-            let got = describe(written);
+            let got = describe_value(written);
             fields.error(key, "type", format!("{key} must be {wanted} (got {got})"));
             None
         }
     }
 }
 
-fn escape(fields: &mut Fields<'_>, of: Option<&Type>, group: &str) -> Option<Escape> {
+fn escape(fields: &mut MappingDecoder<'_>, of: Option<&Type>, group: &str) -> Option<Escape> {
     if !fields.has("escape") {
         fields.value("escape");
         return None;
@@ -405,7 +410,7 @@ fn escape(fields: &mut Fields<'_>, of: Option<&Type>, group: &str) -> Option<Esc
 }
 
 fn entries(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     key: &'static str,
     of: Option<&Type>,
     anchored: bool,
@@ -433,7 +438,7 @@ fn entry(value: &Value, of: &Type, anchored: bool) -> Result<(Entry, Option<Stri
         format!(
             "no {} value is equal to {} ({what})",
             of.word(),
-            describe(value)
+            describe_value(value)
         )
     };
     let node = node(value).ok_or_else(|| never("an entry is a value"))?;

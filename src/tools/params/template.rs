@@ -6,7 +6,7 @@
 
 use super::rules::{cut, go_number};
 use super::{Param, Params, Shape, Type};
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::RawJson;
 use crate::tools::json::Node;
 
@@ -275,7 +275,7 @@ impl Reader<'_> {
                 return Err(self.bad(at, &why));
             }
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            let why = match nearest(name, names.iter().copied()) {
+            let why = match find_nearest(name, names.iter().copied()) {
                 Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
                 None if names.is_empty() => {
                     format!("unknown name `{name}`: there are no parameters to insert")

@@ -19,12 +19,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Prepared, Seen, Tool, check_schema};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{
     CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse, is_invisible,
 };
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 
 /// Lists messages.
 pub const LIST_MESSAGES: &str = "list_messages";
@@ -228,12 +228,12 @@ pub fn over(book: &Arc<Book>) -> Vec<Arc<dyn Tool>> {
 /// A declaration and its schema, compiled once.
 struct Told {
     decl: ToolDeclaration,
-    schema: Compiled,
+    schema: CompiledSchema,
 }
 
 static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| {
     let told = |decl: ToolDeclaration| Told {
-        schema: Compiled::compile(&decl.schema).expect("our own schemas are valid"),
+        schema: CompiledSchema::compile(&decl.schema).expect("our own schemas are valid"),
         decl,
     };
     decls().into_iter().map(told).collect()
@@ -342,7 +342,7 @@ impl Tool for Reading {
         prepared: &'a Prepared,
         _call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
             let asked = match Asked::read(&prepared.values) {
                 Ok(asked) => asked,

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::forms::Entry;
 use super::{About, Definition, Input, Left, SERVER, known};
-use crate::diag::yaml::{Fields, Problems, describe};
-use crate::diag::{Diagnostic, Severity, nearest};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, describe_value};
+use crate::diag::{Diagnostic, Severity, find_nearest};
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 use crate::tools::auth::AuthService;
 use crate::tools::kinds::Source;
 use crate::tools::params::{Params, ParamsCx, REQUEST};
@@ -39,11 +39,11 @@ pub(super) struct Around<'a> {
 
 /// Reads a tool. Its errors are in [`Definition::broken`] too; `about` says where it belongs.
 pub(super) fn define(entry: &Entry, around: &Around<'_>) -> (Definition, About, Vec<Diagnostic>) {
-    let problems = Problems::of(&entry.doc);
+    let problems = DiagnosticCollector::from_doc(&entry.doc);
     let mut reading = Reading {
         entry,
         around,
-        fields: Fields::of(&entry.doc, "", &problems),
+        fields: MappingDecoder::new(&entry.doc, "", &problems),
         problems: &problems,
         broken: Vec::new(),
         is_whole: false,
@@ -70,8 +70,8 @@ pub(super) fn define(entry: &Entry, around: &Around<'_>) -> (Definition, About, 
 struct Reading<'a> {
     entry: &'a Entry,
     around: &'a Around<'a>,
-    fields: Fields<'a>,
-    problems: &'a Problems,
+    fields: MappingDecoder<'a>,
+    problems: &'a DiagnosticCollector,
     /// What is wrong elsewhere, told there.
     broken: Vec<String>,
     /// Its kind took its keys, so that what is left is unknown.
@@ -85,7 +85,7 @@ impl Reading<'_> {
         let name = &self.entry.name;
         if kind.is_none() && !self.fields.has("type") {
             let message = format!("the tool `{name}` needs a `kind` (`type` in the flat form)");
-            self.fields.error_here("missing", message);
+            self.fields.error_at_mapping("missing", message);
         }
         let known = kind.as_deref().and_then(|kind| {
             let known = known::of_tool(kind);
@@ -105,7 +105,7 @@ impl Reading<'_> {
         if !is_served && !self.fields.has("description") {
             let message =
                 format!("the tool `{name}` needs a `description`: it is what a model goes by");
-            self.fields.error_here("missing", message);
+            self.fields.error_at_mapping("missing", message);
         }
         let description = self.fields.text("description").unwrap_or_default();
         if let (Some(kind), Some(known), Some(source)) = (&kind, known, &source)
@@ -131,7 +131,7 @@ impl Reading<'_> {
         let (mut input, mut schema) = self.input(of_request, &cx);
         if left.input {
             schema = serde_json::json!({"type": "object"});
-            input = Compiled::compile(&schema).map_or(input, Input::Schema);
+            input = CompiledSchema::compile(&schema).map_or(input, Input::Schema);
         }
         let auth_required = self.auth_required();
         let mut services = auth_required.clone();
@@ -191,7 +191,7 @@ impl Reading<'_> {
         let Some(name) = self.fields.text("source") else {
             if needed && !self.fields.has("source") {
                 let message = format!("the tool `{}` needs a `source`", self.entry.name);
-                self.fields.error_here("missing", message);
+                self.fields.error_at_mapping("missing", message);
             }
             return (String::new(), None);
         };
@@ -280,7 +280,7 @@ impl Reading<'_> {
             Some(Value::Bool(on)) => *on,
             Some(Value::String(word)) if word == "on" || word == "off" => word == "on",
             Some(other) => {
-                let message = format!("cache must be on or off (got {})", describe(other));
+                let message = format!("cache must be on or off (got {})", describe_value(other));
                 self.fields.error("cache", "type", message);
                 true
             }
@@ -292,7 +292,7 @@ impl Reading<'_> {
             if !self.fields.has(key) {
                 continue;
             }
-            self.fields.pass_over(key);
+            self.fields.ignore_key(key);
             let asks = !matches!(self.entry.doc.value.get(key), Some(Value::Array(list)) if list.is_empty());
             if asks {
                 let message = format!(
@@ -304,13 +304,13 @@ impl Reading<'_> {
     }
 }
 
-fn schema(written: &Value) -> Result<Compiled, String> {
+fn schema(written: &Value) -> Result<CompiledSchema, String> {
     match written.get("type") {
-        Some(Value::String(kind)) if kind == "object" => Compiled::compile(written),
+        Some(Value::String(kind)) if kind == "object" => CompiledSchema::compile(written),
         _ if written.is_object() => Err("arguments are an object: say `type: object`".to_owned()),
         other => Err(format!(
             "must be a JSON Schema (got {})",
-            describe(other.unwrap_or(written))
+            describe_value(other.unwrap_or(written))
         )),
     }
 }
@@ -338,7 +338,7 @@ fn services_of(tool: &Value, services: &mut Vec<String>) {
 
 /// `unknown source `x`; did you mean `y`?`
 pub(super) fn unknown(what: &str, written: &str, known: &[&str]) -> String {
-    match nearest(written, known.iter().copied()) {
+    match find_nearest(written, known.iter().copied()) {
         Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),
         None if known.is_empty() => format!("unknown {what} `{written}`; there is none"),
         None => format!("unknown {what} `{written}`; known: {}", known.join(", ")),

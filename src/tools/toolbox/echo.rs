@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolDeclaration, ToolResponse};
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 use crate::tools::Prepared;
 use crate::tools::kinds::{Declared, Kind, Source, SourceCx, Work};
 use crate::tools::toolbox::{Definition, Input};
@@ -36,7 +36,7 @@ struct Echo {
 struct Says(String);
 
 #[expect(clippy::unnecessary_wraps, reason = "its type is `ReadSource`")]
-fn read(fields: &mut Fields<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
+fn read(fields: &mut MappingDecoder<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
     fields.text("password");
     fields.mapping("headers");
     fields.value("env");
@@ -57,18 +57,21 @@ impl Source for Echo {
     fn tool(
         self: Arc<Self>,
         _name: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         _input: &Input,
     ) -> Option<Arc<dyn Work>> {
         Some(Arc::new(Says(fields.text("says")?)))
     }
-    fn probe<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(std::future::ready(Ok("echo".to_owned())))
     }
     fn discovers(&self) -> bool {
         !self.own.is_empty()
     }
-    fn discover<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<Vec<Arc<Definition>>, String>> {
+    fn discover<'a>(
+        &'a self,
+        _cx: &'a CallCx,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Definition>>, String>> {
         let found = self.own.iter().map(|name| {
             Arc::new(Definition {
                 decl: ToolDeclaration {
@@ -97,10 +100,10 @@ impl Source for Echo {
         &'a self,
         remote: &'a str,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Result<Declared, String>> {
+    ) -> BoxFuture<'a, Result<Declared, String>> {
         let schema = serde_json::json!({"type": "object", "required": ["own"]});
         let said = if self.own.iter().any(|own| own == remote) {
-            Compiled::compile(&schema).map(|input| Declared {
+            CompiledSchema::compile(&schema).map(|input| Declared {
                 description: format!("{remote}, its own"),
                 schema,
                 input,
@@ -127,7 +130,7 @@ impl Work for Says {
         prepared: &'a Prepared,
         _: CallIx,
         _: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         let text = format!("{} {}", self.0, prepared.values.get());
         Box::pin(std::future::ready(ToolResponse::ok(text)))
     }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::diag::{Diagnostic, Span, masked};
+use crate::diag::{Diagnostic, SourceSpan, mask_secrets};
 use crate::model::is_secret_name;
 
 /// Values shorter than this are not looked for in messages: they would hit ordinary words.
@@ -40,7 +40,7 @@ struct Hole {
 }
 
 /// A variable that is not set and has no default: its name, and where it is asked for.
-pub(super) type Unset = (String, Span);
+pub(super) type Unset = (String, SourceSpan);
 
 /// Fills in what the environment holds. A placeholder without a value stays as it is, and is told.
 pub(super) fn fill(
@@ -119,11 +119,11 @@ fn line_starts(text: &str) -> Vec<usize> {
         .collect()
 }
 
-fn place(text: &str, lines: &[usize], bytes: Range<usize>) -> Span {
+fn place(text: &str, lines: &[usize], bytes: Range<usize>) -> SourceSpan {
     let line = lines.partition_point(|start| *start <= bytes.start).max(1);
     let start = lines.get(line - 1).copied().unwrap_or(0);
     let before = text.get(start..bytes.start).unwrap_or("");
-    Span {
+    SourceSpan {
         bytes,
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
@@ -132,7 +132,7 @@ fn place(text: &str, lines: &[usize], bytes: Range<usize>) -> Span {
 
 impl Filled {
     /// A place of the filled text in the file as written. What came from a variable stands at its placeholder.
-    pub(super) fn home(&self, span: &Span) -> Span {
+    pub(super) fn home(&self, span: &SourceSpan) -> SourceSpan {
         if span.line == 0 || self.holes.is_empty() {
             return span.clone();
         }
@@ -143,7 +143,7 @@ impl Filled {
     }
 
     /// The parser sometimes knows line and column alone.
-    fn offset(&self, span: &Span) -> Range<usize> {
+    fn offset(&self, span: &SourceSpan) -> Range<usize> {
         if span.bytes.start > 0 || span.line <= 1 {
             return span.bytes.clone();
         }
@@ -179,7 +179,7 @@ impl Filled {
 
     /// The file for snippets: byte for byte as written, with whatever looks like a secret starred out.
     pub(super) fn shown(&self) -> String {
-        self.with_placeholders(masked(&self.star_defaults(self.original.to_string())))
+        self.with_placeholders(mask_secrets(&self.star_defaults(self.original.to_string())))
     }
 
     /// The file for the record, with parts starred out: spans of the original.

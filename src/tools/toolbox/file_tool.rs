@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Definition, Input};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse};
 use crate::tools::auth::Claims;
@@ -145,7 +145,7 @@ impl Tool for FileTool {
         prepared: &'a Prepared,
         call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         match &self.definition.work {
             Some(work) => work.call(prepared, call, cx),
             None => Box::pin(std::future::ready(ToolResponse::error(

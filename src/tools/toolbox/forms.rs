@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::diag::yaml::{Doc, Fields, Problems, describe};
-use crate::diag::{Span, nearest};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::{SourceSpan, find_nearest};
 use crate::model::escape_pointer_step;
 
 /// What an entry declares.
@@ -36,9 +36,9 @@ pub(super) struct Entry {
     pub(super) section: Section,
     pub(super) name: String,
     /// A mapping without `kind` and `name`.
-    pub(super) doc: Doc,
+    pub(super) doc: YamlDoc,
     /// Where it is named.
-    pub(super) at: Span,
+    pub(super) at: SourceSpan,
 }
 
 /// The key of the nested form, the kinds of the flat one, and what they declare; `None`: nothing that dicta supports.
@@ -96,7 +96,7 @@ pub(super) fn is_toolbox(value: &Value) -> bool {
 }
 
 /// The entries of a document.
-pub(super) fn entries(doc: &Doc, problems: &Problems) -> Vec<Entry> {
+pub(super) fn entries(doc: &YamlDoc, problems: &DiagnosticCollector) -> Vec<Entry> {
     match &doc.value {
         Value::Object(map) if map.contains_key("kind") => flat(doc, map, problems),
         Value::Object(map) => nested(doc, map, problems),
@@ -104,7 +104,7 @@ pub(super) fn entries(doc: &Doc, problems: &Problems) -> Vec<Entry> {
         other => {
             let message = format!(
                 "a tools file is a mapping with `sources`, `tools` … (got {})",
-                describe(other)
+                describe_value(other)
             );
             problems.error(doc.span(""), "type", message);
             Vec::new()
@@ -112,7 +112,7 @@ pub(super) fn entries(doc: &Doc, problems: &Problems) -> Vec<Entry> {
     }
 }
 
-fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> {
+fn nested(doc: &YamlDoc, map: &Map<String, Value>, problems: &DiagnosticCollector) -> Vec<Entry> {
     let mut found = Vec::new();
     for (key, value) in map {
         let at = format!("/{}", escape_pointer_step(key));
@@ -137,7 +137,10 @@ fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry
                 }
             }
             (Some(_), other) => {
-                let message = format!("{key} must be a mapping of names (got {})", describe(other));
+                let message = format!(
+                    "{key} must be a mapping of names (got {})",
+                    describe_value(other)
+                );
                 problems.error(doc.span(&at), "type", message);
             }
         }
@@ -151,12 +154,12 @@ fn passed(what: &str) -> String {
 
 /// An entry of the nested form.
 fn entry(
-    doc: &Doc,
+    doc: &YamlDoc,
     section: Section,
     name: &str,
     value: &Value,
     at: &str,
-    problems: &Problems,
+    problems: &DiagnosticCollector,
 ) -> Option<Entry> {
     let mut made = Made::default();
     let value = match (section, value) {
@@ -183,7 +186,7 @@ fn entry(
             let message = format!(
                 "the {} `{name}` must be a mapping (got {})",
                 section.noun(),
-                describe(other)
+                describe_value(other)
             );
             problems.error(doc.span(at), "type", message);
             return None;
@@ -194,7 +197,7 @@ fn entry(
         section,
         name: name.to_owned(),
         at: doc.key_span(at),
-        doc: doc.made_into(value, made.pairs),
+        doc: doc.with_value(value, made.pairs),
     })
 }
 
@@ -204,8 +207,8 @@ fn short(map: &Map<String, Value>) -> Option<(&str, &Value)> {
     (kind == "mcp" && inner.is_object()).then_some((kind.as_str(), inner))
 }
 
-fn flat(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> {
-    let mut fields = Fields::of(doc, "", problems);
+fn flat(doc: &YamlDoc, map: &Map<String, Value>, problems: &DiagnosticCollector) -> Vec<Entry> {
+    let mut fields = MappingDecoder::new(doc, "", problems);
     let Some(kind) = fields.text("kind") else {
         return Vec::new();
     };
@@ -240,12 +243,12 @@ fn flat(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> 
         section: *section,
         name,
         at: doc.span("/name"),
-        doc: doc.made_into(Value::Object(value), made.pairs),
+        doc: doc.with_value(Value::Object(value), made.pairs),
     }]
 }
 
 fn unknown(what: &str, written: &str, known: &[&str]) -> String {
-    match nearest(written, known.iter().copied()) {
+    match find_nearest(written, known.iter().copied()) {
         Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),
         None => format!("unknown {what} `{written}`; known: {}", known.join(", ")),
     }

@@ -1,6 +1,6 @@
 //! Which kinds of sources and tools there are: those of this build, those left out of it, those of the toolbox alone.
 
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::tools::kinds::{KINDS, Kind};
 
 /// Families of kinds that the MCP toolbox has and dicta has not.
@@ -106,7 +106,7 @@ fn find(
         };
     }
     let listed = names.join(", ");
-    if let Some(near) = nearest(written, names) {
+    if let Some(near) = find_nearest(written, names) {
         return Err(format!(
             "unknown kind of {what} `{written}`; did you mean `{near}`?"
         ));

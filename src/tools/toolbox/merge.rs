@@ -6,7 +6,7 @@ use super::Toolbox;
 use super::define::unknown;
 use super::forms::{Entry, Section};
 use crate::diag::Diagnostic;
-use crate::diag::yaml::{Fields, Problems};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder};
 
 /// The entries with every name once. Equal names are a conflict that names both places; equal sources are one.
 pub(super) fn merged(entries: Vec<Entry>, problems: &mut Vec<Diagnostic>) -> Vec<Entry> {
@@ -31,21 +31,21 @@ pub(super) fn merged(entries: Vec<Entry>, problems: &mut Vec<Diagnostic>) -> Vec
             other.at.column
         );
         let problem = Diagnostic::error("conflict", &entry.doc.path, message);
-        problems.push(problem.at(entry.at.clone(), &entry.doc.source));
+        problems.push(problem.with_span(entry.at.clone(), &entry.doc.source));
     }
     kept
 }
 
 /// The tools of a set, those that are there.
-pub(super) fn set(entry: &Entry, toolbox: &Toolbox, problems: &Problems) -> Vec<String> {
-    let mut fields = Fields::of(&entry.doc, "", problems);
+pub(super) fn set(entry: &Entry, toolbox: &Toolbox, problems: &DiagnosticCollector) -> Vec<String> {
+    let mut fields = MappingDecoder::new(&entry.doc, "", problems);
     fields.text_or_empty("description");
     if !fields.has("tools") {
         let message = format!(
             "the toolset `{}` needs `tools`: a list of names",
             entry.name
         );
-        fields.error_here("missing", message);
+        fields.error_at_mapping("missing", message);
     }
     let known: Vec<&str> = toolbox.tools.keys().map(String::as_str).collect();
     let mut tools = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn set(entry: &Entry, toolbox: &Toolbox, problems: &Problems) -> Vec<
         problems.error(entry.doc.span(&at), "unknown-tool", message);
     }
     if fields.has("prompts") {
-        fields.pass_over("prompts");
+        fields.ignore_key("prompts");
         fields.warning(
             "prompts",
             "unsupported",

@@ -30,7 +30,7 @@ use super::auth::AuthService;
 use super::kinds::{Source, Work};
 use super::params::Params;
 use crate::model::ToolDeclaration;
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 
 pub use file_tool::FileTool;
 pub use read::{ReadCx, is_tools_file, read};
@@ -111,7 +111,7 @@ pub enum Input {
     /// The toolbox's `parameters` and `templateParameters`.
     Parameters(Params),
     /// `inputSchema`, as MCP has it: validated as it is, `values` = `canonical`.
-    Schema(Compiled),
+    Schema(CompiledSchema),
 }
 
 impl Default for Definition {

@@ -10,7 +10,7 @@ use super::define::{Around, define};
 use super::env::{Filled, fill};
 use super::forms::{Entry, Section, entries, is_toolbox};
 use super::{Toolbox, known, merge, order, secrets};
-use crate::diag::yaml::{self, Fields, Problems};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use crate::diag::{Diagnostic, has_errors};
 use crate::net::Resolver;
 use crate::tools::auth::{AuthCx, AuthService};
@@ -44,7 +44,7 @@ pub fn read(files: &[(PathBuf, Arc<str>)], cx: &ReadCx<'_>) -> (Toolbox, Vec<Dia
 /// Whether a file is a tools file, as far as it can be told: one that does not parse is by its first key.
 pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ReadCx<'_>) -> bool {
     let (filled, _) = fill(text, cx.env);
-    if let Ok(docs) = yaml::read_all(&filled.text, path) {
+    if let Ok(docs) = yaml::read_all_documents(&filled.text, path) {
         return docs.iter().any(|doc| is_toolbox(&doc.value));
     }
     let keys = [
@@ -77,20 +77,20 @@ impl Reader {
         let mut shown: Arc<str> = filled.shown().into();
         for (name, span) in unset {
             let message = format!("${{{name}}} is not set in the environment, and has no default");
-            let problem = Diagnostic::error("variable", path, message).at(span, &shown);
+            let problem = Diagnostic::error("variable", path, message).with_span(span, &shown);
             let help = format!("set {name}, or give a default: ${{{name}:value}}");
             self.problems.push(problem.help(help));
         }
         let mut starred = Vec::new();
-        match yaml::read_all(&filled.text, path) {
+        match yaml::read_all_documents(&filled.text, path) {
             Err(found) => {
                 self.toolbox.unread = true;
                 let home = found.into_iter().map(|p| filled.led_home(p, &shown));
                 self.problems.extend(home);
             }
             Ok(docs) => {
-                let home = |doc: yaml::Doc| doc.moved(&shown, |span| filled.home(span));
-                let mut docs: Vec<yaml::Doc> = docs.into_iter().map(home).collect();
+                let home = |doc: yaml::YamlDoc| doc.map_spans(&shown, |span| filled.home(span));
+                let mut docs: Vec<yaml::YamlDoc> = docs.into_iter().map(home).collect();
                 for doc in &docs {
                     for (pointer, secrets) in secrets::of(&doc.value) {
                         starred.push(doc.span(&pointer).bytes);
@@ -100,7 +100,7 @@ impl Reader {
                 shown = filled.starred(shown.to_string(), &starred).into();
                 for doc in &mut docs {
                     doc.source = Arc::clone(&shown);
-                    let problems = Problems::of(doc);
+                    let problems = DiagnosticCollector::from_doc(doc);
                     self.entries.extend(entries(doc, &problems));
                     self.problems.extend(problems.into_sorted());
                 }
@@ -123,7 +123,7 @@ impl Reader {
 
     fn auth(&mut self, entries: &[Entry], cx: &ReadCx<'_>) {
         for entry in of(entries, Section::Auth) {
-            let problems = Problems::of(&entry.doc);
+            let problems = DiagnosticCollector::from_doc(&entry.doc);
             let service = service(entry, &problems, cx);
             self.problems.extend(problems.into_sorted());
             if let Some(service) = service {
@@ -137,7 +137,7 @@ impl Reader {
 
     fn sources(&mut self, entries: &[Entry], cx: &ReadCx<'_>) {
         for entry in of(entries, Section::Source) {
-            let problems = Problems::of(&entry.doc);
+            let problems = DiagnosticCollector::from_doc(&entry.doc);
             let read = source(entry, &problems, cx);
             let found = problems.into_sorted();
             let why = found.iter().find(|p| has_errors(std::slice::from_ref(p)));
@@ -191,7 +191,7 @@ impl Reader {
 
     fn sets(&mut self, entries: &[Entry]) {
         for entry in of(entries, Section::Set) {
-            let problems = Problems::of(&entry.doc);
+            let problems = DiagnosticCollector::from_doc(&entry.doc);
             let tools = merge::set(entry, &self.toolbox, &problems);
             self.problems.extend(problems.into_sorted());
             self.toolbox.sets.insert(entry.name.clone(), tools);
@@ -228,15 +228,15 @@ fn of(entries: &[Entry], section: Section) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(move |entry| entry.section == section)
 }
 
-fn service(entry: &Entry, problems: &Problems, cx: &ReadCx<'_>) -> Option<AuthService> {
-    let mut fields = Fields::of(&entry.doc, "", problems);
+fn service(entry: &Entry, problems: &DiagnosticCollector, cx: &ReadCx<'_>) -> Option<AuthService> {
+    let mut fields = MappingDecoder::new(&entry.doc, "", problems);
     let Some(kind) = fields.text("type") else {
         if !fields.has("type") {
             let message = format!(
                 "the auth service `{}` needs a `kind` (`type` in the flat form)",
                 entry.name
             );
-            fields.error_here("missing", message);
+            fields.error_at_mapping("missing", message);
         }
         return None;
     };
@@ -250,15 +250,19 @@ fn service(entry: &Entry, problems: &Problems, cx: &ReadCx<'_>) -> Option<AuthSe
     service
 }
 
-fn source(entry: &Entry, problems: &Problems, cx: &ReadCx<'_>) -> Option<Arc<dyn Source>> {
-    let mut fields = Fields::of(&entry.doc, "", problems);
+fn source(
+    entry: &Entry,
+    problems: &DiagnosticCollector,
+    cx: &ReadCx<'_>,
+) -> Option<Arc<dyn Source>> {
+    let mut fields = MappingDecoder::new(&entry.doc, "", problems);
     let Some(written) = fields.text("type") else {
         if !fields.has("type") {
             let message = format!(
                 "the source `{}` needs a `kind` (`type` in the flat form)",
                 entry.name
             );
-            fields.error_here("missing", message);
+            fields.error_at_mapping("missing", message);
         }
         return None;
     };

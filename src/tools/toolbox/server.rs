@@ -12,7 +12,7 @@ use super::env::{Filled, fill};
 use super::read::ReadCx;
 use super::{Toolbox, known, secrets};
 use crate::diag::has_errors;
-use crate::diag::yaml::{Doc, Fields, Problems};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::model::escape_pointer_step;
 use crate::tools::kinds::{Source, SourceCx};
 
@@ -30,10 +30,10 @@ impl Toolbox {
     /// Reads the entry whose settings stand at a pointer, once for all judges that write the same.
     pub fn read_server(
         &mut self,
-        doc: &Doc,
+        doc: &YamlDoc,
         at: &str,
         settings: &IndexMap<String, Value>,
-        problems: &Problems,
+        problems: &DiagnosticCollector,
         cx: &ReadCx<'_>,
     ) {
         let key = key(settings);
@@ -61,17 +61,17 @@ impl Toolbox {
         let Filling {
             pairs, fillings, ..
         } = filling;
-        let made = doc.made_into(filled, pairs);
+        let made = doc.with_value(filled, pairs);
         for (_, secrets) in secrets::of(&made.value) {
             self.secrets.extend(secrets);
         }
         for filled in &fillings {
             self.secrets.extend(filled.secrets().map(str::to_owned));
         }
-        let own = Problems::of(&made);
-        let mut fields = Fields::of(&made, "", &own);
+        let own = DiagnosticCollector::from_doc(&made);
+        let mut fields = MappingDecoder::new(&made, "", &own);
         let source = known::of_source(SERVER)
-            .map_err(|why| fields.error_here("kind", why))
+            .map_err(|why| fields.error_at_mapping("kind", why))
             .ok()
             .and_then(|kind| kind.read)
             .and_then(|read| {
@@ -107,8 +107,8 @@ fn key(settings: &IndexMap<String, Value>) -> String {
 struct Filling<'a> {
     at: String,
     cx: &'a ReadCx<'a>,
-    doc: &'a Doc,
-    problems: &'a Problems,
+    doc: &'a YamlDoc,
+    problems: &'a DiagnosticCollector,
     pairs: Vec<(String, String)>,
     fillings: Vec<Filled>,
 }

@@ -18,7 +18,7 @@ use crate::model::{
     JsonText, Label, MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart,
     parse_pass_or_fail,
 };
-use crate::query::Query;
+use crate::query::JmesPathQuery;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::detect::{self, DetectError, RecordLayout};
 use crate::transcript::field_mapping::{
@@ -175,7 +175,7 @@ impl MappedRecord<'_> {
         &self,
         name: &str,
         role: &str,
-        query: &Query,
+        query: &JmesPathQuery,
     ) -> Result<Option<Cow<'_, str>>, String> {
         Ok(match self.evaluate(query, false)? {
             ExpressionValue::Nothing => None,
@@ -317,7 +317,7 @@ impl MappedRecord<'_> {
                 }
             }
         };
-        let said = |query: &Option<Query>| -> Option<String> {
+        let said = |query: &Option<JmesPathQuery>| -> Option<String> {
             let text = self.evaluate(query.as_ref()?, false).ok()?.into_text()?;
             (!text.trim().is_empty()).then(|| text.into_owned())
         };

@@ -21,7 +21,7 @@ type Journal = HashMap<u64, Back>;
 impl Runtime {
     /// The moment is that of the order, whenever its turn comes.
     pub(super) fn write_label(&mut self, order: LabelOrder) {
-        let at = self.deps.clock.wall();
+        let at = self.deps.clock.wall_time();
         let working = self.out.busy.enter();
         if self.scribe.is_none() {
             self.scribe = Some(self.scribe());

@@ -1,6 +1,6 @@
 //! What a judge that answers with probabilities does not take, and why.
 
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{JudgeConfig, TranscriptMode, VerdictMode};
 
 const ONCE: &str = "it is asked once, and has no turns";
@@ -26,7 +26,7 @@ pub(super) const NOT_TAKEN: &[(&str, &str)] = &[
 ];
 
 /// Refuses what means nothing to a decisions judge, and leaves its configuration without it.
-pub(super) fn settle(fields: &mut Fields<'_>, judge: &mut JudgeConfig) {
+pub(super) fn settle(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig) {
     if !judge.provider.is_decisions() {
         return;
     }

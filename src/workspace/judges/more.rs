@@ -2,7 +2,7 @@
 
 use super::super::{google, paths};
 use super::JudgeCx;
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, TranscriptMode};
 use crate::tools::reading::is_reading;
 
@@ -13,7 +13,7 @@ const TRANSCRIPT: &[(&str, TranscriptMode)] = &[
 ];
 
 /// Reads them into the judge.
-pub(super) fn read(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+pub(super) fn read(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
     judge.tokens_per_minute = whole(fields.integer("tokens_per_minute", 1..=i64::MAX));
     judge.context_window = whole(fields.integer("context_window", 1..=i64::MAX));
@@ -28,7 +28,7 @@ pub(super) fn read(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeC
 
 /// What tools need: turns to call them in, and a transcript that is not shown whole for those that read it.
 pub(super) fn reading(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     judge: &JudgeConfig,
     provider: Option<ProviderKind>,
 ) {
@@ -69,7 +69,7 @@ pub(super) fn reading(
     fields.warning(key, "no-effect", message);
 }
 
-fn vertex(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+fn vertex(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     judge.project = fields.text("project");
     judge.location = fields.text("location");
     let file = fields.text("credentials_file");
@@ -95,11 +95,11 @@ fn vertex(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
 
 /// Where the file does not say the place, the environment does. The project may also be the credentials' own, which are
 /// read when they are needed.
-fn place(fields: &Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+fn place(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     judge.project = judge.project.take().or_else(|| google::project(cx.env));
     judge.location = judge.location.take().or_else(|| google::location(cx.env));
     if judge.location.is_none() && !fields.has("location") {
-        fields.error_here(
+        fields.error_at_mapping(
             "missing",
             format!("judge `{}`: {}", judge.name, google::no_location()),
         );
@@ -107,7 +107,7 @@ fn place(fields: &Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
 }
 
 /// An API key (Vertex AI's "express mode") belongs to a project of its own, and is asked for at one place.
-fn with_key(fields: &Fields<'_>, has_file: bool) {
+fn with_key(fields: &MappingDecoder<'_>, has_file: bool) {
     if has_file {
         let message = "credentials_file and an API key cannot both be given";
         fields.error("credentials_file", "value", message);

@@ -2,7 +2,7 @@
 //! others are asked with means anything to it.
 
 use super::{MODEL_KEYS, none_of};
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::{JudgeConfig, ProviderKind};
 
 /// What it takes besides `provider`.
@@ -14,14 +14,14 @@ pub(in crate::workspace) const NOT_TAKEN: &[&str] = &["tools", "max_turns", "tim
 const WHY: &str = "the verdicts are there, and nobody is asked";
 
 /// Refuses what only others take.
-pub(super) fn read(fields: &mut Fields<'_>) {
+pub(super) fn read(fields: &mut MappingDecoder<'_>) {
     none_of(fields, MODEL_KEYS, "source", WHY);
     none_of(fields, NOT_TAKEN, "source", WHY);
 }
 
 /// Its own keys; which no other judge takes.
 pub(super) fn settle(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingDecoder<'_>,
     judge: &mut JudgeConfig,
     provider: Option<ProviderKind>,
 ) {

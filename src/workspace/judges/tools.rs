@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::super::{paths, tools::with_cx};
 use super::JudgeCx;
-use crate::diag::yaml::{Doc, Fields, Problems, describe};
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::{Diagnostic, find_nearest};
 use crate::model::JudgeTool;
 use crate::tools::toolbox::SERVER;
 use crate::tools::{self, ToolDeps};
 
 /// Missing, null and `[]` are none. An entry is a name, or one name with settings.
 pub(in crate::workspace) fn read(
-    fields: &mut Fields<'_>,
-    doc: &Doc,
-    problems: &Problems,
+    fields: &mut MappingDecoder<'_>,
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
     cx: &JudgeCx<'_>,
 ) -> Vec<JudgeTool> {
     if fields.value("tools").is_none_or(Value::is_null) {
@@ -53,7 +53,7 @@ pub(in crate::workspace) fn read(
         if !is_known {
             let (message, help) = unknown(&tool.name, &known);
             let problem = Diagnostic::error("tools", &doc.path, message);
-            let problem = problem.at(fields.span_at(&key), &doc.source);
+            let problem = problem.with_span(fields.inner_span(&key), &doc.source);
             problems.push(match help {
                 Some(help) => problem.help(help),
                 None => problem,
@@ -99,7 +99,7 @@ fn deps(cx: &JudgeCx<'_>) -> ToolDeps {
 
 fn unknown(name: &str, known: &[String]) -> (String, Option<String>) {
     let listed = known.join(", ");
-    match nearest(name, known.iter().map(String::as_str)) {
+    match find_nearest(name, known.iter().map(String::as_str)) {
         Some(near) => (
             format!("unknown tool `{name}`; did you mean `{near}`?"),
             Some(format!("available: {listed}")),
@@ -117,7 +117,7 @@ fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
         Value::Object(map) if map.len() == 1 => {
             let (name, written) = map.iter().next().expect("it has one entry");
             let settings = settings(written, cx).ok_or_else(|| {
-                let got = describe(written);
+                let got = describe_value(written);
                 format!("the settings of `{name}` must be a mapping (got {got})")
             })?;
             Ok(JudgeTool {
@@ -127,13 +127,19 @@ fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
         }
         other => Err(format!(
             "a tool is a name, or one name with its settings (got {})",
-            describe(other)
+            describe_value(other)
         )),
     }
 }
 
 /// A server that the judge writes itself goes into the toolbox.
-fn server(tool: &JudgeTool, doc: &Doc, at: &str, problems: &Problems, cx: &JudgeCx<'_>) {
+fn server(
+    tool: &JudgeTool,
+    doc: &YamlDoc,
+    at: &str,
+    problems: &DiagnosticCollector,
+    cx: &JudgeCx<'_>,
+) {
     let mut toolbox = cx.toolbox.borrow_mut();
     with_cx(cx.root, cx.env, cx.resolver, |read| {
         Arc::make_mut(&mut toolbox).read_server(doc, at, &tool.settings, problems, read);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::diag::yaml::{Fields, describe};
+use crate::diag::yaml::{MappingDecoder, describe_value};
 
 /// One of them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub(super) struct Entry {
 const KEYS: [&str; 4] = ["path", "eval", "rubric", "by"];
 
 /// The entries, each with the pointer to it.
-pub(super) fn read(fields: &mut Fields<'_>) -> Vec<(String, Entry)> {
+pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Vec<(String, Entry)> {
     match fields.value("labels") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(items)) => {
@@ -40,7 +40,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Vec<(String, Entry)> {
     }
 }
 
-fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
+fn entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<Entry> {
     match value {
         Value::String(path) if path.trim().is_empty() => {
             fields.error_at(at, "empty", "labels must not be empty");
@@ -52,7 +52,7 @@ fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
         }),
         Value::Object(map) => {
             for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-                let near = crate::diag::nearest(key, KEYS);
+                let near = crate::diag::find_nearest(key, KEYS);
                 let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
                 let inside = format!("{at}/{}", crate::model::escape_pointer_step(key));
                 fields.error_at(&inside, "unknown-key", format!("unknown key `{key}`{near}"));
@@ -61,7 +61,7 @@ fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
                 None | Some(Value::Null) => None,
                 Some(Value::String(text)) if !text.trim().is_empty() => Some(text.clone()),
                 Some(other) => {
-                    let message = format!("{key} must be text (got {})", describe(other));
+                    let message = format!("{key} must be text (got {})", describe_value(other));
                     fields.error_at(&format!("{at}/{key}"), "type", message);
                     None
                 }
@@ -83,7 +83,7 @@ fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
         other => {
             let message = format!(
                 "labels holds files as text, or {{ path, eval, rubric, by }} (got {})",
-                describe(other)
+                describe_value(other)
             );
             fields.error_at(at, "type", message);
             None

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::sheet::Sheet;
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
 /// Reads every line; blank ones are passed over. Problems stand at their line.
@@ -24,12 +24,12 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
                 let message = message
                     .rsplit_once(" at line ")
                     .map_or(message.as_str(), |(m, _)| m);
-                let span = Span {
+                let span = SourceSpan {
                     column: u32::try_from(error.column()).unwrap_or(u32::MAX).max(1),
                     ..whole
                 };
                 let problem = Diagnostic::error(super::CODE, sheet.path, format!("no label: {message}"))
-                    .at(span, &text)
+                    .with_span(span, &text)
                     .help(r#"a label is {"transcript": "…", "eval": "…", "passed": true}, with rubric, score, by, at and note if known"#);
                 sheet.told(problem);
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{CODE, MAX_LABELS, Read};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, pluralize};
 use crate::transcript::{FieldMappings, TranscriptError};
 use crate::workspace::paths;
@@ -102,7 +102,7 @@ fn each(
 }
 
 /// Places by where they begin, in the file's order.
-fn spans(path: &Path, offsets: &[u64]) -> Vec<Span> {
+fn spans(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
     let text = if offsets.is_empty() {
         Vec::new()
     } else {
@@ -117,7 +117,7 @@ fn spans(path: &Path, offsets: &[u64]) -> Vec<Span> {
         let lines = memchr::memchr_iter(b'\n', between).count();
         line += u32::try_from(lines).unwrap_or(u32::MAX);
         counted = at;
-        Span {
+        SourceSpan {
             bytes: at..at,
             line,
             column: 1,

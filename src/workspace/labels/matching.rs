@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CODE, LabelPlace};
-use crate::diag::yaml::Doc;
-use crate::diag::{Diagnostic, Span, nearest};
+use crate::diag::yaml::YamlDoc;
+use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::{Label, make_visible};
 use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
@@ -79,7 +79,7 @@ pub(in crate::workspace) fn of_rubrics(
 }
 
 /// The `label`s of maps against the rubrics, each at its place in dicta.yaml.
-pub(in crate::workspace) fn of_maps(doc: &Doc, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+pub(in crate::workspace) fn of_maps(doc: &YamlDoc, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let Some(Value::Array(entries)) = doc.value.get("transcripts") else {
         return problems;
@@ -109,7 +109,7 @@ pub(in crate::workspace) fn of_maps(doc: &Doc, rubrics: &[Arc<Rubric>]) -> Vec<D
     problems
 }
 
-fn at(problem: Diagnostic, span: &Span, text: Option<Arc<str>>) -> Diagnostic {
+fn at(problem: Diagnostic, span: &SourceSpan, text: Option<Arc<str>>) -> Diagnostic {
     Diagnostic {
         span: Some(span.clone()),
         source: text,
@@ -168,7 +168,7 @@ pub(crate) fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagno
         }
         // A name is looked for only as long as it is shown.
         let near = if problems.len() < TOLD {
-            nearest(&label.transcript, ids.iter().map(String::as_str))
+            find_nearest(&label.transcript, ids.iter().map(String::as_str))
         } else {
             None
         };
@@ -197,7 +197,7 @@ fn with_nearest<'k>(
     written: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> String {
-    match nearest(written, known) {
+    match find_nearest(written, known) {
         Some(near) => format!("{message}; did you mean `{near}`?"),
         None => message,
     }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use self::entries::Entry;
 use self::sheet::Sheet;
 use super::{Env, files, globs, paths};
-use crate::diag::yaml::{Doc, Fields, Problems};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
 pub(super) use entries::{watched, watched_maps};
@@ -38,7 +38,7 @@ pub(super) const CODE: &str = "label";
 pub(super) const DEFAULT: &str = "labels.jsonl";
 
 /// Where a label stands: its file, as a person would name it, and the place in it.
-pub type LabelPlace = (Arc<Path>, Span);
+pub type LabelPlace = (Arc<Path>, SourceSpan);
 
 /// All that was read.
 #[derive(Debug, Default)]
@@ -73,11 +73,11 @@ enum Form {
 
 /// Reads what `labels:` names, and `labels.jsonl` beside dicta.yaml where no other file of that form is named.
 pub(super) fn read(
-    fields: &mut Fields<'_>,
-    doc: &Doc,
+    fields: &mut MappingDecoder<'_>,
+    doc: &YamlDoc,
     root: &Path,
     env: &Env,
-    problems: &Problems,
+    problems: &DiagnosticCollector,
 ) -> Read {
     let mut found = Read::default();
     for (at, entry) in entries::read(fields) {

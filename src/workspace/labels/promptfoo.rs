@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::sheet::{Sheet, label};
-use crate::diag::Span;
+use crate::diag::SourceSpan;
 use crate::transcript::promptfoo_id;
 
 #[derive(Deserialize)]
@@ -125,7 +125,7 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
 }
 
 /// A result; how many marks it has.
-fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &Span) -> u64 {
+fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &SourceSpan) -> u64 {
     let result: Outcome = match serde_json::from_str(json) {
         Ok(result) => result,
         Err(error) => {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::sheet::{Sheet, label, no_verdict, verdict_of};
 use super::table::{Row, fits};
-use crate::diag::{Span, yaml};
+use crate::diag::{SourceSpan, yaml};
 use crate::model::parse_pass_or_fail;
 
 /// What is neither a target nor a label.
@@ -22,7 +22,12 @@ pub(super) fn is_headerless(cells: &[String]) -> bool {
 }
 
 /// Reads a table with a header, or one of cases alone.
-pub(super) fn table(sheet: &mut Sheet<'_>, names: Vec<String>, header: Span, mut rows: Vec<Row>) {
+pub(super) fn table(
+    sheet: &mut Sheet<'_>,
+    names: Vec<String>,
+    header: SourceSpan,
+    mut rows: Vec<Row>,
+) {
     let names = if names.iter().any(|name| name == "id") {
         names
     } else {
@@ -86,7 +91,7 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
         }
         return;
     }
-    match yaml::read(&text, sheet.path) {
+    match yaml::read_document(&text, sheet.path) {
         Ok(doc) => cases(sheet, &doc.value, &|at| doc.span(at), ""),
         Err(problems) => {
             for problem in problems {
@@ -97,7 +102,7 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
 }
 
 /// A list of cases, a case, or a `split` with cases in it.
-fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> Span, at: &str) {
+fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> SourceSpan, at: &str) {
     match value {
         Value::Array(items) => {
             for (nth, item) in items.iter().enumerate() {
@@ -111,14 +116,14 @@ fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> Span, at:
         other => {
             let message = format!(
                 "a case has an `id` and a `target` (got {})",
-                yaml::describe(other)
+                yaml::describe_value(other)
             );
             sheet.error(place(at), message);
         }
     }
 }
 
-fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &Span) {
+fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &SourceSpan) {
     sheet.scout = true;
     let id = match case.get("id") {
         Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
@@ -185,7 +190,7 @@ fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &Span) {
     }
 }
 
-fn needs_eval(sheet: &mut Sheet<'_>, span: Span) {
+fn needs_eval(sheet: &mut Sheet<'_>, span: SourceSpan) {
     sheet.error(
         span,
         "a target names no eval: say in dicta.yaml which it is, `labels: { path: …, eval: … }`",

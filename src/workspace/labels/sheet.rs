@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::entries::Entry;
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, make_visible, parse_pass_or_fail};
 
 /// A file being read.
@@ -17,10 +17,10 @@ pub(super) struct Sheet<'s> {
     pub(super) entry: &'s Entry,
     /// Its cases are Inspect Scout's.
     pub(super) scout: bool,
-    labels: Vec<(Label, Span)>,
+    labels: Vec<(Label, SourceSpan)>,
     problems: Vec<Diagnostic>,
     /// Rows without a verdict, and the first one's place.
-    blank: (u64, Option<Span>),
+    blank: (u64, Option<SourceSpan>),
 }
 
 impl<'s> Sheet<'s> {
@@ -43,7 +43,7 @@ impl<'s> Sheet<'s> {
     }
 
     /// One more label; what it does not say is as dicta.yaml has it.
-    pub(super) fn push(&mut self, mut label: Label, span: Span) {
+    pub(super) fn push(&mut self, mut label: Label, span: SourceSpan) {
         if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
             self.error(span.clone(), "score must be between 0 and 1");
         }
@@ -54,17 +54,17 @@ impl<'s> Sheet<'s> {
     }
 
     /// A row that somebody has yet to fill in.
-    pub(super) fn blank(&mut self, span: Span) {
+    pub(super) fn blank(&mut self, span: SourceSpan) {
         self.blank.0 += 1;
         self.blank.1.get_or_insert(span);
     }
 
-    pub(super) fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.told(Diagnostic::error(super::CODE, self.path, message).at(span, self.text));
+    pub(super) fn error(&mut self, span: SourceSpan, message: impl Into<String>) {
+        self.told(Diagnostic::error(super::CODE, self.path, message).with_span(span, self.text));
     }
 
-    pub(super) fn warning(&mut self, span: Span, message: impl Into<String>) {
-        self.told(Diagnostic::warning(super::CODE, self.path, message).at(span, self.text));
+    pub(super) fn warning(&mut self, span: SourceSpan, message: impl Into<String>) {
+        self.told(Diagnostic::warning(super::CODE, self.path, message).with_span(span, self.text));
     }
 
     /// Whatever is wrong in a file of labels is a problem of labels.
@@ -76,17 +76,17 @@ impl<'s> Sheet<'s> {
     }
 
     /// The whole of a line, by its number from 1 and where it begins.
-    pub(super) fn line(&self, number: u64, start: usize) -> Span {
+    pub(super) fn line(&self, number: u64, start: usize) -> SourceSpan {
         let rest = self.text.get(start..).unwrap_or_default();
         let line = rest.split('\n').next().unwrap_or_default();
-        Span {
+        SourceSpan {
             bytes: start..start + line.trim_end().len(),
             line: u32::try_from(number).unwrap_or(u32::MAX),
             column: 1,
         }
     }
 
-    pub(super) fn finish(mut self) -> (Vec<(Label, Span)>, Vec<Diagnostic>) {
+    pub(super) fn finish(mut self) -> (Vec<(Label, SourceSpan)>, Vec<Diagnostic>) {
         if let (n @ 1.., Some(span)) = self.blank.clone() {
             let (rows, are) = match n {
                 1 => ("1 row has".to_owned(), "is no label"),

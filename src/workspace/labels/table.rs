@@ -3,7 +3,7 @@
 
 use super::scout;
 use super::sheet::{Sheet, label, no_verdict};
-use crate::diag::{Span, nearest};
+use crate::diag::{SourceSpan, find_nearest};
 use crate::model::{WallTime, make_visible, parse_pass_or_fail};
 
 const COLUMNS: [&str; 9] = [
@@ -24,7 +24,7 @@ const UNSURE: &str = "unsure";
 /// A row with its place.
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
-    pub(super) span: Span,
+    pub(super) span: SourceSpan,
 }
 
 /// Reads the table.
@@ -120,11 +120,16 @@ pub(super) fn fits(sheet: &mut Sheet<'_>, row: &Row, columns: usize) -> bool {
     false
 }
 
-fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterator<Item = Row>) {
+fn own(
+    sheet: &mut Sheet<'_>,
+    names: &[String],
+    header: &SourceSpan,
+    rows: impl Iterator<Item = Row>,
+) {
     let known = || COLUMNS.into_iter().chain([NOTE]);
     for name in names {
         if !name.is_empty() && !known().any(|known| known == name) {
-            let near = nearest(name, known());
+            let near = find_nearest(name, known());
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
             let message = format!(
                 "the column `{}` is not read{near}",

@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::diag::yaml::{self, Doc};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::yaml::{self, YamlDoc};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::JudgeConfig;
 use crate::rubric::{Catalog, Eval, Rubric};
 
@@ -85,7 +85,7 @@ struct Said {
 /// The lints of one rubric, as they are found.
 struct Lints<'r> {
     rubric: &'r Rubric,
-    doc: OnceCell<Option<Doc>>,
+    doc: OnceCell<Option<YamlDoc>>,
     found: Vec<Diagnostic>,
 }
 
@@ -110,11 +110,11 @@ impl<'r> Lints<'r> {
     fn rubric(&mut self, pointer: &str, said: Said) {
         let span = self
             .doc()
-            .map_or_else(Span::default, |doc| doc.span(pointer));
+            .map_or_else(SourceSpan::default, |doc| doc.span(pointer));
         self.push(span, said);
     }
 
-    fn push(&mut self, span: Span, said: Said) {
+    fn push(&mut self, span: SourceSpan, said: Said) {
         let Said {
             lint,
             message,
@@ -129,19 +129,19 @@ impl<'r> Lints<'r> {
         }
         let help = format!("{help}; if it is meant so: `allow: [{lint}]`");
         let warning = Diagnostic::warning(lint, &self.rubric.path, message)
-            .at(span, &self.rubric.source)
+            .with_span(span, &self.rubric.source)
             .help(help);
         self.found.push(warning);
     }
 
-    fn doc(&self) -> Option<&Doc> {
-        let read = || yaml::read(&self.rubric.source, &self.rubric.path).ok();
+    fn doc(&self) -> Option<&YamlDoc> {
+        let read = || yaml::read_document(&self.rubric.source, &self.rubric.path).ok();
         self.doc.get_or_init(read).as_ref()
     }
 
     /// The place inside an eval, as near as the file tells; an eval that came another way (a prompt's, in a pack) has its
     /// own place alone.
-    fn inside(&self, of: Of<'_>, inside: &str) -> Span {
+    fn inside(&self, of: Of<'_>, inside: &str) -> SourceSpan {
         let lists = ["/evals", "/spec/evals"];
         let found = self.doc().and_then(|doc| {
             let at = lists.iter().map(|list| format!("{list}/{}", of.at));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Lints, Of, Said, enabled, tools};
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Transcript, TranscriptPart};
 use crate::rubric::{Matcher, Rubric, Selector};
 
@@ -135,7 +135,7 @@ impl Observer {
                 .iter()
                 .filter(|one| !known.contains(*one))
                 .find_map(|one| {
-                    let near = nearest(one, known.iter().map(String::as_str))?;
+                    let near = find_nearest(one, known.iter().map(String::as_str))?;
                     Some(format!(
                         "no transcript {what} `{one}`; did you mean `{near}`?"
                     ))

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::{FOREIGN, Lints, Of, Said, texts};
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 
 /// Params that hold a tool's name, or several, wherever they stand in the params of a type about tools.
 const NAMED: &[&str] = &[
@@ -77,7 +77,7 @@ fn tell(
     known: &BTreeSet<String>,
     wants: bool,
 ) {
-    let near = nearest(name, known.iter().map(String::as_str));
+    let near = find_nearest(name, known.iter().map(String::as_str));
     let message = match near {
         Some(near) => format!("no transcript calls `{name}`; did you mean `{near}`?"),
         None if wants => format!("no transcript calls `{name}`"),

@@ -27,7 +27,7 @@ fn blocks(document: &'static str) -> Vec<&'static str> {
 
 #[test]
 fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
-    let schema = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let judges = blocks(include_str!("../../../docs/judges.md"));
     let readme = blocks(include_str!("../../../README.md"));
     let tools = blocks(TOOLS);
@@ -53,8 +53,8 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
             workspace.unwrap_or_else(|found| panic!("{block}\n{}", lines(&found).join("\n")));
         assert_eq!(lines(&workspace.warnings), Vec::<String>::new(), "{block}");
         let text = format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\n{block}");
-        let doc =
-            crate::diag::yaml::read(&text.as_str().into(), Path::new("dicta.yaml")).expect("YAML");
+        let doc = crate::diag::yaml::read_document(&text.as_str().into(), Path::new("dicta.yaml"))
+            .expect("YAML");
         assert_eq!(schema.errors(&doc.value), [], "{block}");
     }
 }
@@ -126,7 +126,7 @@ fn own_data(block: &str) -> (Folder, Env) {
 
 #[test]
 fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
-    let schema = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let keys = ["transcripts:", "labels:"];
     let pages = [TRANSCRIPTS, LABELS, include_str!("../../../README.md")];
     let blocks: Vec<_> = pages.map(|page| begin(page, "yaml", &keys)).concat();
@@ -134,7 +134,7 @@ fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
     for block in blocks {
         let (folder, env) = own_data(block);
         let text = std::fs::read_to_string(folder.root().join("dicta.yaml")).expect("there");
-        let doc = crate::diag::yaml::read(&text.as_str().into(), Path::new("dicta.yaml"));
+        let doc = crate::diag::yaml::read_document(&text.as_str().into(), Path::new("dicta.yaml"));
         assert_eq!(schema.errors(&doc.expect("YAML").value), [], "{text}");
         let workspace = load(folder.dir.path(), &env, &FakeCatalog::new());
         let workspace =
@@ -151,7 +151,7 @@ fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
 
 #[test]
 fn transcripts_of_the_docs_satisfy_their_schema() {
-    let schema = crate::schema::Compiled::compile(&transcript_schema()).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&transcript_schema()).expect("a schema");
     let blocks = begin(TRANSCRIPTS, "json", &["{\"id\""]);
     let found: Vec<&str> = blocks.iter().flat_map(|block| block.lines()).collect();
     assert!(found.len() > 3, "{}", found.len());

@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
 
 #[test]
 fn the_schema_takes_the_maps_that_load_and_no_others() {
-    let schema = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let fits = |map: serde_json::Value| {
         let config = json!({"transcripts": ["a", {"path": "b", "map": map}], "rubrics": "r"});
         schema.is_valid(&config)

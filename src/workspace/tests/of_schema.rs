@@ -48,11 +48,11 @@ fn the_schema_of_the_workspace_knows_every_key_of_the_parser_and_no_other() {
 #[test]
 fn the_schema_of_the_workspace_and_the_parser_take_the_same_values() {
     let value = |text: &str| {
-        crate::diag::yaml::read(&Arc::from(text), Path::new("x.yaml"))
+        crate::diag::yaml::read_document(&Arc::from(text), Path::new("x.yaml"))
             .expect("YAML")
             .value
     };
-    let schema = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
+    let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let judge = |keys: &str| format!("judges:\n  a: {{{keys}}}\n");
     let model = |keys: &str| judge(&format!("provider: openai, model: m, {keys}"));
     let cases = [

@@ -41,7 +41,7 @@ impl Scope {
         let mut scope = Self::default();
         scope.file(&root.join(CONFIG));
         for text in configs {
-            let Ok(doc) = yaml::read(text, Path::new(CONFIG)) else {
+            let Ok(doc) = yaml::read_document(text, Path::new(CONFIG)) else {
                 continue;
             };
             for written in labels::watched(doc.value.get("labels")) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dicta::clock::{Clock, SystemClock};
-use dicta::diag::yaml::{self, Fields, Problems};
+use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, RawJson, ToolResponse, TurnIx};
 use dicta::net::Resolver;
@@ -21,8 +21,8 @@ use super::{LOOPBACK, Names};
 /// A source and a tool of it.
 fn open(source: &str, tool: &str, names: &Arc<Names>) -> (Arc<dyn Source>, Arc<dyn Work>) {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
-    let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
-    let problems = Problems::of(&doc);
+    let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
     let resolver: Arc<dyn Resolver> = Arc::<Names>::clone(names);
     let cx = SourceCx {
         name: "api",
@@ -34,8 +34,9 @@ fn open(source: &str, tool: &str, names: &Arc<Names>) -> (Arc<dyn Source>, Arc<d
         .find(|kind| kind.source == "http")
         .expect("it is there");
     let read = kind.read.expect("in every build");
-    let source = read(&mut Fields::of(&doc, "/source", &problems), &cx).expect("a good source");
-    let mut fields = Fields::of(&doc, "/tool", &problems);
+    let source =
+        read(&mut MappingDecoder::new(&doc, "/source", &problems), &cx).expect("a good source");
+    let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
     let input = Input::Parameters(Params::default());
     let work = Arc::clone(&source).tool("http", &mut fields, &input);
     let work = work.unwrap_or_else(|| panic!("{:?}", problems.take()));

@@ -198,7 +198,7 @@ async fn a_resolver_that_never_answers_waits_five_seconds() {
             &'a self,
             _: &'a str,
             _: u16,
-        ) -> dicta::clock::Fut<'a, std::io::Result<Vec<std::net::IpAddr>>> {
+        ) -> dicta::clock::BoxFuture<'a, std::io::Result<Vec<std::net::IpAddr>>> {
             Box::pin(std::future::pending())
         }
     }

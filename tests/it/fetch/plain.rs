@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use dicta::clock::Fut;
+use dicta::clock::BoxFuture;
 use dicta::model::Hop;
 use dicta::net::HopSink;
 
@@ -70,7 +70,7 @@ pub(crate) fn canary(address: IpAddr, port: u16) -> Option<TcpListener> {
 pub(crate) struct Told(pub(crate) Mutex<Vec<Hop>>);
 
 impl HopSink for Told {
-    fn hop(&self, hop: Hop) -> Fut<'_, ()> {
+    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))
     }

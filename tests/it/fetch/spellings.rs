@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-use dicta::clock::{Clock, Fut, SystemClock};
+use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::model::Hop;
 use dicta::net::{FetchError, FetchLimits, Guard, HopSink, Policy};
 
@@ -287,7 +287,7 @@ pub(super) const TEXTS: &[&str] = &[
 struct Told(Mutex<Vec<Hop>>);
 
 impl HopSink for Told {
-    fn hop(&self, hop: Hop) -> Fut<'_, ()> {
+    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))
     }

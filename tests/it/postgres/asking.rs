@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dicta::clock::{Clock, SystemClock};
-use dicta::diag::yaml::{self, Fields, Problems};
+use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use dicta::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use dicta::model::{CallIx, CellIx, RawJson, ToolResponse, TurnIx};
 use dicta::net::{Overrides, Resolver, SystemResolver};
-use dicta::schema::Compiled;
+use dicta::schema::CompiledSchema;
 use dicta::tools::Prepared;
 use dicta::tools::kinds::{KINDS, Source, SourceCx, Work};
 use dicta::tools::toolbox::Input;
@@ -38,9 +38,10 @@ pub(super) fn cx() -> CallCx {
 /// A source, and what is said about its keys.
 pub(super) fn read(keys: &Value) -> (Option<Arc<dyn Source>>, String) {
     let text = keys.to_string();
-    let doc = yaml::read(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let doc =
+        yaml::read_document(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let db: IpAddr = [127, 0, 0, 1].into();
     let port = keys["port"].as_u64().and_then(|p| u16::try_from(p).ok());
     let fixed = [("db.test".to_owned(), port.unwrap_or(5432), db)];
@@ -89,10 +90,11 @@ pub(super) fn tool(
     let schema = json!({"type": "object", "properties": properties});
     let file = json!({"name": "t", "statement": statement, "maxRows": 150, "inputSchema": schema});
     let text = file.to_string();
-    let doc = yaml::read(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
-    let input = Input::Schema(Compiled::compile(&schema).expect("a schema"));
+    let doc =
+        yaml::read_document(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
+    let input = Input::Schema(CompiledSchema::compile(&schema).expect("a schema"));
     let tool = Arc::clone(source).tool("t", &mut fields, &input);
     let told = problems.into_sorted();
     tool.ok_or_else(|| told.iter().map(ToString::to_string).collect())

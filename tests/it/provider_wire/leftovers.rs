@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use dicta::clock::{Clock, FakeClock, Fut};
+use dicta::clock::{BoxFuture, Clock, FakeClock};
 use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact, TurnFact};
 use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
@@ -36,7 +36,12 @@ impl Tool for Stuck {
             coerced: Vec::new(),
         })
     }
-    fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, ToolResponse> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Prepared,
+        _: CallIx,
+        _: &'a CallCx,
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(std::future::pending())
     }
 }

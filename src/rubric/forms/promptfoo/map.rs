@@ -204,7 +204,10 @@ fn scalar(value: &Value) -> Result<String, Lost> {
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         Value::Null => Err(Lost::new("it has no `value`", "give it a `value`")),
         other => {
-            let why = format!("its value must be text (got {})", yaml::describe(other));
+            let why = format!(
+                "its value must be text (got {})",
+                yaml::describe_value(other)
+            );
             Err(Lost::new(why, ""))
         }
     }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::at::{At, find_doc};
 use super::make::{Lost, Maker, NewEval};
-use crate::diag::yaml::Doc;
+use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, Severity};
 use crate::rubric::{Files, Rubric};
 use map::map;
@@ -47,7 +47,12 @@ struct Test {
     applies_to: Option<Value>,
 }
 
-pub(super) fn read(doc: &Rc<Doc>, files: &dyn Files, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+pub(super) fn read(
+    doc: &Rc<YamlDoc>,
+    files: &dyn Files,
+    rubric: &mut Rubric,
+    maker: &mut Maker<'_>,
+) {
     let root = At::root(doc);
     let cx = Cx {
         files,

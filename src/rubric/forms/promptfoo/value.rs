@@ -160,7 +160,7 @@ pub(super) fn from_file(files: &dyn Files, at: &At, value: Value) -> Result<Valu
     if ends(&[".txt", ".md"]) {
         return Ok(Value::from(&*text));
     }
-    yaml::read(&text, &path)
+    yaml::read_document(&text, &path)
         .map(|doc| doc.value)
         .map_err(|problems| {
             let first = problems
@@ -178,7 +178,7 @@ pub(super) fn schema(value: &Value) -> Result<Option<Value>, Lost> {
         Value::String(text) if text.trim().is_empty() => return Ok(None),
         Value::String(text) => {
             let source = text.as_str().into();
-            parsed = yaml::read(&source, std::path::Path::new("schema"))
+            parsed = yaml::read_document(&source, std::path::Path::new("schema"))
                 .map_err(|_| Lost::new("its schema is no YAML or JSON", ""))?
                 .value;
             &parsed
@@ -199,7 +199,7 @@ pub(super) fn schema(value: &Value) -> Result<Option<Value>, Lost> {
         other => {
             let why = format!(
                 "its schema must be a mapping (got {})",
-                yaml::describe(other)
+                yaml::describe_value(other)
             );
             Err(Lost::new(why, ""))
         }

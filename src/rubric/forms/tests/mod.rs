@@ -65,7 +65,8 @@ pub(super) struct Became {
 
 pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
     let source: Arc<str> = Arc::from(text);
-    let doc = Rc::new(yaml::read(&source, Path::new(path)).unwrap_or_else(|p| panic!("{p:?}")));
+    let doc =
+        Rc::new(yaml::read_document(&source, Path::new(path)).unwrap_or_else(|p| panic!("{p:?}")));
     let Some(Recognised::Rubric(form)) = recognise(&doc.value) else {
         panic!("not recognised: {:?}", recognise(&doc.value));
     };
@@ -112,6 +113,6 @@ pub(super) fn loaded(text: &str, path: &str, files: &Shelf) -> (Option<Rubric>, 
 }
 
 pub(super) fn from_yaml(text: &str) -> Value {
-    let read = yaml::read(&Arc::from(text), Path::new("expected"));
+    let read = yaml::read_document(&Arc::from(text), Path::new("expected"));
     read.unwrap_or_else(|p| panic!("{text}: {p:?}")).value
 }

@@ -17,8 +17,8 @@ use url::Url;
 
 use super::duration::duration;
 use super::{SourceCx, Work};
-use crate::clock::Fut;
-use crate::diag::yaml::{Fields, describe};
+use crate::clock::BoxFuture;
+use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
 use crate::model::{Hop, Millis};
 use crate::net::{Asking, FetchLimits, Guard, HopSink, Policy, Refusal, is_of_connection};
@@ -51,14 +51,17 @@ struct Source {
 }
 
 /// Reads a source.
-pub(super) fn read(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn super::Source>> {
+pub(super) fn read(
+    fields: &mut MappingDecoder<'_>,
+    cx: &SourceCx<'_>,
+) -> Option<Arc<dyn super::Source>> {
     let source = read_source(fields, cx)?;
     Some(source)
 }
 
-fn read_source(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<Source>> {
+fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<Source>> {
     if !fields.has("baseUrl") {
-        fields.error_here("missing", "an http source needs a baseUrl");
+        fields.error_at_mapping("missing", "an http source needs a baseUrl");
     }
     let written = fields.text("baseUrl");
     let headers = pairs(fields, "headers");
@@ -110,7 +113,11 @@ fn read_source(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<Source>
 }
 
 /// The base URL, and the policy that serves it.
-fn read_base(fields: &Fields<'_>, text: &str, allow_private: bool) -> Option<(Url, Policy)> {
+fn read_base(
+    fields: &MappingDecoder<'_>,
+    text: &str,
+    allow_private: bool,
+) -> Option<(Url, Policy)> {
     let bad = |why: String| {
         fields.error("baseUrl", "url", format!("baseUrl {why}"));
         None
@@ -144,7 +151,7 @@ fn read_base(fields: &Fields<'_>, text: &str, allow_private: bool) -> Option<(Ur
     }
 }
 
-fn read_timeout(fields: &Fields<'_>, value: &Value) -> Option<Millis> {
+fn read_timeout(fields: &MappingDecoder<'_>, value: &Value) -> Option<Millis> {
     let read = match value {
         Value::Number(n) => n.as_f64().map(Millis::from_secs_f64),
         Value::String(text) => duration(text),
@@ -152,7 +159,7 @@ fn read_timeout(fields: &Fields<'_>, value: &Value) -> Option<Millis> {
     };
     let fits = read.filter(|t| (Millis(1)..=MAX_TIMEOUT).contains(t));
     if fits.is_none() {
-        let got = describe(value);
+        let got = describe_value(value);
         let message = format!(
             "timeout must be a duration above 0 and at most 10m, such as 30s or 1m30s (got {got})"
         );
@@ -162,7 +169,7 @@ fn read_timeout(fields: &Fields<'_>, value: &Value) -> Option<Millis> {
 }
 
 /// Texts by name; numbers and booleans count as their text. `None` once a problem was told.
-fn pairs(fields: &mut Fields<'_>, key: &'static str) -> Option<Vec<(String, String)>> {
+fn pairs(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<Vec<(String, String)>> {
     let value = match fields.value(key) {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(value) => value,
@@ -171,7 +178,7 @@ fn pairs(fields: &mut Fields<'_>, key: &'static str) -> Option<Vec<(String, Stri
         fields.error(
             key,
             "type",
-            format!("{key} must be a mapping (got {})", describe(value)),
+            format!("{key} must be a mapping (got {})", describe_value(value)),
         );
         return None;
     };
@@ -182,7 +189,7 @@ fn pairs(fields: &mut Fields<'_>, key: &'static str) -> Option<Vec<(String, Stri
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => value.to_string(),
             _ => {
-                let message = format!("{key}: {name} must be text (got {})", describe(value));
+                let message = format!("{key}: {name} must be text (got {})", describe_value(value));
                 fields.error_at(
                     &format!("{key}/{}", crate::model::escape_pointer_step(name)),
                     "type",
@@ -271,14 +278,14 @@ impl super::Source for Source {
     fn tool(
         self: Arc<Self>,
         _: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>> {
         let ask = tool::read_ask(self, fields, input)?;
         Some(Arc::new(ask))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let mut url = self.base.clone();
             if !self.query.is_empty() {
@@ -304,7 +311,7 @@ impl super::Source for Source {
 struct Unheard;
 
 impl HopSink for Unheard {
-    fn hop(&self, _: Hop) -> Fut<'_, ()> {
+    fn hop(&self, _: Hop) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::request::Built;
 use super::*;
-use crate::diag::yaml::{self, Problems};
+use crate::diag::yaml::{self, DiagnosticCollector};
 use crate::model::RawJson;
 use crate::net::SystemResolver;
 use crate::tools::params::Params;
@@ -18,18 +18,18 @@ fn open(source: &str, tool: &str) -> Opened {
 
 fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
-    let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
-    let problems = Problems::of(&doc);
+    let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
     let resolver: Arc<dyn crate::net::Resolver> = Arc::new(SystemResolver);
     let cx = SourceCx {
         name: "api",
         folder: Path::new("/"),
         resolver: &resolver,
     };
-    let mut fields = Fields::of(&doc, "/source", &problems);
+    let mut fields = MappingDecoder::new(&doc, "/source", &problems);
     let source = super::read(&mut fields, &cx);
     fields.finish();
-    let mut fields = Fields::of(&doc, "/tool", &problems);
+    let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
     // Somebody else's to judge.
     let _declared = fields.value("parameters");
     let work = source
@@ -45,22 +45,22 @@ fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
 
 fn schema() -> Input {
     let any = serde_json::json!({"type": "object"});
-    Input::Schema(crate::schema::Compiled::compile(&any).expect("a schema"))
+    Input::Schema(crate::schema::CompiledSchema::compile(&any).expect("a schema"))
 }
 
 /// The request of a tool for some values.
 fn built(source: &str, tool: &str, input: &Input, values: &str) -> Result<Built, String> {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
-    let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
-    let problems = Problems::of(&doc);
+    let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
     let resolver: Arc<dyn crate::net::Resolver> = Arc::new(SystemResolver);
     let cx = SourceCx {
         name: "api",
         folder: Path::new("/"),
         resolver: &resolver,
     };
-    let source = super::read_source(&mut Fields::of(&doc, "/source", &problems), &cx);
-    let mut fields = Fields::of(&doc, "/tool", &problems);
+    let source = super::read_source(&mut MappingDecoder::new(&doc, "/source", &problems), &cx);
+    let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
     let ask = source.and_then(|source| tool::read_ask(source, &mut fields, input));
     let ask = ask.unwrap_or_else(|| panic!("{:?}", problems.take()));
     ask.plan().build(&RawJson::parse(values).expect("JSON"))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::super::{Source as _, Work};
 use super::request::{Plan, Rest, has_dots, set};
 use super::{MAX_SHOWN, Source, is_secret, pairs};
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::net::{Asking, FetchError, Refusal, Rule, is_of_connection};
@@ -33,7 +33,11 @@ pub(super) struct Ask {
 }
 
 /// Reads a tool's own keys.
-pub(super) fn read_ask(source: Arc<Source>, fields: &mut Fields<'_>, input: &Input) -> Option<Ask> {
+pub(super) fn read_ask(
+    source: Arc<Source>,
+    fields: &mut MappingDecoder<'_>,
+    input: &Input,
+) -> Option<Ask> {
     if fields.value("templateParameters").is_some() {
         let message =
             "templateParameters are for statements; a path or requestBody names any parameter";
@@ -105,14 +109,14 @@ pub(super) fn read_ask(source: Arc<Source>, fields: &mut Fields<'_>, input: &Inp
 }
 
 /// How much of a body is shown, in bytes.
-pub(super) fn max_bytes(fields: &mut Fields<'_>) -> Option<usize> {
+pub(super) fn max_bytes(fields: &mut MappingDecoder<'_>) -> Option<usize> {
     let max = fields.integer("maxBytes", 1..=MAX_SHOWN)?;
     usize::try_from(max).ok()
 }
 
-fn read_method(fields: &mut Fields<'_>) -> Option<String> {
+fn read_method(fields: &mut MappingDecoder<'_>) -> Option<String> {
     if !fields.has("method") {
-        fields.error_here("missing", "an http tool needs a method");
+        fields.error_at_mapping("missing", "an http tool needs a method");
     }
     let method = fields.text("method")?.to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
@@ -126,7 +130,11 @@ fn read_method(fields: &mut Fields<'_>) -> Option<String> {
     Some(method)
 }
 
-fn read_path(fields: &Fields<'_>, text: &str, known: Option<&[Known<'_>]>) -> Option<Template> {
+fn read_path(
+    fields: &MappingDecoder<'_>,
+    text: &str,
+    known: Option<&[Known<'_>]>,
+) -> Option<Template> {
     let bad = |why: &str| {
         fields.error("path", "value", format!("path: {why}"));
         None
@@ -159,7 +167,7 @@ fn shape_of<'i>(input: &'i Input, name: &str) -> Option<&'i Shape> {
 }
 
 /// Names of the parameters that a list declares. What else is wrong with them is told by whoever reads parameters.
-fn names(fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
+fn names(fields: &mut MappingDecoder<'_>, key: &'static str) -> Vec<String> {
     let items = fields.list(key).unwrap_or_default();
     let name = |item: &serde_json::Value| Some(item.get("name")?.as_str()?.to_owned());
     items.iter().filter_map(|(_, item)| name(item)).collect()
@@ -167,7 +175,7 @@ fn names(fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
 
 /// Whether every value has a place and every place a value.
 fn check(
-    fields: &Fields<'_>,
+    fields: &MappingDecoder<'_>,
     plan: &Plan,
     in_path: &[String],
     declared: &[String],
@@ -381,7 +389,7 @@ impl Work for Ask {
         prepared: &'a Prepared,
         call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
             tokio::select! {
                 biased;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::link::Link;
 use super::us::short;
 use super::work::Call;
-use crate::diag::nearest;
+use crate::diag::find_nearest;
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 use crate::tools::kinds::Declared;
 use crate::tools::toolbox::{Definition, Input};
 
@@ -49,7 +49,7 @@ fn definition(link: &Arc<Link>, tool: &Tool, known: &[String]) -> Definition {
         Err(fault) => {
             why.push(fault);
             let any = json!({"type": "object"});
-            match Compiled::compile(&any) {
+            match CompiledSchema::compile(&any) {
                 Ok(input) => (any, input),
                 Err(error) => unreachable!("the schema of any object compiles: {error}"),
             }
@@ -89,7 +89,7 @@ fn definition(link: &Arc<Link>, tool: &Tool, known: &[String]) -> Definition {
 pub(super) fn declared(tools: &[Tool], remote: &str) -> Result<Declared, String> {
     let Some(tool) = tools.iter().find(|tool| tool.name == remote) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
-        let near = nearest(remote, names.iter().copied());
+        let near = find_nearest(remote, names.iter().copied());
         let hint = near.map_or_else(
             || format!("it has {}", short(&names.join(", "))),
             |near| format!("did you mean `{}`?", short(near)),
@@ -146,7 +146,7 @@ fn named(prefix: &str, remote: &str) -> (String, Option<String>) {
     )
 }
 
-fn compiled(mut schema: Value) -> Result<(Value, Compiled), String> {
+fn compiled(mut schema: Value) -> Result<(Value, CompiledSchema), String> {
     if schema.to_string().len() > MAX_SCHEMA {
         return Err(format!("its inputSchema is longer than {MAX_SCHEMA} bytes"));
     }
@@ -157,7 +157,7 @@ fn compiled(mut schema: Value) -> Result<(Value, Compiled), String> {
             Some(_) => return Err("its inputSchema is not one of an object".to_owned()),
         }
     }
-    let compiled = Compiled::compile(&schema)
+    let compiled = CompiledSchema::compile(&schema)
         .map_err(|why| format!("its inputSchema cannot be used: {why}"))?;
     Ok((schema, compiled))
 }

@@ -8,7 +8,7 @@ use futures_util::stream;
 use super::http::{Reply, Way};
 use super::settings::Endpoint;
 use super::{MAX_MESSAGE, Settings};
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
 use crate::net::{Asking, FetchError, FetchLimits, Guard, HopSink, Policy, Resolver};
 
@@ -63,7 +63,7 @@ impl Way for Guarded {
         &'a self,
         asking: Asking<'a>,
         hops: &'a dyn HopSink,
-    ) -> Fut<'a, Result<Reply, FetchError>> {
+    ) -> BoxFuture<'a, Result<Reply, FetchError>> {
         Box::pin(async move {
             let page = self
                 .guard

@@ -24,7 +24,7 @@ use super::MAX_MESSAGE;
 use super::events::{Waiting, events};
 use super::failure::Failure;
 use super::ledger::Ledger;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::model::{Hop, make_visible};
 use crate::net::{Asking, FetchError, HopSink};
 
@@ -53,7 +53,7 @@ pub(super) trait Way: Send + Sync {
         &'a self,
         asking: Asking<'a>,
         hops: &'a dyn HopSink,
-    ) -> Fut<'a, Result<Reply, FetchError>>;
+    ) -> BoxFuture<'a, Result<Reply, FetchError>>;
 }
 
 /// Gathers the hops of one request.
@@ -61,7 +61,7 @@ pub(super) trait Way: Send + Sync {
 struct Gather(Mutex<Vec<Hop>>);
 
 impl HopSink for Gather {
-    fn hop(&self, hop: Hop) -> Fut<'_, ()> {
+    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -21,7 +21,7 @@ use super::ledger::Ledger;
 use super::settings::{Place, Settings};
 use super::stdio::{self, Notes};
 use super::us::{Us, short};
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, Redactor, ToolFact};
 use crate::model::{CallIx, Hop, make_visible};
 use crate::net::{Resolver, within};
@@ -331,7 +331,7 @@ impl Link {
             .iter()
             .filter(|name| !tools.iter().any(|tool| tool.name == name.as_str()))
             .map(
-                |name| match crate::diag::nearest(name, others.iter().map(String::as_str)) {
+                |name| match crate::diag::find_nearest(name, others.iter().map(String::as_str)) {
                     Some(near) => format!("`{name}` (did you mean `{near}`?)"),
                     None => format!("`{name}`"),
                 },
@@ -439,7 +439,7 @@ impl Link {
     }
 }
 
-type Serving<'a> = Fut<'a, Result<RunningService<RoleClient, Us>, ClientInitializeError>>;
+type Serving<'a> = BoxFuture<'a, Result<RunningService<RoleClient, Us>, ClientInitializeError>>;
 
 /// Why there is no connection.
 enum Unopened {

@@ -26,8 +26,8 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::{Declared, Source, SourceCx, Work};
-use crate::clock::Fut;
-use crate::diag::yaml::Fields;
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::pluralize;
 use crate::tools::toolbox::{Definition, Input};
@@ -46,7 +46,7 @@ struct Mcp {
 }
 
 /// Reads a source of kind `mcp`.
-pub(super) fn read(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
+pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
     let mut keys = OfFile {
         fields,
         failed: false,
@@ -111,13 +111,13 @@ impl Source for Mcp {
     fn tool(
         self: Arc<Self>,
         _name: &str,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingDecoder<'_>,
         _input: &Input,
     ) -> Option<Arc<dyn Work>> {
         let read_only = fields.boolean("readOnly");
         let Some(remote) = fields.text("tool") else {
             if !fields.has("tool") {
-                fields.error_here(
+                fields.error_at_mapping(
                     "missing",
                     "a tool of an MCP server names it: `tool: read_file`",
                 );
@@ -145,7 +145,7 @@ impl Source for Mcp {
         )))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
             let described = self.link.described(&cx.clock).await.map_err(|f| f.text)?;
@@ -160,7 +160,10 @@ impl Source for Mcp {
         true
     }
 
-    fn discover<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<Vec<Arc<Definition>>, String>> {
+    fn discover<'a>(
+        &'a self,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Definition>>, String>> {
         Box::pin(async move {
             let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
             Ok(discover::definitions(&self.link, tools))
@@ -171,7 +174,7 @@ impl Source for Mcp {
         &'a self,
         remote: &'a str,
         cx: &'a CallCx,
-    ) -> Fut<'a, Result<Declared, String>> {
+    ) -> BoxFuture<'a, Result<Declared, String>> {
         Box::pin(async move {
             let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
             discover::declared(&tools, remote)

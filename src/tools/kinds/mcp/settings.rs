@@ -7,8 +7,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::super::duration::duration;
-use crate::diag::nearest;
-use crate::diag::yaml::{Fields, describe};
+use crate::diag::find_nearest;
+use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::Millis;
 
 /// For a call, where nothing is said.
@@ -102,7 +102,7 @@ pub(super) trait Keys {
 
 /// Keys of a file.
 pub(super) struct OfFile<'a, 'd> {
-    pub(super) fields: &'a mut Fields<'d>,
+    pub(super) fields: &'a mut MappingDecoder<'d>,
     pub(super) failed: bool,
 }
 
@@ -116,7 +116,7 @@ impl Keys for OfFile<'_, '_> {
         if self.fields.has(key) {
             self.fields.error(key, "source", why);
         } else {
-            self.fields.error_here("source", why);
+            self.fields.error_at_mapping("source", why);
         }
     }
 }
@@ -136,7 +136,7 @@ impl OfEntry<'_> {
             .keys()
             .filter(|key| !KNOWN.contains(&key.as_str()))
         {
-            let hint = match nearest(key, KNOWN) {
+            let hint = match find_nearest(key, KNOWN) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("it has {}", KNOWN.join(", ")),
             };
@@ -198,7 +198,7 @@ pub(super) fn read(keys: &mut dyn Keys, folder: &Path) -> Option<Settings> {
         None => String::new(),
         Some(Value::String(prefix)) if is_prefix(&prefix) => prefix,
         Some(other) => {
-            let got = describe(&other);
+            let got = describe_value(&other);
             keys.tell("prefix", format!("prefix must begin with a letter or `_` and hold letters, digits, `_` and `-` alone, at most 32 (got {got})"));
             String::new()
         }
@@ -242,7 +242,7 @@ fn program(keys: &mut dyn Keys, command: &Value, folder: &Path) -> Option<Progra
         Value::String(text) => vec![text.trim().to_owned()],
         Value::Array(_) => texts(keys, "command", command),
         other => {
-            let got = describe(other);
+            let got = describe_value(other);
             keys.tell("command", format!("command must be a program (got {got})"));
             return None;
         }
@@ -261,7 +261,7 @@ fn program(keys: &mut dyn Keys, command: &Value, folder: &Path) -> Option<Progra
         None => folder.to_owned(),
         Some(Value::String(path)) if !path.trim().is_empty() => folder.join(path),
         Some(other) => {
-            let got = describe(&other);
+            let got = describe_value(&other);
             keys.tell("cwd", format!("cwd must be a folder (got {got})"));
             folder.to_owned()
         }
@@ -293,7 +293,7 @@ fn endpoint(keys: &mut dyn Keys, url: &Value) -> Option<Endpoint> {
         None => false,
         Some(Value::Bool(yes)) => yes,
         Some(other) => {
-            let got = describe(&other);
+            let got = describe_value(&other);
             keys.tell(
                 "allowPrivate",
                 format!("allowPrivate must be true or false (got {got})"),
@@ -319,7 +319,7 @@ fn endpoint(keys: &mut dyn Keys, url: &Value) -> Option<Endpoint> {
     }
     let parsed = match url {
         Value::String(text) => Url::parse(text).map_err(|error| error.to_string()),
-        other => Err(format!("got {}", describe(other))),
+        other => Err(format!("got {}", describe_value(other))),
     };
     let url = match parsed {
         Ok(url) => url,
@@ -376,7 +376,7 @@ fn time(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
     if let Some(seconds) = seconds.filter(|s| *s > 0.0 && *s <= LONGEST) {
         return Millis::from_secs_f64(seconds).max(Millis(1));
     }
-    let got = describe(&value);
+    let got = describe_value(&value);
     keys.tell(
         key,
         format!("{key} must be a time like 30s, 500ms or 2m, at most 1h (got {got})"),
@@ -386,7 +386,7 @@ fn time(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
 
 fn texts(keys: &mut dyn Keys, key: &'static str, list: &Value) -> Vec<String> {
     let Value::Array(items) = list else {
-        let got = describe(list);
+        let got = describe_value(list);
         keys.tell(key, format!("{key} must be a list of texts (got {got})"));
         return Vec::new();
     };
@@ -395,7 +395,7 @@ fn texts(keys: &mut dyn Keys, key: &'static str, list: &Value) -> Vec<String> {
         if let Some(text) = plain(item) {
             read.push(text);
         } else {
-            let got = describe(item);
+            let got = describe_value(item);
             keys.tell(key, format!("{key} must hold texts (got {got})"));
         }
     }
@@ -416,7 +416,7 @@ fn pairs(keys: &mut dyn Keys, key: &'static str) -> IndexMap<String, String> {
             }
         }
         Some(other) => {
-            let got = describe(&other);
+            let got = describe_value(&other);
             keys.tell(
                 key,
                 format!("{key} must be names with their values (got {got})"),

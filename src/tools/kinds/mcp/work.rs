@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 use super::link::Link;
 use super::numbers::unsendable;
 use super::us::short;
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, ToolResponse};
 use crate::tools::kinds::Work;
@@ -63,7 +63,7 @@ impl Work for Call {
         prepared: &'a Prepared,
         call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, ToolResponse> {
+    ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
             let arguments: JsonObject = match serde_json::from_str(prepared.values.get()) {
                 Ok(arguments) => arguments,

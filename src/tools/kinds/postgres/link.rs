@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::super::sql::Failure;
 use super::meter::{Grant, Metered, Stream};
 use super::settings::{Settings, Tls};
-use crate::clock::{Clock, Fut};
+use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
 use crate::net::{NetError, Resolver, dial, dial_tls, dial_tls_unverified, within};
 
@@ -96,7 +96,7 @@ impl Links {
         })
     }
 
-    fn held(self: Arc<Self>, clock: Arc<dyn Clock>) -> Fut<'static, Result<Held, NoLink>> {
+    fn held(self: Arc<Self>, clock: Arc<dyn Clock>) -> BoxFuture<'static, Result<Held, NoLink>> {
         Box::pin(async move {
             let place = Arc::clone(&self.places).acquire_owned().await;
             let place = place.map_err(|_| NoLink::new("closed".to_owned(), false))?;
@@ -120,7 +120,7 @@ impl Links {
         idle.pop()
     }
 
-    fn connect<'a>(&'a self, clock: &'a dyn Clock) -> Fut<'a, Result<Link, NoLink>> {
+    fn connect<'a>(&'a self, clock: &'a dyn Clock) -> BoxFuture<'a, Result<Link, NoLink>> {
         Box::pin(async move {
             let tls = self.maker().await?;
             let grant = Grant::default();
@@ -182,7 +182,7 @@ impl Links {
         &'a self,
         clock: &'a dyn Clock,
         limit: Millis,
-    ) -> Fut<'a, Result<Box<dyn Stream>, NoLink>> {
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, NoLink>> {
         Box::pin(async move {
             let bad = |error: NetError| NoLink::new(error.to_string(), true);
             let settings = &self.settings;
@@ -253,7 +253,7 @@ impl Links {
     }
 
     /// Tells the server to stop what runs on a connection that nobody listens to any more.
-    fn stop(self: Arc<Self>, link: Link, clock: Arc<dyn Clock>) -> Fut<'static, ()> {
+    fn stop(self: Arc<Self>, link: Link, clock: Arc<dyn Clock>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let token = link.client.cancel_token();
             let stopping = async {

@@ -11,7 +11,7 @@ use super::super::sql::{Failure, Query, Rows, Values};
 use super::decode;
 use super::encode::Literal;
 use super::link::{Held, Links, is_passing};
-use crate::clock::Fut;
+use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
 use crate::net::within;
@@ -80,7 +80,7 @@ fn ask<'a>(
     text: &'a str,
     query: &'a Query,
     values: &'a Values,
-) -> Fut<'a, Result<ToolResponse, Wrong>> {
+) -> BoxFuture<'a, Result<ToolResponse, Wrong>> {
     Box::pin(async move {
         let writable = links.settings.writable;
         let begin = held.client.build_transaction().read_only(!writable);
@@ -189,7 +189,7 @@ fn look<'a>(
     links: &'a Links,
     held: &'a Held,
     tools: &'a [(String, Arc<Query>)],
-) -> Fut<'a, Result<(String, Vec<String>), Failure>> {
+) -> BoxFuture<'a, Result<(String, Vec<String>), Failure>> {
     Box::pin(async move {
         const WHO: &str = "SELECT current_setting('server_version'), current_database()::text, current_user::text, \
                        current_setting('is_superuser') = 'on'";

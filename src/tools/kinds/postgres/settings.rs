@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::super::sql::timeout;
-use crate::diag::yaml::{Fields, describe};
+use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::Millis;
 
 const PORT: u16 = 5432;
@@ -63,10 +63,10 @@ const MODES: &[(&str, Mode)] = &[
 
 impl Settings {
     /// `None` once a problem was told.
-    pub(super) fn read(fields: &mut Fields<'_>, folder: &Path) -> Option<Self> {
+    pub(super) fn read(fields: &mut MappingDecoder<'_>, folder: &Path) -> Option<Self> {
         for key in ["host", "user", "database"] {
             if !fields.has(key) {
-                fields.error_here("missing", format!("a postgres source needs `{key}`"));
+                fields.error_at_mapping("missing", format!("a postgres source needs `{key}`"));
             }
         }
         let host = fields.text("host");
@@ -123,7 +123,7 @@ impl Settings {
 }
 
 /// The toolbox has the port as text or number.
-fn port(fields: &mut Fields<'_>) -> Option<u16> {
+fn port(fields: &mut MappingDecoder<'_>) -> Option<u16> {
     let Some(written) = fields.value("port") else {
         return Some(PORT);
     };
@@ -134,7 +134,7 @@ fn port(fields: &mut Fields<'_>) -> Option<u16> {
     };
     let port = port.filter(|port| *port > 0);
     if port.is_none() {
-        let got = describe(written);
+        let got = describe_value(written);
         fields.error(
             "port",
             "range",
@@ -164,7 +164,7 @@ impl Default for More {
 }
 
 impl More {
-    fn read(mut fields: Fields<'_>, folder: &Path) -> Option<Self> {
+    fn read(mut fields: MappingDecoder<'_>, folder: &Path) -> Option<Self> {
         let mut more = Self::default();
         let sslmode = fields.choice("sslmode", MODES);
         let roots = fields.text("sslrootcert").map(|path| folder.join(path));
@@ -189,7 +189,7 @@ impl More {
             }
         }
         if fields.has("statement_timeout") {
-            fields.pass_over("statement_timeout");
+            fields.ignore_key("statement_timeout");
             let why = "the time of a statement is the source's `timeout`";
             fields.error_at_key("statement_timeout", "unknown-key", why);
         }

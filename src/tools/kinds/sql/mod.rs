@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 use serde_json::Value;
 
 use super::duration::duration;
-use crate::diag::yaml::{Fields, describe};
+use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::{Millis, ToolResponse};
 
 pub(super) use query::{Query, Values};
@@ -84,7 +84,7 @@ impl Tools {
 }
 
 /// A source's `timeout`: seconds, or a duration as the toolbox writes them (`30s`, `1m30s`).
-pub(super) fn timeout(fields: &mut Fields<'_>) -> Option<Millis> {
+pub(super) fn timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
     let Some(written) = fields.value("timeout") else {
         return Some(TIMEOUT);
     };
@@ -104,7 +104,7 @@ pub(super) fn timeout(fields: &mut Fields<'_>) -> Option<Millis> {
             Some(Millis(millis))
         }
         _ => {
-            let got = describe(written);
+            let got = describe_value(written);
             fields.error(
                 "timeout",
                 "range",

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Failure;
-use crate::diag::yaml::Fields;
+use crate::diag::yaml::MappingDecoder;
 use crate::model::Digest;
 use crate::tools::Prepared;
 use crate::tools::params::Template;
@@ -43,13 +43,16 @@ impl Values {
 
 impl Query {
     /// Reads `statement` and `maxRows`. `None` once a problem was told.
-    pub(in super::super) fn read(fields: &mut Fields<'_>, input: &Input) -> Option<Arc<Self>> {
+    pub(in super::super) fn read(
+        fields: &mut MappingDecoder<'_>,
+        input: &Input,
+    ) -> Option<Arc<Self>> {
         let max_rows = fields.integer("maxRows", 1..=MOST_ROWS);
         if max_rows.is_none() && fields.has("maxRows") {
             return None;
         }
         if !fields.has("statement") {
-            fields.error_here("missing", "a SQL tool needs a `statement`");
+            fields.error_at_mapping("missing", "a SQL tool needs a `statement`");
         }
         let text = fields.text("statement")?;
         if text.contains('\0') {

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{Clock, FakeClock};
-use crate::diag::yaml::{self, Problems};
+use crate::diag::yaml::{self, DiagnosticCollector};
 use crate::event::{Emitter, MemoryBlobs, Redactor};
 use crate::model::{CellIx, RawJson, TurnIx};
 use crate::net::{Resolver, SystemResolver};
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 
 /// Three releases and a picture.
 const FILE: &str = "
@@ -46,9 +46,9 @@ fn world() -> World {
 
 /// What reading YAML gives, and what is said about it.
 fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn Source>>, Vec<String>) {
-    let doc = yaml::read(&Arc::from(text), Path::new("tools.yaml")).unwrap();
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let doc = yaml::read_document(&Arc::from(text), Path::new("tools.yaml")).unwrap();
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let cx = SourceCx {
         name: "files",
@@ -68,10 +68,10 @@ fn tool_of(source: Arc<dyn Source>, statement: &str, names: &[&str]) -> Arc<dyn 
     let schema = json!({"type": "object", "properties": properties});
     let file = json!({"name": "t", "statement": statement, "maxRows": 3, "inputSchema": schema});
     let text = file.to_string();
-    let doc = yaml::read(&Arc::from(text.as_str()), Path::new("tools.yaml")).unwrap();
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
-    let input = Input::Schema(Compiled::compile(&schema).unwrap());
+    let doc = yaml::read_document(&Arc::from(text.as_str()), Path::new("tools.yaml")).unwrap();
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
+    let input = Input::Schema(CompiledSchema::compile(&schema).unwrap());
     source.tool("t", &mut fields, &input).expect("a good tool")
 }
 

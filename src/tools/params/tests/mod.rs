@@ -10,15 +10,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Bound, Claims, Params, ParamsCx, REQUEST};
-use crate::diag::yaml::{Fields, Problems, read};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, read_document};
 use crate::diag::{Diagnostic, Severity};
 use crate::model::RawJson;
 
 /// Reads a tool's YAML; what was told stands beside it as `error 1:2 code: message`.
 fn load_on(yaml: &str, writable: bool) -> (Params, Vec<String>) {
-    let doc = read(&Arc::from(yaml), Path::new("tools.yaml")).expect("it is YAML");
-    let problems = Problems::of(&doc);
-    let mut fields = Fields::of(&doc, "", &problems);
+    let doc = read_document(&Arc::from(yaml), Path::new("tools.yaml")).expect("it is YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let cx = ParamsCx {
         auth: &["google", "other"],
         writable,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::{Known, Template};
 use super::{bind_with, load, params, x};
 use crate::model::RawJson;
-use crate::schema::Compiled;
+use crate::schema::CompiledSchema;
 use crate::tools::Claims;
 
 #[test]
@@ -83,7 +83,7 @@ fn the_declaration_shows_every_rule() {
     for (fields, expected) in cases {
         let schema = x(fields).schema();
         assert_eq!(schema["properties"]["x"], expected, "{fields}");
-        Compiled::compile(&schema).expect("it is a schema");
+        CompiledSchema::compile(&schema).expect("it is a schema");
     }
 }
 

@@ -58,7 +58,7 @@ fn places_are_those_of_the_file_as_written() {
         ("b: 2", (1, 4)),
     ] {
         let start = filled.text.find(word).expect("it is there");
-        let span = Span {
+        let span = SourceSpan {
             bytes: start..start + 1,
             line: 9,
             column: 9,
@@ -66,7 +66,7 @@ fn places_are_those_of_the_file_as_written() {
         let home = filled.home(&span);
         assert_eq!((home.line, home.column), at, "{word}");
     }
-    let all = filled.home(&Span {
+    let all = filled.home(&SourceSpan {
         bytes: 0..filled.text.len(),
         line: 1,
         column: 1,

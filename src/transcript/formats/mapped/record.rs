@@ -9,14 +9,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::SourceText;
-use crate::query::{Data, Query, Step};
+use crate::query::{JmesPathQuery, PathStep, QueryData};
 
 /// A record that expressions are asked of.
 pub(in crate::transcript) struct MappedRecord<'r> {
     pub(super) raw: RawMappedRecord<'r>,
-    data: OnceCell<Result<Data, String>>,
+    data: OnceCell<Result<QueryData, String>>,
     /// The same with those cells parsed that hold JSON.
-    data_with_parsed_cells: OnceCell<Result<Data, String>>,
+    data_with_parsed_cells: OnceCell<Result<QueryData, String>>,
 }
 
 pub(super) enum RawMappedRecord<'r> {
@@ -139,7 +139,7 @@ impl<'r> MappedRecord<'r> {
     /// What an expression finds. `parse`: cells of a table that hold a list or an object are taken as such.
     pub(super) fn evaluate(
         &self,
-        query: &Query,
+        query: &JmesPathQuery,
         parse: bool,
     ) -> Result<ExpressionValue<'_>, String> {
         let told = |why| format!("`{}`: {why}", query.as_str());
@@ -154,16 +154,16 @@ impl<'r> MappedRecord<'r> {
         } else {
             &self.data
         };
-        let data = cell.get_or_init(|| Data::of(&self.to_value(parse)?));
+        let data = cell.get_or_init(|| QueryData::prepare(&self.to_value(parse)?));
         let data = data.as_ref().map_err(Clone::clone)?;
         query
-            .find(data)
+            .search_prepared(data)
             .map(ExpressionValue::from_value)
             .map_err(told)
     }
 
     /// Follows a path; `None` where that is JMESPath's work.
-    fn follow_path(&self, path: &[Step], parse: bool) -> Option<ExpressionValue<'_>> {
+    fn follow_path(&self, path: &[PathStep], parse: bool) -> Option<ExpressionValue<'_>> {
         let Some((first, rest)) = path.split_first() else {
             return match &self.raw {
                 RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => {
@@ -173,11 +173,13 @@ impl<'r> MappedRecord<'r> {
             };
         };
         let raw = match (&self.raw, first) {
-            (RawMappedRecord::Object { top, .. }, Step::Key(key)) => match top.get(key.as_str()) {
-                Some(raw) => raw.get(),
-                None => return Some(ExpressionValue::Nothing),
-            },
-            (RawMappedRecord::Row { names, cells }, Step::Key(key)) => {
+            (RawMappedRecord::Object { top, .. }, PathStep::Key(key)) => {
+                match top.get(key.as_str()) {
+                    Some(raw) => raw.get(),
+                    None => return Some(ExpressionValue::Nothing),
+                }
+            }
+            (RawMappedRecord::Row { names, cells }, PathStep::Key(key)) => {
                 let Some(at) = names.iter().position(|name| name == key) else {
                     return Some(ExpressionValue::Nothing);
                 };
@@ -188,7 +190,7 @@ impl<'r> MappedRecord<'r> {
                 }
             }
             (RawMappedRecord::Other(_), _) => return None,
-            (_, Step::At(_)) => return Some(ExpressionValue::Nothing),
+            (_, PathStep::Index(_)) => return Some(ExpressionValue::Nothing),
         };
         Some(descend_path(raw, rest))
     }
@@ -246,13 +248,13 @@ fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
 }
 
 /// What stands behind some steps.
-fn descend_path<'r>(mut at: &'r str, steps: &[Step]) -> ExpressionValue<'r> {
+fn descend_path<'r>(mut at: &'r str, steps: &[PathStep]) -> ExpressionValue<'r> {
     for step in steps {
         let next = match step {
-            Step::Key(key) => parse_keys(at.trim())
+            PathStep::Key(key) => parse_keys(at.trim())
                 .ok()
                 .and_then(|mut all| all.swap_remove(key.as_str())),
-            Step::At(index) => {
+            PathStep::Index(index) => {
                 let all: Option<Vec<&'r RawValue>> = serde_json::from_str(at).ok();
                 all.and_then(|all| all.get(*index).copied())
             }

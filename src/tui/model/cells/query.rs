@@ -105,7 +105,7 @@ fn one_of<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Result<T
     let known = all.iter().map(|(name, _)| *name);
     match all.iter().find(|(name, _)| *name == word) {
         Some((_, one)) => Ok(*one),
-        None => Err(match crate::diag::nearest(word, known.clone()) {
+        None => Err(match crate::diag::find_nearest(word, known.clone()) {
             Some(near) if !word.is_empty() => {
                 format!("`{key}:{word}` is not known; did you mean `{key}:{near}`?")
             }

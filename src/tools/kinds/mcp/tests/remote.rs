@@ -131,7 +131,7 @@ impl Way for ThisWay {
         &'a self,
         asking: Asking<'a>,
         hops: &'a dyn HopSink,
-    ) -> Fut<'a, Result<Reply, FetchError>> {
+    ) -> BoxFuture<'a, Result<Reply, FetchError>> {
         Box::pin(async move {
             let reply = self.0.reply(&asking);
             let hop = crate::model::Hop {

@@ -7,26 +7,26 @@ use serde_json::Value;
 use crate::model::escape_pointer_step;
 
 /// Quoted values are cut to this many characters: an instance may be a whole page.
-const SHOWN: usize = 60;
+const MAX_VALUE_CHARS: usize = 60;
 
 /// Why a schema does not compile.
-pub(super) fn of_schema(error: &ValidationError<'_>) -> String {
+pub(super) fn describe_schema_error(error: &ValidationError<'_>) -> String {
     if let Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
         return format!(
             "`{}` cannot be referred to: a schema may only refer to itself (`#/$defs/…`)",
-            cut(uri)
+            truncate_value(uri)
         );
     }
     let place = error.instance_path().as_str();
     let what = match error.kind() {
         Kind::Format { format } if format == "regex" => format!(
             "pattern {} does not compile (Rust `regex` syntax, at most 1 MiB compiled)",
-            show(error.instance())
+            format_scalar(error.instance())
         ),
         Kind::AnyOf { .. } if place.ends_with("/type") => {
-            format!("{} is no JSON type", show(error.instance()))
+            format!("{} is no JSON type", format_scalar(error.instance()))
         }
-        _ => of_value(error)
+        _ => list_value_errors(error)
             .into_iter()
             .next()
             .map(|(_, message)| message)
@@ -35,14 +35,17 @@ pub(super) fn of_schema(error: &ValidationError<'_>) -> String {
     if place.is_empty() {
         format!("not a valid JSON Schema: {what}")
     } else {
-        format!("not a valid JSON Schema: at {}: {what}", cut(place))
+        format!(
+            "not a valid JSON Schema: at {}: {what}",
+            truncate_value(place)
+        )
     }
 }
 
 /// The problems one validation error stands for, each with the pointer of the value it is about.
-pub(super) fn of_value(error: &ValidationError<'_>) -> Vec<(String, String)> {
+pub(super) fn list_value_errors(error: &ValidationError<'_>) -> Vec<(String, String)> {
     let at = error.instance_path().as_str().to_owned();
-    let got = || show(error.instance());
+    let got = || format_scalar(error.instance());
     let message = match error.kind() {
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             return unexpected
@@ -50,18 +53,23 @@ pub(super) fn of_value(error: &ValidationError<'_>) -> Vec<(String, String)> {
                 .map(|key| {
                     (
                         format!("{at}/{}", escape_pointer_step(key)),
-                        format!("`{}` is not a known property", cut(key)),
+                        format!("`{}` is not a known property", truncate_value(key)),
                     )
                 })
                 .collect();
         }
         Kind::Required { property } => {
-            format!("`{}` is missing", cut(property.as_str().unwrap_or("?")))
+            format!(
+                "`{}` is missing",
+                truncate_value(property.as_str().unwrap_or("?"))
+            )
         }
-        Kind::Type { kind } => format!("must be {} (got {})", types(kind), got()),
-        Kind::Enum { options } => format!("must be one of {} (got {})", list(options), got()),
+        Kind::Type { kind } => format!("must be {} (got {})", describe_types(kind), got()),
+        Kind::Enum { options } => {
+            format!("must be one of {} (got {})", format_list(options), got())
+        }
         Kind::Constant { expected_value } => {
-            format!("must be {} (got {})", show(expected_value), got())
+            format!("must be {} (got {})", format_scalar(expected_value), got())
         }
         Kind::Minimum { limit } => format!("must be at least {limit} (got {})", got()),
         Kind::Maximum { limit } => format!("must be at most {limit} (got {})", got()),
@@ -77,7 +85,11 @@ pub(super) fn of_value(error: &ValidationError<'_>) -> Vec<(String, String)> {
         Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
         Kind::UniqueItems => "must not hold the same entry twice".to_owned(),
         Kind::Pattern { pattern } => {
-            format!("must match the pattern `{}` (got {})", cut(pattern), got())
+            format!(
+                "must match the pattern `{}` (got {})",
+                truncate_value(pattern),
+                got()
+            )
         }
         Kind::Format { format } => format!("must be in the format `{format}` (got {})", got()),
         Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
@@ -87,13 +99,13 @@ pub(super) fn of_value(error: &ValidationError<'_>) -> Vec<(String, String)> {
             format!("fits more than one of the allowed forms (got {})", got())
         }
         Kind::FalseSchema => format!("is not allowed here (got {})", got()),
-        _ => lower(&cut_to(&error.to_string(), 300)),
+        _ => lowercase_first(&truncate_value_to(&error.to_string(), 300)),
     };
     vec![(at, message)]
 }
 
 /// What a value is, in words.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(super) fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -105,7 +117,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn types(kind: &TypeKind) -> String {
+fn describe_types(kind: &TypeKind) -> String {
     let name = |t: &str| match t {
         "null" => "null".to_owned(),
         "array" | "object" | "integer" => format!("an {t}"),
@@ -120,37 +132,37 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-fn list(options: &Value) -> String {
+fn format_list(options: &Value) -> String {
     match options.as_array() {
         Some(options) if options.len() <= 12 => {
-            let shown: Vec<String> = options.iter().map(show).collect();
+            let shown: Vec<String> = options.iter().map(format_scalar).collect();
             shown.join(", ")
         }
         Some(options) => format!("{} allowed values", options.len()),
-        None => show(options),
+        None => format_scalar(options),
     }
 }
 
 /// Scalars as JSON, cut; collections by their kind.
-fn show(value: &Value) -> String {
+fn format_scalar(value: &Value) -> String {
     match value {
-        Value::Array(_) | Value::Object(_) => kind_of(value).to_owned(),
-        scalar => cut(&scalar.to_string()),
+        Value::Array(_) | Value::Object(_) => json_type_name(value).to_owned(),
+        scalar => truncate_value(&scalar.to_string()),
     }
 }
 
-fn cut(text: &str) -> String {
-    cut_to(text, SHOWN)
+fn truncate_value(text: &str) -> String {
+    truncate_value_to(text, MAX_VALUE_CHARS)
 }
 
-fn cut_to(text: &str, limit: usize) -> String {
+fn truncate_value_to(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
 }
 
-fn lower(text: &str) -> String {
+fn lowercase_first(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
         Some(first) => first.to_lowercase().chain(chars).collect(),

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 /// More looks than these, some tenths of a second, are too many.
-const MOST: f64 = 10_000_000.0;
+const MAX_COST: f64 = 10_000_000.0;
 /// Deeper values are not told apart: the reader of JSON refuses them.
-const DEEPEST: usize = 128;
+const MAX_VALUE_DEPTH: usize = 128;
 
 /// Keywords whose schemas, one or a list of them, look at the same value; then those with a map of them.
-const SAME: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-const SAME_BY_NAME: &[&str] = &["dependentSchemas", "dependencies"];
+const SAME_VALUE_KEYWORDS: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+const SAME_VALUE_MAP_KEYWORDS: &[&str] = &["dependentSchemas", "dependencies"];
 /// Those that look at the values within, whichever they are; likewise.
-const WITHIN: &[&str] = &[
+const CHILD_VALUE_KEYWORDS: &[&str] = &[
     "items",
     "prefixItems",
     "additionalItems",
@@ -24,50 +24,50 @@ const WITHIN: &[&str] = &[
     "unevaluatedProperties",
     "propertyNames",
 ];
-const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
+const REFERENCE_KEYWORDS: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// By the depth of a value: how many looks it may take. Empty: a schema without references takes no more than it is long.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Looks(Vec<f64>);
+pub(super) struct ValidationCost(Vec<f64>);
 
 #[derive(Default)]
-struct Node {
+struct SchemaNode {
     same: Vec<usize>,
     within: Vec<usize>,
     by_name: Vec<usize>,
 }
 
 /// A schema as a graph: its parts by their address, and those still to be read.
-struct Graph<'s> {
+struct SchemaGraph<'s> {
     root: &'s Value,
-    names: HashMap<&'s str, &'s Value>,
+    named_parts: HashMap<&'s str, &'s Value>,
     known: HashMap<usize, usize>,
-    nodes: Vec<Node>,
-    open: Vec<(usize, &'s Value)>,
+    nodes: Vec<SchemaNode>,
+    pending: Vec<(usize, &'s Value)>,
 }
 
-impl Looks {
+impl ValidationCost {
     /// The error is a sentence: even a plain value would take too many.
-    pub(super) fn of(schema: &Value) -> Result<Self, String> {
-        let names = names(schema);
+    pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
+        let names = collect_named_parts(schema);
         let Some(names) = names else {
             return Ok(Self::default());
         };
-        let mut graph = Graph {
+        let mut graph = SchemaGraph {
             root: schema,
-            names,
+            named_parts: names,
             known: HashMap::new(),
             nodes: Vec::new(),
-            open: Vec::new(),
+            pending: Vec::new(),
         };
-        graph.node(schema);
-        while let Some((at, part)) = graph.open.pop() {
-            graph.nodes[at] = graph.read(part);
+        graph.add_node(schema);
+        while let Some((at, part)) = graph.pending.pop() {
+            graph.nodes[at] = graph.read_node(part);
         }
-        let order = order(&graph.nodes);
+        let order = topological_order(&graph.nodes);
         let mut below = vec![0.0; graph.nodes.len()];
         let mut of_depth = Vec::new();
-        for _ in 0..=DEEPEST {
+        for _ in 0..=MAX_VALUE_DEPTH {
             let mut now = vec![0.0; graph.nodes.len()];
             for at in &order {
                 let node = &graph.nodes[*at];
@@ -80,7 +80,7 @@ impl Looks {
             of_depth.push(now[0]);
             below = now;
         }
-        if of_depth[0] > MOST {
+        if of_depth[0] > MAX_COST {
             return Err(
                 "its references and combinations would look at one value millions of times"
                     .to_owned(),
@@ -90,12 +90,12 @@ impl Looks {
     }
 
     /// The error is a sentence: the value lies too deep for this schema.
-    pub(super) fn allow(&self, value: &Value) -> Result<(), String> {
+    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
         if self.0.is_empty() {
             return Ok(());
         }
-        let depth = depth(value).min(DEEPEST);
-        if self.0[depth] <= MOST {
+        let depth = value_depth(value).min(MAX_VALUE_DEPTH);
+        if self.0[depth] <= MAX_COST {
             return Ok(());
         }
         Err(format!(
@@ -104,82 +104,84 @@ impl Looks {
     }
 }
 
-impl<'s> Graph<'s> {
-    fn node(&mut self, part: &'s Value) -> usize {
+impl<'s> SchemaGraph<'s> {
+    fn add_node(&mut self, part: &'s Value) -> usize {
         let next = self.nodes.len();
         let at = *self
             .known
             .entry(std::ptr::from_ref(part).addr())
             .or_insert(next);
         if at == next {
-            self.nodes.push(Node::default());
-            self.open.push((at, part));
+            self.nodes.push(SchemaNode::default());
+            self.pending.push((at, part));
         }
         at
     }
 
-    fn read(&mut self, part: &'s Value) -> Node {
-        let mut node = Node::default();
+    fn read_node(&mut self, part: &'s Value) -> SchemaNode {
+        let mut node = SchemaNode::default();
         let Value::Object(part) = part else {
             return node;
         };
         for (keyword, value) in part {
             let keyword = keyword.as_str();
-            if SAME.contains(&keyword) {
-                node.same.extend(self.listed(value));
-            } else if WITHIN.contains(&keyword) {
-                node.within.extend(self.listed(value));
-            } else if SAME_BY_NAME.contains(&keyword) {
-                node.same.extend(self.mapped(value));
+            if SAME_VALUE_KEYWORDS.contains(&keyword) {
+                node.same.extend(self.add_list(value));
+            } else if CHILD_VALUE_KEYWORDS.contains(&keyword) {
+                node.within.extend(self.add_list(value));
+            } else if SAME_VALUE_MAP_KEYWORDS.contains(&keyword) {
+                node.same.extend(self.add_map(value));
             } else if keyword == "patternProperties" {
-                node.within.extend(self.mapped(value));
+                node.within.extend(self.add_map(value));
             } else if keyword == "properties" {
-                node.by_name.extend(self.mapped(value));
-            } else if REFERENCES.contains(&keyword)
-                && let Some(to) = value.as_str().and_then(|to| self.resolve(to))
+                node.by_name.extend(self.add_map(value));
+            } else if REFERENCE_KEYWORDS.contains(&keyword)
+                && let Some(to) = value.as_str().and_then(|to| self.resolve_reference(to))
             {
-                let to = self.node(to);
+                let to = self.add_node(to);
                 node.same.push(to);
             }
         }
         node
     }
 
-    fn listed(&mut self, value: &'s Value) -> Vec<usize> {
+    fn add_list(&mut self, value: &'s Value) -> Vec<usize> {
         match value {
-            Value::Array(all) => all.iter().map(|part| self.node(part)).collect(),
-            part => vec![self.node(part)],
+            Value::Array(all) => all.iter().map(|part| self.add_node(part)).collect(),
+            part => vec![self.add_node(part)],
         }
     }
 
-    fn mapped(&mut self, value: &'s Value) -> Vec<usize> {
+    fn add_map(&mut self, value: &'s Value) -> Vec<usize> {
         let all = value.as_object().into_iter().flat_map(|map| map.values());
-        all.map(|part| self.node(part)).collect()
+        all.map(|part| self.add_node(part)).collect()
     }
 
-    fn resolve(&self, to: &str) -> Option<&'s Value> {
+    fn resolve_reference(&self, to: &str) -> Option<&'s Value> {
         let (document, place) = to.split_once('#').unwrap_or((to, ""));
         let document = match document {
             "" => self.root,
-            named => self.names.get(named)?,
+            named => self.named_parts.get(named)?,
         };
         if place.is_empty() || place.starts_with('/') {
             document.pointer(place)
         } else {
-            self.names.get(place).copied()
+            self.named_parts.get(place).copied()
         }
     }
 }
 
 /// What parts of a schema call themselves. `None`: nothing in it refers to anything.
-fn names(schema: &Value) -> Option<HashMap<&str, &Value>> {
+fn collect_named_parts(schema: &Value) -> Option<HashMap<&str, &Value>> {
     let mut names = HashMap::new();
     let mut refers = false;
     let mut open = vec![schema];
     while let Some(part) = open.pop() {
         match part {
             Value::Object(map) => {
-                refers |= REFERENCES.iter().any(|keyword| map.contains_key(*keyword));
+                refers |= REFERENCE_KEYWORDS
+                    .iter()
+                    .any(|keyword| map.contains_key(*keyword));
                 for name in ["$id", "$anchor", "$dynamicAnchor"] {
                     if let Some(name) = map.get(name).and_then(Value::as_str) {
                         names.insert(name.trim_end_matches('#'), part);
@@ -195,7 +197,7 @@ fn names(schema: &Value) -> Option<HashMap<&str, &Value>> {
 }
 
 /// All nodes, each after those that look at the same value for it; circles are cut.
-fn order(nodes: &[Node]) -> Vec<usize> {
+fn topological_order(nodes: &[SchemaNode]) -> Vec<usize> {
     let mut order = Vec::with_capacity(nodes.len());
     let mut seen = vec![false; nodes.len()];
     for start in 0..nodes.len() {
@@ -218,7 +220,7 @@ fn order(nodes: &[Node]) -> Vec<usize> {
     order
 }
 
-fn depth(value: &Value) -> usize {
+fn value_depth(value: &Value) -> usize {
     let mut deepest = 0;
     let mut open = vec![(value, 0)];
     while let Some((value, at)) = open.pop() {

@@ -7,46 +7,46 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Doc;
-use crate::diag::{Diagnostic, Span, nearest};
+use super::YamlDoc;
+use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::escape_pointer_step;
 
 /// Where the problems of one file are collected.
 #[derive(Debug)]
-pub struct Problems {
+pub struct DiagnosticCollector {
     path: PathBuf,
     source: Arc<str>,
-    list: RefCell<Vec<Diagnostic>>,
+    diagnostics: RefCell<Vec<Diagnostic>>,
 }
 
-impl Problems {
+impl DiagnosticCollector {
     /// An empty collection for a file.
     pub fn new(path: &Path, source: &Arc<str>) -> Self {
         Self {
             path: path.to_owned(),
             source: Arc::clone(source),
-            list: RefCell::default(),
+            diagnostics: RefCell::default(),
         }
     }
 
     /// An empty collection for a document's file.
-    pub fn of(doc: &Doc) -> Self {
+    pub fn from_doc(doc: &YamlDoc) -> Self {
         Self::new(&doc.path, &doc.source)
     }
 
     /// Adds an error at a place of the file.
-    pub fn error(&self, span: Span, code: &'static str, message: impl Into<String>) {
-        self.push(Diagnostic::error(code, &self.path, message).at(span, &self.source));
+    pub fn error(&self, span: SourceSpan, code: &'static str, message: impl Into<String>) {
+        self.push(Diagnostic::error(code, &self.path, message).with_span(span, &self.source));
     }
 
     /// Adds a warning at a place of the file.
-    pub fn warning(&self, span: Span, code: &'static str, message: impl Into<String>) {
-        self.push(Diagnostic::warning(code, &self.path, message).at(span, &self.source));
+    pub fn warning(&self, span: SourceSpan, code: &'static str, message: impl Into<String>) {
+        self.push(Diagnostic::warning(code, &self.path, message).with_span(span, &self.source));
     }
 
     /// Adds a problem.
     pub fn push(&self, problem: Diagnostic) {
-        let mut list = self.list.borrow_mut();
+        let mut list = self.diagnostics.borrow_mut();
         // A mapping that an alias repeats has its fault once.
         if !list.contains(&problem) {
             list.push(problem);
@@ -54,8 +54,8 @@ impl Problems {
     }
 
     /// Whether something was said about this place already.
-    pub fn is_told(&self, span: &Span) -> bool {
-        self.list
+    pub fn has_problem_at(&self, span: &SourceSpan) -> bool {
+        self.diagnostics
             .borrow()
             .iter()
             .any(|d| d.span.as_ref() == Some(span))
@@ -63,12 +63,12 @@ impl Problems {
 
     /// What was found so far; the collection is empty again.
     pub fn take(&self) -> Vec<Diagnostic> {
-        self.list.take()
+        self.diagnostics.take()
     }
 
     /// All problems, sorted by place.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
-        let mut list = self.list.into_inner();
+        let mut list = self.diagnostics.into_inner();
         list.sort_by_key(|d| d.span.as_ref().map_or((0, 0), |s| (s.line, s.column)));
         list
     }
@@ -76,28 +76,28 @@ impl Problems {
 
 /// A mapping being decoded. Each getter names a known key; [`Fields::finish`] reports the rest.
 #[derive(Debug)]
-pub struct Fields<'d> {
-    doc: &'d Doc,
+pub struct MappingDecoder<'d> {
+    doc: &'d YamlDoc,
     pointer: String,
     map: Option<&'d Map<String, Value>>,
     known: Vec<&'static str>,
-    passed_over: Vec<String>,
-    problems: &'d Problems,
+    ignored: Vec<String>,
+    problems: &'d DiagnosticCollector,
 }
 
-impl<'d> Fields<'d> {
+impl<'d> MappingDecoder<'d> {
     /// The mapping at a pointer; anything else there is a problem, and then nothing is found in it.
-    pub fn of(doc: &'d Doc, pointer: &str, problems: &'d Problems) -> Self {
+    pub fn new(doc: &'d YamlDoc, pointer: &str, problems: &'d DiagnosticCollector) -> Self {
         let map = match doc.value.pointer(pointer) {
             Some(Value::Object(map)) => Some(map),
             Some(other) => {
-                let name = last_step(pointer);
+                let name = last_pointer_step(pointer);
                 let message = match name {
-                    "" => format!("the file must be a mapping (got {})", describe(other)),
+                    "" => format!("the file must be a mapping (got {})", describe_value(other)),
                     name if name.bytes().all(|b| b.is_ascii_digit()) => {
-                        format!("must be a mapping (got {})", describe(other))
+                        format!("must be a mapping (got {})", describe_value(other))
                     }
-                    name => format!("{name} must be a mapping (got {})", describe(other)),
+                    name => format!("{name} must be a mapping (got {})", describe_value(other)),
                 };
                 problems.error(doc.span(pointer), "type", message);
                 None
@@ -109,7 +109,7 @@ impl<'d> Fields<'d> {
             pointer: pointer.to_owned(),
             map,
             known: Vec::new(),
-            passed_over: Vec::new(),
+            ignored: Vec::new(),
             problems,
         }
     }
@@ -125,7 +125,7 @@ impl<'d> Fields<'d> {
     }
 
     /// The JSON pointer of the mapping itself.
-    pub fn own_pointer(&self) -> &str {
+    pub fn mapping_pointer(&self) -> &str {
         &self.pointer
     }
 
@@ -135,8 +135,8 @@ impl<'d> Fields<'d> {
     }
 
     /// Keeps a key out of the unknown ones: something was said about it already.
-    pub fn pass_over(&mut self, key: &str) {
-        self.passed_over.push(key.to_owned());
+    pub fn ignore_key(&mut self, key: &str) {
+        self.ignored.push(key.to_owned());
     }
 
     /// Makes a key known and gives its value as it is.
@@ -153,11 +153,11 @@ impl<'d> Fields<'d> {
 
     /// A problem with a value inside it: `tools/0`, keys and positions as a JSON pointer without its first slash.
     pub fn error_at(&self, inside: &str, code: &'static str, message: impl Into<String>) {
-        self.problems.error(self.span_at(inside), code, message);
+        self.problems.error(self.inner_span(inside), code, message);
     }
 
     /// Where a value inside it stands.
-    pub fn span_at(&self, inside: &str) -> Span {
+    pub fn inner_span(&self, inside: &str) -> SourceSpan {
         self.doc.span(&format!("{}/{inside}", self.pointer))
     }
 
@@ -169,20 +169,21 @@ impl<'d> Fields<'d> {
 
     /// A problem with a value inside it that does not refuse the file.
     pub fn warning_at(&self, inside: &str, code: &'static str, message: impl Into<String>) {
-        self.problems.warning(self.span_at(inside), code, message);
+        self.problems
+            .warning(self.inner_span(inside), code, message);
     }
 
     /// A problem with the mapping as a whole.
-    pub fn error_here(&self, code: &'static str, message: impl Into<String>) {
+    pub fn error_at_mapping(&self, code: &'static str, message: impl Into<String>) {
         self.problems
             .error(self.doc.key_span(&self.pointer), code, message);
     }
 
-    fn mistyped(&self, key: &str, wanted: &str, got: &Value) {
+    fn report_type_mismatch(&self, key: &str, wanted: &str, got: &Value) {
         self.error(
             key,
             "type",
-            format!("{key} must be {wanted} (got {})", describe(got)),
+            format!("{key} must be {wanted} (got {})", describe_value(got)),
         );
     }
 
@@ -195,7 +196,7 @@ impl<'d> Fields<'d> {
             }
             Value::String(text) => Some(text.clone()),
             other => {
-                self.mistyped(key, "text", other);
+                self.report_type_mismatch(key, "text", other);
                 None
             }
         }
@@ -206,7 +207,7 @@ impl<'d> Fields<'d> {
         match self.value(key)? {
             Value::String(text) => Some(text.clone()),
             other => {
-                self.mistyped(key, "text", other);
+                self.report_type_mismatch(key, "text", other);
                 None
             }
         }
@@ -217,7 +218,7 @@ impl<'d> Fields<'d> {
         match self.value(key)? {
             Value::Bool(b) => Some(*b),
             other => {
-                self.mistyped(key, "true or false", other);
+                self.report_type_mismatch(key, "true or false", other);
                 None
             }
         }
@@ -239,7 +240,7 @@ impl<'d> Fields<'d> {
                 }
             },
             other => {
-                self.mistyped(key, "a number", other);
+                self.report_type_mismatch(key, "a number", other);
                 None
             }
         }
@@ -269,7 +270,7 @@ impl<'d> Fields<'d> {
                 None
             }
             _ => {
-                self.mistyped(key, "a whole number", value);
+                self.report_type_mismatch(key, "a whole number", value);
                 None
             }
         }
@@ -292,7 +293,7 @@ impl<'d> Fields<'d> {
                             "type",
                             format!(
                                 "{key} holds texts that are not empty (got {})",
-                                describe(other)
+                                describe_value(other)
                             ),
                         ),
                     }
@@ -300,7 +301,7 @@ impl<'d> Fields<'d> {
                 Some(texts)
             }
             other => {
-                self.mistyped(key, "a list of texts", other);
+                self.report_type_mismatch(key, "a list of texts", other);
                 None
             }
         }
@@ -321,7 +322,7 @@ impl<'d> Fields<'d> {
             "{key} must be one of {} (got `{written}`)",
             words.join(", ")
         );
-        if let Some(near) = nearest(&written, words) {
+        if let Some(near) = find_nearest(&written, words) {
             message = format!("unknown {key} `{written}`; did you mean `{near}`?");
         }
         self.error(key, "value", message);
@@ -329,16 +330,21 @@ impl<'d> Fields<'d> {
     }
 
     /// The mapping of a key, to be decoded in turn; `None` where the key is absent.
-    pub fn mapping(&mut self, key: &'static str) -> Option<Fields<'d>> {
+    pub fn mapping(&mut self, key: &'static str) -> Option<MappingDecoder<'d>> {
         self.value(key)?;
-        Some(Fields::of(self.doc, &self.pointer(key), self.problems))
+        Some(MappingDecoder::new(
+            self.doc,
+            &self.pointer(key),
+            self.problems,
+        ))
     }
 
     /// The mappings of a list, to be decoded in turn; an entry that is none is a problem. `None` where the key is absent
     /// or no list.
-    pub fn mappings(&mut self, key: &'static str) -> Option<Vec<Fields<'d>>> {
+    pub fn mappings(&mut self, key: &'static str) -> Option<Vec<MappingDecoder<'d>>> {
         let entries = self.list(key)?;
-        let decode = |(at, _): (String, &'d Value)| Fields::of(self.doc, &at, self.problems);
+        let decode =
+            |(at, _): (String, &'d Value)| MappingDecoder::new(self.doc, &at, self.problems);
         Some(entries.into_iter().map(decode).collect())
     }
 
@@ -353,17 +359,16 @@ impl<'d> Fields<'d> {
                     .collect(),
             ),
             other => {
-                self.mistyped(key, "a list", other);
+                self.report_type_mismatch(key, "a list", other);
                 None
             }
         }
     }
 
     /// The keys that no getter asked for so far.
-    pub fn unknown(&self) -> Vec<&'d str> {
+    pub fn unknown_keys(&self) -> Vec<&'d str> {
         let keys = self.map.into_iter().flatten().map(|(key, _)| key.as_str());
-        let known =
-            |key: &str| self.known.contains(&key) || self.passed_over.iter().any(|k| k == key);
+        let known = |key: &str| self.known.contains(&key) || self.ignored.iter().any(|k| k == key);
         keys.filter(|key| !known(key)).collect()
     }
 
@@ -375,14 +380,14 @@ impl<'d> Fields<'d> {
 
     /// Every key that no getter asked for is unknown: one problem each, with the nearest known one.
     pub fn finish(self) {
-        for key in self.unknown() {
-            let message = match nearest(key, self.known.iter().copied()) {
+        for key in self.unknown_keys() {
+            let message = match find_nearest(key, self.known.iter().copied()) {
                 Some(near) => format!("unknown key `{key}`; did you mean `{near}`?"),
                 None => format!("unknown key `{key}`"),
             };
             let mut problem = Diagnostic::error("unknown-key", &self.doc.path, message)
-                .at(self.doc.key_span(&self.pointer(key)), &self.doc.source);
-            if nearest(key, self.known.iter().copied()).is_none() {
+                .with_span(self.doc.key_span(&self.pointer(key)), &self.doc.source);
+            if find_nearest(key, self.known.iter().copied()).is_none() {
                 problem = problem.help(format!("known here: {}", self.known.join(", ")));
             }
             self.problems.push(problem);
@@ -390,12 +395,12 @@ impl<'d> Fields<'d> {
     }
 }
 
-fn last_step(pointer: &str) -> &str {
+fn last_pointer_step(pointer: &str) -> &str {
     pointer.rsplit('/').next().unwrap_or("")
 }
 
 /// What a value is, in words, with scalars shown (cut): `the text "x"`, `3`, `a list`.
-pub fn describe(value: &Value) -> String {
+pub fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(b) => b.to_string(),

@@ -7,94 +7,94 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Doc, Place};
-use crate::diag::{Diagnostic, Span};
+use super::{EntrySpans, YamlDoc};
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::escape_pointer_step;
 
 /// The files behind a document's own, in the order they came.
 #[derive(Debug, Clone)]
-pub struct Layers {
-    files: Vec<Layer>,
+pub struct SourceMap {
+    files: Vec<SourceMapFile>,
 }
 
 #[derive(Debug, Clone)]
-struct Layer {
+struct SourceMapFile {
     path: PathBuf,
     source: Arc<str>,
     /// Bytes and lines of all files before it.
-    from: Shift,
+    offset: SpanOffset,
 }
 
 /// How far a file's places are from its own start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shift {
+pub struct SpanOffset {
     bytes: usize,
     lines: u32,
 }
 
-impl Layers {
+impl SourceMap {
     /// A document alone.
-    pub fn of(doc: &Doc) -> Self {
+    pub fn new(doc: &YamlDoc) -> Self {
         Self {
-            files: vec![Layer {
+            files: vec![SourceMapFile {
                 path: doc.path.clone(),
                 source: Arc::clone(&doc.source),
-                from: Shift::default(),
+                offset: SpanOffset::default(),
             }],
         }
     }
 
     /// Puts another file behind the others; one that is there already stays where it is.
-    pub fn add(&mut self, path: &Path, source: &Arc<str>) -> Shift {
+    pub fn add(&mut self, path: &Path, source: &Arc<str>) -> SpanOffset {
         if let Some(layer) = self.files.iter().find(|layer| layer.path == path) {
-            return layer.from;
+            return layer.offset;
         }
         let last = self.files.last();
-        let from = last.map_or_else(Shift::default, |last| {
+        let from = last.map_or_else(SpanOffset::default, |last| {
             let lines = last.source.bytes().filter(|byte| *byte == b'\n').count();
-            Shift {
-                bytes: last.from.bytes + last.source.len() + 1,
+            SpanOffset {
+                bytes: last.offset.bytes + last.source.len() + 1,
                 lines: last
-                    .from
+                    .offset
                     .lines
                     .saturating_add(u32::try_from(lines + 2).unwrap_or(u32::MAX)),
             }
         });
-        self.files.push(Layer {
+        self.files.push(SourceMapFile {
             path: path.to_owned(),
             source: Arc::clone(source),
-            from,
+            offset: from,
         });
         from
     }
 
     /// The file a place is in.
-    pub fn file(&self, span: &Span) -> &Path {
-        &self.layer(span).path
+    pub fn file(&self, span: &SourceSpan) -> &Path {
+        &self.find_file(span).path
     }
 
     /// Whether a place is in the document's own file.
-    pub fn is_own(&self, span: &Span) -> bool {
-        self.layer(span).from == Shift::default()
+    pub fn is_own(&self, span: &SourceSpan) -> bool {
+        self.find_file(span).offset == SpanOffset::default()
     }
 
-    fn layer(&self, span: &Span) -> &Layer {
+    fn find_file(&self, span: &SourceSpan) -> &SourceMapFile {
         let mut before = self.files.iter().rev();
         before
-            .find(|layer| layer.from.bytes <= span.bytes.start)
+            .find(|layer| layer.offset.bytes <= span.bytes.start)
             .unwrap_or(&self.files[0])
     }
 
     /// A problem where it is: in its own file, at its own line.
-    pub fn home(&self, mut problem: Diagnostic) -> Diagnostic {
+    pub fn locate_in_own_file(&self, mut problem: Diagnostic) -> Diagnostic {
         let Some(span) = &mut problem.span else {
             return problem;
         };
-        let layer = self.layer(span);
-        if layer.from != Shift::default() {
-            span.bytes = span.bytes.start - layer.from.bytes
-                ..span.bytes.end.saturating_sub(layer.from.bytes);
-            span.line = span.line.saturating_sub(layer.from.lines);
+        let layer = self.find_file(span);
+        if layer.offset != SpanOffset::default() {
+            span.bytes = span.bytes.start - layer.offset.bytes
+                ..span.bytes.end.saturating_sub(layer.offset.bytes);
+            span.line = span.line.saturating_sub(layer.offset.lines);
             problem.file.clone_from(&layer.path);
             problem.source = Some(Arc::clone(&layer.source));
         }
@@ -102,9 +102,9 @@ impl Layers {
     }
 }
 
-impl Shift {
-    fn moved(self, span: &Span) -> Span {
-        Span {
+impl SpanOffset {
+    fn shift_span(self, span: &SourceSpan) -> SourceSpan {
+        SourceSpan {
             bytes: span.bytes.start + self.bytes..span.bytes.end + self.bytes,
             line: span.line.saturating_add(self.lines),
             column: span.column,
@@ -112,7 +112,7 @@ impl Shift {
     }
 
     /// A line of the file as a place.
-    pub fn line(self, source: &str, line: usize) -> Span {
+    pub fn line_span(self, source: &str, line: usize) -> SourceSpan {
         let line = line.max(1);
         let start: usize = source
             .split_inclusive('\n')
@@ -120,7 +120,7 @@ impl Shift {
             .map(str::len)
             .sum();
         let len = source[start..].lines().next().map_or(0, str::len);
-        self.moved(&Span {
+        self.shift_span(&SourceSpan {
             bytes: start..start + len,
             line: u32::try_from(line).unwrap_or(u32::MAX),
             column: 1,
@@ -128,35 +128,41 @@ impl Shift {
     }
 }
 
-impl Doc {
+impl YamlDoc {
     /// Takes over the places of a value of another document (or of this one as it was), for it to stand at `at`. Returns how
     /// many values it has.
-    pub fn lay(&mut self, at: &str, from: &Doc, pointer: &str, shift: Shift) -> usize {
+    pub fn copy_spans_from(
+        &mut self,
+        at: &str,
+        from: &YamlDoc,
+        pointer: &str,
+        shift: SpanOffset,
+    ) -> usize {
         let Some(value) = from.value.pointer(pointer) else {
             return 0;
         };
-        self.copy_places(at, from, pointer, value, shift)
+        self.copy_entry_spans(at, from, pointer, value, shift)
     }
 
-    fn copy_places(
+    fn copy_entry_spans(
         &mut self,
         at: &str,
-        from: &Doc,
+        from: &YamlDoc,
         pointer: &str,
         value: &Value,
-        shift: Shift,
+        shift: SpanOffset,
     ) -> usize {
-        if let Some(place) = from.places.get(pointer) {
-            let place = Place {
-                key: place.key.as_ref().map(|key| shift.moved(key)),
-                value: shift.moved(&place.value),
+        if let Some(place) = from.spans.get(pointer) {
+            let place = EntrySpans {
+                key: place.key.as_ref().map(|key| shift.shift_span(key)),
+                value: shift.shift_span(&place.value),
             };
-            self.places.insert(at.to_owned(), place);
+            self.spans.insert(at.to_owned(), place);
         }
         let mut count = 1;
         let mut below = |step: &str, value: &Value| {
             let (at, pointer) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
-            count += self.copy_places(&at, from, &pointer, value, shift);
+            count += self.copy_entry_spans(&at, from, &pointer, value, shift);
         };
         match value {
             Value::Object(map) => {
@@ -175,9 +181,9 @@ impl Doc {
     }
 
     /// Gives a value the place of another one of this document.
-    pub fn place_like(&mut self, at: &str, of: &str) {
-        if let Some(place) = self.places.get(of).cloned() {
-            self.places.insert(at.to_owned(), place);
+    pub fn copy_span(&mut self, at: &str, of: &str) {
+        if let Some(place) = self.spans.get(of).cloned() {
+            self.spans.insert(at.to_owned(), place);
         }
     }
 }
