@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dicta::clock::SystemClock;
-use dicta::event::{Kind, Redactor};
+use dicta::event::{EventKind, Redactor};
 use dicta::model::CellIx;
 use dicta::record::{Recorder, Started};
 
@@ -43,7 +43,7 @@ pub(crate) fn recording(dir: &Path) {
         });
         for cell in 0..EVENTS {
             emitter
-                .send(Kind::CellStarted {
+                .send(EventKind::CellStarted {
                     cell: CellIx(cell),
                     key: None,
                 })

@@ -15,7 +15,7 @@ use super::trouble::{Trouble, USAGE};
 use super::workspace::{Opened, labels_hold, open};
 use super::{Cx, runtime};
 use crate::diag::{Diagnostic, has_errors};
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::handlers::Registry;
 use crate::judge::MissPolicy;
 use crate::model::{Labels, Millis, pluralize};
@@ -363,7 +363,9 @@ impl Printer {
             narrator,
         } = self;
         for event in events {
-            if let (Some(seen), Kind::CellsPlanned { transcript, .. }) = (&mut *seen, &event.kind) {
+            if let (Some(seen), EventKind::CellsPlanned { transcript, .. }) =
+                (&mut *seen, &event.kind)
+            {
                 seen.insert(transcript.id.clone());
             }
             if let Some(teller) = narrator

@@ -11,7 +11,7 @@ use super::run::Signals;
 use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
-use crate::event::{Kind, RunState};
+use crate::event::{EventKind, RunState};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
 use crate::report::words;
@@ -139,11 +139,11 @@ async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Tro
             batch = handle.events.recv() => {
                 let Some(batch) = batch else { break };
                 for event in batch.iter() {
-                    if let Kind::Note { text, .. } = &event.kind {
+                    if let EventKind::Note { text, .. } = &event.kind {
                         cx.streams.tell(&format!("note: {text}"));
                     }
                     // What was said in between is recorded, and not needed here.
-                    if !matches!(event.kind, Kind::Turn { .. } | Kind::Tool { .. }) {
+                    if !matches!(event.kind, EventKind::Turn { .. } | EventKind::Tool { .. }) {
                         played.apply(event);
                     }
                 }

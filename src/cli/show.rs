@@ -10,7 +10,7 @@ use super::args::{OutFormat, Place};
 use super::trouble::Trouble;
 use super::workspace::{note_labels, store, store_and_workspace};
 use crate::compare::{self, Move};
-use crate::event::{Kind, RunState};
+use crate::event::{EventKind, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
 use crate::record::{Ending, RecordError, Run};
 use crate::report::{FormatName, Row, Rows, trace, wrap};
@@ -209,7 +209,7 @@ fn labels_of(workspace: Option<&Workspace>, runs: &[&Run], cx: &Cx) -> Result<La
 fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Trouble> {
     let names: Vec<(CellIx, String)> = (0..u32::try_from(state.cells.len()).unwrap_or(u32::MAX))
         .map(CellIx)
-        .filter_map(|cell| Some((cell, state.name(cell)?.to_string())))
+        .filter_map(|cell| Some((cell, state.cell_name(cell)?.to_string())))
         .collect();
     let texts: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
     let picked = CellPattern::new(pattern).select(&texts);
@@ -282,7 +282,7 @@ fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
     if !log
         .events
         .iter()
-        .any(|e| matches!(e.kind, Kind::RunFinished(_)))
+        .any(|e| matches!(e.kind, EventKind::RunFinished(_)))
     {
         cx.streams.tell(&format!(
             "note: run {} has no end; what it lacks counts as new or gone",

@@ -127,7 +127,7 @@ fn deciding(
             negate: now.negate,
         },
         (_, Some(then)) => Deciding {
-            bounds: ScoreBounds::from_decision_settings(&then.decides),
+            bounds: ScoreBounds::from_decision_settings(&then.decision_settings),
             negate: false,
         },
         _ => Deciding::default(),

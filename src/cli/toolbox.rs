@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Cx;
 use super::trouble::Trouble;
 use crate::diag::Diagnostic;
-use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
+use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CellIx, Hop, TurnIx};
 use crate::net::{Overrides, Resolver, SystemResolver, parse_resolve};
 use crate::tools::toolbox::Toolbox;
@@ -79,7 +79,7 @@ pub(super) async fn staged<T>(
     cx: &Cx,
     work: impl AsyncFnOnce(&CallCx) -> T,
 ) -> (T, Told) {
-    let (to, mut facts) = mpsc::channel::<Envelope>(256);
+    let (to, mut facts) = mpsc::channel::<RedactedEvent>(256);
     let call_cx = CallCx {
         out: Emitter::new(
             to,
@@ -95,11 +95,11 @@ pub(super) async fn staged<T>(
         let mut told = Told::default();
         while let Some(envelope) = facts.recv().await {
             match envelope.kind {
-                Kind::Tool {
+                EventKind::Tool {
                     fact: ToolFact::Hop(hop),
                     ..
                 } => told.hops.push(hop),
-                Kind::Note { text, .. } => told.notes.push(text),
+                EventKind::Note { text, .. } => told.notes.push(text),
                 _ => {}
             }
         }

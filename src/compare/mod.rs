@@ -76,8 +76,8 @@ impl Comparison {
 pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
     let mut cells: IndexMap<CellName, Vec<(CellKey, Option<&CellResult>)>> = IndexMap::new();
     for (cell, index) in state.cells.iter().zip(0..) {
-        if let Some(name) = state.name(crate::model::CellIx(index))
-            && let Some((_, key)) = cell.place
+        if let Some(name) = state.cell_name(crate::model::CellIx(index))
+            && let Some((_, key)) = cell.planned
         {
             cells
                 .entry(name.decision_name())

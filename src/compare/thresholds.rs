@@ -198,7 +198,7 @@ impl Scores {
             of.or_default().court = Some(Court {
                 rule: panel.rule,
                 judges: panel.judges.iter().filter_map(name).collect(),
-                bounds: ScoreBounds::from_decision_settings(&spec.decides),
+                bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
                 repeat: spec.repeat,
             });
         }

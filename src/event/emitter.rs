@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answered, DeltaPart, Kind, Piece, Redactor, StreamRedactor, ToolFact, TurnFact};
+use super::{
+    DeltaPart, EventKind, RecordedToolResponse, Redactor, StoredText, StreamRedactor, ToolFact,
+    TurnFact,
+};
 use crate::clock::Clock;
 use crate::model::{Blob, CallIx, CellIx, Digest, Millis, ToolResponse, TurnIx};
 
@@ -18,7 +21,7 @@ use crate::model::{Blob, CallIx, CellIx, Digest, Millis, ToolResponse, TurnIx};
 pub const INLINE_MAX: usize = 4096;
 
 /// Deltas of one stream are gathered for this long before they become an event.
-const COALESCE: Millis = Millis(33);
+const COALESCE_INTERVAL: Millis = Millis(33);
 
 /// Reads blobs by digest.
 pub trait BlobSource: Send + Sync {
@@ -56,20 +59,20 @@ impl BlobStore for MemoryBlobs {
 
 /// A fact on its way to the sequencer, redacted, with the JSON that will stand in the log.
 #[derive(Debug)]
-pub struct Envelope {
+pub struct RedactedEvent {
     /// The fact.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The same as JSON.
     pub json: String,
 }
 
-impl Envelope {
+impl RedactedEvent {
     /// Redacts a fact and renders it. Where a secret is found, the fact is read back from the redacted JSON.
-    pub fn seal(kind: Kind, redactor: &Redactor) -> Self {
+    pub fn from_kind(kind: EventKind, redactor: &Redactor) -> Self {
         let json = kind.to_json().unwrap_or_else(|error| {
             // Facts hold no maps with odd keys and no NaN, so this is a defect; it must not end a run.
             let text = format!("a fact could not be written: {error}");
-            Kind::Note {
+            EventKind::Note {
                 cell: kind.cell(),
                 text,
             }
@@ -79,12 +82,12 @@ impl Envelope {
         match redactor.redact(&json) {
             None => Self { kind, json },
             Some(clean) => {
-                if let Ok(kind) = Kind::from_json(&clean) {
+                if let Ok(kind) = EventKind::from_json(&clean) {
                     Self { kind, json: clean }
                 } else {
                     let text =
                         "a fact was withheld: it held a secret in an unexpected place".to_owned();
-                    let kind = Kind::Note {
+                    let kind = EventKind::Note {
                         cell: kind.cell(),
                         text,
                     };
@@ -99,7 +102,7 @@ impl Envelope {
 /// The way in. Cheap to clone.
 #[derive(Clone)]
 pub struct Emitter {
-    to: mpsc::Sender<Envelope>,
+    sequencer: mpsc::Sender<RedactedEvent>,
     blobs: Arc<dyn BlobStore>,
     redactor: Arc<Redactor>,
     failed: Arc<Mutex<Option<io::Error>>>,
@@ -108,12 +111,12 @@ pub struct Emitter {
 impl Emitter {
     /// An emitter that hands facts to `to` and large texts to `blobs`.
     pub fn new(
-        to: mpsc::Sender<Envelope>,
+        sequencer: mpsc::Sender<RedactedEvent>,
         blobs: Arc<dyn BlobStore>,
         redactor: Arc<Redactor>,
     ) -> Self {
         Self {
-            to,
+            sequencer,
             blobs,
             redactor,
             failed: Arc::default(),
@@ -121,16 +124,16 @@ impl Emitter {
     }
 
     /// Hands on a fact; waits while the sequencer is busy.
-    pub async fn send(&self, kind: Kind) {
-        let envelope = Envelope::seal(kind, &self.redactor);
+    pub async fn send(&self, kind: EventKind) {
+        let envelope = RedactedEvent::from_kind(kind, &self.redactor);
         // Closed: see the module's first lines.
-        let _closed = self.to.send(envelope).await;
+        let _closed = self.sequencer.send(envelope).await;
     }
 
     /// As [`Emitter::send`], from a thread that is not a task.
-    pub fn send_blocking(&self, kind: Kind) {
-        let envelope = Envelope::seal(kind, &self.redactor);
-        let _closed = self.to.blocking_send(envelope);
+    pub fn send_blocking(&self, kind: EventKind) {
+        let envelope = RedactedEvent::from_kind(kind, &self.redactor);
+        let _closed = self.sequencer.blocking_send(envelope);
     }
 
     /// The redactor, for texts that take another way out (errors, `dicta prompt`).
@@ -152,12 +155,12 @@ impl Emitter {
     }
 
     /// Stores bytes, redacted, and says so in the log the first time.
-    pub async fn blob(&self, bytes: &[u8]) -> Blob {
+    pub async fn store_blob(&self, bytes: &[u8]) -> Blob {
         let clean = self.redactor.redact_bytes(bytes);
         let bytes = clean.as_deref().unwrap_or(bytes);
         match self.blobs.put(bytes) {
             Ok((blob, true)) => {
-                self.send(Kind::BlobStored(blob.clone())).await;
+                self.send(EventKind::BlobStored(blob.clone())).await;
                 blob
             }
             Ok((blob, false)) => blob,
@@ -170,22 +173,22 @@ impl Emitter {
     }
 
     /// A text as an event holds it: inline when short, else as a blob.
-    pub async fn piece(&self, text: &str) -> Piece {
+    pub async fn store_text(&self, text: &str) -> StoredText {
         if text.len() <= INLINE_MAX {
-            Piece::Text(
+            StoredText::Text(
                 self.redactor
                     .redact(text)
                     .unwrap_or_else(|| text.to_owned()),
             )
         } else {
-            Piece::Blob(self.blob(text.as_bytes()).await)
+            StoredText::Blob(self.store_blob(text.as_bytes()).await)
         }
     }
 
     /// A tool's answer as an event holds it.
-    pub async fn answered(&self, answer: &ToolResponse) -> Answered {
-        Answered {
-            text: self.piece(&answer.text).await,
+    pub async fn store_tool_response(&self, answer: &ToolResponse) -> RecordedToolResponse {
+        RecordedToolResponse {
+            text: self.store_text(&answer.text).await,
             is_error: answer.is_error,
             bytes: answer.bytes,
             truncated: answer.truncated,
@@ -215,7 +218,7 @@ impl CallCx {
     /// Tells a fact about this turn.
     pub async fn turn(&self, fact: TurnFact) {
         self.out
-            .send(Kind::Turn {
+            .send(EventKind::Turn {
                 cell: self.cell,
                 turn: self.turn,
                 fact,
@@ -224,9 +227,9 @@ impl CallCx {
     }
 
     /// Tells a fact about a tool call of this turn.
-    pub async fn tool(&self, call: CallIx, fact: ToolFact) {
+    pub async fn emit_tool_fact(&self, call: CallIx, fact: ToolFact) {
         self.out
-            .send(Kind::Tool {
+            .send(EventKind::Tool {
                 cell: self.cell,
                 turn: self.turn,
                 call,
@@ -236,12 +239,12 @@ impl CallCx {
     }
 
     /// A gatherer for the deltas of one attempt.
-    pub fn deltas(&self, attempt: u8) -> Deltas<'_> {
-        Deltas {
+    pub fn coalesce_deltas(&self, attempt: u8) -> DeltaCoalescer<'_> {
+        DeltaCoalescer {
             cx: self,
             attempt,
             parts: Vec::new(),
-            since: None,
+            gathering_since: None,
         }
     }
 }
@@ -249,14 +252,14 @@ impl CallCx {
 /// Gathers the deltas of one attempt: redacts across chunk borders and coalesces to 33 ms.
 ///
 /// The reading loop waits for the next chunk *or* [`Deltas::due`], so that text is never held while a model thinks.
-pub struct Deltas<'a> {
+pub struct DeltaCoalescer<'a> {
     cx: &'a CallCx,
     attempt: u8,
     parts: Vec<(DeltaPart, StreamRedactor, String)>,
-    since: Option<Millis>,
+    gathering_since: Option<Millis>,
 }
 
-impl Deltas<'_> {
+impl DeltaCoalescer<'_> {
     /// Takes more of a part.
     pub async fn push(&mut self, part: DeltaPart, text: &str) {
         if text.is_empty() {
@@ -271,21 +274,22 @@ impl Deltas<'_> {
         };
         let (_, stream, ready) = &mut self.parts[at];
         ready.push_str(&stream.push(&self.cx.out.redactor, text));
-        self.since.get_or_insert_with(|| self.cx.clock.now());
-        if self.due() == Some(Millis(0)) {
+        self.gathering_since
+            .get_or_insert_with(|| self.cx.clock.now());
+        if self.time_until_flush() == Some(Millis(0)) {
             self.flush().await;
         }
     }
 
     /// How long until what is gathered must go out; `None` when nothing is.
-    pub fn due(&self) -> Option<Millis> {
-        let since = self.since?;
-        Some((since + COALESCE) - self.cx.clock.now())
+    pub fn time_until_flush(&self) -> Option<Millis> {
+        let since = self.gathering_since?;
+        Some((since + COALESCE_INTERVAL) - self.cx.clock.now())
     }
 
     /// Sends what is gathered.
     pub async fn flush(&mut self) {
-        self.since = None;
+        self.gathering_since = None;
         for (part, _, ready) in &mut self.parts {
             if !ready.is_empty() {
                 let text = std::mem::take(ready);

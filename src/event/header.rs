@@ -13,7 +13,7 @@ use crate::model::{
 
 /// The format of an event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Format {
+pub struct LogFormat {
     /// Raised when older readers would misread.
     pub major: u16,
     /// Raised when something was added.
@@ -24,7 +24,7 @@ pub struct Format {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// The log's format.
-    pub format: Format,
+    pub format: LogFormat,
     /// The version of dicta that recorded it.
     pub dicta: String,
     /// The run.
@@ -40,9 +40,9 @@ pub struct RunHeader {
     pub label: String,
     /// The run it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
     /// Every file that was loaded, by content.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<SnapshotFile>,
     /// The judges that may be asked, indexed by [`CellKey::judge`].
     pub judges: Vec<JudgeSpec>,
     /// The rubrics, sorted by path.
@@ -58,7 +58,7 @@ pub struct RunHeader {
 
 /// Frozen evidence as a run was told to use it; stands in [`RunHeader::plan`] under `frozen`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FrozenPlan {
+pub struct ReplayedEvidencePlan {
     /// Whose recorded answers stand for live calls; the first that holds one gives it.
     pub runs: Vec<RunId>,
     /// How many calls these have answers for.
@@ -67,17 +67,17 @@ pub struct FrozenPlan {
     pub miss: String,
 }
 
-impl FrozenPlan {
-    const KEY: &str = "frozen";
+impl ReplayedEvidencePlan {
+    const PLAN_KEY: &str = "frozen";
 
     /// As it stands in the plan.
-    pub fn entry(&self) -> Option<(String, Value)> {
+    pub fn to_plan_entry(&self) -> Option<(String, Value)> {
         let value = serde_json::to_value(self).ok()?;
-        Some((Self::KEY.to_owned(), value))
+        Some((Self::PLAN_KEY.to_owned(), value))
     }
 
     /// `run kvqa`, `run kvqa and 2 more`.
-    pub fn whose(&self) -> String {
+    pub fn describe_runs(&self) -> String {
         let first = self.runs.first().map_or("?", RunId::letters);
         match self.runs.len() {
             0 | 1 => format!("run {first}"),
@@ -86,7 +86,7 @@ impl FrozenPlan {
     }
 
     /// What becomes of a call without an answer, in words.
-    pub fn misses(&self) -> &'static str {
+    pub fn describe_miss_policy(&self) -> &'static str {
         match self.miss.as_str() {
             "live" => "a call without one is made live",
             "end" => "a call without one ends its cell",
@@ -97,19 +97,19 @@ impl FrozenPlan {
 
 impl RunHeader {
     /// How the label of a self-test's run begins; the judge's name follows.
-    pub const SELFTEST: &str = "selftest of judge ";
+    pub const ROBUSTNESS_LABEL_PREFIX: &str = "selftest of judge ";
 
     /// Whether it is a run of `dicta selftest`: over made-up cases, in no workspace's history.
-    pub fn is_selftest(&self) -> bool {
-        self.label.starts_with(Self::SELFTEST)
+    pub fn is_robustness_run(&self) -> bool {
+        self.label.starts_with(Self::ROBUSTNESS_LABEL_PREFIX)
     }
 
     /// How evidence is frozen, if it is. Of runs before this was recorded only whose evidence it is.
-    pub fn frozen_plan(&self) -> Option<FrozenPlan> {
+    pub fn replayed_evidence_plan(&self) -> Option<ReplayedEvidencePlan> {
         let run = self.frozen.clone()?;
-        let said = self.plan.get(FrozenPlan::KEY).cloned();
+        let said = self.plan.get(ReplayedEvidencePlan::PLAN_KEY).cloned();
         let said = said.and_then(|said| serde_json::from_value(said).ok());
-        Some(said.unwrap_or_else(|| FrozenPlan {
+        Some(said.unwrap_or_else(|| ReplayedEvidencePlan {
             runs: vec![run],
             answers: 0,
             miss: "error".to_owned(),
@@ -126,7 +126,7 @@ impl RunHeader {
 
 /// Where a run came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
+pub struct ParentRun {
     /// The run before.
     pub run: RunId,
     /// Its cell, for a fork.
@@ -155,7 +155,7 @@ pub enum ParentCause {
 
 /// A loaded file as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct SnapshotFile {
     /// Relative to the workspace where it lies inside it.
     pub path: PathBuf,
     /// Its content.
@@ -171,10 +171,11 @@ pub struct JudgeSpec {
     pub digest: Digest,
     /// What the model does not take, known before the first call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedSetting>,
     /// The prices of dicta's own table that its cost is reckoned by, where its author gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listed: Option<Listed>,
+    #[serde(rename = "listed")]
+    pub table_prices: Option<TablePrices>,
     /// Its tools by name, each with the digest of its declaration and of what it does: with the canonical arguments, what
     /// names evidence. Empty for a judge that was not needed and whose tools nothing built in declares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -183,7 +184,7 @@ pub struct JudgeSpec {
 
 /// Prices of the built-in table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct TablePrices {
     /// USD per million tokens.
     pub prices: Prices,
     /// The day they were read from the vendor's page.
@@ -192,7 +193,7 @@ pub struct Listed {
 
 /// A setting that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dropped {
+pub struct DroppedSetting {
     /// `temperature`, `seed` …
     pub what: String,
     /// A sentence.
@@ -219,12 +220,14 @@ pub struct EvalSpec {
     /// The bare id.
     pub id: String,
     /// The eval type.
-    pub kind: String,
+    #[serde(rename = "kind")]
+    pub eval_type: String,
     /// Digest of the resolved params and of all else that could change a result; what only decides is no part.
     pub digest: Digest,
     /// What only decides: `min_score` and its like, as written.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub decides: IndexMap<String, Value>,
+    #[serde(rename = "decides")]
+    pub decision_settings: IndexMap<String, Value>,
     /// For the rubric's score.
     pub weight: f64,
     /// Whether it must pass for the rubric to pass.
@@ -248,11 +251,11 @@ pub struct EvalSpec {
 
 impl EvalSpec {
     /// What decides its cells.
-    pub fn terms(&self) -> VoteParams<'_> {
+    pub fn vote_params(&self) -> VoteParams<'_> {
         VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
             judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
-            bounds: ScoreBounds::from_decision_settings(&self.decides),
+            bounds: ScoreBounds::from_decision_settings(&self.decision_settings),
             repeat: self.repeat,
         }
     }
@@ -270,7 +273,7 @@ impl EvalSpec {
                 ballot: result.map(Ballot::from),
             })
             .collect();
-        self.terms().decide(&cells)
+        self.vote_params().decide(&cells)
     }
 }
 
@@ -292,7 +295,7 @@ pub struct CellKey {
 
 /// What a run ended with. Counts are over decisions, except `cells` and `pending`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct RunTotals {
     /// Cells planned.
     pub cells: u64,
     /// Cells without a result.

@@ -6,7 +6,7 @@ mod traces;
 
 use proptest::prelude::*;
 
-use super::{Kind, RunEvent, RunState, TurnFact};
+use super::{EventKind, RunEvent, RunState, TurnFact};
 use crate::model::{CallIx, CellIx};
 
 use facts::garbage;
@@ -21,14 +21,14 @@ proptest! {
     fn any_fact_reads_as_it_was_written(kind in kind()) {
         let json = kind.to_json().expect("facts serialise");
         prop_assert!(!json.contains('\n'), "one record, one line");
-        prop_assert_eq!(Kind::from_json(&json).expect("and read"), kind);
+        prop_assert_eq!(EventKind::from_json(&json).expect("and read"), kind);
     }
 
     #[test]
     fn a_header_reads_as_it_was_written(header in header()) {
-        let kind = Kind::RunStarted(Box::new(header));
+        let kind = EventKind::RunStarted(Box::new(header));
         let json = kind.to_json().expect("serialises");
-        prop_assert_eq!(Kind::from_json(&json).expect("and reads"), kind);
+        prop_assert_eq!(EventKind::from_json(&json).expect("and reads"), kind);
     }
 
     #[test]
@@ -38,13 +38,13 @@ proptest! {
             state.apply(event);
         }
         for cell in 0..8 {
-            let _no_panic = state.name(CellIx(cell));
+            let _no_panic = state.cell_name(CellIx(cell));
         }
     }
 
     #[test]
     fn unknown_kinds_survive_and_are_counted(kinds in proptest::collection::vec(kind(), 0..30)) {
-        let unknown = kinds.iter().filter(|k| matches!(k, Kind::Unknown(_))).count() as u64;
+        let unknown = kinds.iter().filter(|k| matches!(k, EventKind::Unknown(_))).count() as u64;
         let events = numbered(kinds);
         prop_assert_eq!(RunState::fold(&events).unknown, unknown);
         let lines: Vec<String> = events.iter().map(|e| serde_json::to_string(e).expect("serialises")).collect();
@@ -57,13 +57,13 @@ proptest! {
 
     #[test]
     fn the_deltas_of_a_finished_attempt_concatenate_to_its_reply(kinds in run(), header in header()) {
-        let start = Kind::RunStarted(Box::new(header));
+        let start = EventKind::RunStarted(Box::new(header));
         let events = numbered(std::iter::once(start).chain(kinds));
         let state = RunState::fold(&events);
         prop_assert_eq!(state.stray, 0);
-        let finished = events.iter().filter(|e| matches!(&e.kind, Kind::Turn { fact: TurnFact::Finished { .. }, .. })).count();
+        let finished = events.iter().filter(|e| matches!(&e.kind, EventKind::Turn { fact: TurnFact::Finished { .. }, .. })).count();
         let mut seen = 0;
-        for turn in state.cells.iter().flat_map(|cell| &cell.trace) {
+        for turn in state.cells.iter().flat_map(|cell| &cell.judge_trace) {
             let Some((attempt, reply)) = &turn.finished else { continue };
             seen += 1;
             let said = &turn.attempts[attempt];

@@ -12,6 +12,7 @@
 //! raw JSON. Field names of events may be added, never renamed.
 
 mod emitter;
+mod exchange;
 mod header;
 #[cfg(test)]
 pub(crate) mod laws;
@@ -19,7 +20,6 @@ mod redact;
 mod state;
 mod stats;
 mod tool;
-mod wire;
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
@@ -27,17 +27,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub use emitter::{
-    BlobSource, BlobStore, CallCx, Deltas, Emitter, Envelope, INLINE_MAX, MemoryBlobs,
+    BlobSource, BlobStore, CallCx, DeltaCoalescer, Emitter, INLINE_MAX, MemoryBlobs, RedactedEvent,
 };
+pub use exchange::{HttpExchange, ThrottleReason};
 pub use header::{
-    CellKey, Dropped, EvalSpec, Format, FrozenPlan, JudgeSpec, Listed, Parent, ParentCause,
-    RubricSpec, RunHeader, Snapshot, Totals,
+    CellKey, DroppedSetting, EvalSpec, JudgeSpec, LogFormat, ParentCause, ParentRun,
+    ReplayedEvidencePlan, RubricSpec, RunHeader, RunTotals, SnapshotFile, TablePrices,
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
-pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
-pub use stats::{BudgetStop, JudgeStats, Stats, Times, ToolStats};
-pub use tool::{Answered, FROZEN, Source, ToolFact};
-pub use wire::{Exchange, HeldBy};
+pub use state::{
+    AttemptState, CallState, CellPhase, CellState, RunState, TranscriptState, TurnState,
+};
+pub use stats::{BudgetStop, CallDurations, JudgeStats, RunStats, ToolStats};
+pub use tool::{FROZEN_RULE, RecordedToolResponse, ToolFact, ToolResponseSource};
 
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Digest, Millis, ModelReply, RawJson, TokenUsage,
@@ -45,7 +47,7 @@ use crate::model::{
 };
 
 /// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
-pub const FORMAT: Format = Format { major: 1, minor: 3 };
+pub const FORMAT: LogFormat = LogFormat { major: 1, minor: 3 };
 
 /// One fact, numbered and timed by the one sequencer, which is also the recorder.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,13 +57,13 @@ pub struct RunEvent {
     /// Milliseconds since the run began, monotonic. Wall time stands in the header alone.
     pub at: Millis,
     /// What happened.
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum EventKind {
     /// The first event of every run.
     RunStarted(Box<RunHeader>),
     /// A blob is in the store; comes before any event that names it.
@@ -76,7 +78,7 @@ pub enum Kind {
         keys: Vec<CellKey>,
     },
     /// Deterministic, skipped and cached cells of one transcript, all at once.
-    CellsSettled(Vec<Settled>),
+    CellsSettled(Vec<SettledCell>),
     /// A judge began a cell.
     CellStarted {
         /// Which.
@@ -116,14 +118,14 @@ pub enum Kind {
         /// Which cell.
         cell: CellIx,
         /// At which boundary.
-        at: StopKind,
+        at: GatePoint,
     },
     /// A paused trace goes on.
     Resumed {
         /// Which cell.
         cell: CellIx,
         /// By whom and how.
-        how: Handled,
+        how: GateRelease,
     },
     /// A budget was reached.
     BudgetReached {
@@ -149,7 +151,7 @@ pub enum Kind {
         text: String,
     },
     /// The last event of a run that was not interrupted.
-    RunFinished(Box<Totals>),
+    RunFinished(Box<RunTotals>),
     /// A kind of a newer minor version, kept and written back as it was.
     #[serde(skip)]
     Unknown(RawJson),
@@ -157,12 +159,12 @@ pub enum Kind {
 
 /// One cell of [`Kind::CellsSettled`]; a pair in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settled(pub CellIx, pub CellResult);
+pub struct SettledCell(pub CellIx, pub CellResult);
 
 /// A text held in an event: inline up to [`INLINE_MAX`] bytes, else a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Piece {
+pub enum StoredText {
     /// The text itself.
     Text(String),
     /// Where it is.
@@ -170,7 +172,7 @@ pub enum Piece {
 }
 
 /// A request body as pieces, so that a history repeated each turn is stored once. Concatenated they are the exact body.
-pub type Rope = Vec<Piece>;
+pub type RecordedRequest = Vec<StoredText>;
 
 /// A fact about a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -179,15 +181,15 @@ pub enum TurnFact {
     /// The exact redacted request body, and what the model does not take.
     Started {
         /// The body.
-        request: Rope,
+        request: RecordedRequest,
         /// What was left out of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        dropped: Vec<Dropped>,
+        dropped: Vec<DroppedSetting>,
     },
     /// The next attempt waits for a limit before it is sent.
     Held {
         /// For which.
-        by: HeldBy,
+        by: ThrottleReason,
         /// About how long, where that can be foretold.
         about: Option<Millis>,
     },
@@ -222,14 +224,14 @@ pub enum TurnFact {
         wait_why: Option<String>,
         /// The exchange, where one began.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<Exchange>,
+        exchange: Option<HttpExchange>,
     },
     /// The reply is complete.
     Finished {
         /// The attempt that succeeded.
         attempt: u8,
         /// The provider's own items in order; what is resent.
-        native: Vec<Piece>,
+        native: Vec<StoredText>,
         /// `false`: redaction changed an item, so that a fork cannot resend it.
         resendable: bool,
         /// Our reading.
@@ -238,7 +240,7 @@ pub enum TurnFact {
         usage: TokenUsage,
         /// The exchange that brought it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<Exchange>,
+        exchange: Option<HttpExchange>,
     },
     /// A valid verdict was read from the reply.
     VerdictReached(Box<Verdict>),
@@ -247,7 +249,7 @@ pub enum TurnFact {
         /// A sentence.
         why: String,
         /// The text that was read.
-        raw: Piece,
+        raw: StoredText,
     },
 }
 
@@ -266,7 +268,7 @@ pub enum DeltaPart {
 /// A boundary of a trace at which it can stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StopKind {
+pub enum GatePoint {
     /// Before a model call.
     BeforeTurn,
     /// Before a prepared tool call.
@@ -283,27 +285,27 @@ pub enum StopKind {
 
 /// How a paused trace was let go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handled {
+pub struct GateRelease {
     /// `human`, or the rule that let it go.
     pub by: String,
     /// What was done: `go`, `edited`, `answered`, `ended`.
     pub what: String,
     /// The edit, if one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edit: Option<Piece>,
+    pub edit: Option<StoredText>,
 }
 
-impl Kind {
+impl EventKind {
     /// The cell the fact is about, if it is about one.
     pub fn cell(&self) -> Option<CellIx> {
         match self {
-            Kind::CellStarted { cell, .. }
-            | Kind::CellFinished { cell, .. }
-            | Kind::Turn { cell, .. }
-            | Kind::Tool { cell, .. }
-            | Kind::Paused { cell, .. }
-            | Kind::Resumed { cell, .. } => Some(*cell),
-            Kind::Note { cell, .. } | Kind::BudgetReached { cell, .. } => *cell,
+            EventKind::CellStarted { cell, .. }
+            | EventKind::CellFinished { cell, .. }
+            | EventKind::Turn { cell, .. }
+            | EventKind::Tool { cell, .. }
+            | EventKind::Paused { cell, .. }
+            | EventKind::Resumed { cell, .. } => Some(*cell),
+            EventKind::Note { cell, .. } | EventKind::BudgetReached { cell, .. } => *cell,
             _ => None,
         }
     }
@@ -311,7 +313,7 @@ impl Kind {
     /// The fact as the JSON that stands in the log.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         match self {
-            Kind::Unknown(raw) => Ok(raw.get().to_owned()),
+            EventKind::Unknown(raw) => Ok(raw.get().to_owned()),
             known => serde_json::to_string(known),
         }
     }
@@ -320,16 +322,16 @@ impl Kind {
     pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
         match serde_json::from_str::<Self>(json) {
             Ok(kind) => Ok(kind),
-            Err(error) if is_foreign(json) => {
-                RawJson::parse(json).map(Kind::Unknown).map_err(|_| error)
-            }
+            Err(error) if is_unknown_kind(json) => RawJson::parse(json)
+                .map(EventKind::Unknown)
+                .map_err(|_| error),
             Err(error) => Err(error),
         }
     }
 }
 
 /// Whether `json` is an object or word whose tag names no kind of this version.
-fn is_foreign(json: &str) -> bool {
+fn is_unknown_kind(json: &str) -> bool {
     const KNOWN: [&str; 13] = [
         "run_started",
         "blob_stored",
@@ -359,7 +361,7 @@ impl Serialize for RunEvent {
         map.serialize_entry("seq", &self.seq)?;
         map.serialize_entry("at", &self.at)?;
         match &self.kind {
-            Kind::Unknown(raw) => map.serialize_entry("kind", raw)?,
+            EventKind::Unknown(raw) => map.serialize_entry("kind", raw)?,
             known => map.serialize_entry("kind", known)?,
         }
         map.end()
@@ -376,7 +378,7 @@ impl<'de> Deserialize<'de> for RunEvent {
             kind: &'a RawValue,
         }
         let line = Line::deserialize(deserializer)?;
-        let kind = Kind::from_json(line.kind.get()).map_err(D::Error::custom)?;
+        let kind = EventKind::from_json(line.kind.get()).map_err(D::Error::custom)?;
         Ok(Self {
             seq: line.seq,
             at: line.at,

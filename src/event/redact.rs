@@ -9,7 +9,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 pub const REDACTED: &str = "[redacted]";
 
 /// Texts shorter than this are not looked for: they would hit ordinary words.
-const SHORTEST: usize = 6;
+const MIN_SECRET_LEN: usize = 6;
 
 /// Knows the secrets of a run and replaces them, in the spellings in which they travel: raw, JSON-escaped (also with
 /// `\/` and `\u002f`, as some servers write them, and once more inside a JSON string) and percent-encoded. ASCII case
@@ -17,14 +17,14 @@ const SHORTEST: usize = 6;
 ///
 /// What is secret may be known only later (a token that was fetched): [`Redactor::learn`] it before it is used.
 #[derive(Default)]
-pub struct Redactor(RwLock<Known>);
+pub struct Redactor(RwLock<KnownSecrets>);
 
 /// The secrets so far. Never shown, not even for debugging.
 #[derive(Default)]
-struct Known {
+struct KnownSecrets {
     secrets: Vec<String>,
-    find: Option<AhoCorasick>,
-    needles: Vec<String>,
+    matcher: Option<AhoCorasick>,
+    spellings: Vec<String>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -37,57 +37,58 @@ impl Redactor {
     /// A redactor for these secrets; ones under 6 characters are ignored.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let redactor = Self::default();
-        redactor.learn(secrets);
+        redactor.add_secrets(secrets);
         redactor
     }
 
     /// Takes further secrets; known ones cost a look.
-    pub fn learn<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) {
+    pub fn add_secrets<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) {
         let mut new: Vec<&str> = Vec::new();
         {
-            let known = self.known();
+            let known = self.read_known();
             for secret in secrets {
                 let secret = secret.trim();
                 let is_new = !known.secrets.iter().any(|s| s == secret) && !new.contains(&secret);
-                if secret.len() >= SHORTEST && is_new {
+                if secret.len() >= MIN_SECRET_LEN && is_new {
                     new.push(secret);
                 }
             }
         }
         if !new.is_empty() {
             let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            known.learn(&new);
+            known.add_secrets(&new);
         }
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    fn read_known(&self) -> RwLockReadGuard<'_, KnownSecrets> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text without secrets, or `None` where it holds none.
     pub fn redact(&self, text: &str) -> Option<String> {
-        let known = self.known();
-        let find = known.find.as_ref()?;
+        let known = self.read_known();
+        let find = known.matcher.as_ref()?;
         find.is_match(text)
-            .then(|| find.replace_all(text, &vec![REDACTED; known.needles.len()]))
+            .then(|| find.replace_all(text, &vec![REDACTED; known.spellings.len()]))
     }
 
     /// As [`Redactor::redact`], for bytes.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let known = self.known();
-        let find = known.find.as_ref()?;
-        find.is_match(bytes)
-            .then(|| find.replace_all_bytes(bytes, &vec![REDACTED.as_bytes(); known.needles.len()]))
+        let known = self.read_known();
+        let find = known.matcher.as_ref()?;
+        find.is_match(bytes).then(|| {
+            find.replace_all_bytes(bytes, &vec![REDACTED.as_bytes(); known.spellings.len()])
+        })
     }
 
-    fn knows_nothing(&self) -> bool {
-        self.known().find.is_none()
+    fn is_empty(&self) -> bool {
+        self.read_known().matcher.is_none()
     }
 
     /// How many bytes at the end of `text` could be the beginning of a secret.
-    fn unsure(&self, text: &str) -> usize {
+    fn partial_secret_len(&self, text: &str) -> usize {
         let mut longest = 0;
-        for needle in &self.known().needles {
+        for needle in &self.read_known().spellings {
             for len in (longest + 1..needle.len().min(text.len() + 1)).rev() {
                 if needle.is_char_boundary(len)
                     && text.is_char_boundary(text.len() - len)
@@ -102,15 +103,15 @@ impl Redactor {
     }
 }
 
-impl Known {
-    fn learn(&mut self, secrets: &[&str]) {
+impl KnownSecrets {
+    fn add_secrets(&mut self, secrets: &[&str]) {
         for secret in secrets {
             self.secrets.push((*secret).to_owned());
-            for spelling in spellings(secret) {
+            for spelling in secret_spellings(secret) {
                 // A text that holds it may itself be escaped on its way out.
-                for needle in [json(&spelling), spelling] {
-                    if !self.needles.contains(&needle) {
-                        self.needles.push(needle);
+                for needle in [escape_json(&spelling), spelling] {
+                    if !self.spellings.contains(&needle) {
+                        self.spellings.push(needle);
                     }
                 }
             }
@@ -118,14 +119,14 @@ impl Known {
         let find = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .ascii_case_insensitive(true)
-            .build(&self.needles)
+            .build(&self.spellings)
             .expect("a few needles always build");
-        self.find = Some(find);
+        self.matcher = Some(find);
     }
 }
 
 /// A secret as itself and as writers of JSON and URLs spell it.
-fn spellings(secret: &str) -> [String; 7] {
+fn secret_spellings(secret: &str) -> [String; 7] {
     let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
     let plain = |c: char| c.is_ascii_alphanumeric();
     let as_is = |c: char, other: &dyn Fn(char) -> String| {
@@ -133,22 +134,22 @@ fn spellings(secret: &str) -> [String; 7] {
     };
     [
         secret.to_owned(),
-        json(secret),
-        json(secret).replace('/', "\\/"),
-        by_char(&|c| as_is(c, &unicode)),
-        by_char(&unicode),
+        escape_json(secret),
+        escape_json(secret).replace('/', "\\/"),
+        by_char(&|c| as_is(c, &escape_unicode)),
+        by_char(&escape_unicode),
         url::form_urlencoded::byte_serialize(secret.as_bytes()).collect(),
-        by_char(&|c| as_is(c, &percent)),
+        by_char(&|c| as_is(c, &escape_percent)),
     ]
 }
 
 /// As it stands between the quotes of a JSON string.
-fn json(text: &str) -> String {
+fn escape_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-fn unicode(c: char) -> String {
+fn escape_unicode(c: char) -> String {
     let mut out = String::new();
     for unit in c.encode_utf16(&mut [0; 2]) {
         let _infallible = write!(out, "\\u{unit:04x}");
@@ -156,7 +157,7 @@ fn unicode(c: char) -> String {
     out
 }
 
-fn percent(c: char) -> String {
+fn escape_percent(c: char) -> String {
     let mut out = String::new();
     for byte in c.encode_utf8(&mut [0; 4]).bytes() {
         let _infallible = write!(out, "%{byte:02X}");
@@ -167,27 +168,27 @@ fn percent(c: char) -> String {
 /// Redacts a stream whose secrets may be split over chunks: what could be the beginning of one is held back.
 #[derive(Debug, Default)]
 pub struct StreamRedactor {
-    held: String,
+    pending: String,
 }
 
 impl StreamRedactor {
     /// Takes a chunk and returns what is safe to pass on.
     pub fn push(&mut self, redactor: &Redactor, chunk: &str) -> String {
-        if self.held.is_empty() && redactor.knows_nothing() {
+        if self.pending.is_empty() && redactor.is_empty() {
             return chunk.to_owned();
         }
-        self.held.push_str(chunk);
+        self.pending.push_str(chunk);
         let clean = redactor
-            .redact(&self.held)
-            .unwrap_or_else(|| std::mem::take(&mut self.held));
-        let keep = redactor.unsure(&clean);
-        clean[clean.len() - keep..].clone_into(&mut self.held);
+            .redact(&self.pending)
+            .unwrap_or_else(|| std::mem::take(&mut self.pending));
+        let keep = redactor.partial_secret_len(&clean);
+        clean[clean.len() - keep..].clone_into(&mut self.pending);
         clean[..clean.len() - keep].to_owned()
     }
 
     /// What was held back, at the end of the stream.
     pub fn finish(&mut self) -> String {
-        std::mem::take(&mut self.held)
+        std::mem::take(&mut self.pending)
     }
 }
 
@@ -250,7 +251,7 @@ mod tests {
     fn a_secret_learned_later_goes_too() {
         let redactor = Redactor::new(["sk-first-1"]);
         assert_eq!(redactor.redact("ya29.later"), None);
-        redactor.learn(["ya29.later", "sk-first-1", "abc"]);
+        redactor.add_secrets(["ya29.later", "sk-first-1", "abc"]);
         assert_eq!(
             redactor.redact("sk-first-1 ya29.later abc").as_deref(),
             Some("[redacted] [redacted] abc")

@@ -4,10 +4,11 @@
 
 use indexmap::IndexMap;
 
-use super::stats::Stats;
+use super::stats::RunStats;
 use super::{
-    Answered, BudgetStop, CellKey, DeltaPart, Dropped, Exchange, Handled, HeldBy, Kind, Piece,
-    Rope, RunEvent, RunHeader, Source, StopKind, ToolFact, Totals, TurnFact,
+    BudgetStop, CellKey, DeltaPart, DroppedSetting, EventKind, GatePoint, GateRelease,
+    HttpExchange, RecordedRequest, RecordedToolResponse, RunEvent, RunHeader, RunTotals,
+    StoredText, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
 };
 use crate::model::{
     ArgumentChange, CallIx, CellIx, CellName, CellNameRef, CellResult, Digest, Hop, Millis,
@@ -34,9 +35,9 @@ pub struct RunState {
     /// Limits of the run that were reached, in order.
     pub budgets: Vec<BudgetStop>,
     /// Per judge and per tool.
-    pub stats: Stats,
+    pub stats: RunStats,
     /// How it ended; `None`: it runs, or was interrupted.
-    pub totals: Option<Box<Totals>>,
+    pub totals: Option<Box<RunTotals>>,
     /// Events of kinds this version does not know.
     pub unknown: u64,
     /// Events about cells that were never planned.
@@ -58,7 +59,7 @@ pub struct TranscriptState {
 
 /// Where a cell is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum CellPhase {
     /// Nothing happened yet.
     #[default]
     Planned,
@@ -71,7 +72,7 @@ pub enum Phase {
     /// The request waits for a limit before it is sent.
     Held {
         /// For which.
-        by: HeldBy,
+        by: ThrottleReason,
         /// Until about this moment of the run, where that can be foretold.
         until: Option<Millis>,
     },
@@ -81,7 +82,7 @@ pub enum Phase {
         until: Millis,
     },
     /// Stands still at a boundary.
-    Paused(StopKind),
+    Paused(GatePoint),
     /// Has a result.
     Done,
 }
@@ -90,13 +91,13 @@ pub enum Phase {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellState {
     /// Index into [`RunState::transcripts`] and what the cell is; `None` for a cell whose plan was lost.
-    pub place: Option<(u32, CellKey)>,
+    pub planned: Option<(u32, CellKey)>,
     /// Its cache key, once it started and if it has one.
     pub cache_key: Option<Digest>,
     /// Where it is.
-    pub phase: Phase,
+    pub phase: CellPhase,
     /// The trace so far.
-    pub trace: Vec<TurnState>,
+    pub judge_trace: Vec<TurnState>,
     /// How it ended.
     pub result: Option<Box<CellResult>>,
     /// When it started and ended.
@@ -111,15 +112,15 @@ pub struct CellState {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnState {
     /// The request body.
-    pub request: Rope,
+    pub request: RecordedRequest,
     /// What was left out of it.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedSetting>,
     /// Its attempts, by number.
     pub attempts: IndexMap<u8, AttemptState>,
     /// The attempt that succeeded, with what it said.
     pub finished: Option<(u8, ModelReply)>,
     /// The provider's own items.
-    pub native: Vec<Piece>,
+    pub native: Vec<StoredText>,
     /// Whether they can be resent.
     pub resendable: bool,
     /// What it cost.
@@ -129,7 +130,7 @@ pub struct TurnState {
     /// The verdict read from it.
     pub verdict: Option<Verdict>,
     /// Why no verdict could be read, and from what.
-    pub unparsed: Option<(String, Piece)>,
+    pub unparsed: Option<(String, StoredText)>,
     /// When it started.
     pub started: Millis,
 }
@@ -148,7 +149,7 @@ pub struct AttemptState {
     /// Why it is waited that long after it.
     pub wait_why: Option<String>,
     /// What its exchange was like, once it is over.
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<HttpExchange>,
 }
 
 /// One tool call.
@@ -177,11 +178,11 @@ pub struct CallState {
     /// The requests of a fetch.
     pub hops: Vec<Hop>,
     /// The answer, where it came from, and how long it took.
-    pub finished: Option<(Answered, Source, Millis)>,
+    pub finished: Option<(RecordedToolResponse, ToolResponseSource, Millis)>,
     /// A miss: evidence is frozen and held no answer for this call.
-    pub missed: bool,
+    pub evidence_missed: bool,
     /// When it was received and, once it runs, when it was started.
-    pub at: (Millis, Option<Millis>),
+    pub received_and_started: (Millis, Option<Millis>),
 }
 
 impl RunState {
@@ -199,46 +200,54 @@ impl RunState {
         self.last = Some((event.seq, event.at));
         self.stats.apply(event);
         match &event.kind {
-            Kind::RunStarted(header) => self.header = Some(header.clone()),
-            Kind::CellsPlanned {
+            EventKind::RunStarted(header) => self.header = Some(header.clone()),
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
-            } => self.plan(transcript, *first, keys),
-            Kind::CellsSettled(results) => {
+            } => self.apply_plan(transcript, *first, keys),
+            EventKind::CellsSettled(results) => {
                 for settled in results {
-                    self.with(settled.0, |cell| cell.end(&settled.1, event.at));
+                    self.update_cell(settled.0, |cell| cell.set_result(&settled.1, event.at));
                 }
             }
-            Kind::CellStarted { cell, key } => self.with(*cell, |c| {
+            EventKind::CellStarted { cell, key } => self.update_cell(*cell, |c| {
                 c.cache_key.clone_from(key);
                 c.started = Some(event.at);
-                c.phase = Phase::Waiting;
+                c.phase = CellPhase::Waiting;
             }),
-            Kind::CellFinished { cell, result } => self.with(*cell, |c| c.end(result, event.at)),
-            Kind::Turn { cell, turn, fact } => self.with(*cell, |c| c.turn(*turn, fact, event.at)),
-            Kind::Tool {
+            EventKind::CellFinished { cell, result } => {
+                self.update_cell(*cell, |c| c.set_result(result, event.at))
+            }
+            EventKind::Turn { cell, turn, fact } => {
+                self.update_cell(*cell, |c| c.apply_turn_fact(*turn, fact, event.at))
+            }
+            EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
             } => {
-                self.with(*cell, |c| c.tool(*turn, *call, fact, event.at));
-                self.missed(*cell, *turn, *call, fact);
+                self.update_cell(*cell, |c| c.apply_tool_fact(*turn, *call, fact, event.at));
+                self.mark_missed(*cell, *turn, *call, fact);
             }
-            Kind::Paused { cell, at } => self.with(*cell, |c| c.phase = Phase::Paused(*at)),
-            Kind::Resumed { cell, how } => self.with(*cell, |c| c.resume(how)),
-            Kind::BudgetReached { .. } => self.budgets.extend(BudgetStop::of(&event.kind)),
-            Kind::Note { cell, text } => self.notes.push((*cell, text.clone())),
-            Kind::RunFinished(totals) => self.totals = Some(totals.clone()),
-            Kind::BlobStored(_) => {}
-            Kind::Unknown(_) => self.unknown += 1,
+            EventKind::Paused { cell, at } => {
+                self.update_cell(*cell, |c| c.phase = CellPhase::Paused(*at))
+            }
+            EventKind::Resumed { cell, how } => self.update_cell(*cell, |c| c.apply_resumed(how)),
+            EventKind::BudgetReached { .. } => {
+                self.budgets.extend(BudgetStop::from_event(&event.kind))
+            }
+            EventKind::Note { cell, text } => self.notes.push((*cell, text.clone())),
+            EventKind::RunFinished(totals) => self.totals = Some(totals.clone()),
+            EventKind::BlobStored(_) => {}
+            EventKind::Unknown(_) => self.unknown += 1,
         }
     }
 
     /// The cell's name, where its plan and header are known.
-    pub fn name(&self, cell: CellIx) -> Option<CellName> {
-        let (transcript, key) = self.cells.get(cell.index())?.place?;
+    pub fn cell_name(&self, cell: CellIx) -> Option<CellName> {
+        let (transcript, key) = self.cells.get(cell.index())?.planned?;
         let transcript = &self.transcripts.get(transcript as usize)?.source;
         Some(
             self.header
@@ -248,7 +257,7 @@ impl RunState {
         )
     }
 
-    fn plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
+    fn apply_plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
         let at = first.index();
         if at < self.cells.len() || at - self.cells.len() > MAX_GAP {
             self.stray += 1;
@@ -263,25 +272,32 @@ impl RunState {
             cells,
         });
         self.cells.extend(keys.iter().map(|key| CellState {
-            place: Some((place, *key)),
+            planned: Some((place, *key)),
             ..CellState::default()
         }));
     }
 
     /// Marks a call that frozen evidence had no answer for.
-    fn missed(&mut self, of: CellIx, turn: TurnIx, nth: CallIx, fact: &ToolFact) {
-        let Some(header) = self.header.as_ref().filter(|header| fact.is_a_miss(header)) else {
+    fn mark_missed(&mut self, of: CellIx, turn: TurnIx, nth: CallIx, fact: &ToolFact) {
+        let Some(header) = self
+            .header
+            .as_ref()
+            .filter(|header| fact.is_evidence_miss(header))
+        else {
             return;
         };
-        let trace = self.cells.get_mut(of.index()).map(|cell| &mut cell.trace);
+        let trace = self
+            .cells
+            .get_mut(of.index())
+            .map(|cell| &mut cell.judge_trace);
         let made = trace.and_then(|trace| trace.get_mut(usize::from(turn.0)));
         let made = made.and_then(|turn| turn.calls.get_mut(usize::from(nth.0)));
         if let Some(made) = made {
-            made.missed = header.has_evidence_for(&made.name);
+            made.evidence_missed = header.has_evidence_for(&made.name);
         }
     }
 
-    fn with(&mut self, cell: CellIx, change: impl FnOnce(&mut CellState)) {
+    fn update_cell(&mut self, cell: CellIx, change: impl FnOnce(&mut CellState)) {
         match self.cells.get_mut(cell.index()) {
             Some(cell) => change(cell),
             None => self.stray += 1,
@@ -314,28 +330,28 @@ impl RunHeader {
 }
 
 impl CellState {
-    fn end(&mut self, result: &CellResult, at: Millis) {
+    fn set_result(&mut self, result: &CellResult, at: Millis) {
         self.by_human |= result.by_human;
         self.result = Some(Box::new(result.clone()));
         self.ended = Some(at);
-        self.phase = Phase::Done;
+        self.phase = CellPhase::Done;
     }
 
-    fn resume(&mut self, how: &Handled) {
+    fn apply_resumed(&mut self, how: &GateRelease) {
         self.by_human |= how.by == "human" && how.what != "go";
-        self.phase = Phase::Waiting;
+        self.phase = CellPhase::Waiting;
     }
 
     /// The turn of that number, made if need be; `None` for a number no trace reaches.
     fn turn_mut(&mut self, turn: TurnIx) -> Option<&mut TurnState> {
         let at = usize::from(turn.0);
-        if at >= self.trace.len() && at < MAX_INDEX {
-            self.trace.resize_with(at + 1, TurnState::default);
+        if at >= self.judge_trace.len() && at < MAX_INDEX {
+            self.judge_trace.resize_with(at + 1, TurnState::default);
         }
-        self.trace.get_mut(at)
+        self.judge_trace.get_mut(at)
     }
 
-    fn turn(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
+    fn apply_turn_fact(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
         let mut phase = self.phase;
         let Some(state) = self.turn_mut(turn) else {
             return;
@@ -345,15 +361,15 @@ impl CellState {
                 state.request.clone_from(request);
                 state.dropped.clone_from(dropped);
                 state.started = at;
-                phase = Phase::Waiting;
+                phase = CellPhase::Waiting;
             }
             TurnFact::Held { by, about } => {
                 let until = about.map(|about| at + about);
-                phase = Phase::Held { by: *by, until };
+                phase = CellPhase::Held { by: *by, until };
             }
             TurnFact::AttemptStarted { attempt } => {
                 state.attempts.entry(*attempt).or_default();
-                phase = Phase::Waiting;
+                phase = CellPhase::Waiting;
             }
             TurnFact::Delta {
                 attempt,
@@ -365,7 +381,7 @@ impl CellState {
                     .entry(*attempt)
                     .or_default()
                     .push(*part, text);
-                phase = Phase::Streaming;
+                phase = CellPhase::Streaming;
             }
             TurnFact::AttemptFailed {
                 attempt,
@@ -384,7 +400,7 @@ impl CellState {
                     state.usage = Some(state.usage.unwrap_or_default().plus(*billed));
                 }
                 if let Some(wait) = retry_in {
-                    phase = Phase::BackingOff { until: at + *wait };
+                    phase = CellPhase::BackingOff { until: at + *wait };
                 }
             }
             TurnFact::Finished {
@@ -412,7 +428,7 @@ impl CellState {
         self.phase = phase;
     }
 
-    fn tool(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact, at: Millis) {
+    fn apply_tool_fact(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact, at: Millis) {
         let Some(turn) = self.turn_mut(turn) else {
             return;
         };
@@ -430,8 +446,8 @@ impl CellState {
             .filter(|c| c.started && c.finished.is_none())
             .count();
         self.phase = match u16::try_from(running).unwrap_or(u16::MAX) {
-            0 => Phase::Waiting,
-            n => Phase::RunningTools(n),
+            0 => CellPhase::Waiting,
+            n => CellPhase::RunningTools(n),
         };
     }
 }
@@ -450,7 +466,7 @@ impl CallState {
     fn apply(&mut self, fact: &ToolFact, at: Millis) {
         match fact {
             ToolFact::Received { id, name, raw } => {
-                self.at.0 = at;
+                self.received_and_started.0 = at;
                 self.id.clone_from(id);
                 self.name.clone_from(name);
                 self.raw.clone_from(raw);
@@ -466,7 +482,7 @@ impl CallState {
             ToolFact::Rejected { rule, text } => self.rejected = Some((rule.clone(), text.clone())),
             ToolFact::Started => {
                 self.started = true;
-                self.at.1 = Some(at);
+                self.received_and_started.1 = Some(at);
             }
             ToolFact::Hop(hop) => self.hops.push(hop.clone()),
             ToolFact::Finished {

@@ -14,25 +14,27 @@ use std::fmt;
 
 use indexmap::IndexMap;
 
-use super::{CellKey, JudgeSpec, Kind, Piece, RunEvent, Source, ToolFact, TurnFact};
+use super::{
+    CellKey, EventKind, JudgeSpec, RunEvent, StoredText, ToolFact, ToolResponseSource, TurnFact,
+};
 use crate::model::{
     CallIx, CellIx, CellResult, Cost, Millis, ProviderKind, SUBMIT_VERDICT, TokenUsage, TurnIx,
 };
 
 /// Most distinct tool names kept: a model may call what does not exist.
-const TOOLS: usize = 256;
+const MAX_TOOL_NAMES: usize = 256;
 /// A tool's name as counted: at most so many characters.
-const NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// What a run's judges and tools did.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Stats {
+pub struct RunStats {
     /// As in the header.
     pub judges: Vec<JudgeStats>,
     /// By name, as first called.
     pub tools: IndexMap<String, ToolStats>,
     /// Judged cells without a result.
-    open: HashMap<CellIx, Open>,
+    open_cells: HashMap<CellIx, OpenCellStats>,
 }
 
 /// What a judge did.
@@ -61,7 +63,7 @@ pub struct JudgeStats {
     /// Replies that should have held a verdict and held no valid one.
     pub rejected: u64,
     /// How long calls took.
-    pub times: Times,
+    pub times: CallDurations,
     /// Bytes of the requests sent, each attempt's.
     pub sent_bytes: u64,
     /// Bytes of the replies' items.
@@ -72,7 +74,7 @@ pub struct JudgeStats {
     bill: Cost,
     /// Calls of cells without a result.
     open_calls: u64,
-    replays: bool,
+    is_replay: bool,
 }
 
 impl JudgeStats {
@@ -104,7 +106,7 @@ pub struct ToolStats {
     /// Of them: answered with an error, refusals by the guard included.
     pub errors: u64,
     /// How long those took that ran.
-    pub times: Times,
+    pub times: CallDurations,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of the texts that models were given.
@@ -113,9 +115,9 @@ pub struct ToolStats {
 
 /// Durations, all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Times(Vec<u32>);
+pub struct CallDurations(Vec<u32>);
 
-impl Times {
+impl CallDurations {
     fn push(&mut self, took: Millis) {
         self.0.push(u32::try_from(took.0).unwrap_or(u32::MAX));
     }
@@ -144,55 +146,57 @@ impl Times {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Open {
+struct OpenCellStats {
     judge: usize,
     calls: u64,
     /// The request of the turn under way, and when its attempt began.
-    request: u64,
-    began: Option<Millis>,
+    request_bytes: u64,
+    attempt_began: Option<Millis>,
     /// Which tool a call names.
     tools: HashMap<(TurnIx, CallIx), String>,
     /// The last turn whose verdict was rejected as a call.
     rejected: Option<TurnIx>,
 }
 
-impl Stats {
+impl RunStats {
     /// Applies the next event.
     pub fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
-            Kind::RunStarted(header) => {
-                self.judges = header.judges.iter().map(JudgeStats::of).collect();
+            EventKind::RunStarted(header) => {
+                self.judges = header.judges.iter().map(JudgeStats::from_spec).collect();
             }
-            Kind::CellsPlanned { first, keys, .. } => self.plan(*first, keys),
-            Kind::CellsSettled(settled) if !self.open.is_empty() => {
+            EventKind::CellsPlanned { first, keys, .. } => self.apply_plan(*first, keys),
+            EventKind::CellsSettled(settled) if !self.open_cells.is_empty() => {
                 for one in settled {
-                    self.end(one.0, &one.1);
+                    self.apply_result(one.0, &one.1);
                 }
             }
-            Kind::CellFinished { cell, result } => self.end(*cell, result),
-            Kind::Turn { cell, turn, fact } => self.turn(*cell, *turn, fact, event.at),
-            Kind::Tool {
+            EventKind::CellFinished { cell, result } => self.apply_result(*cell, result),
+            EventKind::Turn { cell, turn, fact } => {
+                self.apply_turn_fact(*cell, *turn, fact, event.at)
+            }
+            EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
-            } => self.tool(*cell, (*turn, *call), fact),
+            } => self.apply_tool_fact(*cell, (*turn, *call), fact),
             _ => {}
         }
     }
 
     /// Judges that have anything to tell.
-    pub fn told(&self) -> impl Iterator<Item = &JudgeStats> {
+    pub fn active_judges(&self) -> impl Iterator<Item = &JudgeStats> {
         self.judges.iter().filter(|j| j.cells > 0 || j.calls > 0)
     }
 
     /// Whether there is anything to tell.
     pub fn is_empty(&self) -> bool {
-        self.told().next().is_none() && self.tools.is_empty()
+        self.active_judges().next().is_none() && self.tools.is_empty()
     }
 
     /// What all judges cost, as far as it is known.
-    pub fn bill(&self) -> Cost {
+    pub fn total_cost(&self) -> Cost {
         self.judges
             .iter()
             .fold(Cost::ZERO, |sum, judge| sum.plus(judge.bill()))
@@ -200,33 +204,33 @@ impl Stats {
 
     /// What cells that have ended cost: at the end of a run the same as [`Self::bill`], before it without calls that are
     /// still under way.
-    pub fn bill_so_far(&self) -> Cost {
+    pub fn cost_so_far(&self) -> Cost {
         self.judges
             .iter()
             .fold(Cost::ZERO, |sum, judge| sum.plus(judge.bill))
     }
 
     /// The days of the built-in prices that something was reckoned by.
-    pub fn as_of(&self) -> Option<&str> {
+    pub fn oldest_price_date(&self) -> Option<&str> {
         let paid = self.judges.iter().filter(|judge| judge.bill().usd > 0.0);
         paid.filter_map(|judge| judge.as_of.as_deref()).min()
     }
 
-    fn plan(&mut self, first: CellIx, keys: &[CellKey]) {
+    fn apply_plan(&mut self, first: CellIx, keys: &[CellKey]) {
         for (ix, key) in (first.0..).map(CellIx).zip(keys) {
             let judge = key.judge.map(|judge| judge as usize);
             if let Some(judge) = judge.filter(|judge| *judge < self.judges.len()) {
-                let open = Open {
+                let open = OpenCellStats {
                     judge,
-                    ..Open::default()
+                    ..OpenCellStats::default()
                 };
-                self.open.insert(ix, open);
+                self.open_cells.insert(ix, open);
             }
         }
     }
 
-    fn end(&mut self, cell: CellIx, result: &CellResult) {
-        let Some(open) = self.open.remove(&cell) else {
+    fn apply_result(&mut self, cell: CellIx, result: &CellResult) {
+        let Some(open) = self.open_cells.remove(&cell) else {
             return;
         };
         let judge = &mut self.judges[open.judge];
@@ -240,35 +244,38 @@ impl Stats {
         }
     }
 
-    fn turn(&mut self, cell: CellIx, turn: TurnIx, fact: &TurnFact, at: Millis) {
-        let Some(open) = self.open.get_mut(&cell) else {
+    fn apply_turn_fact(&mut self, cell: CellIx, turn: TurnIx, fact: &TurnFact, at: Millis) {
+        let Some(open) = self.open_cells.get_mut(&cell) else {
             return;
         };
         let judge = &mut self.judges[open.judge];
-        if judge.replays {
+        if judge.is_replay {
             return;
         }
         match fact {
             TurnFact::Started { request, .. } => {
-                open.request = request.iter().map(size).fold(0, u64::saturating_add);
+                open.request_bytes = request
+                    .iter()
+                    .map(stored_text_len)
+                    .fold(0, u64::saturating_add);
             }
             TurnFact::AttemptStarted { .. } => {
                 open.calls += 1;
-                open.began = Some(at);
+                open.attempt_began = Some(at);
                 judge.calls += 1;
                 judge.open_calls += 1;
                 judge.usage.calls = judge.usage.calls.saturating_add(1);
-                judge.sent_bytes = judge.sent_bytes.saturating_add(open.request);
+                judge.sent_bytes = judge.sent_bytes.saturating_add(open.request_bytes);
             }
             TurnFact::AttemptFailed { billed, .. } => {
                 judge.failed += 1;
-                judge.took(open.began.take(), at);
-                judge.billed(billed.unwrap_or_default());
+                judge.add_duration(open.attempt_began.take(), at);
+                judge.add_usage(billed.unwrap_or_default());
             }
             TurnFact::Finished { native, usage, .. } => {
-                judge.took(open.began.take(), at);
-                judge.billed(*usage);
-                let bytes: u64 = native.iter().map(size).sum();
+                judge.add_duration(open.attempt_began.take(), at);
+                judge.add_usage(*usage);
+                let bytes: u64 = native.iter().map(stored_text_len).sum();
                 judge.bytes = judge.bytes.saturating_add(bytes);
             }
             TurnFact::VerdictReached(verdict) => {
@@ -281,18 +288,18 @@ impl Stats {
         }
     }
 
-    fn tool(&mut self, cell: CellIx, which: (TurnIx, CallIx), fact: &ToolFact) {
-        let Some(open) = self.open.get_mut(&cell) else {
+    fn apply_tool_fact(&mut self, cell: CellIx, which: (TurnIx, CallIx), fact: &ToolFact) {
+        let Some(open) = self.open_cells.get_mut(&cell) else {
             return;
         };
         let judge = &mut self.judges[open.judge];
-        if judge.replays {
+        if judge.is_replay {
             return;
         }
         if let ToolFact::Received { name, .. } = fact {
-            let name: String = name.chars().take(NAME).collect();
+            let name: String = name.chars().take(MAX_NAME_CHARS).collect();
             if name != SUBMIT_VERDICT
-                && (self.tools.len() < TOOLS || self.tools.contains_key(&name))
+                && (self.tools.len() < MAX_TOOL_NAMES || self.tools.contains_key(&name))
             {
                 self.tools.entry(name.clone()).or_default().calls += 1;
             }
@@ -326,8 +333,13 @@ impl Stats {
             } => {
                 tool.errors += u64::from(answer.is_error);
                 tool.retried += u64::from(retried.is_some());
-                tool.text_bytes = tool.text_bytes.saturating_add(size(&answer.text));
-                if matches!(source, Source::Live | Source::Transcript) {
+                tool.text_bytes = tool
+                    .text_bytes
+                    .saturating_add(stored_text_len(&answer.text));
+                if matches!(
+                    source,
+                    ToolResponseSource::Live | ToolResponseSource::Transcript
+                ) {
                     tool.times.push(*elapsed);
                     tool.bytes = tool.bytes.saturating_add(answer.bytes);
                 } else {
@@ -340,32 +352,35 @@ impl Stats {
 }
 
 impl JudgeStats {
-    fn of(spec: &JudgeSpec) -> Self {
+    fn from_spec(spec: &JudgeSpec) -> Self {
         Self {
             name: spec.config.name.clone(),
             model: spec.config.model.clone(),
-            as_of: spec.listed.as_ref().map(|listed| listed.as_of.clone()),
+            as_of: spec
+                .table_prices
+                .as_ref()
+                .map(|listed| listed.as_of.clone()),
             free: spec.config.is_free(),
-            replays: spec.config.provider == ProviderKind::Replay,
+            is_replay: spec.config.provider == ProviderKind::Replay,
             ..Self::default()
         }
     }
 
-    fn took(&mut self, began: Option<Millis>, at: Millis) {
+    fn add_duration(&mut self, began: Option<Millis>, at: Millis) {
         if let Some(began) = began {
             self.times.push(at.since(began));
         }
     }
 
-    fn billed(&mut self, usage: TokenUsage) {
+    fn add_usage(&mut self, usage: TokenUsage) {
         self.usage = self.usage.plus(TokenUsage { calls: 0, ..usage });
     }
 }
 
-fn size(piece: &Piece) -> u64 {
+fn stored_text_len(piece: &StoredText) -> u64 {
     match piece {
-        Piece::Text(text) => text.len() as u64,
-        Piece::Blob(blob) => blob.bytes,
+        StoredText::Text(text) => text.len() as u64,
+        StoredText::Blob(blob) => blob.bytes,
     }
 }
 
@@ -384,8 +399,8 @@ pub struct BudgetStop {
 
 impl BudgetStop {
     /// What a fact says of the run's limits; `None` for a cell's.
-    pub fn of(kind: &Kind) -> Option<Self> {
-        let Kind::BudgetReached {
+    pub fn from_event(kind: &EventKind) -> Option<Self> {
+        let EventKind::BudgetReached {
             limit,
             hard,
             cell: None,
@@ -403,7 +418,7 @@ impl BudgetStop {
         })
     }
 
-    fn amount(&self, of: f64) -> String {
+    fn format_amount(&self, of: f64) -> String {
         match self.limit.as_str() {
             "usd" => format!("${of:.4}"),
             "minutes" => format!("{of:.1} minutes"),
@@ -425,9 +440,14 @@ impl fmt::Display for BudgetStop {
         f.write_str(key)?;
         match (self.spent, self.max) {
             (Some(spent), Some(max)) => {
-                write!(f, ": {} of {} taken", self.amount(spent), self.amount(max))
+                write!(
+                    f,
+                    ": {} of {} taken",
+                    self.format_amount(spent),
+                    self.format_amount(max)
+                )
             }
-            (_, Some(max)) => write!(f, ": {}", self.amount(max)),
+            (_, Some(max)) => write!(f, ": {}", self.format_amount(max)),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 fn an_unknown_kind_survives_a_round_trip() {
     let line = r#"{"seq":7,"at":12,"kind":{"moon_rose":{"phase":0.50}}}"#;
     let event: RunEvent = serde_json::from_str(line).expect("a newer minor is read");
-    assert!(matches!(event.kind, Kind::Unknown(_)));
+    assert!(matches!(event.kind, EventKind::Unknown(_)));
     assert_eq!(
         serde_json::to_string(&event).expect("and written back"),
         line
@@ -25,7 +25,7 @@ fn raw_json_keeps_big_numbers_as_written() {
         values: RawJson::parse(r#"{"n":12345678901234567890123}"#).expect("valid"),
         coerced: Vec::new(),
     };
-    let kind = Kind::Tool {
+    let kind = EventKind::Tool {
         cell: CellIx(0),
         turn: TurnIx(0),
         call: CallIx(0),
@@ -33,5 +33,5 @@ fn raw_json_keeps_big_numbers_as_written() {
     };
     let json = kind.to_json().expect("serialises");
     assert!(json.contains("12345678901234567890123"));
-    assert_eq!(Kind::from_json(&json).expect("reads"), kind);
+    assert_eq!(EventKind::from_json(&json).expect("reads"), kind);
 }

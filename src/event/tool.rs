@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Piece, RunHeader};
+use super::{RunHeader, StoredText};
 use crate::model::{ArgumentChange, Blob, CallIx, Hop, Millis, RawJson, RunId, TurnIx};
 
 /// The rule that refuses a call which frozen evidence has no answer for.
-pub const FROZEN: &str = "frozen";
+pub const FROZEN_RULE: &str = "frozen";
 
 /// A fact about a tool call, in this order: received → repaired? → ( validated → started → hop* → finished ) | rejected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,9 +50,9 @@ pub enum ToolFact {
     /// The tool answered; a failure and a refusal by the guard have `is_error`. Terminal.
     Finished {
         /// What the model is told.
-        answer: Answered,
+        answer: RecordedToolResponse,
         /// Where the answer came from.
-        source: Source,
+        source: ToolResponseSource,
         /// How long it took.
         elapsed: Millis,
         /// The transient failure after which it was tried once more, as the model would have been told it.
@@ -63,9 +63,9 @@ pub enum ToolFact {
 
 /// A tool's [`crate::model::Answer`] as an event holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct RecordedToolResponse {
     /// The text for the model.
-    pub text: Piece,
+    pub text: StoredText,
     /// Whether it is an error.
     pub is_error: bool,
     /// Size of the body received, in bytes.
@@ -86,7 +86,7 @@ pub struct Answered {
 /// Where a tool's answer came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ToolResponseSource {
     /// The tool ran.
     Live,
     /// A run's evidence answered.
@@ -110,10 +110,10 @@ pub enum Source {
 impl ToolFact {
     /// Whether it says, in a run whose evidence is frozen, that there was no answer for the call: it was refused for that,
     /// or made live. Of tools alone that have evidence ([`RunHeader::has_evidence_for`]).
-    pub fn is_a_miss(&self, header: &RunHeader) -> bool {
+    pub fn is_evidence_miss(&self, header: &RunHeader) -> bool {
         let missed = match self {
-            Self::Rejected { rule, .. } => rule == FROZEN,
-            Self::Finished { source, .. } => *source == Source::Live,
+            Self::Rejected { rule, .. } => rule == FROZEN_RULE,
+            Self::Finished { source, .. } => *source == ToolResponseSource::Live,
             _ => false,
         };
         missed && header.frozen.is_some()

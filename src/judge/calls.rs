@@ -6,7 +6,7 @@ use super::evidence::{EvidenceKey, Lookup};
 use super::gate::{Edit, Proceed, Stop};
 use super::ledger::{Ended, Round, Same};
 use super::trace::{Memory, Trace, ended};
-use crate::event::{CallCx, FROZEN, Source, ToolFact};
+use crate::event::{CallCx, FROZEN_RULE, ToolFact, ToolResponseSource};
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     ArgumentChange, CallIx, CellResult, Outcome, RawJson, Rejection, ReplyCall, ToolResponse,
@@ -31,7 +31,7 @@ enum Turned {
     Same(Same),
     /// Whoever has it: evidence, or the tool. The answer is told here, for identical calls.
     Here(
-        Option<(ToolResponse, Source)>,
+        Option<(ToolResponse, ToolResponseSource)>,
         watch::Sender<Option<ToolResponse>>,
     ),
 }
@@ -147,7 +147,7 @@ impl Trace<'_> {
                 Ok(turned) => turned,
                 Err(Refused::Call(rejection)) => return self.refuse(cx, ix, rejection).await,
                 Err(Refused::Cell(answer)) => {
-                    self.rejected(cx, ix, FROZEN, &answer.text).await;
+                    self.rejected(cx, ix, FROZEN_RULE, &answer.text).await;
                     let why = answer.text.trim_start_matches("Error: ");
                     let end = CellResult::from_error(Outcome::JudgeError, why);
                     return End::rejected(answer, Some(end));
@@ -155,8 +155,9 @@ impl Trace<'_> {
             },
         };
         let (values, coerced) = (ready.values.clone(), ready.coerced.clone());
-        cx.tool(ix, ToolFact::Validated { values, coerced }).await;
-        cx.tool(ix, ToolFact::Started).await;
+        cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
+            .await;
+        cx.emit_tool_fact(ix, ToolFact::Started).await;
         self.finish(cx, ix, tool, &ready, key, turned).await
     }
 
@@ -176,7 +177,8 @@ impl Trace<'_> {
         }];
         changes.extend(edited.changes);
         let canonical = edited.canonical.unwrap_or(args);
-        cx.tool(ix, ToolFact::Repaired { canonical, changes }).await;
+        cx.emit_tool_fact(ix, ToolFact::Repaired { canonical, changes })
+            .await;
         edited.outcome
     }
 
@@ -201,10 +203,10 @@ impl Trace<'_> {
             None
         } else {
             match self.engine.deps.evidence.get(cx.cell, key) {
-                Lookup::Found { answer, run } => Some((answer, Source::Frozen { run })),
+                Lookup::Found { answer, run } => Some((answer, ToolResponseSource::Frozen { run })),
                 Lookup::Refused(answer) => {
                     return Err(Refused::Call(Rejection {
-                        rule: FROZEN.to_owned(),
+                        rule: FROZEN_RULE.to_owned(),
                         text: answer.text,
                     }));
                 }
@@ -237,21 +239,24 @@ impl Trace<'_> {
         match self.gate(Stop::Answered(&answer)).await {
             Proceed::Answer(edited) | Proceed::GoWith(Edit::Answer(edited)) => {
                 answer = edited;
-                source = Source::ByHand;
+                source = ToolResponseSource::ByHand;
             }
             Proceed::End(outcome) => cell = Some(ended(outcome)),
             Proceed::Go | Proceed::GoWith(_) => {}
         }
-        if matches!(source, Source::Live | Source::Frozen { .. }) {
+        if matches!(
+            source,
+            ToolResponseSource::Live | ToolResponseSource::Frozen { .. }
+        ) {
             self.engine.deps.evidence.put(cx.cell, key, &answer);
         }
         let fact = ToolFact::Finished {
-            answer: cx.out.answered(&answer).await,
+            answer: cx.out.store_tool_response(&answer).await,
             source,
             elapsed,
             retried,
         };
-        cx.tool(ix, fact).await;
+        cx.emit_tool_fact(ix, fact).await;
         let how = if answer.is_error {
             Ended::Failed
         } else {
@@ -266,7 +271,7 @@ impl Trace<'_> {
             name: call.name.clone(),
             raw: call.raw.clone(),
         };
-        cx.tool(ix, fact).await;
+        cx.emit_tool_fact(ix, fact).await;
     }
 
     pub(super) async fn repaired(&self, cx: &CallCx, ix: CallIx, prepared: &PreparedCall) {
@@ -275,7 +280,7 @@ impl Trace<'_> {
                 canonical: canonical.clone(),
                 changes: prepared.changes.clone(),
             };
-            cx.tool(ix, fact).await;
+            cx.emit_tool_fact(ix, fact).await;
         }
     }
 
@@ -284,22 +289,23 @@ impl Trace<'_> {
             rule: rule.to_owned(),
             text: text.to_owned(),
         };
-        cx.tool(ix, fact).await;
+        cx.emit_tool_fact(ix, fact).await;
     }
 
     /// The facts of a `submit_verdict` that was read: it runs through the same states as any call.
     pub(super) async fn accepted(&self, cx: &CallCx, ix: CallIx, values: RawJson) {
         let coerced = Vec::new();
-        cx.tool(ix, ToolFact::Validated { values, coerced }).await;
-        cx.tool(ix, ToolFact::Started).await;
+        cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
+            .await;
+        cx.emit_tool_fact(ix, ToolFact::Started).await;
         let answer = ToolResponse::ok("The verdict was received.");
         let fact = ToolFact::Finished {
-            answer: cx.out.answered(&answer).await,
-            source: Source::Live,
+            answer: cx.out.store_tool_response(&answer).await,
+            source: ToolResponseSource::Live,
             elapsed: crate::model::Millis(0),
             retried: None,
         };
-        cx.tool(ix, fact).await;
+        cx.emit_tool_fact(ix, fact).await;
     }
 }
 
@@ -310,20 +316,23 @@ async fn answered(
     tool: &dyn Tool,
     ready: &Prepared,
     turned: Turned,
-) -> (Called, Source) {
+) -> (Called, ToolResponseSource) {
     let plain = |answer| Called {
         answer,
         retried: None,
     };
     match turned {
-        Turned::ByHand(answer) => (plain(answer), Source::ByHand),
+        Turned::ByHand(answer) => (plain(answer), ToolResponseSource::ByHand),
         Turned::Same(mut same) => {
             let (turn, call) = (same.turn, same.call);
             let answer = same.answer.wait_for(Option::is_some).await;
             match answer.ok().and_then(|answer| answer.clone()) {
-                Some(answer) => (plain(answer), Source::SameTrace { turn, call }),
+                Some(answer) => (plain(answer), ToolResponseSource::SameTrace { turn, call }),
                 // That call is gone without an answer.
-                None => (tools::call(tool, ready, ix, cx).await, Source::Live),
+                None => (
+                    tools::call(tool, ready, ix, cx).await,
+                    ToolResponseSource::Live,
+                ),
             }
         }
         Turned::Here(recorded, tell) => {
@@ -331,9 +340,9 @@ async fn answered(
                 (plain(answer), source)
             } else {
                 let source = if tool.of_transcript() {
-                    Source::Transcript
+                    ToolResponseSource::Transcript
                 } else {
-                    Source::Live
+                    ToolResponseSource::Live
                 };
                 (tools::call(tool, ready, ix, cx).await, source)
             };

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Budget, Engine, EngineDeps, EvidenceStore, Gate, NoEvidence, OpenGate, Secret};
 use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{
-    CallCx, DeltaPart, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact, TurnFact,
+    CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
 };
 use crate::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use crate::model::{
@@ -118,7 +118,7 @@ impl Provider for Script {
                 Say::Error(error) => return Err(error),
                 Say::Hang => std::future::pending().await,
             };
-            let mut deltas = cx.deltas(attempt);
+            let mut deltas = cx.coalesce_deltas(attempt);
             deltas.push(DeltaPart::Text, &reply.text).await;
             deltas.finish().await;
             let native = serde_json::value::to_raw_value(&json!({"n": attempt})).expect("JSON");
@@ -325,13 +325,13 @@ impl Bench {
     }
 
     /// Judges with a scripted model; returns the result and the facts.
-    pub(super) async fn judge(&self, script: &Arc<Script>) -> (CellResult, Vec<Kind>) {
+    pub(super) async fn judge(&self, script: &Arc<Script>) -> (CellResult, Vec<EventKind>) {
         self.judge_with(&self.engine(Arc::clone(script) as Arc<dyn Provider>))
             .await
     }
 
-    pub(super) async fn judge_with(&self, engine: &Engine) -> (CellResult, Vec<Kind>) {
-        let (out, mut facts) = mpsc::channel::<Envelope>(10_000);
+    pub(super) async fn judge_with(&self, engine: &Engine) -> (CellResult, Vec<EventKind>) {
+        let (out, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
         let cx = CallCx {
             out: Emitter::new(
                 out,
@@ -383,12 +383,12 @@ pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
 }
 
 /// The facts as short words, in order: what a trace did, readable in a test.
-pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
+pub(super) fn story(kinds: &[EventKind]) -> Vec<String> {
     kinds
         .iter()
         .filter_map(|kind| {
             Some(match kind {
-                Kind::Turn { turn, fact, .. } => {
+                EventKind::Turn { turn, fact, .. } => {
                     let word = match fact {
                         TurnFact::Started { .. } => "started",
                         TurnFact::Finished { .. } => "finished",
@@ -401,7 +401,7 @@ pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
                     };
                     format!("{} {word}", turn.0)
                 }
-                Kind::Tool {
+                EventKind::Tool {
                     turn, call, fact, ..
                 } => {
                     let word = match fact {
@@ -413,11 +413,11 @@ pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
                         ToolFact::Hop(_) => "hop".to_owned(),
                         ToolFact::Finished { answer, source, .. } => {
                             let source = match source {
-                                crate::event::Source::Live => "live",
-                                crate::event::Source::Frozen { .. } => "frozen",
-                                crate::event::Source::SameTrace { .. } => "same trace",
-                                crate::event::Source::ByHand => "by hand",
-                                crate::event::Source::Transcript => "transcript",
+                                crate::event::ToolResponseSource::Live => "live",
+                                crate::event::ToolResponseSource::Frozen { .. } => "frozen",
+                                crate::event::ToolResponseSource::SameTrace { .. } => "same trace",
+                                crate::event::ToolResponseSource::ByHand => "by hand",
+                                crate::event::ToolResponseSource::Transcript => "transcript",
                             };
                             format!(
                                 "answered {source}{}",
@@ -427,9 +427,9 @@ pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
                     };
                     format!("{}.{} {word}", turn.0, call.0)
                 }
-                Kind::Paused { at, .. } => format!("paused {at:?}"),
-                Kind::Resumed { how, .. } => format!("resumed {}", how.what),
-                Kind::BudgetReached { .. } => "budget reached".to_owned(),
+                EventKind::Paused { at, .. } => format!("paused {at:?}"),
+                EventKind::Resumed { how, .. } => format!("resumed {}", how.what),
+                EventKind::BudgetReached { .. } => "budget reached".to_owned(),
                 _ => return None,
             })
         })

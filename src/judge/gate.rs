@@ -1,7 +1,7 @@
 //! The boundaries of a trace: where it may stand still, and what may be put in the place of something.
 
 use crate::clock::BoxFuture;
-use crate::event::StopKind;
+use crate::event::GatePoint;
 use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict};
 use crate::provider::Body;
 use crate::tools::Prepared;
@@ -31,14 +31,14 @@ pub enum Stop<'a> {
 
 impl Stop<'_> {
     /// The boundary's name in events.
-    pub const fn kind(&self) -> StopKind {
+    pub const fn kind(&self) -> GatePoint {
         match self {
-            Stop::BeforeTurn(_) => StopKind::BeforeTurn,
-            Stop::Call(_) => StopKind::Call,
-            Stop::Rejected(_) => StopKind::Rejected,
-            Stop::Answered(_) => StopKind::Answered,
-            Stop::Verdict(_) => StopKind::Verdict,
-            Stop::Ended(_) => StopKind::Ended,
+            Stop::BeforeTurn(_) => GatePoint::BeforeTurn,
+            Stop::Call(_) => GatePoint::Call,
+            Stop::Rejected(_) => GatePoint::Rejected,
+            Stop::Answered(_) => GatePoint::Answered,
+            Stop::Verdict(_) => GatePoint::Verdict,
+            Stop::Ended(_) => GatePoint::Ended,
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use super::budget::Reached;
 use super::trace::Trace;
-use crate::event::{CallCx, Kind};
+use crate::event::{CallCx, EventKind};
 use crate::model::{CellIx, CellResult, Outcome, VerdictMode, pluralize};
 
 impl Reached {
     /// The fact: hard, nothing more is sent; soft, judges were asked to conclude.
-    pub fn fact(&self, cell: Option<CellIx>, hard: bool) -> Kind {
-        Kind::BudgetReached {
+    pub fn fact(&self, cell: Option<CellIx>, hard: bool) -> EventKind {
+        EventKind::BudgetReached {
             limit: self.limit.to_owned(),
             hard,
             cell,

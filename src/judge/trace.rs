@@ -13,7 +13,7 @@ use super::ledger::{Ledger, Round};
 use super::meter::{Meter, Metered};
 use super::session::Session;
 use super::{seen, unseen, verdict};
-use crate::event::{CallCx, Handled, Kind, TurnFact};
+use crate::event::{CallCx, EventKind, GateRelease, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
@@ -145,7 +145,7 @@ impl Trace<'_> {
         }
         let mut request = Vec::with_capacity(body.pieces.len());
         for piece in &body.pieces {
-            request.push(cx.out.piece(piece).await);
+            request.push(cx.out.store_text(piece).await);
         }
         let dropped = body.dropped.clone();
         cx.turn(TurnFact::Started { request, dropped }).await;
@@ -170,7 +170,7 @@ impl Trace<'_> {
         let mut resendable = true;
         for item in &finished.native {
             resendable &= cx.out.redactor().redact(item.get()).is_none();
-            native.push(cx.out.piece(item.get()).await);
+            native.push(cx.out.store_text(item.get()).await);
         }
         cx.turn(TurnFact::Finished {
             attempt,
@@ -338,7 +338,7 @@ impl Trace<'_> {
         }
         let fact = TurnFact::VerdictUnparsed {
             why: why.to_owned(),
-            raw: cx.out.piece(&raw).await,
+            raw: cx.out.store_text(&raw).await,
         };
         cx.turn(fact).await;
         CellResult::from_error(outcome, why)
@@ -399,7 +399,7 @@ impl Trace<'_> {
             (proceed, false)
         } else {
             let still = self.deadline.pause();
-            self.cx.out.send(Kind::Paused { cell, at: kind }).await;
+            self.cx.out.send(EventKind::Paused { cell, at: kind }).await;
             let proceed = answer.await;
             drop(still);
             (proceed, true)
@@ -415,15 +415,15 @@ impl Trace<'_> {
         }
         if waited || proceed != Proceed::Go {
             let edit = match edit {
-                Some(text) => Some(self.cx.out.piece(&text).await),
+                Some(text) => Some(self.cx.out.store_text(&text).await),
                 None => None,
             };
-            let how = Handled {
+            let how = GateRelease {
                 by: "human".to_owned(),
                 what: what.to_owned(),
                 edit,
             };
-            self.cx.out.send(Kind::Resumed { cell, how }).await;
+            self.cx.out.send(EventKind::Resumed { cell, how }).await;
         }
         proceed
     }

@@ -3,7 +3,7 @@
 pub(super) mod claude;
 
 use super::Caps;
-use crate::event::Dropped;
+use crate::event::DroppedSetting;
 use crate::model::{JudgeConfig, ProviderKind};
 
 /// A family of models that lacks something.
@@ -113,7 +113,7 @@ pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
     for (setting, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
         if let Some(why) = lacks(setting) {
             known.push(setting);
-            caps.dropped.push(Dropped {
+            caps.dropped.push(DroppedSetting {
                 what: setting.to_owned(),
                 why: format!("{}: {why}", config.model),
             });
@@ -121,7 +121,7 @@ pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
     }
     if config.provider == ProviderKind::OpenaiResponses && config.seed.is_some() {
         known.push("seed");
-        caps.dropped.push(Dropped {
+        caps.dropped.push(DroppedSetting {
             what: "seed".to_owned(),
             why: "the Responses API has no seed".to_owned(),
         });

@@ -18,7 +18,7 @@ use super::refusal::{self, Param};
 use super::retry::{self, CAPPED, OVERDUE};
 use super::{Body, Caps, Finished, Provider, ProviderError, Told, TurnRequest};
 use crate::clock::BoxFuture;
-use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
+use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, Redactor};
 use crate::model::{
     ApiKeySource, CellIx, JudgeConfig, Millis, TokenUsage, TurnIx, is_loopback_url,
 };
@@ -99,7 +99,7 @@ impl Omit {
 #[derive(Debug, Default)]
 struct Learned {
     omit: Omit,
-    dropped: Vec<Dropped>,
+    dropped: Vec<DroppedSetting>,
 }
 
 /// A dialect with its key and its connections.
@@ -206,7 +206,7 @@ impl Client {
         &self,
         body: &Body,
         cx: &CallCx,
-        deltas: &mut Deltas<'_>,
+        deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<Finished, ProviderError> {
         let mut told = Told::default();
         let mut reader = self.dialect.reader(cx.turn);
@@ -237,7 +237,7 @@ impl Client {
         reader: &mut dyn Reader,
         told: &mut Told,
         cx: &CallCx,
-        deltas: &mut Deltas<'_>,
+        deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut text = bytes::Bytes::from(body.text());
         loop {
@@ -276,7 +276,7 @@ impl Client {
         reader: &mut dyn Reader,
         told: &mut Told,
         cx: &CallCx,
-        deltas: &mut Deltas<'_>,
+        deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut framing = Framer::default();
         let mut frames = Vec::new();
@@ -302,7 +302,7 @@ impl Client {
         reader: &mut dyn Reader,
         told: &mut Told,
         cx: &CallCx,
-        deltas: &mut Deltas<'_>,
+        deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut bytes = Vec::new();
         while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
@@ -358,7 +358,7 @@ impl Provider for Client {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
-            let mut deltas = cx.deltas(attempt);
+            let mut deltas = cx.coalesce_deltas(attempt);
             let result = self.exchange(body, cx, &mut deltas).await;
             deltas.finish().await;
             result
@@ -390,7 +390,7 @@ impl Provider for Client {
         }
         let param = refusal::named(self.dialect.params(), message)?;
         let rename = param.instead.is_some_and(|other| message.contains(other));
-        let dropped = Dropped {
+        let dropped = DroppedSetting {
             what: param.setting.to_owned(),
             why: format!("the server refused it: {message}"),
         };
@@ -415,11 +415,11 @@ async fn next_chunk(
     response: &mut Response,
     told: &mut Told,
     cx: &CallCx,
-    deltas: &mut Deltas<'_>,
+    deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
     let mut coming = pin!(response.chunk());
     loop {
-        let due = deltas.due();
+        let due = deltas.time_until_flush();
         let quiet = async {
             match due {
                 Some(wait) => cx.clock.sleep(wait).await,
@@ -442,7 +442,7 @@ async fn next_chunk(
 async fn take(
     frames: &mut Vec<Frame>,
     reader: &mut dyn Reader,
-    deltas: &mut Deltas<'_>,
+    deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Progress, ProviderError> {
     let mut new = New::new();
     for frame in frames.drain(..) {

@@ -42,7 +42,7 @@ pub use delay::{Left, Quota};
 pub use window::window;
 
 use crate::clock::{BoxFuture, Clock};
-use crate::event::{CallCx, Dropped, Exchange};
+use crate::event::{CallCx, DroppedSetting, HttpExchange};
 use crate::model::{
     CellIx, HistoryItem, JudgeConfig, Millis, ModelReply, ProviderKind, TokenUsage,
     ToolDeclaration, VerdictMode,
@@ -135,7 +135,7 @@ impl Pass {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     /// For the log.
-    pub exchange: Exchange,
+    pub exchange: HttpExchange,
     /// Whether trying again may help, where that was said (`x-should-retry`) or the failure itself says it.
     pub should_retry: Option<bool>,
     /// What is left of its limits.
@@ -150,7 +150,7 @@ pub struct Caps {
     /// Whether a function can be forced.
     pub forced_call: bool,
     /// Settings of the judge that this model does not take.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedSetting>,
 }
 
 /// What the model may answer with.
@@ -184,7 +184,7 @@ pub struct Body {
     /// In order. Never holds a key: keys travel in headers.
     pub pieces: Vec<Arc<str>>,
     /// What was left out for this model.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedSetting>,
 }
 
 impl Body {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Body;
-use crate::event::Dropped;
+use crate::event::DroppedSetting;
 
 /// Longest text of a server that an error carries, in characters.
 const MAX_TEXT: usize = 500;
@@ -185,7 +185,12 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
 
 /// The body without a setting, or with it under its other name. `None` where it does not hold it. All else stays as
 /// it is, byte for byte.
-pub(super) fn without(body: &Body, param: &Param, rename: bool, dropped: Dropped) -> Option<Body> {
+pub(super) fn without(
+    body: &Body,
+    param: &Param,
+    rename: bool,
+    dropped: DroppedSetting,
+) -> Option<Body> {
     let mut text = body.text();
     let mut changed = false;
     for path in param.at {
@@ -336,7 +341,7 @@ mod tests {
             pieces: vec![text.into()],
             dropped: Vec::new(),
         };
-        let gone = Dropped {
+        let gone = DroppedSetting {
             what: "x".to_owned(),
             why: "y".to_owned(),
         };

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::plan::Plan;
 use super::{RecordError, Run};
-use crate::event::{Kind, RunEvent, RunHeader};
+use crate::event::{EventKind, RunEvent, RunHeader};
 use crate::model::{
     Ballot, CellIx, CellResult, Digest, Doubt, Outcome, RunId, ScoreBounds, VerdictSummary,
     verdict_probability,
@@ -198,7 +198,7 @@ impl Board {
         let mut reading = Reading::new(run.id.clone());
         for event in run.events_of(WANTED)? {
             let event = event?;
-            if let Kind::RunStarted(header) = &event.kind
+            if let EventKind::RunStarted(header) = &event.kind
                 && !belongs(header)
             {
                 return Ok(());
@@ -252,18 +252,20 @@ impl Reading {
 
     fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
-            Kind::CellsSettled(settled) => {
+            EventKind::CellsSettled(settled) => {
                 self.results
                     .extend(settled.iter().map(|s| (s.0, s.1.clone())));
             }
-            Kind::CellStarted {
+            EventKind::CellStarted {
                 cell,
                 key: Some(key),
             } => {
                 self.keys.insert(*cell, key.clone());
             }
-            Kind::CellFinished { cell, result } => self.results.push((*cell, (**result).clone())),
-            Kind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
+            EventKind::CellFinished { cell, result } => {
+                self.results.push((*cell, (**result).clone()))
+            }
+            EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.tainted.insert(*cell);
             }
             _ => self.plan.apply(event),
@@ -290,7 +292,7 @@ impl Reading {
         let name = planned.name()?.to_string();
         let digests = &mut self.digests;
         let spec = planned.eval()?;
-        let decides = &spec.decides;
+        let decides = &spec.decision_settings;
         let eval = shared(digests, &spec.digest);
         let judge = planned.judge().map(|judge| shared(digests, &judge.digest));
         let transcript = shared(digests, &planned.transcript.digest);

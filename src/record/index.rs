@@ -6,7 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::plan::{Plan, Planned};
 use super::{RecordError, Run};
-use crate::event::{Answered, Kind, Piece, RunEvent, Source, ToolFact};
+use crate::event::{
+    EventKind, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
+};
 use crate::model::{CallIx, CellIx, CellResult, Digest, Outcome, RawJson, RunId, TurnIx};
 
 const WANTED: &[&str] = &[
@@ -58,7 +60,7 @@ pub struct RecordedCall {
     /// The arguments in canonical form.
     pub canonical: RawJson,
     /// The answer; its texts may be blobs of that run.
-    pub answer: Answered,
+    pub answer: RecordedToolResponse,
 }
 
 /// Judged cells by cache key; of those with one key the newest.
@@ -102,13 +104,15 @@ impl CacheIndex {
         for event in run.events_of(WANTED)? {
             let event = event?;
             match &event.kind {
-                Kind::CellStarted {
+                EventKind::CellStarted {
                     cell,
                     key: Some(key),
                 } => {
                     keys.insert(*cell, key.clone());
                 }
-                Kind::CellFinished { cell, result } => results.push((*cell, (**result).clone())),
+                EventKind::CellFinished { cell, result } => {
+                    results.push((*cell, (**result).clone()))
+                }
                 _ => reading.apply(&event),
             }
         }
@@ -153,10 +157,10 @@ impl Run {
 }
 
 /// The digest under which an answer's text is compared, inline or not.
-fn text_digest(text: &Piece) -> Digest {
+fn text_digest(text: &StoredText) -> Digest {
     match text {
-        Piece::Text(text) => Digest::hash_bytes(text.as_bytes()),
-        Piece::Blob(blob) => blob.hash.clone(),
+        StoredText::Text(text) => Digest::hash_bytes(text.as_bytes()),
+        StoredText::Blob(blob) => blob.hash.clone(),
     }
 }
 
@@ -179,13 +183,13 @@ struct Open {
 impl Reading {
     fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
-            Kind::Tool {
+            EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
             } => self.tool((*cell, *turn, *call), fact),
-            Kind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
+            EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.by_human.insert(*cell);
             }
             _ => self.plan.apply(event),
@@ -214,11 +218,11 @@ impl Reading {
                 let Some(open) = self.open.remove(&at) else {
                     return;
                 };
-                if *source == Source::ByHand {
+                if *source == ToolResponseSource::ByHand {
                     self.by_human.insert(at.0);
                     return;
                 }
-                if *source == Source::Transcript {
+                if *source == ToolResponseSource::Transcript {
                     return;
                 }
                 // Without a repair the raw text is canonical; one that is no JSON was never called.

@@ -1,6 +1,6 @@
 //! What a run's cell numbers stand for, kept small: for readers that need names and no traces.
 
-use crate::event::{CellKey, EvalSpec, JudgeSpec, Kind, RunEvent, RunHeader};
+use crate::event::{CellKey, EvalSpec, EventKind, JudgeSpec, RunEvent, RunHeader};
 use crate::model::{CellIx, CellName, TranscriptRef};
 
 /// The header and the plan of a run, as far as it was read.
@@ -30,8 +30,8 @@ impl Plan {
     /// Takes what it needs of the next event.
     pub(super) fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
-            Kind::RunStarted(header) => self.header = Some(header.clone()),
-            Kind::CellsPlanned {
+            EventKind::RunStarted(header) => self.header = Some(header.clone()),
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,

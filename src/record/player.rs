@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::event::{Kind, RunEvent, TurnFact};
+use crate::event::{EventKind, RunEvent, TurnFact};
 use crate::model::Millis;
 
 /// How many times faster than recorded.
@@ -253,9 +253,9 @@ impl Player {
     }
 }
 
-fn ends_turn(kind: &Kind) -> bool {
+fn ends_turn(kind: &EventKind) -> bool {
     match kind {
-        Kind::Turn { fact, .. } => matches!(
+        EventKind::Turn { fact, .. } => matches!(
             fact,
             TurnFact::Finished { .. } | TurnFact::AttemptFailed { retry_in: None, .. }
         ),
@@ -263,8 +263,11 @@ fn ends_turn(kind: &Kind) -> bool {
     }
 }
 
-fn ends_cell(kind: &Kind) -> bool {
-    matches!(kind, Kind::CellFinished { .. } | Kind::CellsSettled(_))
+fn ends_cell(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::CellFinished { .. } | EventKind::CellsSettled(_)
+    )
 }
 
 /// Hands every event to `sink` when it is due: the recording's own times, `speed` times faster; 0 and infinity: at once.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::blobs::FolderBlobs;
 use super::lines::{Line, next_line, peek};
 use super::{EVENTS, Log, RECORD_MAX, RecordError, Run, lock};
-use crate::event::{BlobSource, FORMAT, Format, Kind, RunEvent, RunHeader, RunState};
+use crate::event::{BlobSource, EventKind, FORMAT, LogFormat, RunEvent, RunHeader, RunState};
 
 /// The longest line the writer makes: a record and its frame.
 const LINE_MAX: usize = RECORD_MAX + 256;
@@ -92,7 +92,7 @@ impl Run {
     pub fn header(&self) -> Result<RunHeader, RecordError> {
         let mut events = self.events()?;
         match events.next().transpose()?.map(|event| event.kind) {
-            Some(Kind::RunStarted(header)) => Ok(*header),
+            Some(EventKind::RunStarted(header)) => Ok(*header),
             Some(_) => Err(self.not_a_run("its log does not begin with a header")),
             None => Err(events.nothing()),
         }
@@ -292,7 +292,7 @@ impl Events {
         }
         #[derive(Deserialize)]
         struct Formatted {
-            format: Format,
+            format: LogFormat,
         }
         if self.read > 0 {
             return Ok(());
@@ -336,11 +336,11 @@ impl Iterator for Events {
                         }
                         Ok(None) => {}
                         Ok(Some(event)) => {
-                            if self.read == 0 && !matches!(event.kind, Kind::RunStarted(_)) {
+                            if self.read == 0 && !matches!(event.kind, EventKind::RunStarted(_)) {
                                 self.warn("the log does not begin with its header");
                             }
                             self.follow(event.seq);
-                            self.finished |= matches!(event.kind, Kind::RunFinished(_));
+                            self.finished |= matches!(event.kind, EventKind::RunFinished(_));
                             return Some(Ok(event));
                         }
                     }

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::writer::{Begun, at};
 use super::{EventStream, RecordError, lock};
 use crate::clock::Clock;
-use crate::event::{Emitter, Envelope, Kind, Redactor, RunHeader};
+use crate::event::{Emitter, EventKind, RedactedEvent, Redactor, RunHeader};
 
 /// Facts on their way to the writer.
 const QUEUE: usize = 4096;
@@ -79,7 +79,7 @@ impl Recorder {
         let dir = folder(runs, &header)?;
         disk.ensure_dir(runs).map_err(at(runs))?;
         disk.create_dir(&dir).map_err(|why| taken(&dir, why))?;
-        let sealed = Envelope::seal(Kind::RunStarted(Box::new(header)), &redactor);
+        let sealed = RedactedEvent::from_kind(EventKind::RunStarted(Box::new(header)), &redactor);
         let texts: Vec<Cow<'_, str>> = texts
             .iter()
             .map(|text| {

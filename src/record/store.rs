@@ -57,7 +57,7 @@ impl RunStore {
     /// The runs that are the workspace's own, newest first: all but those of `dicta selftest`, which are of cases that
     /// nobody recorded. Lazily, as telling them apart takes reading a header.
     fn own(&self) -> impl Iterator<Item = Run> {
-        let own = |run: &Run| !run.header().is_ok_and(|header| header.is_selftest());
+        let own = |run: &Run| !run.header().is_ok_and(|header| header.is_robustness_run());
         self.runs().into_iter().filter(own)
     }
 

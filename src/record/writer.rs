@@ -18,7 +18,7 @@ use super::due::SyncDue;
 use super::failure::Failure;
 use super::{EVENTS, RECORD_MAX, RecordError, lock};
 use crate::clock::Clock;
-use crate::event::{BlobStore as _, Envelope, Kind, RunEvent};
+use crate::event::{BlobStore as _, EventKind, RedactedEvent, RunEvent};
 use crate::model::Millis;
 
 /// At most so many facts are one batch.
@@ -38,12 +38,12 @@ impl Begun {
         disk: &Arc<dyn Disk>,
         dir: &Path,
         runs: &Path,
-        header: Envelope,
+        header: RedactedEvent,
         texts: &[Cow<'_, str>],
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS);
-        if !matches!(header.kind, Kind::RunStarted(_)) || header.json.len() > RECORD_MAX {
+        if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > RECORD_MAX {
             let why = "the run's header cannot be recorded: it is larger than 16 MiB, or a secret stands where it must not";
             return Err(at(&path)(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
@@ -116,7 +116,7 @@ impl Writer {
     /// Records until every emitter is gone, or until it fails; `first` is written already.
     pub(super) async fn run(
         mut self,
-        mut queue: mpsc::Receiver<Envelope>,
+        mut queue: mpsc::Receiver<RedactedEvent>,
         shown: mpsc::Sender<Arc<Vec<RunEvent>>>,
         first: RunEvent,
     ) {
@@ -159,7 +159,7 @@ impl Writer {
     /// Numbers, writes and hands on what was queued.
     async fn batch(
         &mut self,
-        queued: &mut Vec<Envelope>,
+        queued: &mut Vec<RedactedEvent>,
         shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         sync_due: &mut SyncDue<'_>,
     ) -> io::Result<()> {
@@ -181,8 +181,8 @@ impl Writer {
     }
 
     /// Numbers a fact and puts its line with those to be written.
-    fn take(&mut self, envelope: Envelope, events: &mut Vec<RunEvent>) {
-        let Envelope { kind, json } = fitting(envelope);
+    fn take(&mut self, envelope: RedactedEvent, events: &mut Vec<RunEvent>) {
+        let RedactedEvent { kind, json } = fitting(envelope);
         let seq = self.seq;
         self.seq += 1;
         self.lines.reserve(json.len() + 64);
@@ -263,11 +263,11 @@ pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
 
 /// A fact as one line can hold it: not over 16 MiB, and without line breaks (raw JSON in it may have been written over
 /// several lines).
-fn fitting(envelope: Envelope) -> Envelope {
+fn fitting(envelope: RedactedEvent) -> RedactedEvent {
     let note = |text: String, cell| {
-        let kind = Kind::Note { cell, text };
+        let kind = EventKind::Note { cell, text };
         let json = kind.to_json().unwrap_or_default();
-        Envelope { kind, json }
+        RedactedEvent { kind, json }
     };
     if envelope.json.len() > RECORD_MAX {
         let mib = envelope.json.len() >> 20;
@@ -279,8 +279,8 @@ fn fitting(envelope: Envelope) -> Envelope {
     }
     // Inside strings JSON escapes them, so these stand between tokens.
     let json = envelope.json.replace(['\n', '\r'], " ");
-    match Kind::from_json(&json) {
-        Ok(kind) => Envelope { kind, json },
+    match EventKind::from_json(&json) {
+        Ok(kind) => RedactedEvent { kind, json },
         Err(error) => note(
             format!("a fact was left out: it is not one line of JSON: {error}"),
             envelope.kind.cell(),

@@ -8,7 +8,7 @@ use super::labelled::{beside, label_lines};
 use super::stats::{stat_lines, tokens};
 use super::wrap::wrap;
 use super::{DecisionRow, Format, ResultRow, Row, Style, Summary, ruled};
-use crate::event::FrozenPlan;
+use crate::event::ReplayedEvidencePlan;
 use crate::model::{Millis, Outcome, VoteCounts, make_visible, pluralize};
 
 /// Columns of an outcome with its score: `✗ fail 0.50`.
@@ -231,14 +231,14 @@ impl<'w> Human<'w> {
 }
 
 /// `evidence frozen to run kvqa: 3 tool calls answered from it, 1 miss (a call without one is refused)`.
-fn evidence(frozen: &FrozenPlan, summary: &Summary) -> String {
+fn evidence(frozen: &ReplayedEvidencePlan, summary: &Summary) -> String {
     let answered = pluralize(summary.frozen_answers, "tool call");
     let misses = match summary.frozen_misses {
         0 => "no misses".to_owned(),
-        1 => format!("1 miss ({})", frozen.misses()),
-        n => format!("{n} misses ({})", frozen.misses()),
+        1 => format!("1 miss ({})", frozen.describe_miss_policy()),
+        n => format!("{n} misses ({})", frozen.describe_miss_policy()),
     };
-    let whose = frozen.whose();
+    let whose = frozen.describe_runs();
     format!("evidence frozen to {whose}: {answered} answered from it, {misses}")
 }
 

@@ -69,7 +69,7 @@ impl Format for Jsonl<'_> {
             Row::Decision(row) => self.line(&DecisionLine::of(row)),
             Row::Rubric(row) => self.line(&RubricLine::of(row)),
             Row::Stats(stats) => {
-                for judge in stats.told() {
+                for judge in stats.active_judges() {
                     self.line(&JudgeLine::of(judge))?;
                 }
                 for (name, tool) in &stats.tools {

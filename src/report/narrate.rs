@@ -12,7 +12,9 @@ use super::Style;
 use super::floor::Floor;
 use super::human::words;
 use super::reasoning::{Reasoning, Told};
-use crate::event::{BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, TurnFact};
+use crate::event::{
+    BudgetStop, DeltaPart, EventKind, RecordedRequest, RunEvent, RunHeader, StoredText, TurnFact,
+};
 use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, pluralize};
 
 /// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
@@ -52,8 +54,8 @@ impl<W: Write> Narrator<W> {
     pub fn on(&mut self, event: &RunEvent) -> io::Result<()> {
         self.floor.at(event.at);
         match &event.kind {
-            Kind::RunStarted(header) => self.begin(header),
-            Kind::CellsPlanned {
+            EventKind::RunStarted(header) => self.begin(header),
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
@@ -70,14 +72,14 @@ impl<W: Write> Narrator<W> {
                 }
                 Ok(())
             }
-            Kind::CellsSettled(settled) => {
+            EventKind::CellsSettled(settled) => {
                 for cell in settled {
                     self.names.remove(&cell.0);
                 }
                 Ok(())
             }
-            Kind::CellStarted { cell, .. } => self.open(*cell),
-            Kind::CellFinished { cell, result } => {
+            EventKind::CellStarted { cell, .. } => self.open(*cell),
+            EventKind::CellFinished { cell, result } => {
                 self.end_lines(*cell)?;
                 let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
                 let mut text = format!("{}{score}", words(result.outcome));
@@ -94,18 +96,18 @@ impl<W: Write> Narrator<W> {
                 self.verdicts.retain(|(c, ..)| c != cell);
                 Ok(())
             }
-            Kind::Turn { cell, turn, fact } => self.turn(*cell, turn.0 + 1, fact),
-            Kind::Tool {
+            EventKind::Turn { cell, turn, fact } => self.turn(*cell, turn.0 + 1, fact),
+            EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
             } => self.tool((*cell, *turn, *call), fact),
-            Kind::Paused { cell, .. } => self.say(*cell, "‖", "paused"),
-            Kind::Resumed { cell, how } => {
+            EventKind::Paused { cell, .. } => self.say(*cell, "‖", "paused"),
+            EventKind::Resumed { cell, how } => {
                 self.say(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
             }
-            Kind::BudgetReached {
+            EventKind::BudgetReached {
                 hard,
                 cell: Some(cell),
                 ..
@@ -117,24 +119,24 @@ impl<W: Write> Narrator<W> {
                 };
                 self.say(*cell, "budget", what)
             }
-            Kind::BudgetReached { hard, .. } => {
+            EventKind::BudgetReached { hard, .. } => {
                 let what = if *hard {
                     "nothing more is sent"
                 } else {
                     "judges are asked to conclude"
                 };
-                match BudgetStop::of(&event.kind) {
+                match BudgetStop::from_event(&event.kind) {
                     Some(stop) => self.line(&format!("budget: {stop}: {what}")),
                     None => Ok(()),
                 }
             }
-            Kind::Note {
+            EventKind::Note {
                 cell: Some(cell),
                 text,
             } => self.say(*cell, "note", text),
-            Kind::Note { cell: None, text } => self.line(&format!("note: {text}")),
-            Kind::RunFinished(_) => self.floor.rest(),
-            Kind::BlobStored(_) | Kind::Unknown(_) => Ok(()),
+            EventKind::Note { cell: None, text } => self.line(&format!("note: {text}")),
+            EventKind::RunFinished(_) => self.floor.rest(),
+            EventKind::BlobStored(_) | EventKind::Unknown(_) => Ok(()),
         }
     }
 
@@ -162,12 +164,12 @@ impl<W: Write> Narrator<W> {
             }
         }
         let uses = header.judges.iter().any(|judge| !judge.tools.is_empty());
-        if let Some(frozen) = header.frozen_plan().filter(|_| uses) {
+        if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses) {
             self.line(&format!(
                 "Evidence is frozen to {}: {} of tools stand for live calls; {}.",
-                frozen.whose(),
+                frozen.describe_runs(),
                 pluralize(frozen.answers, "answer"),
-                frozen.misses()
+                frozen.describe_miss_policy()
             ))?;
         }
         self.header = Some(Box::new(header.clone()));
@@ -388,11 +390,11 @@ fn name_of(names: &HashMap<CellIx, String>, cell: CellIx) -> Cow<'_, str> {
         .map_or_else(|| format!("cell {}", cell.0).into(), Cow::from)
 }
 
-fn rope_bytes(rope: &Rope) -> u64 {
+fn rope_bytes(rope: &RecordedRequest) -> u64 {
     rope.iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text.len() as u64,
-            Piece::Blob(blob) => blob.bytes,
+            StoredText::Text(text) => text.len() as u64,
+            StoredText::Blob(blob) => blob.bytes,
         })
         .sum()
 }

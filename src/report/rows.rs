@@ -11,7 +11,8 @@ use super::labelled::{EvalVerdicts, by_human, label};
 use super::ruling::judges;
 use super::score::RubricScore;
 use crate::event::{
-    BudgetStop, CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, Stats, ToolFact,
+    BudgetStop, CellKey, EventKind, ReplayedEvidencePlan, RunEvent, RunHeader, RunStats, ToolFact,
+    ToolResponseSource,
 };
 use crate::model::{
     CallIx, CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, Outcome,
@@ -30,7 +31,7 @@ pub enum Row<'a> {
     /// A rubric's score on a transcript.
     Rubric(&'a RubricRow),
     /// Per judge and per tool, before the end; only where a judge was needed.
-    Stats(&'a Stats),
+    Stats(&'a RunStats),
     /// The end.
     Summary(&'a Summary),
 }
@@ -112,7 +113,7 @@ pub struct Summary {
     /// Verdicts by eval, in the order of the header.
     pub evals: Vec<EvalVerdicts>,
     /// Whose evidence answered judges' tool calls, if any.
-    pub frozen: Option<FrozenPlan>,
+    pub frozen: Option<ReplayedEvidencePlan>,
     /// Calls that it answered.
     pub frozen_answers: u64,
     /// Calls that it had no answer for.
@@ -193,7 +194,7 @@ pub struct Rows {
     summary: Summary,
     /// With frozen evidence: the tools of calls that have not ended.
     calls: HashMap<(CellIx, TurnIx, CallIx), String>,
-    stats: Stats,
+    stats: RunStats,
     asked: bool,
     labels: Labels,
 }
@@ -229,7 +230,7 @@ impl Rows {
         self.summary.duration_ms = event.at.0;
         self.stats.apply(event);
         match &event.kind {
-            Kind::RunStarted(header) => {
+            EventKind::RunStarted(header) => {
                 self.summary.run.clone_from(&header.run.0);
                 self.summary.demo = header.demo;
                 self.summary.interrupted = true;
@@ -242,35 +243,37 @@ impl Rows {
                     ..EvalVerdicts::default()
                 });
                 self.summary.evals = evals.collect();
-                self.summary.frozen = header.frozen_plan();
+                self.summary.frozen = header.replayed_evidence_plan();
                 emit(&Row::Header(header))?;
                 self.header = Some(header.clone());
             }
-            Kind::CellsPlanned {
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
             } => self.plan(transcript, *first, keys),
-            Kind::CellsSettled(settled) => {
+            EventKind::CellsSettled(settled) => {
                 for cell in settled {
                     self.result(cell.0, &cell.1);
                 }
                 self.print(false, emit)?;
             }
-            Kind::CellFinished { cell, result } => {
+            EventKind::CellFinished { cell, result } => {
                 self.result(*cell, result);
                 self.print(false, emit)?;
             }
-            Kind::Tool {
+            EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
             } if self.summary.frozen.is_some() => self.tool((*cell, *turn, *call), fact),
-            Kind::BudgetReached { .. } => {
-                self.summary.budgets.extend(BudgetStop::of(&event.kind));
+            EventKind::BudgetReached { .. } => {
+                self.summary
+                    .budgets
+                    .extend(BudgetStop::from_event(&event.kind));
             }
-            Kind::RunFinished(totals) => self.summary.interrupted = totals.cancelled,
+            EventKind::RunFinished(totals) => self.summary.interrupted = totals.cancelled,
             _ => {}
         }
         Ok(())
@@ -283,7 +286,8 @@ impl Rows {
             return;
         }
         let Some(header) = &self.header else { return };
-        let frozen = |source: &Source| matches!(source, Source::Frozen { .. });
+        let frozen =
+            |source: &ToolResponseSource| matches!(source, ToolResponseSource::Frozen { .. });
         match fact {
             ToolFact::Finished { source, .. } if frozen(source) => {
                 self.summary.frozen_answers += 1;
@@ -291,7 +295,7 @@ impl Rows {
             }
             ToolFact::Finished { .. } | ToolFact::Rejected { .. } => {
                 let tool = self.calls.remove(&at).unwrap_or_default();
-                let missed = fact.is_a_miss(header) && header.has_evidence_for(&tool);
+                let missed = fact.is_evidence_miss(header) && header.has_evidence_for(&tool);
                 self.summary.frozen_misses += u64::from(missed);
             }
             _ => {}
@@ -313,8 +317,8 @@ impl Rows {
         if !self.stats.is_empty() {
             emit(&Row::Stats(&self.stats))?;
         }
-        self.summary.bill = self.stats.bill();
-        self.summary.as_of = self.stats.as_of().map(str::to_owned);
+        self.summary.bill = self.stats.total_cost();
+        self.summary.as_of = self.stats.oldest_price_date().map(str::to_owned);
         let bill = self.summary.bill;
         self.summary.cost_usd = bill.known_usd().filter(|_| self.asked);
         emit(&Row::Summary(&self.summary))?;
@@ -446,7 +450,7 @@ impl Rows {
             {
                 self.decisions.push(DecisionRow {
                     name: name.to_owned().decision_name(),
-                    kind: eval.kind.clone(),
+                    kind: eval.eval_type.clone(),
                     judges: judges(header, &decision),
                     label: said,
                     decision,
@@ -487,8 +491,8 @@ impl Open {
             };
             emit(&Row::Result(ResultRow {
                 name,
-                kind: &eval.kind,
-                bounds: ScoreBounds::from_decision_settings(&eval.decides),
+                kind: &eval.eval_type,
+                bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                 seated: eval.panel.is_some(),
                 label: label(
                     labels,

@@ -5,16 +5,18 @@ use std::convert::Infallible;
 use indexmap::IndexMap;
 
 use super::rows::{Row, Rows, Summary};
-use crate::event::{CellKey, EvalSpec, FORMAT, Kind, RubricSpec, RunEvent, RunHeader, Settled};
+use crate::event::{
+    CellKey, EvalSpec, EventKind, FORMAT, RubricSpec, RunEvent, RunHeader, SettledCell,
+};
 use crate::model::{CellIx, CellResult, Digest, Millis, Outcome, RunId, TranscriptRef, WallTime};
 
-fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
+fn header(repeat: u32, threshold: Option<f64>, required: bool) -> EventKind {
     let eval = |id: &str| EvalSpec {
         rubric: 0,
         id: id.to_owned(),
-        kind: "contains".to_owned(),
+        eval_type: "contains".to_owned(),
         digest: Digest::hash_bytes(id.as_bytes()),
-        decides: IndexMap::new(),
+        decision_settings: IndexMap::new(),
         weight: 1.0,
         required,
         weighted: required,
@@ -23,7 +25,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
         judged: false,
         groups: Vec::new(),
     };
-    Kind::RunStarted(Box::new(RunHeader {
+    EventKind::RunStarted(Box::new(RunHeader {
         format: FORMAT,
         dicta: "0".to_owned(),
         run: RunId("t-abcd".to_owned()),
@@ -45,7 +47,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
     }))
 }
 
-fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
+fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> EventKind {
     let digest = Digest::hash_bytes(id.as_bytes());
     let transcript = TranscriptRef {
         part: 0,
@@ -61,30 +63,30 @@ fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
         judge: None,
         repeat: *repeat,
     };
-    Kind::CellsPlanned {
+    EventKind::CellsPlanned {
         transcript,
         first: CellIx(first),
         keys: keys.iter().map(key).collect(),
     }
 }
 
-fn settled(results: &[(u32, Outcome)]) -> Kind {
-    Kind::CellsSettled(
+fn settled(results: &[(u32, Outcome)]) -> EventKind {
+    EventKind::CellsSettled(
         results
             .iter()
-            .map(|(c, o)| Settled(CellIx(*c), CellResult::new(*o, "")))
+            .map(|(c, o)| SettledCell(CellIx(*c), CellResult::new(*o, "")))
             .collect(),
     )
 }
 
-fn finished(cell: u32, outcome: Outcome) -> Kind {
-    Kind::CellFinished {
+fn finished(cell: u32, outcome: Outcome) -> EventKind {
+    EventKind::CellFinished {
         cell: CellIx(cell),
         result: Box::new(CellResult::new(outcome, "")),
     }
 }
 
-fn told(kinds: Vec<Kind>) -> (Vec<String>, Summary) {
+fn told(kinds: Vec<EventKind>) -> (Vec<String>, Summary) {
     let mut lines = Vec::new();
     let mut rows = Rows::default();
     let mut emit = |row: &Row<'_>| {
@@ -230,24 +232,24 @@ fn exit_codes_follow_decisions() {
 #[test]
 fn a_rubric_counts_scores_whatever_bounds_decide_the_evals() {
     let score = |bounds: &[(&str, f64)]| {
-        let Kind::RunStarted(mut run) = header(1, Some(1.0), false) else {
+        let EventKind::RunStarted(mut run) = header(1, Some(1.0), false) else {
             panic!("a header");
         };
         for eval in &mut run.evals {
             let bounds = bounds
                 .iter()
                 .map(|(name, at)| ((*name).to_owned(), (*at).into()));
-            eval.decides = bounds.collect();
+            eval.decision_settings = bounds.collect();
         }
         let settled = [0, 1].map(|cell| {
             let mut result = CellResult::new(Outcome::Pass, "");
             result.score = Some(0.25);
-            Settled(CellIx(cell), result)
+            SettledCell(CellIx(cell), result)
         });
         let (lines, _) = told(vec![
-            Kind::RunStarted(run),
+            EventKind::RunStarted(run),
             planned("one", 0, &[(0, None), (1, None)]),
-            Kind::CellsSettled(settled.into()),
+            EventKind::CellsSettled(settled.into()),
         ]);
         lines.last().cloned().unwrap_or_default()
     };

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::jsonl::UsageLine;
 use super::narrate::size;
-use crate::event::{JudgeStats, Stats, Times, ToolStats};
+use crate::event::{CallDurations, JudgeStats, RunStats, ToolStats};
 use crate::model::{TokenUsage, make_visible, pluralize};
 
 /// A line a judge, then a line a tool.
-pub fn stat_lines(stats: &Stats) -> Vec<String> {
-    let judges = stats.told().map(judge_line);
+pub fn stat_lines(stats: &RunStats) -> Vec<String> {
+    let judges = stats.active_judges().map(judge_line);
     let tools = stats.tools.iter();
     let tools = tools.map(|(name, tool)| tool_line(name, tool));
     judges.chain(tools).collect()
@@ -91,7 +91,7 @@ fn about_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-fn percentiles(of: &Times) -> String {
+fn percentiles(of: &CallDurations) -> String {
     match (of.percentile(50), of.percentile(95)) {
         (Some(p50), Some(p95)) => format!(", p50 {p50}, p95 {p95}"),
         _ => String::new(),

@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::human::words;
-use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
+use crate::event::{
+    BlobSource, CallState, CellState, RecordedRequest, StoredText, ToolResponseSource, TurnState,
+};
 use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
     let mut out = format!("cell {name}\n");
     let mut before = None;
-    for (turn, number) in cell.trace.iter().zip(1..) {
+    for (turn, number) in cell.judge_trace.iter().zip(1..) {
         before = Some(turn_text(&mut out, turn, number, before.as_ref(), blobs));
     }
-    if cell.trace.is_empty() {
+    if cell.judge_trace.is_empty() {
         out.push_str(match &cell.result {
             Some(result) if result.cached.is_some() => {
                 "no judge was asked in this run: the verdict is that of an earlier one\n"
@@ -22,7 +24,11 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
             _ => "no judge was asked\n",
         });
     }
-    let attempts = || cell.trace.iter().flat_map(|turn| turn.attempts.values());
+    let attempts = || {
+        cell.judge_trace
+            .iter()
+            .flat_map(|turn| turn.attempts.values())
+    };
     let failed = attempts()
         .filter(|attempt| attempt.failed.is_some())
         .count();
@@ -40,10 +46,10 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
 }
 
 /// A piece's text; one that cannot be read says so.
-pub fn piece_text(piece: &Piece, blobs: &dyn BlobSource) -> String {
+pub fn piece_text(piece: &StoredText, blobs: &dyn BlobSource) -> String {
     match piece {
-        Piece::Text(text) => text.clone(),
-        Piece::Blob(blob) => match blobs.get(&blob.hash) {
+        StoredText::Text(text) => text.clone(),
+        StoredText::Blob(blob) => match blobs.get(&blob.hash) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => format!("[{} bytes are missing: {error}]", blob.bytes),
         },
@@ -51,7 +57,7 @@ pub fn piece_text(piece: &Piece, blobs: &dyn BlobSource) -> String {
 }
 
 /// A whole request body.
-pub fn rope_text(rope: &Rope, blobs: &dyn BlobSource) -> String {
+pub fn rope_text(rope: &RecordedRequest, blobs: &dyn BlobSource) -> String {
     rope.iter().map(|piece| piece_text(piece, blobs)).collect()
 }
 
@@ -179,7 +185,7 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         let _infallible = writeln!(out, "called with: {}", values.get());
     }
     if let Some((rule, text)) = &call.rejected {
-        let what = if call.missed {
+        let what = if call.evidence_missed {
             "a miss: refused"
         } else {
             "rejected"
@@ -202,16 +208,16 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     let receipt = call.name == SUBMIT_VERDICT;
     if let Some((answer, source, elapsed)) = call.finished.as_ref().filter(|_| !receipt) {
         let from = match source {
-            Source::Live if call.missed => {
+            ToolResponseSource::Live if call.evidence_missed => {
                 format!("live, in {elapsed}: a miss, frozen evidence holds no answer for this call")
             }
-            Source::Live => format!("live, in {elapsed}"),
-            Source::Frozen { run } => format!("from the evidence of run {run}"),
-            Source::SameTrace { turn, call } => {
+            ToolResponseSource::Live => format!("live, in {elapsed}"),
+            ToolResponseSource::Frozen { run } => format!("from the evidence of run {run}"),
+            ToolResponseSource::SameTrace { turn, call } => {
                 format!("same as call {} of turn {}", call.0 + 1, turn.0 + 1)
             }
-            Source::ByHand => "written by hand".to_owned(),
-            Source::Transcript => "read from the transcript".to_owned(),
+            ToolResponseSource::ByHand => "written by hand".to_owned(),
+            ToolResponseSource::Transcript => "read from the transcript".to_owned(),
         };
         heading(
             out,

@@ -19,8 +19,8 @@ use super::prepare::prepare;
 use super::{CachePolicy, RunOptions};
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{
-    BlobSource, CallCx, Dropped, Emitter, Envelope, Kind, MemoryBlobs, Piece, Rope, ToolFact,
-    TurnFact,
+    BlobSource, CallCx, DroppedSetting, Emitter, EventKind, MemoryBlobs, RecordedRequest,
+    RedactedEvent, StoredText, ToolFact, TurnFact,
 };
 use crate::handlers::Registry;
 use crate::model::{
@@ -78,7 +78,7 @@ pub struct Contact {
     /// Bytes of all request bodies.
     pub bytes: u64,
     /// What was left out.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedSetting>,
     /// Attempts that failed, in order.
     pub failures: Vec<String>,
     /// How it ended, what it used and cost, how long it took.
@@ -157,7 +157,7 @@ async fn one(
         ..Contact::default()
     };
     let blobs = Arc::new(MemoryBlobs::default());
-    let (to, mut facts) = tokio::sync::mpsc::channel::<Envelope>(256);
+    let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
     let transcript = judged()?;
     let asked = "the built-in question is asked of nobody";
     let seat = prepared.bench.seat(0).ok_or(asked)?;
@@ -202,13 +202,13 @@ async fn one(
 }
 
 impl Contact {
-    fn take(&mut self, kind: &Kind, blobs: &dyn BlobSource, deltas: &mut u32) {
+    fn take(&mut self, kind: &EventKind, blobs: &dyn BlobSource, deltas: &mut u32) {
         match kind {
-            Kind::Turn { fact, .. } => self.turn(fact, blobs, deltas),
-            Kind::Tool { fact, .. } => match fact {
+            EventKind::Turn { fact, .. } => self.turn(fact, blobs, deltas),
+            EventKind::Tool { fact, .. } => match fact {
                 ToolFact::Finished { answer, .. } if !answer.is_error => {
                     // The receipt of the verdict is an answer, too.
-                    let echoed = matches!(&answer.text, Piece::Text(text) if text == ECHOED);
+                    let echoed = matches!(&answer.text, StoredText::Text(text) if text == ECHOED);
                     self.answered += u32::from(echoed);
                 }
                 ToolFact::Rejected { text, .. } => self.rejected.push(text.clone()),
@@ -240,7 +240,7 @@ impl Contact {
         }
     }
 
-    fn leave_out(&mut self, dropped: &[Dropped]) {
+    fn leave_out(&mut self, dropped: &[DroppedSetting]) {
         for one in dropped {
             if !self.dropped.contains(one) {
                 self.dropped.push(one.clone());
@@ -248,12 +248,12 @@ impl Contact {
         }
     }
 
-    fn body(&mut self, request: &Rope, blobs: &dyn BlobSource) {
+    fn body(&mut self, request: &RecordedRequest, blobs: &dyn BlobSource) {
         let mut text = String::new();
         for piece in request {
             match piece {
-                Piece::Text(part) => text.push_str(part),
-                Piece::Blob(blob) => {
+                StoredText::Text(part) => text.push_str(part),
+                StoredText::Blob(blob) => {
                     let bytes = blobs.get(&blob.hash).unwrap_or_default();
                     text.push_str(&String::from_utf8_lossy(&bytes));
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::opened::ToolDigests;
-use crate::event::{Answered, BlobSource, Piece};
+use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
 use crate::model::ToolResponse;
 use crate::record::{Run, RunStore};
@@ -74,10 +74,13 @@ fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, ToolRespo
     Ok(calls)
 }
 
-fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<ToolResponse> {
+fn answer(
+    answered: &RecordedToolResponse,
+    blobs: &Arc<dyn BlobSource>,
+) -> std::io::Result<ToolResponse> {
     let text = match &answered.text {
-        Piece::Text(text) => text.clone(),
-        Piece::Blob(blob) => String::from_utf8_lossy(&blobs.get(&blob.hash)?).into_owned(),
+        StoredText::Text(text) => text.clone(),
+        StoredText::Blob(blob) => String::from_utf8_lossy(&blobs.get(&blob.hash)?).into_owned(),
     };
     Ok(ToolResponse {
         text,

@@ -28,7 +28,7 @@ use super::ids::Ids;
 use super::schedule::{Held, Order};
 use super::source::{Chunk, Feed};
 use super::work::{Item, Worked, work};
-use crate::event::{CellKey, Kind, Settled};
+use crate::event::{CellKey, EventKind, SettledCell};
 use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
 use crate::transcript::BadRecord;
 
@@ -205,7 +205,7 @@ impl Merge<'_> {
         let raw = &chunk.bytes[item.at.clone()];
         if item.transcript.is_some() {
             // A judge sees it, now or when it was recalled: this run must be showable when the file has changed.
-            self.runtime.block_on(self.core.emitter.blob(raw));
+            self.runtime.block_on(self.core.emitter.store_blob(raw));
             self.core.check_blobs();
         }
         let reference = TranscriptRef {
@@ -220,7 +220,7 @@ impl Merge<'_> {
         self.core.tally.planned(keys.len());
         let mut numbering = self.core.numbers.blocking_lock();
         let first = numbering.take(keys.len());
-        self.core.emitter.send_blocking(Kind::CellsPlanned {
+        self.core.emitter.send_blocking(EventKind::CellsPlanned {
             transcript: reference.clone(),
             first,
             keys,
@@ -253,11 +253,13 @@ impl Merge<'_> {
             let settled = cells
                 .into_iter()
                 .filter_map(|(ix, _, state)| match state {
-                    State::Settled(result) => Some(Settled(ix, result)),
+                    State::Settled(result) => Some(SettledCell(ix, result)),
                     State::Ask(_) => None,
                 })
                 .collect();
-            self.core.emitter.send_blocking(Kind::CellsSettled(settled));
+            self.core
+                .emitter
+                .send_blocking(EventKind::CellsSettled(settled));
         }
         if let Some(transcript) = item.transcript
             && !decisions.is_empty()
@@ -285,7 +287,7 @@ impl Merge<'_> {
     fn note(&self, text: String) {
         self.core
             .emitter
-            .send_blocking(Kind::Note { cell: None, text });
+            .send_blocking(EventKind::Note { cell: None, text });
     }
 
     fn note_bad(&mut self, path: &Path, bad: &BadRecord) {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::event::{CellKey, Kind, RunHeader};
+use crate::event::{CellKey, EventKind, RunHeader};
 use crate::model::{CellIx, JudgeConfig, Outcome};
 use crate::record::{RecordError, Run, RunStore};
 use crate::workspace::Workspace;
@@ -59,13 +59,13 @@ impl Experience {
         let mut keys: HashMap<CellIx, CellKey> = HashMap::new();
         for event in run.events_of(&["run_started", "cells_planned", "cell_finished"])? {
             match event?.kind {
-                Kind::CellsPlanned {
+                EventKind::CellsPlanned {
                     first, keys: of, ..
                 } => {
                     let judged = (first.0..).map(CellIx).zip(of);
                     keys.extend(judged.filter(|(_, key)| key.judge.is_some()));
                 }
-                Kind::CellFinished { cell, result } => {
+                EventKind::CellFinished { cell, result } => {
                     let Some(key) = keys.remove(&cell).and_then(|key| named(header, &key)) else {
                         continue;
                     };

@@ -12,7 +12,7 @@ use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
 use super::verdicts::SourceJudge;
 use crate::clock::Clock;
-use crate::event::{Dropped, JudgeSpec, Listed};
+use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
@@ -86,7 +86,7 @@ pub(super) fn build(
             config: config.clone(),
             digest: judge_digest(config),
             dropped,
-            listed: listed(config),
+            table_prices: listed(config),
             tools: opened::digests(&tools[ix]),
         });
     }
@@ -128,9 +128,9 @@ pub(super) fn priced(compilation: &Compilation) -> Result<(), RunError> {
 }
 
 /// The built-in prices of a judge that has none of its own.
-fn listed(config: &JudgeConfig) -> Option<Listed> {
+fn listed(config: &JudgeConfig) -> Option<TablePrices> {
     let pricing = config.pricing().filter(|_| !config.is_free())?;
-    Some(Listed {
+    Some(TablePrices {
         prices: pricing.prices,
         as_of: pricing.as_of?.to_owned(),
     })
@@ -141,7 +141,7 @@ fn seat<'m>(
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
     parts: &Parts<'_>,
-) -> Result<(Seat, Vec<Dropped>), String> {
+) -> Result<(Seat, Vec<DroppedSetting>), String> {
     let free = config.is_free();
     match config.provider {
         ProviderKind::Replay => {
@@ -208,7 +208,7 @@ fn engine<'m>(
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
     parts: &Parts<'_>,
-) -> Result<(Engine, Vec<Dropped>), String> {
+) -> Result<(Engine, Vec<DroppedSetting>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
         Err(why) if parts.sending => return Err(why),

@@ -84,7 +84,7 @@ pub use sample::Sample;
 pub(crate) use snapshot::judge_digest;
 pub use start::start;
 
-use crate::event::{Parent, Totals};
+use crate::event::{ParentRun, RunTotals};
 use crate::judge::{Gate, MissPolicy, OpenGate};
 use crate::model::{Millis, RunId};
 use crate::record::{EventStream, RecordError};
@@ -117,7 +117,7 @@ pub struct RunOptions {
     /// concurrency, frozen, cache.
     pub resume: Option<String>,
     /// The run it comes from, and why; `resume` and [`CachePolicy::Refresh`] say so by themselves.
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
     /// A sentence to record with the run.
     pub label: String,
     /// The run's id, instead of a fresh one.
@@ -204,7 +204,7 @@ pub struct RunHandle {
     /// Ends it: what runs is cancelled, what has not started stays pending.
     pub cancel: CancellationToken,
     /// How it ended, once all is recorded and synced.
-    pub join: JoinHandle<Result<Totals, RunError>>,
+    pub join: JoinHandle<Result<RunTotals, RunError>>,
 }
 
 impl RunHandle {

@@ -13,7 +13,7 @@ use super::judges::named;
 use super::resume::Left;
 use super::snapshot::Compilation;
 use crate::clock::Clock;
-use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor};
+use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis, TurnIx};
 use crate::tools::{self, ToolDeps, ToolSet};
 
@@ -86,9 +86,9 @@ pub(super) async fn open(
     let opening = join_all(opening);
     tokio::pin!(opening);
     let mut notes = Vec::new();
-    let mut keep = |envelope: Envelope| match envelope.kind {
+    let mut keep = |envelope: RedactedEvent| match envelope.kind {
         // Each judge's tokens are verified for itself.
-        Kind::Note { text, .. } if !notes.contains(&text) => notes.push(text),
+        EventKind::Note { text, .. } if !notes.contains(&text) => notes.push(text),
         _ => {}
     };
     let all = loop {
@@ -214,7 +214,7 @@ pub(super) fn as_they_were(
 }
 
 /// Where facts of an opening go: no run is there yet.
-fn aside(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<Envelope>) {
+fn aside(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEvent>) {
     let (to, facts) = mpsc::channel(64);
     let cx = CallCx {
         out: Emitter::new(

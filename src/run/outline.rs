@@ -9,7 +9,7 @@ use super::prepare::prepare_unopened;
 use super::source::{Chunk, Record};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
-use crate::event::{CellKey, Kind};
+use crate::event::{CellKey, EventKind};
 use crate::handlers::Registry;
 use crate::model::{CellIx, Digest, TranscriptRef};
 use crate::workspace::{Env, Workspace};
@@ -26,7 +26,7 @@ pub fn outline(
     registry: &Registry,
     env: &Env,
     clock: &Arc<dyn Clock>,
-    take: &mut dyn FnMut(Vec<Kind>) -> bool,
+    take: &mut dyn FnMut(Vec<EventKind>) -> bool,
 ) -> Result<(), RunError> {
     let options = RunOptions {
         cache: CachePolicy::Off,
@@ -34,7 +34,7 @@ pub fn outline(
     };
     let mut prepared = prepare_unopened(workspace, registry, env, clock, options)?;
     let plan = Arc::clone(&prepared.bench.plan);
-    let mut batch = vec![Kind::RunStarted(Box::new(prepared.header))];
+    let mut batch = vec![EventKind::RunStarted(Box::new(prepared.header))];
     let (mut ids, mut next, mut full) = (Ids::default(), 0, 1);
     while let Some(chunk) = prepared.feed.next().map_err(RunError::Source)? {
         for record in &chunk.records {
@@ -43,7 +43,7 @@ pub fn outline(
             };
             let first = CellIx(next);
             next += u32::try_from(keys.len()).expect("a run has fewer than 2^32 cells");
-            batch.push(Kind::CellsPlanned {
+            batch.push(EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,

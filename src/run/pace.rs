@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use self::bounds::{Bounds, Held};
 use crate::clock::BoxFuture;
-use crate::event::{CallCx, HeldBy, TurnFact};
+use crate::event::{CallCx, ThrottleReason, TurnFact};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis};
 use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
 
@@ -69,7 +69,7 @@ impl Lane {
             (bounds.held(need, now), bounds.gap(now))
         };
         let held = held.unwrap_or(Held {
-            by: HeldBy::Crowd,
+            by: ThrottleReason::Concurrency,
             wait: None,
         });
         let gaps = gap.map(|gap| Millis(gap.0.saturating_mul(ahead as u64 + 1)));
@@ -95,7 +95,7 @@ impl Drop for Leaving<'_> {
 /// What was said last of a wait, so that it is not said again.
 struct Telling<'a> {
     cx: &'a CallCx,
-    last: Option<(HeldBy, Option<Millis>)>,
+    last: Option<(ThrottleReason, Option<Millis>)>,
 }
 
 impl Telling<'_> {
@@ -104,7 +104,7 @@ impl Telling<'_> {
             return;
         }
         let until = held.wait.map(|wait| self.cx.clock.now() + wait);
-        let near = |(by, before): (HeldBy, Option<Millis>)| {
+        let near = |(by, before): (ThrottleReason, Option<Millis>)| {
             by == held.by
                 && match (before, until) {
                     (Some(before), Some(until)) => until.since(before) < Millis(1000),

@@ -17,7 +17,7 @@ use super::snapshot::{Compilation, compile, plan_spec, snapshots};
 use super::source::{Feed, FileFeed, Files, Reached};
 use super::{CachePolicy, RunError, RunOptions, evidence, past};
 use crate::clock::Clock;
-use crate::event::{FORMAT, FrozenPlan, Parent, ParentCause, Redactor, RunHeader};
+use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{Registry, Stop};
 use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
 use crate::model::RunId;
@@ -219,12 +219,12 @@ impl Draft {
             .unwrap_or_else(|| new_run_id(&store, &**clock));
         let mut plan = plan_spec(&workspace, &options);
         if let Some((runs, answers)) = &frozen {
-            let said = FrozenPlan {
+            let said = ReplayedEvidencePlan {
                 runs: runs.clone(),
                 answers: answers.len() as u64,
                 miss: options.frozen_miss.as_str().to_owned(),
             };
-            plan.extend(said.entry());
+            plan.extend(said.to_plan_entry());
         }
         let header = RunHeader {
             format: FORMAT,
@@ -307,7 +307,7 @@ fn secret(compilation: &Compilation, env: &Env) -> Result<Secret, RunError> {
         .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
 }
 
-fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option<Parent> {
+fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option<ParentRun> {
     if let Some(parent) = &options.parent {
         return Some(parent.clone());
     }
@@ -316,7 +316,7 @@ fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option
         None if options.cache == CachePolicy::Refresh => (store.newest()?.id, ParentCause::Refresh),
         None => return None,
     };
-    Some(Parent {
+    Some(ParentRun {
         run,
         cell: None,
         turn: None,

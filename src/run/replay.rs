@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recall::taken_from;
 use crate::clock::BoxFuture;
-use crate::event::{BlobSource, CallCx, EvalSpec, Kind, Piece, RunHeader, ToolFact, TurnFact};
+use crate::event::{
+    BlobSource, CallCx, EvalSpec, EventKind, RunHeader, StoredText, ToolFact, TurnFact,
+};
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
 use crate::record::{RecordError, Run};
@@ -26,7 +28,7 @@ pub(super) struct Replay {
 
 #[derive(Default)]
 struct Trace {
-    facts: Vec<Kind>,
+    facts: Vec<EventKind>,
     result: Option<CellResult>,
 }
 
@@ -40,7 +42,7 @@ impl Replay {
         for event in run.events_of(wanted)? {
             let kind = event?.kind;
             match &kind {
-                Kind::CellsPlanned {
+                EventKind::CellsPlanned {
                     transcript,
                     first,
                     keys,
@@ -53,7 +55,7 @@ impl Replay {
                         }
                     }
                 }
-                Kind::CellFinished { cell, result } => {
+                EventKind::CellFinished { cell, result } => {
                     if let Some(name) = names.get(cell) {
                         of(&mut traces, name).result = Some((**result).clone());
                     }
@@ -74,7 +76,7 @@ impl Replay {
     }
 
     /// What was recorded of a cell. The error is a sentence.
-    fn find(&self, name: &CellName) -> Result<(&[Kind], &CellResult), String> {
+    fn find(&self, name: &CellName) -> Result<(&[EventKind], &CellResult), String> {
         let decision = without_judge(name.clone());
         let ended = |(by, trace): &'_ (String, Trace)| trace.result.is_some().then(|| by.clone());
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
@@ -121,7 +123,7 @@ impl Replay {
             for blob in blobs_of(fact) {
                 // One that is missing there is missing here: readers say so.
                 if let Ok(bytes) = self.blobs.get(&blob.hash) {
-                    cx.out.blob(&bytes).await;
+                    cx.out.store_blob(&bytes).await;
                 }
             }
             cx.out.send(renumbered(fact.clone(), cx.cell)).await;
@@ -205,29 +207,29 @@ impl JudgeProvider for ReplayJudge {
     }
 }
 
-fn renumbered(mut kind: Kind, to: CellIx) -> Kind {
-    if let Kind::Turn { cell, .. } | Kind::Tool { cell, .. } = &mut kind {
+fn renumbered(mut kind: EventKind, to: CellIx) -> EventKind {
+    if let EventKind::Turn { cell, .. } | EventKind::Tool { cell, .. } = &mut kind {
         *cell = to;
     }
     kind
 }
 
 /// The blobs a fact names.
-fn blobs_of(fact: &Kind) -> Vec<&crate::model::Blob> {
-    fn of(piece: &Piece) -> Option<&crate::model::Blob> {
+fn blobs_of(fact: &EventKind) -> Vec<&crate::model::Blob> {
+    fn of(piece: &StoredText) -> Option<&crate::model::Blob> {
         match piece {
-            Piece::Blob(blob) => Some(blob),
-            Piece::Text(_) => None,
+            StoredText::Blob(blob) => Some(blob),
+            StoredText::Text(_) => None,
         }
     }
     match fact {
-        Kind::Turn { fact, .. } => match fact {
+        EventKind::Turn { fact, .. } => match fact {
             TurnFact::Started { request, .. } => request.iter().filter_map(of).collect(),
             TurnFact::Finished { native, .. } => native.iter().filter_map(of).collect(),
             TurnFact::VerdictUnparsed { raw, .. } => of(raw).into_iter().collect(),
             _ => Vec::new(),
         },
-        Kind::Tool {
+        EventKind::Tool {
             fact: ToolFact::Finished { answer, .. },
             ..
         } => of(&answer.text).into_iter().chain(&answer.raw).collect(),

@@ -15,7 +15,7 @@ use super::snapshot::Compilation;
 use super::source::{Chunk, Feed, Files, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
 use crate::diag::yaml;
-use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
+use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
 use crate::handlers::Registry;
 use crate::judge::MissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
@@ -150,7 +150,7 @@ impl Left {
         ];
         for event in run.events_of(wanted)? {
             match event?.kind {
-                Kind::CellsPlanned {
+                EventKind::CellsPlanned {
                     transcript,
                     first,
                     keys,
@@ -166,15 +166,15 @@ impl Left {
                         cells.push((key, None));
                     }
                 }
-                Kind::CellsSettled(settled) => {
+                EventKind::CellsSettled(settled) => {
                     for cell in settled {
                         carry(&mut transcripts, &places, &run.id, cell.0, cell.1);
                     }
                 }
-                Kind::CellFinished { cell, result } => {
+                EventKind::CellFinished { cell, result } => {
                     carry(&mut transcripts, &places, &run.id, cell, *result);
                 }
-                Kind::RunFinished(totals) => complete = !totals.cancelled,
+                EventKind::RunFinished(totals) => complete = !totals.cancelled,
                 _ => {}
             }
         }
@@ -244,7 +244,7 @@ impl Left {
             .iter()
             .map(|spec| self.rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
-        let frozen = self.header.frozen_plan();
+        let frozen = self.header.replayed_evidence_plan();
         was.frozen = frozen.as_ref().map(|frozen| {
             let runs: Vec<&str> = frozen.runs.iter().map(|run| run.0.as_str()).collect();
             runs.join(",")

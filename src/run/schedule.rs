@@ -21,7 +21,7 @@ use super::bench::{Judged, Post, Seat, State};
 use super::core::Core;
 use super::plan::end;
 use super::work::{run, said};
-use crate::event::{CallCx, Kind, Settled};
+use crate::event::{CallCx, EventKind, SettledCell};
 use crate::handlers::Subject;
 use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
 
@@ -216,7 +216,7 @@ impl Conductor {
             self.core.bench.names.put(cell, name);
             self.core
                 .emitter
-                .send(Kind::CellStarted { cell, key })
+                .send(EventKind::CellStarted { cell, key })
                 .await;
             let core = Arc::clone(&self.core);
             self.live.spawn(async move {
@@ -304,11 +304,11 @@ impl Conductor {
             }
         }
         if of.by_program() {
-            let settled = vec![Settled(done.cell, result)];
-            core.emitter.send(Kind::CellsSettled(settled)).await;
+            let settled = vec![SettledCell(done.cell, result)];
+            core.emitter.send(EventKind::CellsSettled(settled)).await;
         } else {
             core.emitter
-                .send(Kind::CellFinished {
+                .send(EventKind::CellFinished {
                     cell: done.cell,
                     result: Box::new(result),
                 })
@@ -317,7 +317,7 @@ impl Conductor {
             self.leave(done.cell);
         }
         if !recalled.is_empty() {
-            core.emitter.send(Kind::CellsSettled(recalled)).await;
+            core.emitter.send(EventKind::CellsSettled(recalled)).await;
         }
         if through {
             // Last, since whoever holds results back until they can be printed in order needs these first.
@@ -334,7 +334,7 @@ async fn further(
     transcript: &Arc<Transcript<'static>>,
     of: Judged,
     cells: &mut Vec<Held>,
-) -> Vec<Settled> {
+) -> Vec<SettledCell> {
     let mut states = without_numbers(cells);
     core.bench.extend(transcript, of, &mut states);
     let new = states.split_off(cells.len());
@@ -346,7 +346,7 @@ async fn further(
     let mut numbering = core.numbers.lock().await;
     let first = numbering.take(new.len());
     core.emitter
-        .send(Kind::CellsPlanned {
+        .send(EventKind::CellsPlanned {
             transcript: reference.clone(),
             first,
             keys,
@@ -356,7 +356,7 @@ async fn further(
     let mut recalled = Vec::new();
     for (ix, (post, state)) in (first.0..).map(CellIx).zip(new) {
         if let State::Settled(result) = &state {
-            recalled.push(Settled(ix, result.clone()));
+            recalled.push(SettledCell(ix, result.clone()));
         }
         cells.push((ix, post, state));
     }

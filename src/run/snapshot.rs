@@ -11,7 +11,7 @@ use super::plan::{EvalPlan, Past, Plan, matchers};
 use super::source::shown;
 use super::{RunError, RunOptions};
 use crate::diag::find_nearest;
-use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
+use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
 use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
 use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
@@ -225,9 +225,9 @@ impl Compilation {
                 EvalSpec {
                     rubric: plan.rubric,
                     id: eval.id.clone(),
-                    kind: eval.kind.clone(),
+                    eval_type: eval.kind.clone(),
                     digest: eval.digest.clone(),
-                    decides: eval.decides.clone(),
+                    decision_settings: eval.decides.clone(),
                     weight: eval.weight,
                     required: eval.required,
                     weighted: eval.weighted,
@@ -255,10 +255,10 @@ impl Compilation {
 }
 
 /// The loaded files as the header names them: by what is stored, which is the text without secrets.
-pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> Vec<Snapshot> {
+pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> Vec<SnapshotFile> {
     files
         .iter()
-        .map(|(path, text)| Snapshot {
+        .map(|(path, text)| SnapshotFile {
             path: path.clone(),
             blob: match redactor.redact(text) {
                 Some(clean) => Blob::from_bytes(clean.as_bytes()),

@@ -11,7 +11,7 @@ use super::tally::Tally;
 use super::window::Window;
 use super::{RunError, RunHandle, RunOptions, execute, schedule};
 use crate::clock::Clock;
-use crate::event::{Kind, Totals};
+use crate::event::{EventKind, RunTotals};
 use crate::handlers::Registry;
 use crate::record::{RecordError, Recorder, Started};
 use crate::workspace::{Env, Workspace};
@@ -76,7 +76,9 @@ pub async fn start(
     let toolbox = options.tools.toolbox;
     let join = tokio::spawn(async move {
         for text in notes {
-            core.emitter.send(Kind::Note { cell: None, text }).await;
+            core.emitter
+                .send(EventKind::Note { cell: None, text })
+                .await;
         }
         let driven = drive(&core, feed, &failed).await;
         let failure = core
@@ -107,7 +109,7 @@ pub(super) async fn drive(
     core: &Arc<Core>,
     feed: Box<dyn Feed>,
     failed: &CancellationToken,
-) -> Result<Totals, RunError> {
+) -> Result<RunTotals, RunError> {
     let began = core.clock.now();
     let watch = {
         let (cancel, stop) = (core.cancel.clone(), core.bench.stop.clone());
@@ -138,14 +140,16 @@ pub(super) async fn drive(
     let totals = core.tally.totals(took, cancelled);
     match merged {
         Ok(()) => {
-            let ended = Kind::RunFinished(Box::new(totals.clone()));
+            let ended = EventKind::RunFinished(Box::new(totals.clone()));
             core.emitter.send(ended).await;
             Ok(totals)
         }
         Err(why) => {
             // No end is recorded: the run did not reach it, and can be taken up again.
             let text = why.clone();
-            core.emitter.send(Kind::Note { cell: None, text }).await;
+            core.emitter
+                .send(EventKind::Note { cell: None, text })
+                .await;
             Err(RunError::Source(why))
         }
     }

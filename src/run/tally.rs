@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
 
-use crate::event::Totals;
+use crate::event::RunTotals;
 use crate::model::{CellResult, Cost, Decision, Millis, Outcome, TokenUsage};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
@@ -52,13 +52,13 @@ impl Tally {
     }
 
     /// What the run ended with.
-    pub(super) fn totals(&self, duration: Millis, cancelled: bool) -> Totals {
+    pub(super) fn totals(&self, duration: Millis, cancelled: bool) -> RunTotals {
         let inner = self.lock();
         let outcomes: IndexMap<Outcome, u64> = Outcome::ALL
             .into_iter()
             .filter_map(|outcome| Some((outcome, *inner.outcomes.get(&outcome)?)))
             .collect();
-        Totals {
+        RunTotals {
             cells: inner.planned,
             pending: inner.planned.saturating_sub(inner.settled),
             outcomes,

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use futures_util::FutureExt as _;
 
 use super::{Prepared, PreparedCall, Seen, Tool, ToolSet, prepare_call};
-use crate::event::{CallCx, Kind};
+use crate::event::{CallCx, EventKind};
 use crate::model::{CallIx, Millis, Rejection, ToolResponse};
 
 /// How long is waited before the second try, at least and at most: what failed for a moment is not asked at once, and
@@ -73,7 +73,7 @@ async fn once(tool: &dyn Tool, prepared: &Prepared, ix: CallIx, cx: &CallCx) -> 
             let why = reason(&*panic);
             let text = format!("the tool `{name}` crashed: {why}");
             let cell = Some(cx.cell);
-            cx.out.send(Kind::Note { cell, text }).await;
+            cx.out.send(EventKind::Note { cell, text }).await;
             ToolResponse::error(format_args!("the tool `{name}` crashed"))
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::auth::{self, Claims};
 use super::toolbox::{Definition, Toolbox};
-use crate::event::{CallCx, Kind};
+use crate::event::{CallCx, EventKind};
 use crate::net::Resolver;
 
 /// What verified tokens claim, of the services that these tools ask for.
@@ -33,7 +33,7 @@ pub(super) async fn claims(
     }
     for text in problems {
         // The model is told that authentication is missing, a person why.
-        cx.out.send(Kind::Note { cell: None, text }).await;
+        cx.out.send(EventKind::Note { cell: None, text }).await;
     }
     claims
 }

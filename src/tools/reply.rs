@@ -26,7 +26,7 @@ pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<ToolRes
     }
     let body = reply.body().await?;
     let size = body.bytes.len();
-    let stored = cx.out.blob(&body.bytes[..size.min(RAW_MAX)]).await;
+    let stored = cx.out.store_blob(&body.bytes[..size.min(RAW_MAX)]).await;
     let patience = (ends - cx.clock.now()).max(PATIENCE);
     let clock: &dyn Clock = &*cx.clock;
     let kind = content_type.as_deref();
@@ -77,6 +77,6 @@ pub(super) struct Facts<'a> {
 
 impl HopSink for Facts<'_> {
     fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
-        Box::pin(self.cx.tool(self.call, ToolFact::Hop(hop)))
+        Box::pin(self.cx.emit_tool_fact(self.call, ToolFact::Hop(hop)))
     }
 }

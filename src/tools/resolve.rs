@@ -15,7 +15,7 @@ use super::kinds::Source;
 use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
 use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
 use crate::diag::find_nearest;
-use crate::event::{CallCx, Kind};
+use crate::event::{CallCx, EventKind};
 use crate::model::JudgeTool;
 use crate::net::{Overrides, Resolver, SystemResolver};
 
@@ -172,7 +172,7 @@ async fn usable(source: &str, tools: Vec<Arc<Definition>>, cx: &CallCx) -> Vec<A
             tool.decl.name,
             tool.broken.join("; ")
         );
-        cx.out.send(Kind::Note { cell: None, text }).await;
+        cx.out.send(EventKind::Note { cell: None, text }).await;
     }
     well
 }

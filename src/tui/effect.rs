@@ -10,7 +10,7 @@ use super::model::request::RequestKey;
 use super::model::runs::Ticket;
 use super::model::saves::EvalName;
 use super::model::trace::Which;
-use crate::event::{Parent, Rope};
+use crate::event::{ParentRun, RecordedRequest};
 use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::run::CachePolicy;
 use crate::theme::Lang;
@@ -63,8 +63,8 @@ pub(crate) enum Effect {
     ReadRequest {
         key: RequestKey,
         dir: Option<PathBuf>,
-        request: Rope,
-        before: Rope,
+        request: RecordedRequest,
+        before: RecordedRequest,
     },
     /// Highlight a text.
     Highlight {
@@ -164,5 +164,5 @@ pub(crate) struct RunOrder {
     /// Whose evidence answers tool calls; `None`: the workspace's.
     pub(crate) frozen: Option<String>,
     /// Where it comes from.
-    pub(crate) parent: Option<Parent>,
+    pub(crate) parent: Option<ParentRun>,
 }

@@ -16,7 +16,7 @@ use super::model::runs::Ticket;
 use super::model::source::RawRecord;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::handlers::Mark;
 use crate::model::{Blob, Label, RunId, TranscriptRef};
 use crate::record::Board;
@@ -50,7 +50,10 @@ pub(crate) enum Msg {
     Drawn(super::widget::canvas::Hits),
 
     /// More of what a run over the whole workspace would decide: `run_started` first, then `cells_planned`.
-    Outlined { generation: u64, facts: Vec<Kind> },
+    Outlined {
+        generation: u64,
+        facts: Vec<EventKind>,
+    },
     /// All of it is known, or why not.
     OutlineEnded {
         generation: u64,

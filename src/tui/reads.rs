@@ -14,7 +14,9 @@ use super::model::document::Doc;
 use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::{Request, RequestKey};
 use super::model::trace::{Recorded, Which};
-use crate::event::{BlobSource as _, Kind, Piece, Rope, RunEvent, RunState, Settled};
+use crate::event::{
+    BlobSource as _, EventKind, RecordedRequest, RunEvent, RunState, SettledCell, StoredText,
+};
 use crate::handlers::{Compiled, Home, Mark, Registry, Subject};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
@@ -51,9 +53,9 @@ fn look_for(
         }
         let event = event.map_err(|error| error.to_string())?;
         let kind = match (&event.kind, &found) {
-            (Kind::RunStarted(_), _) => event.kind,
+            (EventKind::RunStarted(_), _) => event.kind,
             (
-                Kind::CellsPlanned {
+                EventKind::CellsPlanned {
                     transcript,
                     first,
                     keys,
@@ -73,16 +75,16 @@ fn look_for(
                     continue;
                 };
                 found = Some((number, transcript.clone()));
-                Kind::CellsPlanned {
+                EventKind::CellsPlanned {
                     transcript: transcript.clone(),
                     first: CellIx(0),
                     keys: vec![*key],
                 }
             }
-            (Kind::CellsSettled(results), Some((number, _))) => {
+            (EventKind::CellsSettled(results), Some((number, _))) => {
                 match results.iter().find(|settled| settled.0 == *number) {
                     Some(settled) => {
-                        Kind::CellsSettled(vec![Settled(CellIx(0), settled.1.clone())])
+                        EventKind::CellsSettled(vec![SettledCell(CellIx(0), settled.1.clone())])
                     }
                     None => continue,
                 }
@@ -119,15 +121,15 @@ fn look_for(
 }
 
 /// The same fact about cell 0.
-fn at_zero(mut kind: Kind) -> Kind {
+fn at_zero(mut kind: EventKind) -> EventKind {
     match &mut kind {
-        Kind::CellStarted { cell, .. }
-        | Kind::CellFinished { cell, .. }
-        | Kind::Turn { cell, .. }
-        | Kind::Tool { cell, .. }
-        | Kind::Paused { cell, .. }
-        | Kind::Resumed { cell, .. } => *cell = CellIx(0),
-        Kind::Note { cell, .. } => *cell = Some(CellIx(0)),
+        EventKind::CellStarted { cell, .. }
+        | EventKind::CellFinished { cell, .. }
+        | EventKind::Turn { cell, .. }
+        | EventKind::Tool { cell, .. }
+        | EventKind::Paused { cell, .. }
+        | EventKind::Resumed { cell, .. } => *cell = CellIx(0),
+        EventKind::Note { cell, .. } => *cell = Some(CellIx(0)),
         _ => {}
     }
     kind
@@ -169,8 +171,8 @@ pub(crate) fn find_unshown(dir: &Path, page: &Unshown) -> Vec<(Range<usize>, Rol
 pub(crate) fn read_request(
     dir: Option<&Path>,
     key: RequestKey,
-    request: &Rope,
-    before: &Rope,
+    request: &RecordedRequest,
+    before: &RecordedRequest,
 ) -> Result<Request, String> {
     let body = rope(dir, request)?;
     // Without the one before nothing is collapsed; that is no reason to show nothing.
@@ -178,13 +180,13 @@ pub(crate) fn read_request(
     Ok(Request::of(key, &body, before.as_deref()))
 }
 
-fn rope(dir: Option<&Path>, rope: &Rope) -> Result<String, String> {
+fn rope(dir: Option<&Path>, rope: &RecordedRequest) -> Result<String, String> {
     let mut text = String::new();
     for piece in rope {
         match (piece, dir) {
-            (Piece::Text(piece), _) => text.push_str(piece),
-            (Piece::Blob(blob), Some(dir)) => text.push_str(&read_text(dir, blob)?),
-            (Piece::Blob(_), None) => return Err("the run's folder is not known".to_owned()),
+            (StoredText::Text(piece), _) => text.push_str(piece),
+            (StoredText::Blob(blob), Some(dir)) => text.push_str(&read_text(dir, blob)?),
+            (StoredText::Blob(_), None) => return Err("the run's folder is not known".to_owned()),
         }
     }
     Ok(text)

@@ -463,7 +463,7 @@ fn the_schemas_for_editors_agree_with_the_loader() {
     let note = crate::event::RunEvent {
         seq: 0,
         at: Millis(1),
-        kind: crate::event::Kind::Note {
+        kind: crate::event::EventKind::Note {
             cell: None,
             text: "x".to_owned(),
         },

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock};
-use dicta::event::{FORMAT, Kind, RunEvent, RunHeader};
+use dicta::event::{EventKind, FORMAT, RunEvent, RunHeader};
 use dicta::model::{CellIx, RunId, WallTime};
 use dicta::record::{Recorder, RunStore, read_log};
 
@@ -42,7 +42,7 @@ async fn recorded(runs: &Path, size: usize) -> (Vec<u8>, Vec<RunEvent>) {
         for n in 0..size / 1000 {
             let text = format!("{n} zwölf \u{1f980} \"quoted\"\n").repeat(35);
             let cell = Some(CellIx(0));
-            emitter.send(Kind::Note { cell, text }).await;
+            emitter.send(EventKind::Note { cell, text }).await;
         }
     });
     let mut shown = Vec::new();
@@ -170,7 +170,10 @@ async fn records_until_it_is_killed() {
     let mut begun = begun.expect("starts");
     loop {
         let text = "x".repeat(500);
-        begun.emitter.send(Kind::Note { cell: None, text }).await;
+        begun
+            .emitter
+            .send(EventKind::Note { cell: None, text })
+            .await;
         for event in begun.events.recv().await.expect("recorded").iter() {
             println!("shown {}", event.seq);
         }

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use dicta::clock::{BoxFuture, Clock, SystemClock};
-use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
+use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, JudgeTool, Rejection, ToolResponse, TurnIx};
 use dicta::net::Resolver;
 use dicta::tools::{FetchUrl, Seen, ToolSet, prepare_call};
@@ -98,7 +98,7 @@ impl Fetcher {
     pub(crate) async fn call(&self, url: &str) -> Result<(ToolResponse, Vec<Hop>), Rejection> {
         let arguments = json!({ "url": url }).to_string();
         let prepared = prepare_call(&self.set, "fetch_url", &arguments, &self.seen).outcome?;
-        let (to, mut facts) = mpsc::channel::<Envelope>(64);
+        let (to, mut facts) = mpsc::channel::<RedactedEvent>(64);
         let cx = CallCx {
             out: Emitter::new(
                 to,
@@ -114,7 +114,7 @@ impl Fetcher {
         drop(cx);
         let mut hops = Vec::new();
         while let Some(envelope) = facts.recv().await {
-            if let Kind::Tool {
+            if let EventKind::Tool {
                 fact: ToolFact::Hop(hop),
                 ..
             } = envelope.kind

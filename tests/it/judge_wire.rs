@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use dicta::clock::{BoxFuture, Clock, FakeClock};
 use dicta::event::{
-    CallCx, Emitter, Envelope, Kind, MemoryBlobs, Piece, Redactor, RunEvent, RunState, ToolFact,
-    TurnFact,
+    CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, RunEvent, RunState,
+    StoredText, ToolFact, TurnFact,
 };
 use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
@@ -72,7 +72,7 @@ impl Tool for Page {
 
 struct Judged {
     result: CellResult,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     requests: Vec<Request>,
 }
 
@@ -121,7 +121,7 @@ impl Bench {
     }
 
     async fn judge(&self) -> Judged {
-        let (to, mut facts) = mpsc::channel::<Envelope>(10_000);
+        let (to, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
         let cx = CallCx {
             out: Emitter::new(
                 to,
@@ -276,7 +276,7 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
         let rejected = judged.kinds.iter().any(|k| {
             matches!(
                 k,
-                Kind::Tool {
+                EventKind::Tool {
                     fact: ToolFact::Rejected { .. },
                     ..
                 }
@@ -285,7 +285,7 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
         let repaired = judged.kinds.iter().any(|k| {
             matches!(
                 k,
-                Kind::Tool {
+                EventKind::Tool {
                     fact: ToolFact::Repaired { .. },
                     ..
                 }
@@ -306,7 +306,7 @@ async fn a_cut_stream_and_prose_are_never_a_verdict() {
             (Outcome::Unparsed, None)
         );
         let raw = judged.kinds.iter().find_map(|k| match k {
-            Kind::Turn {
+            EventKind::Turn {
                 fact: TurnFact::VerdictUnparsed { raw, .. },
                 ..
             } => Some(raw.clone()),
@@ -314,7 +314,7 @@ async fn a_cut_stream_and_prose_are_never_a_verdict() {
         });
         assert_eq!(
             raw,
-            Some(Piece::Text("PASS. I would pass it.".to_owned())),
+            Some(StoredText::Text("PASS. I would pass it.".to_owned())),
             "the raw text is shown"
         );
     }
@@ -337,7 +337,7 @@ async fn the_state_of_a_run_holds_the_whole_trace() {
                 kind,
             });
         }
-        let trace = &state.cells[0].trace;
+        let trace = &state.cells[0].judge_trace;
         assert_eq!((state.stray, trace.len()), (0, 2));
         assert!(trace[0].calls[0].finished.is_some() && trace[1].verdict.is_some());
         assert_eq!(trace[1].verdict.as_ref(), judged.result.verdict.as_deref());
@@ -346,8 +346,8 @@ async fn the_state_of_a_run_holds_the_whole_trace() {
                 .request
                 .iter()
                 .map(|piece| match piece {
-                    Piece::Text(text) => text.clone(),
-                    Piece::Blob(_) => panic!("short pieces stand inline"),
+                    StoredText::Text(text) => text.clone(),
+                    StoredText::Blob(_) => panic!("short pieces stand inline"),
                 })
                 .collect();
             assert_eq!(sent, request.body, "what is recorded is what was sent");

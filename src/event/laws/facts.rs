@@ -9,8 +9,8 @@ use super::nouns::{
     run_id, text, transcript, turn, usage, verdict,
 };
 use crate::event::{
-    Answered, DeltaPart, Exchange, Handled, HeldBy, Kind, RunEvent, Settled, Source, StopKind,
-    ToolFact, Totals, TurnFact,
+    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, RecordedToolResponse, RunEvent,
+    RunTotals, SettledCell, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
 };
 use crate::model::{Cost, Hop, Millis, ModelReply, RawJson, ReplyCall, StopReason};
 
@@ -39,21 +39,23 @@ fn reply() -> impl Strategy<Value = ModelReply> {
     })
 }
 
-fn exchange() -> impl Strategy<Value = Option<Exchange>> {
+fn exchange() -> impl Strategy<Value = Option<HttpExchange>> {
     let any = (option::of(text()), any::<u64>(), any::<bool>());
-    option::of(any.prop_map(|(request_id, bytes, cost_unknown)| Exchange {
-        request_id,
-        bytes,
-        cost_unknown,
-    }))
+    option::of(
+        any.prop_map(|(request_id, bytes, cost_unknown)| HttpExchange {
+            request_id,
+            bytes,
+            cost_unknown,
+        }),
+    )
 }
 
 fn held() -> impl Strategy<Value = TurnFact> {
     let by = prop_oneof![
-        Just(HeldBy::Rate),
-        Just(HeldBy::Tokens),
-        Just(HeldBy::Server),
-        Just(HeldBy::Crowd),
+        Just(ThrottleReason::Rate),
+        Just(ThrottleReason::Tokens),
+        Just(ThrottleReason::Server),
+        Just(ThrottleReason::Concurrency),
     ];
     let about = option::of(any::<u64>().prop_map(Millis));
     (by, about).prop_map(|(by, about)| TurnFact::Held { by, about })
@@ -136,22 +138,24 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
         option::of(text()),
     )
         .prop_map(
-            |(text, (is_error, bytes, truncated, hidden), raw, content_type)| Answered {
-                text,
-                is_error,
-                bytes,
-                truncated,
-                raw,
-                content_type,
-                hidden,
+            |(text, (is_error, bytes, truncated, hidden), raw, content_type)| {
+                RecordedToolResponse {
+                    text,
+                    is_error,
+                    bytes,
+                    truncated,
+                    raw,
+                    content_type,
+                    hidden,
+                }
             },
         );
     let source = prop_oneof![
-        Just(Source::Live),
-        run_id().prop_map(|run| Source::Frozen { run }),
-        (turn(), call()).prop_map(|(turn, call)| Source::SameTrace { turn, call }),
-        Just(Source::ByHand),
-        Just(Source::Transcript),
+        Just(ToolResponseSource::Live),
+        run_id().prop_map(|run| ToolResponseSource::Frozen { run }),
+        (turn(), call()).prop_map(|(turn, call)| ToolResponseSource::SameTrace { turn, call }),
+        Just(ToolResponseSource::ByHand),
+        Just(ToolResponseSource::Transcript),
     ];
     prop_oneof![
         (text(), text(), text()).prop_map(|(id, name, raw)| ToolFact::Received { id, name, raw }),
@@ -172,7 +176,7 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
     ]
 }
 
-fn totals() -> impl Strategy<Value = Totals> {
+fn totals() -> impl Strategy<Value = RunTotals> {
     (
         any::<(u64, u64)>(),
         vec((outcome(), any::<u64>()), 0..3),
@@ -181,7 +185,7 @@ fn totals() -> impl Strategy<Value = Totals> {
         any::<bool>(),
     )
         .prop_map(
-            |((cells, pending), outcomes, usage, cost_usd, cancelled)| Totals {
+            |((cells, pending), outcomes, usage, cost_usd, cancelled)| RunTotals {
                 cells,
                 pending,
                 outcomes: outcomes.into_iter().collect(),
@@ -197,50 +201,50 @@ fn totals() -> impl Strategy<Value = Totals> {
         )
 }
 
-fn stop_kind() -> impl Strategy<Value = StopKind> {
+fn stop_kind() -> impl Strategy<Value = GatePoint> {
     prop_oneof![
-        Just(StopKind::BeforeTurn),
-        Just(StopKind::Call),
-        Just(StopKind::Rejected),
-        Just(StopKind::Answered),
-        Just(StopKind::Verdict),
-        Just(StopKind::Ended),
+        Just(GatePoint::BeforeTurn),
+        Just(GatePoint::Call),
+        Just(GatePoint::Rejected),
+        Just(GatePoint::Answered),
+        Just(GatePoint::Verdict),
+        Just(GatePoint::Ended),
     ]
 }
 
 /// Any fact but a header, in any state of mind.
-pub(crate) fn kind() -> impl Strategy<Value = Kind> {
-    let settled = (cell(), result()).prop_map(|(cell, result)| Settled(cell, result));
-    let how = (text(), text(), option::of(piece())).prop_map(|(by, what, edit)| Handled {
+pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
+    let settled = (cell(), result()).prop_map(|(cell, result)| SettledCell(cell, result));
+    let how = (text(), text(), option::of(piece())).prop_map(|(by, what, edit)| GateRelease {
         by,
         what,
         edit,
     });
     let unknown = raw().prop_map(|raw| format!(r#"{{"moon_rose":{}}}"#, raw.get()));
     prop_oneof![
-        1 => blob().prop_map(Kind::BlobStored),
+        1 => blob().prop_map(EventKind::BlobStored),
         3 => (transcript(), cell(), vec(key(), 0..4))
-            .prop_map(|(transcript, first, keys)| Kind::CellsPlanned { transcript, first, keys }),
-        2 => vec(settled, 0..3).prop_map(Kind::CellsSettled),
-        2 => (cell(), option::of(digest())).prop_map(|(cell, key)| Kind::CellStarted { cell, key }),
-        2 => (cell(), result()).prop_map(|(cell, result)| Kind::CellFinished { cell, result: Box::new(result) }),
-        6 => (cell(), turn(), turn_fact()).prop_map(|(cell, turn, fact)| Kind::Turn { cell, turn, fact }),
+            .prop_map(|(transcript, first, keys)| EventKind::CellsPlanned { transcript, first, keys }),
+        2 => vec(settled, 0..3).prop_map(EventKind::CellsSettled),
+        2 => (cell(), option::of(digest())).prop_map(|(cell, key)| EventKind::CellStarted { cell, key }),
+        2 => (cell(), result()).prop_map(|(cell, result)| EventKind::CellFinished { cell, result: Box::new(result) }),
+        6 => (cell(), turn(), turn_fact()).prop_map(|(cell, turn, fact)| EventKind::Turn { cell, turn, fact }),
         6 => (cell(), turn(), call(), tool_fact())
-            .prop_map(|(cell, turn, call, fact)| Kind::Tool { cell, turn, call, fact }),
-        1 => (cell(), stop_kind()).prop_map(|(cell, at)| Kind::Paused { cell, at }),
-        1 => (cell(), how).prop_map(|(cell, how)| Kind::Resumed { cell, how }),
+            .prop_map(|(cell, turn, call, fact)| EventKind::Tool { cell, turn, call, fact }),
+        1 => (cell(), stop_kind()).prop_map(|(cell, at)| EventKind::Paused { cell, at }),
+        1 => (cell(), how).prop_map(|(cell, how)| EventKind::Resumed { cell, how }),
         1 => (text(), any::<bool>(), option::of(cell()), option::of(number()))
-            .prop_map(|(limit, hard, cell, max)| Kind::BudgetReached { limit, hard, cell, max, spent: max }),
-        1 => (option::of(cell()), text()).prop_map(|(cell, text)| Kind::Note { cell, text }),
-        1 => totals().prop_map(|totals| Kind::RunFinished(Box::new(totals))),
-        1 => unknown.prop_map(|json| Kind::Unknown(RawJson::parse(&json).expect("valid JSON"))),
+            .prop_map(|(limit, hard, cell, max)| EventKind::BudgetReached { limit, hard, cell, max, spent: max }),
+        1 => (option::of(cell()), text()).prop_map(|(cell, text)| EventKind::Note { cell, text }),
+        1 => totals().prop_map(|totals| EventKind::RunFinished(Box::new(totals))),
+        1 => unknown.prop_map(|json| EventKind::Unknown(RawJson::parse(&json).expect("valid JSON"))),
     ]
 }
 
 /// Any events, numbers and times out of all order.
 pub(super) fn garbage() -> impl Strategy<Value = Vec<RunEvent>> {
     let any_kind = prop_oneof![
-        1 => header().prop_map(|header| Kind::RunStarted(Box::new(header))),
+        1 => header().prop_map(|header| EventKind::RunStarted(Box::new(header))),
         15 => kind(),
     ];
     let event = (any::<(u64, u64)>(), any_kind).prop_map(|((seq, at), kind)| RunEvent {

@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::event::{
-    CellKey, Dropped, EvalSpec, FORMAT, Format, JudgeSpec, Parent, ParentCause, Piece, RubricSpec,
-    RunHeader, Snapshot,
+    CellKey, DroppedSetting, EvalSpec, FORMAT, JudgeSpec, LogFormat, ParentCause, ParentRun,
+    RubricSpec, RunHeader, SnapshotFile, StoredText,
 };
 use crate::model::{
     ArgumentChange, Blob, CalibratedScore, CallIx, CellIx, CellResult, Citation, Cost, Digest,
@@ -30,8 +30,11 @@ pub(super) fn blob() -> impl Strategy<Value = Blob> {
     (digest(), any::<u64>()).prop_map(|(hash, bytes)| Blob { hash, bytes })
 }
 
-pub(super) fn piece() -> impl Strategy<Value = Piece> {
-    prop_oneof![text().prop_map(Piece::Text), blob().prop_map(Piece::Blob)]
+pub(super) fn piece() -> impl Strategy<Value = StoredText> {
+    prop_oneof![
+        text().prop_map(StoredText::Text),
+        blob().prop_map(StoredText::Blob)
+    ]
 }
 
 pub(super) fn run_id() -> impl Strategy<Value = RunId> {
@@ -191,9 +194,9 @@ pub(super) fn call() -> impl Strategy<Value = CallIx> {
     prop_oneof![40 => (0..4_u16).prop_map(CallIx), 1 => Just(CallIx(u16::MAX))]
 }
 
-pub(super) fn dropped() -> impl Strategy<Value = Vec<Dropped>> {
+pub(super) fn dropped() -> impl Strategy<Value = Vec<DroppedSetting>> {
     vec(
-        (text(), text()).prop_map(|(what, why)| Dropped { what, why }),
+        (text(), text()).prop_map(|(what, why)| DroppedSetting { what, why }),
         0..2,
     )
 }
@@ -201,18 +204,20 @@ pub(super) fn dropped() -> impl Strategy<Value = Vec<Dropped>> {
 /// A header with two rubrics and three evals and judges.
 pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
     let parent =
-        (run_id(), option::of(cell()), option::of(turn())).prop_map(|(run, cell, turn)| Parent {
-            run,
-            cell,
-            turn,
-            cause: ParentCause::Fork,
+        (run_id(), option::of(cell()), option::of(turn())).prop_map(|(run, cell, turn)| {
+            ParentRun {
+                run,
+                cell,
+                turn,
+                cause: ParentCause::Fork,
+            }
         });
     let judge = (text(), digest(), dropped(), vec((text(), digest()), 0..2)).prop_map(
         |(name, digest, dropped, tools)| JudgeSpec {
             config: JudgeConfig::new(name, ProviderKind::Openai),
             digest,
             dropped,
-            listed: None,
+            table_prices: None,
             tools,
         },
     );
@@ -232,9 +237,9 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
             |(rubric, id, digest, weight, (required, weighted, judged, repeat))| EvalSpec {
                 rubric,
                 id,
-                kind: "contains".to_owned(),
+                eval_type: "contains".to_owned(),
                 digest,
-                decides: IndexMap::from([("min_score".to_owned(), weight.into())]),
+                decision_settings: IndexMap::from([("min_score".to_owned(), weight.into())]),
                 weight,
                 required,
                 weighted,
@@ -251,7 +256,7 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                 groups: Vec::new(),
             },
         );
-    let snapshot = blob().prop_map(|blob| Snapshot {
+    let snapshot = blob().prop_map(|blob| SnapshotFile {
         path: PathBuf::from("dicta.yaml"),
         blob,
     });
@@ -265,7 +270,7 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
     )
         .prop_map(
             |((run, label, demo, parent), snapshots, judges, rubrics, evals, minor)| RunHeader {
-                format: Format {
+                format: LogFormat {
                     major: FORMAT.major,
                     minor,
                 },

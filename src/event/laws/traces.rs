@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::nouns::transcript;
-use crate::event::{CellKey, DeltaPart, Kind, Piece, RunEvent, TurnFact};
+use crate::event::{CellKey, DeltaPart, EventKind, RunEvent, StoredText, TurnFact};
 use crate::model::{
     CallIx, CellIx, CellResult, Millis, ModelReply, Outcome, ReplyCall, StopReason, TokenUsage,
     TurnIx,
@@ -31,7 +31,7 @@ fn spoken() -> impl Strategy<Value = Spoken> {
 type Trace = Vec<(Vec<Spoken>, Spoken)>;
 
 /// A consistent run of judged cells, their traces interleaved as concurrency would.
-pub(crate) fn run() -> impl Strategy<Value = Vec<Kind>> {
+pub(crate) fn run() -> impl Strategy<Value = Vec<EventKind>> {
     let trace = || vec((vec(spoken(), 0..3), spoken()), 0..3);
     (transcript(), vec(trace(), 1..4), vec(any::<u8>(), 200)).prop_map(
         |(transcript, traces, picks)| {
@@ -42,7 +42,7 @@ pub(crate) fn run() -> impl Strategy<Value = Vec<Kind>> {
                 repeat: Some(repeat),
             };
             let count = u32::try_from(traces.len()).unwrap_or(0);
-            let mut all = vec![Kind::CellsPlanned {
+            let mut all = vec![EventKind::CellsPlanned {
                 transcript,
                 first: CellIx(0),
                 keys: (1..=count).map(key).collect(),
@@ -59,18 +59,18 @@ pub(crate) fn run() -> impl Strategy<Value = Vec<Kind>> {
                     None => drop(open.remove(pick)),
                 }
             }
-            all.push(Kind::RunFinished(Box::default()));
+            all.push(EventKind::RunFinished(Box::default()));
             all
         },
     )
 }
 
-fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<Kind> {
-    let mut all = vec![Kind::CellStarted { cell, key: None }];
+fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<EventKind> {
+    let mut all = vec![EventKind::CellStarted { cell, key: None }];
     for (turn, (failed, spoken)) in (0..).map(TurnIx).zip(trace) {
-        let mut say = |fact| all.push(Kind::Turn { cell, turn, fact });
+        let mut say = |fact| all.push(EventKind::Turn { cell, turn, fact });
         say(TurnFact::Started {
-            request: vec![Piece::Text("{}".to_owned())],
+            request: vec![StoredText::Text("{}".to_owned())],
             dropped: Vec::new(),
         });
         let attempts = failed.iter().chain([spoken]);
@@ -105,7 +105,7 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<Kind> {
             }
         }
     }
-    all.push(Kind::CellFinished {
+    all.push(EventKind::CellFinished {
         cell,
         result: Box::new(CellResult::new(Outcome::Pass, "")),
     });
@@ -149,7 +149,7 @@ fn reply_of(said: &Spoken) -> ModelReply {
 }
 
 /// Facts as the recorder would number them.
-pub(crate) fn numbered(kinds: impl IntoIterator<Item = Kind>) -> Vec<RunEvent> {
+pub(crate) fn numbered(kinds: impl IntoIterator<Item = EventKind>) -> Vec<RunEvent> {
     (0..)
         .zip(kinds)
         .map(|(seq, kind)| RunEvent {

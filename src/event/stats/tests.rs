@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use super::*;
-use crate::event::{Answered, FORMAT, RunHeader};
+use crate::event::{FORMAT, RecordedToolResponse, RunHeader};
 use crate::model::{
     ArgumentChange, Digest, JudgeConfig, ModelReply, Outcome, RawJson, RunId, TranscriptRef,
     Verdict, WallTime,
@@ -12,7 +12,7 @@ use crate::model::{
 const CELL: CellIx = CellIx(0);
 
 struct Story {
-    stats: Stats,
+    stats: RunStats,
     seq: u64,
 }
 
@@ -22,7 +22,7 @@ impl Story {
             config,
             digest: Digest::hash_bytes(b"j"),
             dropped: Vec::new(),
-            listed: None,
+            table_prices: None,
             tools: Vec::new(),
         });
         let header = RunHeader {
@@ -42,17 +42,17 @@ impl Story {
             frozen: None,
         };
         let mut story = Self {
-            stats: Stats::default(),
+            stats: RunStats::default(),
             seq: 0,
         };
-        story.at(0, Kind::RunStarted(Box::new(header)));
+        story.at(0, EventKind::RunStarted(Box::new(header)));
         let keys = cells.iter().map(|judge| CellKey {
             eval: 0,
             message: None,
             judge: Some(*judge),
             repeat: None,
         });
-        let planned = Kind::CellsPlanned {
+        let planned = EventKind::CellsPlanned {
             transcript: TranscriptRef {
                 part: 0,
                 id: "t".into(),
@@ -68,7 +68,7 @@ impl Story {
         story
     }
 
-    fn at(&mut self, at: u64, kind: Kind) {
+    fn at(&mut self, at: u64, kind: EventKind) {
         let event = RunEvent {
             seq: self.seq,
             at: Millis(at),
@@ -80,12 +80,12 @@ impl Story {
 
     fn turn(&mut self, at: u64, cell: CellIx, turn: u16, fact: TurnFact) {
         let turn = TurnIx(turn);
-        self.at(at, Kind::Turn { cell, turn, fact });
+        self.at(at, EventKind::Turn { cell, turn, fact });
     }
 
     /// A whole call: request of 10 bytes, reply of 5.
     fn call(&mut self, from: u64, to: u64, cell: CellIx, turn: u16, usage: TokenUsage) {
-        let request = vec![Piece::Text("0123456789".into())];
+        let request = vec![StoredText::Text("0123456789".into())];
         let started = TurnFact::Started {
             request,
             dropped: Vec::new(),
@@ -98,7 +98,7 @@ impl Story {
     fn finish(&mut self, to: u64, cell: CellIx, turn: u16, usage: TokenUsage) {
         let finished = TurnFact::Finished {
             attempt: 1,
-            native: vec![Piece::Text("12345".into())],
+            native: vec![StoredText::Text("12345".into())],
             resendable: true,
             reply: ModelReply::default(),
             usage,
@@ -114,7 +114,7 @@ impl Story {
             raw: "{}".into(),
         };
         for fact in std::iter::once(received).chain(facts) {
-            let told = Kind::Tool {
+            let told = EventKind::Tool {
                 cell: CELL,
                 turn: TurnIx(0),
                 call: CallIx(nth),
@@ -128,7 +128,7 @@ impl Story {
         let mut result = CellResult::new(Outcome::Pass, "");
         change(&mut result);
         let result = Box::new(result);
-        self.at(0, Kind::CellFinished { cell, result });
+        self.at(0, EventKind::CellFinished { cell, result });
     }
 }
 
@@ -156,9 +156,9 @@ fn tokens(input: u64, output: u64) -> TokenUsage {
     }
 }
 
-fn answer(source: Source, is_error: bool, took: u64) -> ToolFact {
-    let answer = Answered {
-        text: Piece::Text("four".into()),
+fn answer(source: ToolResponseSource, is_error: bool, took: u64) -> ToolFact {
+    let answer = RecordedToolResponse {
+        text: StoredText::Text("four".into()),
         is_error,
         bytes: 100,
         truncated: false,
@@ -216,7 +216,7 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
     assert_eq!(a.times.percentile(50), Some(Millis(100)));
     assert_eq!(a.times.percentile(95), Some(Millis(200)));
     assert_eq!(a.bill().known_usd(), Some(0.5));
-    assert_eq!(run.stats.told().count(), 1, "b was not asked");
+    assert_eq!(run.stats.active_judges().count(), 1, "b was not asked");
 }
 
 #[test]
@@ -225,9 +225,12 @@ fn what_an_open_cell_costs_is_unknown_until_it_ends() {
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.end(CELL, |result| result.cost_usd = Some(0.25));
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
-    assert_eq!(run.stats.bill().to_string(), "$0.2500 + unknown for 1 call");
+    assert_eq!(
+        run.stats.total_cost().to_string(),
+        "$0.2500 + unknown for 1 call"
+    );
     run.end(CellIx(1), |result| result.cost_usd = Some(0.25));
-    assert_eq!(run.stats.bill().known_usd(), Some(0.5));
+    assert_eq!(run.stats.total_cost().known_usd(), Some(0.5));
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
     run.tool(0, SUBMIT_VERDICT, vec![ToolFact::Rejected { rule, text }]);
     let unparsed = |why: &str| TurnFact::VerdictUnparsed {
         why: why.into(),
-        raw: Piece::Text(String::new()),
+        raw: StoredText::Text(String::new()),
     };
     run.turn(0, CELL, 0, unparsed("no"));
     assert_eq!(run.stats.judges[0].rejected, 1);
@@ -271,15 +274,22 @@ fn a_tools_calls_are_counted_by_how_they_ended() {
         rule: "url".into(),
         text: "no".into(),
     };
-    run.tool(0, "fetch_url", vec![answer(Source::Live, false, 30)]);
+    run.tool(
+        0,
+        "fetch_url",
+        vec![answer(ToolResponseSource::Live, false, 30)],
+    );
     run.tool(
         1,
         "fetch_url",
-        vec![repaired(vec![change()]), answer(Source::Live, true, 10)],
+        vec![
+            repaired(vec![change()]),
+            answer(ToolResponseSource::Live, true, 10),
+        ],
     );
     // Only spelled otherwise: no repair.
     run.tool(2, "fetch_url", vec![repaired(Vec::new()), rejected]);
-    let same = Source::SameTrace {
+    let same = ToolResponseSource::SameTrace {
         turn: TurnIx(0),
         call: CallIx(0),
     };
@@ -295,7 +305,7 @@ fn a_tools_calls_are_counted_by_how_they_ended() {
 
 #[test]
 fn percentiles_are_the_nearest_ranks() {
-    let mut times = Times::default();
+    let mut times = CallDurations::default();
     assert_eq!(times.percentile(50), None);
     times.push(Millis(7));
     assert_eq!(times.percentile(0), Some(Millis(7)));
@@ -317,7 +327,7 @@ fn a_free_judge_costs_nothing_and_a_replayed_one_asks_nobody() {
     let mut run = Story::new(vec![local, replay], &[0, 1]);
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
-    assert_eq!(run.stats.bill(), Cost::ZERO);
+    assert_eq!(run.stats.total_cost(), Cost::ZERO);
     assert_eq!(run.stats.judges[0].calls, 1);
     assert_eq!(run.stats.judges[1].calls, 0);
 }

@@ -1,7 +1,7 @@
 //! What stands between a call's preparation and its tool: what was asked already, what must come before, how often, and
 //! what evidence says; as the log tells it.
 
-use crate::event::{Kind, ToolFact};
+use crate::event::{EventKind, ToolFact};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Rules, Say, Script, calls, story};
 use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
 use crate::model::{Millis, Outcome, RawJson, RunId, ToolResponse};
@@ -29,10 +29,10 @@ async fn told(bench: &Bench, turns: &[&[(&str, &str)]]) -> Vec<String> {
 }
 
 /// received → repaired? → ( validated → started → hop* → finished ) | rejected, for every call.
-fn assert_lawful(facts: &[Kind]) {
+fn assert_lawful(facts: &[EventKind]) {
     let mut calls = std::collections::BTreeMap::<(u16, u16), String>::new();
     for kind in facts {
-        let Kind::Tool {
+        let EventKind::Tool {
             turn, call, fact, ..
         } = kind
         else {
@@ -55,9 +55,9 @@ fn assert_lawful(facts: &[Kind]) {
     }
 }
 
-fn texts(facts: &[Kind]) -> Vec<String> {
+fn texts(facts: &[EventKind]) -> Vec<String> {
     let rejected = facts.iter().filter_map(|kind| match kind {
-        Kind::Tool {
+        EventKind::Tool {
             fact: ToolFact::Rejected { text, .. },
             ..
         } => Some(text.clone()),
@@ -298,7 +298,7 @@ async fn a_second_try_is_recorded_with_the_first_ones_failure() {
     let retried: Vec<_> = facts
         .iter()
         .filter_map(|kind| match kind {
-            Kind::Tool {
+            EventKind::Tool {
                 fact:
                     ToolFact::Finished {
                         retried, elapsed, ..

@@ -5,14 +5,14 @@ use std::sync::Mutex;
 use futures_util::FutureExt as _;
 
 use super::*;
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story, text};
 use crate::judge::{Edit, Gate, Proceed, Stop};
 use crate::model::{CellIx, Millis, RawJson, ToolResponse};
 
 /// Answers each boundary from a list; the first time it makes everybody wait for a signal.
 struct Hand {
-    answers: Mutex<Vec<(crate::event::StopKind, Proceed)>>,
+    answers: Mutex<Vec<(crate::event::GatePoint, Proceed)>>,
     wait: Option<tokio::sync::Semaphore>,
 }
 
@@ -34,23 +34,23 @@ impl Gate for Hand {
 
 #[tokio::test]
 async fn what_a_person_changes_is_marked_and_used() {
-    use crate::event::StopKind;
+    use crate::event::GatePoint;
     let tool = FakeTool::new("fetch_url", Does::Echo);
     let mut bench = Bench::new(std::slice::from_ref(&tool));
     bench.gate = std::sync::Arc::new(Hand {
         answers: Mutex::new(vec![
             (
-                StopKind::BeforeTurn,
+                GatePoint::BeforeTurn,
                 Proceed::GoWith(Edit::Body("my body".into())),
             ),
             (
-                StopKind::Call,
+                GatePoint::Call,
                 Proceed::GoWith(Edit::Args(
                     RawJson::parse(r#"{"url":"mine"}"#).expect("JSON"),
                 )),
             ),
             (
-                StopKind::Answered,
+                GatePoint::Answered,
                 Proceed::Answer(ToolResponse::ok("my page")),
             ),
         ]),
@@ -94,7 +94,7 @@ async fn time_stands_still_at_the_gate() {
     assert_eq!(
         facts
             .iter()
-            .filter(|k| matches!(k, Kind::Paused { .. }))
+            .filter(|k| matches!(k, EventKind::Paused { .. }))
             .count(),
         1
     );

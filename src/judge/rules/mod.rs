@@ -48,7 +48,7 @@ use self::material::Material;
 use self::stated::{Asks, clauses, verdict, verdict_in_parts};
 use super::{Engine, EngineDeps, Form};
 use crate::clock::BoxFuture;
-use crate::event::{CallCx, DeltaPart, Deltas};
+use crate::event::{CallCx, DeltaCoalescer, DeltaPart};
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     CallIx, HistoryBlock, HistoryItem, JudgeConfig, Millis, ModelReply, ReplyCall, StopReason,
@@ -94,7 +94,13 @@ impl Rules {
     }
 
     /// Writes a text as a model would: with a pace word by word, else at once.
-    async fn write(&self, deltas: &mut Deltas<'_>, cx: &CallCx, part: DeltaPart, text: &str) {
+    async fn write(
+        &self,
+        deltas: &mut DeltaCoalescer<'_>,
+        cx: &CallCx,
+        part: DeltaPart,
+        text: &str,
+    ) {
         let Some(pace) = self.pace else {
             return deltas.push(part, text).await;
         };
@@ -205,7 +211,7 @@ impl Provider for Rules {
                     "the prompt names no marker, so rules cannot read its blocks".to_owned(),
                 )
             })?;
-            let mut deltas = cx.deltas(attempt);
+            let mut deltas = cx.coalesce_deltas(attempt);
             self.write(&mut deltas, cx, DeltaPart::Thought, &work.thought)
                 .await;
             self.write(&mut deltas, cx, DeltaPart::Text, &work.text)

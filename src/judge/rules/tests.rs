@@ -17,7 +17,7 @@ fn bench(criteria: &str, output: &str) -> Bench {
     bench
 }
 
-async fn judge(bench: &Bench) -> (crate::model::CellResult, Vec<crate::event::Kind>) {
+async fn judge(bench: &Bench) -> (crate::model::CellResult, Vec<crate::event::EventKind>) {
     bench
         .judge_with(&bench.engine(Arc::new(Rules::new(None))))
         .await

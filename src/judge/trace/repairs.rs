@@ -5,11 +5,11 @@ use crate::event::ToolFact;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story};
 
 /// What the repair of a call told.
-fn changes(facts: &[Kind]) -> Vec<String> {
+fn changes(facts: &[EventKind]) -> Vec<String> {
     facts
         .iter()
         .filter_map(|kind| match kind {
-            Kind::Tool {
+            EventKind::Tool {
                 fact: ToolFact::Repaired { changes, .. },
                 ..
             } => Some(changes.iter().map(|c| c.what.clone())),

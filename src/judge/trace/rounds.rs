@@ -46,7 +46,7 @@ async fn any_number_of_rounds_with_the_text_before_each_call_kept() {
     let streamed: String = facts
         .iter()
         .filter_map(|kind| match kind {
-            Kind::Turn {
+            EventKind::Turn {
                 fact:
                     TurnFact::Delta {
                         part: DeltaPart::Text,
@@ -485,7 +485,7 @@ async fn a_judge_that_obeys_all_it_reads_can_do_nothing_outside_its_tools() {
         "the later message is out of reach"
     );
     let dialled = facts.iter().filter(|kind| {
-        matches!(kind, Kind::Tool { fact: crate::event::ToolFact::Hop(hop), .. } if hop.refused.is_none())
+        matches!(kind, EventKind::Tool { fact: crate::event::ToolFact::Hop(hop), .. } if hop.refused.is_none())
     });
     assert_eq!(dialled.count(), 0, "{told}");
 }

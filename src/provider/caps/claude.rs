@@ -5,7 +5,7 @@
 //! server that ignores the key would be judged by what it never read.
 
 use super::super::Caps;
-use crate::event::Dropped;
+use crate::event::DroppedSetting;
 use crate::model::JudgeConfig;
 
 /// Major and minor.
@@ -147,7 +147,7 @@ pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
         forced_call: !thinks(config),
         dropped: left_out
             .iter()
-            .map(|(what, why)| Dropped {
+            .map(|(what, why)| DroppedSetting {
                 what: (*what).to_owned(),
                 why: why.clone(),
             })

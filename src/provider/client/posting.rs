@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Client, FIRST_BYTE_WHOLE};
-use crate::event::{CallCx, Kind};
+use crate::event::{CallCx, EventKind};
 use crate::net::{ReplyLimits, Response};
 use crate::provider::google::Tokens;
 use crate::provider::{ProviderError, Told};
@@ -28,7 +28,7 @@ impl Client {
             self.headers
                 .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
         }
-        self.redactor.learn(tokens.credentials().secrets());
+        self.redactor.add_secrets(tokens.credentials().secrets());
         if !has(&self.headers, "authorization") {
             self.tokens = Some(tokens);
         }
@@ -68,14 +68,14 @@ impl Client {
         cx: &CallCx,
     ) -> Result<Arc<str>, ProviderError> {
         let log = cx.out.redactor();
-        log.learn(tokens.credentials().secrets());
+        log.add_secrets(tokens.credentials().secrets());
         let token = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
             token = tokens.get(refused) => token?,
         };
-        log.learn([&*token]);
-        self.redactor.learn([&*token]);
+        log.add_secrets([&*token]);
+        self.redactor.add_secrets([&*token]);
         Ok(token)
     }
 
@@ -114,7 +114,7 @@ impl Client {
 /// Tells what happened inside one attempt.
 pub(super) async fn note(cx: &CallCx, text: &str) {
     let (cell, text) = (Some(cx.cell), text.to_owned());
-    cx.out.send(Kind::Note { cell, text }).await;
+    cx.out.send(EventKind::Note { cell, text }).await;
 }
 
 /// The body with one more member; `None` where it is no object (a person may have edited it).

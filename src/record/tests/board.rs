@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::samples::{called, end, ended, planned, record, settled, started};
-use crate::event::{Handled, Kind, RunHeader, Source, ToolFact};
+use crate::event::{EventKind, GateRelease, RunHeader, ToolFact, ToolResponseSource};
 use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
 use crate::record::{Board, CacheIndex, EvidenceUsed, Run, RunStore};
 
@@ -25,10 +25,10 @@ fn board(runs: &Path) -> Board {
     board
 }
 
-fn resumed(cell: u32, what: &str) -> Kind {
-    Kind::Resumed {
+fn resumed(cell: u32, what: &str) -> EventKind {
+    EventKind::Resumed {
         cell: CellIx(cell),
-        how: Handled {
+        how: GateRelease {
             by: "human".to_owned(),
             what: what.to_owned(),
             edit: None,
@@ -128,12 +128,12 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
     let mut by_human = CellResult::new(Outcome::Pass, "");
     by_human.by_human = true;
     kinds.push(started(2, "c"));
-    kinds.push(Kind::CellFinished {
+    kinds.push(EventKind::CellFinished {
         cell: CellIx(2),
         result: Box::new(by_human),
     });
     kinds.push(started(3, "d"));
-    kinds.extend(called(3, 0, "{}", "by hand", Source::ByHand));
+    kinds.extend(called(3, 0, "{}", "by hand", ToolResponseSource::ByHand));
     kinds.push(ended(3, Outcome::Pass));
     let (run, _) = record(runs.path(), FIRST, kinds).await;
 
@@ -173,7 +173,13 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
         (THIRD, Outcome::JudgeError, "error"),
     ] {
         let mut kinds = vec![planned("t", 0), started(1, "key")];
-        kinds.extend(called(1, 0, r#"{"url":"u"}"#, page, Source::Live));
+        kinds.extend(called(
+            1,
+            0,
+            r#"{"url":"u"}"#,
+            page,
+            ToolResponseSource::Live,
+        ));
         kinds.extend([ended(1, outcome), end()]);
         record(runs.path(), id, kinds).await;
     }
@@ -205,8 +211,14 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
     let runs = tempfile::tempdir().expect("a folder");
     let repaired = RawJson::parse(r#"{"url":"v"}"#).expect("valid");
     let mut kinds = vec![planned("t", 0), started(1, "key")];
-    kinds.extend(called(1, 0, r#"{"url":"u"}"#, "page u", Source::Live));
-    let mut broken = called(1, 1, r#"{"url":"v""#, "page v", Source::Live);
+    kinds.extend(called(
+        1,
+        0,
+        r#"{"url":"u"}"#,
+        "page u",
+        ToolResponseSource::Live,
+    ));
+    let mut broken = called(1, 1, r#"{"url":"v""#, "page v", ToolResponseSource::Live);
     broken.insert(
         1,
         super::samples::tool(
@@ -224,9 +236,9 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
         text: "no".to_owned(),
     };
     kinds.extend([
-        called(1, 2, "{}", "", Source::Live).remove(0),
+        called(1, 2, "{}", "", ToolResponseSource::Live).remove(0),
         super::samples::tool(1, 2, rejected),
-        called(1, 3, "{}", "", Source::Live).remove(0), // never answered
+        called(1, 3, "{}", "", ToolResponseSource::Live).remove(0), // never answered
     ]);
     let (run, _) = record(runs.path(), FIRST, kinds).await;
     let calls = run.recorded_calls().expect("a log");
@@ -253,10 +265,22 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
 async fn the_receipt_of_a_verdict_is_no_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), started(1, "key")];
-    kinds.extend(called(1, 0, r#"{"url":"u"}"#, "page", Source::Live));
-    let submitted = called(1, 1, r#"{"passed":true}"#, "received", Source::Live);
+    kinds.extend(called(
+        1,
+        0,
+        r#"{"url":"u"}"#,
+        "page",
+        ToolResponseSource::Live,
+    ));
+    let submitted = called(
+        1,
+        1,
+        r#"{"passed":true}"#,
+        "received",
+        ToolResponseSource::Live,
+    );
     kinds.extend(submitted.into_iter().map(|mut kind| {
-        if let Kind::Tool {
+        if let EventKind::Tool {
             fact: ToolFact::Received { name, .. },
             ..
         } = &mut kind

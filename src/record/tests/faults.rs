@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::samples::{end, ended, header, planned, settled, started};
 use crate::clock::{Clock, FakeClock};
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::model::{Blob, Digest, Millis, Outcome};
 use crate::record::Recorder;
 use crate::record::disk::{Disk, Held, LogFile};
@@ -210,7 +210,7 @@ async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>,
     for step in 0..12_u32 {
         let cell = 2 * step;
         let page = format!("page {step} ").repeat(700);
-        let _kept = emitter.piece(&page).await; // sends `BlobStored`, if it could be stored
+        let _kept = emitter.store_text(&page).await; // sends `BlobStored`, if it could be stored
         let kinds = [
             planned(&format!("t{step}"), cell),
             settled(cell, Outcome::Pass),
@@ -241,7 +241,7 @@ fn named(events: &[RunEvent]) -> Vec<&Blob> {
     events
         .iter()
         .filter_map(|event| match &event.kind {
-            Kind::BlobStored(blob) => Some(blob),
+            EventKind::BlobStored(blob) => Some(blob),
             _ => None,
         })
         .collect()

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::samples::record;
 use crate::clock::{Clock as _, FakeClock};
 use crate::event::laws::{kind, numbered, run};
-use crate::event::{Kind, RunEvent, RunState};
+use crate::event::{EventKind, RunEvent, RunState};
 use crate::model::Millis;
 use crate::record::{Player, Seek, Speed, Unit, play};
 
@@ -42,7 +42,7 @@ proptest! {
     fn what_is_read_folds_as_what_was_shown_live(kinds in proptest::collection::vec(kind(), 0..30), judged in run()) {
         let runs = tempfile::tempdir().expect("a folder");
         // A second header or end inside a run is no run; any other fact may stand anywhere.
-        let kinds: Vec<Kind> = kinds.into_iter().chain(judged).collect();
+        let kinds: Vec<EventKind> = kinds.into_iter().chain(judged).collect();
         let (run, live) = block_on(record(runs.path(), ID, kinds.clone()));
         let log = run.log().expect("a log");
         prop_assert_eq!(&log.warnings, &Vec::<String>::new());
@@ -104,7 +104,7 @@ proptest! {
 
 #[test]
 fn a_player_keeps_the_pace_and_says_when_the_next_event_is_due() {
-    let note = |n: u64| Kind::Note {
+    let note = |n: u64| EventKind::Note {
         cell: None,
         text: n.to_string(),
     };

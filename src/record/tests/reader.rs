@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use super::samples::{end, planned, record, settled};
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Outcome};
 use crate::record::{EVENTS, Ending, Log, RECORD_MAX, RecordError, Run, read_log};
 
@@ -18,7 +18,7 @@ fn read(bytes: impl Into<Vec<u8>>) -> Result<Log, RecordError> {
 async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, Run, tempfile::TempDir) {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), settled(0, Outcome::Pass)];
-    kinds.extend((0..notes).map(|n| Kind::Note {
+    kinds.extend((0..notes).map(|n| EventKind::Note {
         cell: Some(CellIx(0)),
         text: format!("nötè {n}\n\u{202e}"),
     }));
@@ -183,7 +183,9 @@ async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
     );
     let moon = b"{\"seq\":1,\"at\":0,\"kind\":{\"moon_rose\":{\"phase\":0.5}}}\n";
     let log = read(with_line(minor.as_bytes(), 1, moon)).expect("readable");
-    assert!(matches!(&log.events[1].kind, Kind::Unknown(raw) if raw.get().contains("moon_rose")));
+    assert!(
+        matches!(&log.events[1].kind, EventKind::Unknown(raw) if raw.get().contains("moon_rose"))
+    );
     assert_eq!(log.events.len(), events.len() + 1);
 }
 

@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 
 use crate::clock::{Clock, FakeClock};
 use crate::event::{
-    Answered, CellKey, EvalSpec, FORMAT, JudgeSpec, Kind, Piece, Redactor, RubricSpec, RunEvent,
-    RunHeader, Settled, Source, ToolFact, Totals,
+    CellKey, EvalSpec, EventKind, FORMAT, JudgeSpec, RecordedToolResponse, Redactor, RubricSpec,
+    RunEvent, RunHeader, RunTotals, SettledCell, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
@@ -21,9 +21,9 @@ pub(super) fn header(run: &str) -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
         rubric: 0,
         id: id.to_owned(),
-        kind: "contains".to_owned(),
+        eval_type: "contains".to_owned(),
         digest: Digest::hash_bytes(id.as_bytes()),
-        decides: IndexMap::new(),
+        decision_settings: IndexMap::new(),
         weight: 1.0,
         required: false,
         weighted: false,
@@ -46,7 +46,7 @@ pub(super) fn header(run: &str) -> RunHeader {
             config: JudgeConfig::new("j", ProviderKind::Rules),
             digest: Digest::hash_bytes(b"j"),
             dropped: Vec::new(),
-            listed: None,
+            table_prices: None,
             tools: vec![("fetch_url".to_owned(), Digest::hash_bytes(b"decl"))],
         }],
         rubrics: vec![RubricSpec {
@@ -61,14 +61,14 @@ pub(super) fn header(run: &str) -> RunHeader {
 }
 
 /// Transcript `t` with its two cells, numbered from `first`: `t/r/plain` and `t/r/asked~j`.
-pub(super) fn planned(t: &str, first: u32) -> Kind {
+pub(super) fn planned(t: &str, first: u32) -> EventKind {
     let key = |eval, judge| CellKey {
         eval,
         message: None,
         judge,
         repeat: None,
     };
-    Kind::CellsPlanned {
+    EventKind::CellsPlanned {
         transcript: TranscriptRef {
             part: 0,
             id: t.to_owned(),
@@ -82,29 +82,29 @@ pub(super) fn planned(t: &str, first: u32) -> Kind {
     }
 }
 
-pub(super) fn settled(cell: u32, outcome: Outcome) -> Kind {
-    Kind::CellsSettled(vec![Settled(
+pub(super) fn settled(cell: u32, outcome: Outcome) -> EventKind {
+    EventKind::CellsSettled(vec![SettledCell(
         CellIx(cell),
         CellResult::new(outcome, "because"),
     )])
 }
 
-pub(super) fn started(cell: u32, key: &str) -> Kind {
-    Kind::CellStarted {
+pub(super) fn started(cell: u32, key: &str) -> EventKind {
+    EventKind::CellStarted {
         cell: CellIx(cell),
         key: Some(Digest::hash_bytes(key.as_bytes())),
     }
 }
 
-pub(super) fn ended(cell: u32, outcome: Outcome) -> Kind {
-    Kind::CellFinished {
+pub(super) fn ended(cell: u32, outcome: Outcome) -> EventKind {
+    EventKind::CellFinished {
         cell: CellIx(cell),
         result: Box::new(CellResult::new(outcome, "said the judge")),
     }
 }
 
-pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> Kind {
-    Kind::Tool {
+pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> EventKind {
+    EventKind::Tool {
         cell: CellIx(cell),
         turn: TurnIx(0),
         call: CallIx(nth),
@@ -113,7 +113,13 @@ pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> Kind {
 }
 
 /// A call that was answered, from its arrival to its answer.
-pub(super) fn called(cell: u32, nth: u16, raw: &str, answer: &str, source: Source) -> Vec<Kind> {
+pub(super) fn called(
+    cell: u32,
+    nth: u16,
+    raw: &str,
+    answer: &str,
+    source: ToolResponseSource,
+) -> Vec<EventKind> {
     let facts = [
         ToolFact::Received {
             id: format!("c{nth}"),
@@ -122,8 +128,8 @@ pub(super) fn called(cell: u32, nth: u16, raw: &str, answer: &str, source: Sourc
         },
         ToolFact::Started,
         ToolFact::Finished {
-            answer: Answered {
-                text: Piece::Text(answer.to_owned()),
+            answer: RecordedToolResponse {
+                text: StoredText::Text(answer.to_owned()),
                 is_error: false,
                 bytes: answer.len() as u64,
                 truncated: false,
@@ -139,12 +145,12 @@ pub(super) fn called(cell: u32, nth: u16, raw: &str, answer: &str, source: Sourc
     facts.map(|fact| tool(cell, nth, fact)).into()
 }
 
-pub(super) fn end() -> Kind {
-    Kind::RunFinished(Box::<Totals>::default())
+pub(super) fn end() -> EventKind {
+    EventKind::RunFinished(Box::<RunTotals>::default())
 }
 
 /// Records `kinds` behind a header as the run `id`, and returns it with what was handed on.
-pub(super) async fn record(runs: &Path, id: &str, kinds: Vec<Kind>) -> (Run, Vec<RunEvent>) {
+pub(super) async fn record(runs: &Path, id: &str, kinds: Vec<EventKind>) -> (Run, Vec<RunEvent>) {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let started =
         Recorder::start(runs, header(id), Arc::default(), clock).expect("an empty folder records");

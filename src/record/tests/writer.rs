@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::samples::{end, header, knows, planned, record, settled};
 use crate::clock::{Clock, FakeClock};
-use crate::event::{Kind, ToolFact};
+use crate::event::{EventKind, ToolFact};
 use crate::model::{CellIx, Millis, Outcome, RawJson};
 use crate::record::{EVENTS, RECORD_MAX, RecordError, Recorder, RunStore, Started};
 
@@ -17,8 +17,8 @@ fn start(runs: &Path, id: &str) -> Result<Started, RecordError> {
     Recorder::start(runs, header(id), Arc::default(), clock)
 }
 
-fn note(text: impl Into<String>) -> Kind {
-    Kind::Note {
+fn note(text: impl Into<String>) -> EventKind {
+    EventKind::Note {
         cell: Some(CellIx(3)),
         text: text.into(),
     }
@@ -38,7 +38,7 @@ async fn what_is_handed_on_is_what_stands_in_the_log() {
         [0, 1, 2, 3]
     );
     assert_eq!(run.header().expect("a header"), header(ID));
-    let recorded: Vec<Kind> = log.events.into_iter().skip(1).map(|e| e.kind).collect();
+    let recorded: Vec<EventKind> = log.events.into_iter().skip(1).map(|e| e.kind).collect();
     assert_eq!(recorded, kinds);
 }
 
@@ -47,7 +47,7 @@ async fn folders_are_private_and_files_too() {
     let parent = tempfile::tempdir().expect("a folder");
     let runs = parent.path().join("made/runs");
     let begun = start(&runs, ID).expect("starts");
-    let blob = begun.emitter.blob(b"a page").await;
+    let blob = begun.emitter.store_blob(b"a page").await;
     drop((begun.emitter, begun.events));
     begun.recorder.finish().await.expect("recorded");
     let mode = |path: &Path| {
@@ -195,7 +195,7 @@ async fn a_secret_never_reaches_the_disk() {
     begun.emitter.send(note(format!("failed with {KEY}"))).await;
     begun
         .emitter
-        .piece(&format!("{} {KEY}", "page ".repeat(1000)))
+        .store_text(&format!("{} {KEY}", "page ".repeat(1000)))
         .await;
     drop((begun.emitter, begun.events));
     begun.recorder.finish().await.expect("recorded");

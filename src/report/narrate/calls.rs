@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Narrator, size};
-use crate::event::{Answered, Piece, Source, ToolFact};
+use crate::event::{RecordedToolResponse, StoredText, ToolFact, ToolResponseSource};
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, SUBMIT_VERDICT, TurnIx};
 
 /// Longest excerpt of arguments and pages, in characters.
@@ -76,23 +76,25 @@ impl<W: Write> Narrator<W> {
     fn answer(
         &mut self,
         cell: CellIx,
-        answer: &Answered,
-        source: &Source,
+        answer: &RecordedToolResponse,
+        source: &ToolResponseSource,
         elapsed: crate::model::Millis,
     ) -> io::Result<()> {
         let from = match source {
-            Source::Live => format!("in {elapsed}"),
-            Source::Frozen { run } => format!("from the evidence of run {}", run.letters()),
-            Source::SameTrace { turn, call } => {
+            ToolResponseSource::Live => format!("in {elapsed}"),
+            ToolResponseSource::Frozen { run } => {
+                format!("from the evidence of run {}", run.letters())
+            }
+            ToolResponseSource::SameTrace { turn, call } => {
                 format!("as call {} of turn {}", call.0 + 1, turn.0 + 1)
             }
-            Source::ByHand => "written by hand".to_owned(),
-            Source::Transcript => "from the transcript".to_owned(),
+            ToolResponseSource::ByHand => "written by hand".to_owned(),
+            ToolResponseSource::Transcript => "from the transcript".to_owned(),
         };
         let cut = if answer.truncated { ", cut" } else { "" };
         let text = match &answer.text {
-            Piece::Text(text) => gist(text),
-            Piece::Blob(_) => "a long text".to_owned(),
+            StoredText::Text(text) => gist(text),
+            StoredText::Blob(_) => "a long text".to_owned(),
         };
         let mark = if answer.is_error { "✗" } else { "←" };
         self.say(
@@ -140,7 +142,7 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Kind, RunEvent};
+    use crate::event::{EventKind, RunEvent};
     use crate::model::{Millis, RawJson};
     use crate::report::Style;
 
@@ -157,7 +159,7 @@ mod tests {
             let event = RunEvent {
                 seq,
                 at: Millis(seq),
-                kind: Kind::Tool {
+                kind: EventKind::Tool {
                     cell: CellIx(0),
                     turn: TurnIx(0),
                     call: CallIx(0),
@@ -210,8 +212,8 @@ mod tests {
             },
             ToolFact::Started,
             ToolFact::Finished {
-                answer: Answered {
-                    text: Piece::Text("found".into()),
+                answer: RecordedToolResponse {
+                    text: StoredText::Text("found".into()),
                     is_error: false,
                     bytes: 5,
                     truncated: false,
@@ -219,7 +221,7 @@ mod tests {
                     content_type: None,
                     hidden: 0,
                 },
-                source: Source::Live,
+                source: ToolResponseSource::Live,
                 elapsed: Millis(300),
                 retried: Some("Error: HTTP 503".into()),
             },

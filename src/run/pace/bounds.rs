@@ -5,7 +5,7 @@
 //! own delay holds for everybody, and after it requests go out one by one for a while, so that those who waited do not
 //! come back together. What a server says is left of its own limits is kept account of until it says more.
 
-use crate::event::HeldBy;
+use crate::event::ThrottleReason;
 use crate::model::Millis;
 use crate::provider::{Left, Quota};
 
@@ -19,7 +19,7 @@ const NO_CROWD: f64 = 512.0;
 /// Why nothing may begin now, and for how long, where that can be foretold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Held {
-    pub(super) by: HeldBy,
+    pub(super) by: ThrottleReason,
     pub(super) wait: Option<Millis>,
 }
 
@@ -149,12 +149,12 @@ impl Bounds {
         let configured = self.tokens.as_ref();
         let configured = configured.map(|tokens| tokens.wait(need as f64, now));
         let timed = [
-            until(HeldBy::Server, self.hold),
-            until(HeldBy::Crowd, self.ramp_next).filter(|_| now < self.ramp_until),
-            until(HeldBy::Rate, self.next),
-            configured.and_then(|wait| until(HeldBy::Tokens, now + wait)),
-            account(&self.left_requests, HeldBy::Server, 1.0),
-            account(&self.left_tokens, HeldBy::Tokens, need as f64),
+            until(ThrottleReason::Server, self.hold),
+            until(ThrottleReason::Concurrency, self.ramp_next).filter(|_| now < self.ramp_until),
+            until(ThrottleReason::Rate, self.next),
+            configured.and_then(|wait| until(ThrottleReason::Tokens, now + wait)),
+            account(&self.left_requests, ThrottleReason::Server, 1.0),
+            account(&self.left_tokens, ThrottleReason::Tokens, need as f64),
         ];
         let longest = timed.into_iter().flatten().max_by_key(|held| held.wait);
         longest.or_else(|| {
@@ -162,7 +162,7 @@ impl Bounds {
                 .crowd
                 .is_some_and(|crowd| self.out as f64 >= crowd.floor());
             full.then_some(Held {
-                by: HeldBy::Crowd,
+                by: ThrottleReason::Concurrency,
                 wait: None,
             })
         })
@@ -254,7 +254,7 @@ mod tests {
 
     const NOW: Millis = Millis(1000);
 
-    fn wait(bounds: &Bounds, need: u64, now: Millis) -> Option<(HeldBy, u64)> {
+    fn wait(bounds: &Bounds, need: u64, now: Millis) -> Option<(ThrottleReason, u64)> {
         let held = bounds.held(need, now)?;
         Some((held.by, held.wait.map_or(0, |wait| wait.0)))
     }
@@ -266,7 +266,7 @@ mod tests {
             assert_eq!(wait(&rate, 0, Millis(at)), None);
             rate.begin(0, Millis(at));
             let soon = wait(&rate, 0, Millis(at + 400));
-            assert_eq!(soon, Some((HeldBy::Rate, 600)));
+            assert_eq!(soon, Some((ThrottleReason::Rate, 600)));
         }
     }
 
@@ -278,7 +278,10 @@ mod tests {
         bounds.begin(5000, NOW);
         assert_eq!(wait(&bounds, 900, NOW), None);
         // 100 a second; 1000 are left.
-        assert_eq!(wait(&bounds, 2000, NOW), Some((HeldBy::Tokens, 10_001)));
+        assert_eq!(
+            wait(&bounds, 2000, NOW),
+            Some((ThrottleReason::Tokens, 10_001))
+        );
         bounds.used(5000, 3000);
         assert_eq!(wait(&bounds, 2000, NOW), None, "it took less than expected");
         let all = wait(&bounds, 1_000_000, Millis(1_000_000));
@@ -302,7 +305,10 @@ mod tests {
             assert_eq!(wait(&bounds, 0, later), None);
             bounds.begin(0, later);
         }
-        assert_eq!(wait(&bounds, 0, later), Some((HeldBy::Crowd, 0)));
+        assert_eq!(
+            wait(&bounds, 0, later),
+            Some((ThrottleReason::Concurrency, 0))
+        );
         for _ in 0..50 {
             bounds.answered();
         }
@@ -317,7 +323,7 @@ mod tests {
         bounds.begin(0, NOW);
         bounds.refused(NOW, Some(Millis(30_000)), Millis(1100));
         bounds.end();
-        let held = Some((HeldBy::Server, 30_000));
+        let held = Some((ThrottleReason::Server, 30_000));
         assert_eq!(wait(&bounds, 0, Millis(1100)), held);
         let mut bounds = Bounds::default();
         bounds.refused(NOW, Some(Millis(3_600_000)), Millis(1100));
@@ -342,10 +348,13 @@ mod tests {
             NOW,
         );
         // A token a millisecond comes back.
-        assert_eq!(wait(&bounds, 3000, NOW), Some((HeldBy::Tokens, 2001)));
+        assert_eq!(
+            wait(&bounds, 3000, NOW),
+            Some((ThrottleReason::Tokens, 2001))
+        );
         bounds.begin(100, NOW);
         bounds.begin(100, NOW);
-        assert_eq!(wait(&bounds, 1, NOW), Some((HeldBy::Server, 5000)));
+        assert_eq!(wait(&bounds, 1, NOW), Some((ThrottleReason::Server, 5000)));
         assert_eq!(wait(&bounds, 1, Millis(6000)), None);
         bounds.heard(
             &Quota {

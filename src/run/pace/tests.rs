@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{Clock, FakeClock};
-use crate::event::{Emitter, Envelope, Kind, MemoryBlobs, Redactor};
+use crate::event::{Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{ModelReply, ProviderKind, StopReason, TokenUsage, TurnIx};
 use crate::provider;
 
@@ -81,7 +81,7 @@ struct Bench {
     paced: Arc<Paced>,
     cancel: CancellationToken,
     out: Emitter,
-    facts: mpsc::Receiver<Envelope>,
+    facts: mpsc::Receiver<RedactedEvent>,
 }
 
 impl Bench {
@@ -159,10 +159,10 @@ impl Bench {
         asked.iter().map(|(_, at)| at.0).collect()
     }
 
-    fn held(&mut self) -> Vec<(HeldBy, Option<Millis>)> {
+    fn held(&mut self) -> Vec<(ThrottleReason, Option<Millis>)> {
         let mut held = Vec::new();
         while let Ok(envelope) = self.facts.try_recv() {
-            if let Kind::Turn {
+            if let EventKind::Turn {
                 fact: TurnFact::Held { by, about },
                 ..
             } = envelope.kind
@@ -235,7 +235,7 @@ async fn one_cells_delay_holds_for_all_of_the_key() {
     assert!(times[1..].iter().all(|at| *at >= 20_050), "{times:?}");
     let held = bench.held();
     assert!(
-        held.contains(&(HeldBy::Server, Some(Millis(20_000)))),
+        held.contains(&(ThrottleReason::Server, Some(Millis(20_000)))),
         "{held:?}"
     );
 }
@@ -248,7 +248,10 @@ async fn a_judges_rate_is_kept_in_order_and_told() {
     let expected = (0..4).map(|n| (CellIx(n), Millis(u64::from(n) * 1000)));
     assert_eq!(asked, expected.collect::<Vec<_>>());
     let held = bench.held();
-    assert!(held.iter().all(|(by, _)| *by == HeldBy::Rate), "{held:?}");
+    assert!(
+        held.iter().all(|(by, _)| *by == ThrottleReason::Rate),
+        "{held:?}"
+    );
     assert!(held.len() >= 3, "{held:?}");
 }
 
@@ -262,7 +265,10 @@ async fn tokens_a_minute_are_kept() {
     assert!((29_000..32_000).contains(&times[2]), "{times:?}");
     assert!((59_000..63_000).contains(&times[3]), "{times:?}");
     let held = bench.held();
-    assert!(held.iter().any(|(by, _)| *by == HeldBy::Tokens), "{held:?}");
+    assert!(
+        held.iter().any(|(by, _)| *by == ThrottleReason::Tokens),
+        "{held:?}"
+    );
 }
 
 #[tokio::test]

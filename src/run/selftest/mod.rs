@@ -80,7 +80,9 @@ pub struct Played {
 impl Played {
     fn results(&self) -> impl Iterator<Item = (CellName, &CellResult)> {
         let cells = self.state.cells.iter().zip(0..);
-        cells.filter_map(|(cell, at)| Some((self.state.name(CellIx(at))?, cell.result.as_deref()?)))
+        cells.filter_map(|(cell, at)| {
+            Some((self.state.cell_name(CellIx(at))?, cell.result.as_deref()?))
+        })
     }
 
     /// USD; `None` when some of it is unknown.
@@ -263,7 +265,11 @@ impl SelfTest {
         let options = RunOptions {
             judge: Some(self.judge.clone()),
             cache: self.cache,
-            label: format!("{}{}: {what}", RunHeader::SELFTEST, self.judge),
+            label: format!(
+                "{}{}: {what}",
+                RunHeader::ROBUSTNESS_LABEL_PREFIX,
+                self.judge
+            ),
             ..RunOptions::default()
         };
         Ok(Stage {

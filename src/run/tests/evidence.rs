@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 
 use crate::clock::FakeClock;
 use crate::event::{
-    Answered, CellKey, EvalSpec, FORMAT, JudgeSpec, Kind, Piece, Redactor, RubricSpec, RunHeader,
-    Source, ToolFact,
+    CellKey, EvalSpec, EventKind, FORMAT, JudgeSpec, RecordedToolResponse, Redactor, RubricSpec,
+    RunHeader, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceStore, MissPolicy};
@@ -51,7 +51,7 @@ fn header(run: &str) -> RunHeader {
             config: JudgeConfig::new("one", ProviderKind::Rules),
             digest: digest.clone(),
             dropped: Vec::new(),
-            listed: None,
+            table_prices: None,
             tools: vec![("fetch_url".into(), decl("fetches").digest())],
         }],
         rubrics: vec![RubricSpec {
@@ -62,9 +62,9 @@ fn header(run: &str) -> RunHeader {
         evals: vec![EvalSpec {
             rubric: 0,
             id: "e".into(),
-            kind: "llm_judge".into(),
+            eval_type: "llm_judge".into(),
             digest,
-            decides: IndexMap::new(),
+            decision_settings: IndexMap::new(),
             weight: 1.0,
             required: false,
             weighted: false,
@@ -100,8 +100,8 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
         verdict: Some(Box::new(verdict)),
         ..CellResult::new(Outcome::Pass, "it does")
     };
-    let answer = Answered {
-        text: Piece::Text(page.into()),
+    let answer = RecordedToolResponse {
+        text: StoredText::Text(page.into()),
         is_error: false,
         bytes: 4,
         truncated: false,
@@ -116,19 +116,19 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
     };
     let finished = ToolFact::Finished {
         answer,
-        source: Source::Live,
+        source: ToolResponseSource::Live,
         elapsed: Millis(1),
         retried: None,
     };
     let (cell, turn) = (CellIx(0), TurnIx(0));
-    let tool = |fact| Kind::Tool {
+    let tool = |fact| EventKind::Tool {
         cell,
         turn,
         call: CallIx(0),
         fact,
     };
     for kind in [
-        Kind::CellsPlanned {
+        EventKind::CellsPlanned {
             transcript: TranscriptRef {
                 part: 0,
                 id: "t".into(),
@@ -145,17 +145,17 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
                 repeat: None,
             }],
         },
-        Kind::CellStarted {
+        EventKind::CellStarted {
             cell,
             key: Some(Digest::hash_bytes(b"key")),
         },
         tool(received),
         tool(finished),
-        Kind::CellFinished {
+        EventKind::CellFinished {
             cell,
             result: Box::new(result),
         },
-        Kind::RunFinished(Box::default()),
+        EventKind::RunFinished(Box::default()),
     ] {
         out.send(kind).await;
     }

@@ -9,7 +9,7 @@ use super::support::{
     Known, Scripted, bench_of, key, outcomes, planned, run, run_with, story, transcript,
 };
 use crate::clock::FakeClock;
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::judge::Budget;
 use crate::model::{BudgetConfig, CellIx, CellResult, Millis, Outcome, RunId};
 use crate::run::RunOptions;
@@ -43,7 +43,7 @@ async fn judges_start_in_plan_order_and_no_more_than_allowed_at_once() {
     };
     let mut running = run_with(ONE, &options, transcripts(20), &judge, |_| {});
     running
-        .until(|kind| matches!(kind, Kind::CellStarted { cell, .. } if cell.0 == 2))
+        .until(|kind| matches!(kind, EventKind::CellStarted { cell, .. } if cell.0 == 2))
         .await;
     held.add_permits(20);
     let (totals, log) = running.ended().await;
@@ -52,11 +52,11 @@ async fn judges_start_in_plan_order_and_no_more_than_allowed_at_once() {
     let (mut live, mut started) = (0_i32, Vec::new());
     for kind in &log {
         match kind {
-            Kind::CellStarted { cell, .. } => {
+            EventKind::CellStarted { cell, .. } => {
                 live += 1;
                 started.push(cell.0);
             }
-            Kind::CellFinished { .. } => live -= 1,
+            EventKind::CellFinished { .. } => live -= 1,
             _ => {}
         }
         assert!((0..=3).contains(&live), "the log shows {live} at once");
@@ -192,7 +192,7 @@ async fn a_cancelled_run_ends_its_live_cells_and_leaves_the_rest_pending() {
     let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
     let mut running = run(ONE, transcripts(5), &judge, |_| {});
     running
-        .until(|kind| matches!(kind, Kind::CellsPlanned { first, .. } if first.0 == 4))
+        .until(|kind| matches!(kind, EventKind::CellsPlanned { first, .. } if first.0 == 4))
         .await;
     while judge.live.load(Ordering::SeqCst) < 2 {
         tokio::task::yield_now().await;
@@ -215,7 +215,7 @@ async fn a_vote_cut_short_by_cancelling_decides_nothing() {
     let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
     let mut running = run(THREE, transcripts(1), &judge, |_| {});
     running
-        .until(|kind| matches!(kind, Kind::CellFinished { .. }))
+        .until(|kind| matches!(kind, EventKind::CellFinished { .. }))
         .await;
     running.core.cancel.cancel();
     let (totals, _) = running.ended().await;
@@ -229,7 +229,7 @@ async fn a_judge_that_panics_is_an_error_and_no_verdict() {
     let (totals, log) = run(ONE, transcripts(1), &judge, |_| {}).ended().await;
     assert_eq!(outcomes(&totals), [(Outcome::JudgeError, 1)]);
     let error = log.iter().find_map(|kind| match kind {
-        Kind::CellFinished { result, .. } => result.error.clone(),
+        EventKind::CellFinished { result, .. } => result.error.clone(),
         _ => None,
     });
     assert_eq!(
@@ -300,7 +300,7 @@ evals:
     let last = format!("t{}", AHEAD - 1);
     running
         .until(
-            |kind| matches!(kind, Kind::CellsPlanned { transcript, .. } if transcript.id == last),
+            |kind| matches!(kind, EventKind::CellsPlanned { transcript, .. } if transcript.id == last),
         )
         .await;
     held.add_permits(1);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::support::{transcript, workspace};
 use crate::clock::{Clock, FakeClock, SystemClock};
-use crate::event::{Kind, RunEvent, RunState};
+use crate::event::{EventKind, RunEvent, RunState};
 use crate::handlers::Registry;
 use crate::model::{CellIx, Millis};
 use crate::run::{CachePolicy, Filter, RunOptions, outline, start};
 use crate::workspace::{Env, Workspace, demo, load};
 
-fn names(kinds: impl IntoIterator<Item = Kind>) -> Vec<String> {
+fn names(kinds: impl IntoIterator<Item = EventKind>) -> Vec<String> {
     let events = kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent {
         seq,
         at: Millis(0),
@@ -22,11 +22,11 @@ fn names(kinds: impl IntoIterator<Item = Kind>) -> Vec<String> {
     events.for_each(|event| state.apply(&event));
     let cells = (0..).map(CellIx).take(state.cells.len());
     cells
-        .map(|cell| state.name(cell).expect("planned").to_string())
+        .map(|cell| state.cell_name(cell).expect("planned").to_string())
         .collect()
 }
 
-fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<Kind>> {
+fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let mut batches = Vec::new();
     outline(
@@ -43,7 +43,7 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<Kind>> {
     batches
 }
 
-async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<Kind> {
+async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<EventKind> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let registry = Registry::builtin();
     let mut handle = start(Arc::clone(workspace), &registry, env, clock, options)
@@ -63,13 +63,13 @@ fn env(dir: &Path) -> Env {
 }
 
 /// The cells a run numbers at first: those of the first plan of each transcript.
-fn first_plans(kinds: Vec<Kind>) -> Vec<Kind> {
+fn first_plans(kinds: Vec<EventKind>) -> Vec<EventKind> {
     let mut seen = std::collections::HashSet::new();
     kinds
         .into_iter()
         .filter(|kind| match kind {
-            Kind::RunStarted(_) => true,
-            Kind::CellsPlanned { transcript, .. } => seen.insert(transcript.id.clone()),
+            EventKind::RunStarted(_) => true,
+            EventKind::CellsPlanned { transcript, .. } => seen.insert(transcript.id.clone()),
             _ => false,
         })
         .collect()

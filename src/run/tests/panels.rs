@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use super::support::{
     Known, Running, Scripted, bench_of, key, outcomes, planned, run_with, story, transcript,
 };
-use crate::event::{Kind, Totals};
+use crate::event::{EventKind, RunTotals};
 use crate::model::{CellResult, Outcome, RunId, Verdict};
 use crate::run::RunOptions;
 use crate::run::core::Core;
@@ -52,7 +52,7 @@ fn judged(rubric: &str, says: &[Outcome], change: impl FnOnce(&mut Core)) -> Run
     })
 }
 
-async fn ended(running: Running) -> (Totals, Vec<String>, Vec<Kind>) {
+async fn ended(running: Running) -> (RunTotals, Vec<String>, Vec<EventKind>) {
     let core = Arc::clone(&running.core);
     let (totals, log) = running.ended().await;
     let names = planned(&core, &log).into_iter().map(|(_, name)| name);
@@ -139,7 +139,9 @@ async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
             bench_of(core).recall = Some(Box::new(known));
         });
         let (totals, _, log) = ended(running).await;
-        let starts = log.iter().filter(|k| matches!(k, Kind::CellStarted { .. }));
+        let starts = log
+            .iter()
+            .filter(|k| matches!(k, EventKind::CellStarted { .. }));
         assert_eq!(starts.count(), asked);
         let want = [Outcome::Pass, Outcome::Fail][asked];
         assert_eq!(outcomes(&totals), [(want, 1)]);
@@ -154,7 +156,7 @@ async fn a_cancelled_jury_is_pending_and_not_decided() {
         seat.judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
     });
     running
-        .until(|kind| matches!(kind, Kind::CellFinished { .. }))
+        .until(|kind| matches!(kind, EventKind::CellFinished { .. }))
         .await;
     running.core.cancel.cancel();
     let (totals, names, _) = ended(running).await;

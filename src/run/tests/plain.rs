@@ -6,7 +6,7 @@ use super::support::{
     List, NO_TIME, Scripted, bench_of, compiled, outcomes, planned, run, run_feed, run_with, story,
     transcript,
 };
-use crate::event::{FORMAT, Kind, RunEvent, RunState};
+use crate::event::{EventKind, FORMAT, RunEvent, RunState};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::{CellIx, Outcome};
 use crate::run::plan::How;
@@ -94,7 +94,7 @@ async fn many_bad_records_are_counted_not_listed() {
 async fn a_run_that_cannot_read_on_has_no_end() {
     let mut running = run_feed(TWO, Box::new(Breaks(Some(transcript("a", "hello")))));
     running
-        .until(|kind| matches!(kind, Kind::Note { .. }))
+        .until(|kind| matches!(kind, EventKind::Note { .. }))
         .await;
     let ended = running.join.await.expect("no panic");
     assert!(matches!(ended, Err(RunError::Source(why)) if why == "the disk is gone"));
@@ -180,7 +180,7 @@ async fn a_check_that_panics_could_not_decide() {
         outcomes(&totals),
         [(Outcome::Pass, 1), (Outcome::CheckError, 1)]
     );
-    let Some(Kind::CellsSettled(cells)) = log.get(1) else {
+    let Some(EventKind::CellsSettled(cells)) = log.get(1) else {
         panic!("settled")
     };
     assert_eq!(

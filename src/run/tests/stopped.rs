@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use tokio::sync::mpsc as tasks;
 
 use super::support::{Running, Scripted, bench_of, outcomes, run, story, transcript};
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::handlers::{Check, Compiled, Finding, Nature, Subject};
 use crate::model::Outcome;
 use crate::run::core::Core;
@@ -100,7 +100,7 @@ async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
     let mut running = run(ONE, records, &nobody(), |core| put(core, check));
     assert_eq!(hold.inside.recv().await.as_deref(), Some("stuck"));
     running
-        .until(|kind| matches!(kind, Kind::CellsPlanned { transcript, .. } if transcript.id == "c"))
+        .until(|kind| matches!(kind, EventKind::CellsPlanned { transcript, .. } if transcript.id == "c"))
         .await;
     running.core.cancel.cancel();
     // Would never end if it waited for the worker.
@@ -136,7 +136,7 @@ async fn programs_hold_up_no_judge_and_are_settled_when_they_end() {
     let mut running: Running = run(BOTH, records, &judge, |core| put(core, check));
     for _ in 0..3 {
         running
-            .until(|kind| matches!(kind, Kind::CellFinished { .. }))
+            .until(|kind| matches!(kind, EventKind::CellFinished { .. }))
             .await;
     }
     let settled = |line: &String| line.starts_with("settle");
@@ -173,7 +173,7 @@ async fn scripts_are_skipped_where_the_workspace_does_not_allow_them() {
     let records = vec![transcript("a", "hello")];
     let (totals, log) = run(&rubric, records, &nobody(), |_| {}).ended().await;
     assert_eq!(outcomes(&totals), [(Outcome::Skipped, 1)]);
-    let Some(Kind::CellsSettled(cells)) = log.get(1) else {
+    let Some(EventKind::CellsSettled(cells)) = log.get(1) else {
         panic!("settled")
     };
     assert_eq!(

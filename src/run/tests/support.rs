@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{BoxFuture, Clock, FakeClock};
-use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, Totals};
+use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, RunTotals};
 use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams, Registry, Stop};
 use crate::judge::Budget;
 use crate::model::{
@@ -195,9 +195,9 @@ pub(super) fn key(transcript: &str, repeat: u32) -> Digest {
 /// A run that is under way in memory.
 pub(super) struct Running {
     pub(super) core: Arc<Core>,
-    pub(super) queue: mpsc::Receiver<Envelope>,
-    pub(super) log: Vec<Kind>,
-    pub(super) join: tokio::task::JoinHandle<Result<Totals, RunError>>,
+    pub(super) queue: mpsc::Receiver<RedactedEvent>,
+    pub(super) log: Vec<EventKind>,
+    pub(super) join: tokio::task::JoinHandle<Result<RunTotals, RunError>>,
 }
 
 /// Starts a run of these records.
@@ -308,7 +308,7 @@ pub(super) fn bench_of(core: &mut Core) -> &mut Bench {
 
 impl Running {
     /// Takes facts until one satisfies `wanted`.
-    pub(super) async fn until(&mut self, wanted: impl Fn(&Kind) -> bool) {
+    pub(super) async fn until(&mut self, wanted: impl Fn(&EventKind) -> bool) {
         loop {
             let envelope = self.queue.recv().await.expect("the run goes on");
             let found = wanted(&envelope.kind);
@@ -320,8 +320,8 @@ impl Running {
     }
 
     /// Takes facts to the end.
-    pub(super) async fn ended(mut self) -> (Totals, Vec<Kind>) {
-        self.until(|kind| matches!(kind, Kind::RunFinished(_)))
+    pub(super) async fn ended(mut self) -> (RunTotals, Vec<EventKind>) {
+        self.until(|kind| matches!(kind, EventKind::RunFinished(_)))
             .await;
         let totals = self.join.await.expect("no panic").expect("ends well");
         (totals, self.log)
@@ -329,10 +329,10 @@ impl Running {
 }
 
 /// The log's planned cells: number and name.
-pub(super) fn planned(core: &Core, log: &[Kind]) -> Vec<(CellIx, String)> {
+pub(super) fn planned(core: &Core, log: &[EventKind]) -> Vec<(CellIx, String)> {
     let mut cells = Vec::new();
     for kind in log {
-        if let Kind::CellsPlanned {
+        if let EventKind::CellsPlanned {
             transcript,
             first,
             keys,
@@ -358,34 +358,34 @@ pub(super) fn planned(core: &Core, log: &[Kind]) -> Vec<(CellIx, String)> {
 }
 
 /// The log without times, as short words: what happened to which cell.
-pub(super) fn story(log: &[Kind]) -> Vec<String> {
+pub(super) fn story(log: &[EventKind]) -> Vec<String> {
     log.iter()
         .filter_map(|kind| match kind {
-            Kind::CellsPlanned {
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
             } => Some(format!("plan {} {}+{}", transcript.id, first.0, keys.len())),
-            Kind::CellsSettled(cells) => {
+            EventKind::CellsSettled(cells) => {
                 let cells: Vec<String> = cells
                     .iter()
                     .map(|cell| format!("{} {}", cell.0.0, cell.1.outcome))
                     .collect();
                 Some(format!("settle {}", cells.join(", ")))
             }
-            Kind::CellStarted { cell, .. } => Some(format!("start {}", cell.0)),
-            Kind::CellFinished { cell, result } => {
+            EventKind::CellStarted { cell, .. } => Some(format!("start {}", cell.0)),
+            EventKind::CellFinished { cell, result } => {
                 Some(format!("finish {} {}", cell.0, result.outcome))
             }
-            Kind::Note { text, .. } => Some(format!("note {text}")),
-            Kind::BudgetReached { limit, .. } => Some(format!("budget {limit}")),
+            EventKind::Note { text, .. } => Some(format!("note {text}")),
+            EventKind::BudgetReached { limit, .. } => Some(format!("budget {limit}")),
             _ => None,
         })
         .collect()
 }
 
 /// Outcomes of a run's totals.
-pub(super) fn outcomes(totals: &Totals) -> Vec<(Outcome, u64)> {
+pub(super) fn outcomes(totals: &RunTotals) -> Vec<(Outcome, u64)> {
     totals.outcomes.iter().map(|(o, n)| (*o, *n)).collect()
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::support::{outcomes, transcript, workspace};
 use crate::clock::{Clock, FakeClock};
-use crate::event::{Kind, ParentCause, Totals};
+use crate::event::{EventKind, ParentCause, RunTotals};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{Run, RunStore};
@@ -73,7 +73,11 @@ impl Home {
     }
 
     /// Runs to the end; what was handed on, what was recorded, and the totals.
-    async fn run(&self, workspace: Workspace, options: RunOptions) -> (RunId, Vec<Kind>, Totals) {
+    async fn run(
+        &self,
+        workspace: Workspace,
+        options: RunOptions,
+    ) -> (RunId, Vec<EventKind>, RunTotals) {
         let registry = Registry::builtin();
         let workspace = Arc::new(workspace);
         let mut handle = start(workspace, &registry, &self.env(), self.clock(), options)
@@ -99,7 +103,7 @@ impl Home {
         fs::write(&log, &text[..end]).expect("cut");
     }
 
-    fn recorded(&self, run: &RunId) -> Vec<Kind> {
+    fn recorded(&self, run: &RunId) -> Vec<EventKind> {
         let log = self.find(run).log().expect("readable");
         assert_eq!((log.warnings, log.interrupted), (Vec::new(), false));
         log.events.into_iter().map(|event| event.kind).collect()
@@ -127,8 +131,8 @@ impl Home {
     }
 }
 
-fn asked(kinds: &[Kind]) -> usize {
-    let started = |kind: &&Kind| matches!(kind, Kind::CellStarted { .. });
+fn asked(kinds: &[EventKind]) -> usize {
+    let started = |kind: &&EventKind| matches!(kind, EventKind::CellStarted { .. });
     kinds.iter().filter(started).count()
 }
 
@@ -143,7 +147,7 @@ async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
     assert_eq!(asked(&kinds), 0);
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 5), (Outcome::Fail, 1)]);
     let cached = kinds.iter().any(|kind| match kind {
-        Kind::CellsSettled(cells) => cells[0].1.cached.as_ref() == Some(&first),
+        EventKind::CellsSettled(cells) => cells[0].1.cached.as_ref() == Some(&first),
         _ => false,
     });
     assert!(cached, "a recalled verdict says which run it is from");
@@ -163,14 +167,14 @@ async fn the_header_names_copies_of_all_files_and_the_judged_transcripts_are_kep
     let home = Home::new(&["hello"]);
     let (run, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
     let blobs = home.find(&run).blobs();
-    let Some(Kind::RunStarted(header)) = kinds.first() else {
+    let Some(EventKind::RunStarted(header)) = kinds.first() else {
         panic!("the header comes first")
     };
     let rubric = blobs.get(&header.snapshots[0].blob.hash).expect("kept");
     assert_eq!(rubric, RUBRIC.as_bytes());
-    let Some(Kind::CellsPlanned { transcript: of, .. }) = kinds
+    let Some(EventKind::CellsPlanned { transcript: of, .. }) = kinds
         .iter()
-        .find(|kind| matches!(kind, Kind::CellsPlanned { .. }))
+        .find(|kind| matches!(kind, EventKind::CellsPlanned { .. }))
     else {
         panic!("planned")
     };
@@ -207,7 +211,7 @@ async fn a_sample_is_the_same_for_a_seed() {
         let ids: Vec<String> = kinds
             .iter()
             .filter_map(|kind| match kind {
-                Kind::CellsPlanned { transcript, .. } => Some(transcript.id.clone()),
+                EventKind::CellsPlanned { transcript, .. } => Some(transcript.id.clone()),
                 _ => None,
             })
             .collect();
@@ -242,7 +246,7 @@ evals:
     let (_, kinds, resumed) = home.run(changed, options).await;
     assert_eq!(resumed.outcomes, totals.outcomes, "over all, as if uncut");
     assert_eq!((resumed.cells, resumed.pending), (8, 0));
-    let Some(Kind::RunStarted(header)) = kinds.first() else {
+    let Some(EventKind::RunStarted(header)) = kinds.first() else {
         panic!("the header comes first")
     };
     let parent = header.parent.as_ref().expect("a parent");
@@ -250,7 +254,7 @@ evals:
     let carried = kinds
         .iter()
         .filter_map(|kind| match kind {
-            Kind::CellsSettled(cells) => Some(cells),
+            EventKind::CellsSettled(cells) => Some(cells),
             _ => None,
         })
         .flatten()
@@ -287,11 +291,11 @@ evals:
     let these = workspace(home.dir.path(), &[rubric]);
     (over.rubrics, over.files) = (these.rubrics, these.files);
     let (whole, kinds, totals) = home.run(over.clone(), RunOptions::default()).await;
-    let named = |kinds: &[Kind]| -> Vec<String> {
+    let named = |kinds: &[EventKind]| -> Vec<String> {
         kinds
             .iter()
             .filter_map(|kind| match kind {
-                Kind::CellsPlanned { transcript, .. } => Some(transcript.id.clone()),
+                EventKind::CellsPlanned { transcript, .. } => Some(transcript.id.clone()),
                 _ => None,
             })
             .collect()
@@ -485,8 +489,8 @@ async fn a_replay_judge_tells_a_recorded_trace_again() {
     };
     let (_, second, totals) = home.run(workspace, options).await;
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 3), (Outcome::Fail, 1)]);
-    let turns = |kinds: &[Kind]| {
-        let turn = |kind: &&Kind| matches!(kind, Kind::Turn { .. });
+    let turns = |kinds: &[EventKind]| {
+        let turn = |kind: &&EventKind| matches!(kind, EventKind::Turn { .. });
         kinds.iter().filter(turn).count()
     };
     assert!(turns(&first) > 0);

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{BoxFuture, FakeClock};
-use crate::event::{Emitter, Envelope, MemoryBlobs, Redactor};
+use crate::event::{Emitter, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{CellIx, RawJson, ToolDeclaration, TurnIx};
 
 /// Fails so often for a moment, then answers; panics where it is told to.
@@ -95,7 +95,7 @@ impl Bench {
 
     /// Calls the tool; the waits that were asked for on the way, and the notes.
     async fn call(&self, tool: &Flaky) -> (Called, Vec<Millis>, Vec<String>) {
-        let (to, mut facts) = mpsc::channel::<Envelope>(16);
+        let (to, mut facts) = mpsc::channel::<RedactedEvent>(16);
         let cx = CallCx {
             out: Emitter::new(
                 to,
@@ -126,7 +126,7 @@ impl Bench {
         };
         let mut notes = Vec::new();
         while let Ok(fact) = facts.try_recv() {
-            if let Kind::Note { text, .. } = fact.kind {
+            if let EventKind::Note { text, .. } = fact.kind {
                 notes.push(text);
             }
         }

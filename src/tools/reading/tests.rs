@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{Clock, FakeClock};
-use crate::event::{Emitter, Envelope, MemoryBlobs, Redactor};
+use crate::event::{Emitter, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{CellIx, TurnIx};
 use crate::tools::{PreparedCall, ToolSet, prepare_call};
 
@@ -40,7 +40,7 @@ async fn ask(book: &Arc<Book>, name: &str, args: &str) -> Result<ToolResponse, S
     let set = ToolSet { tools: over(book) };
     let PreparedCall { outcome, .. } = prepare_call(&set, name, args, &Seen::default());
     let prepared = outcome.map_err(|rejection| rejection.text)?;
-    let (out, _facts) = mpsc::channel::<Envelope>(10);
+    let (out, _facts) = mpsc::channel::<RedactedEvent>(10);
     let cx = CallCx {
         out: Emitter::new(
             out,

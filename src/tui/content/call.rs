@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::beside::Difference;
 use super::{Ink, gap, heading, no_cell, over, rich, size};
-use crate::event::{AttemptState, CallState, Source as From, TurnState};
+use crate::event::{AttemptState, CallState, ToolResponseSource as From, TurnState};
 use crate::model::{ArgumentChange, Millis, RawJson, SUBMIT_VERDICT};
 use crate::theme::Role;
 use crate::tui::model::pane::Pane;
@@ -284,7 +284,7 @@ fn meaning(rule: &str) -> &'static str {
 
 /// What became of it and when, a line each.
 fn ended<'a>(ink: &Ink<'a>, call: &'a CallState, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    let (received, started) = call.at;
+    let (received, started) = call.received_and_started;
     let waited = started.map_or(Millis(0), |started| started.since(received));
     let waited = if waited < NOTICED {
         String::new()

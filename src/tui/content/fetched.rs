@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::hops::hops;
 use super::{Ink, Text, Unshown, gap, no_cell, over, rich, size};
-use crate::event::{Answered, CallState, Piece, Source as From};
+use crate::event::{CallState, RecordedToolResponse, StoredText, ToolResponseSource as From};
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{Lang, Role};
 use crate::tui::model::Model;
@@ -50,7 +50,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     out.extend(hops(&call.hops, ink.glyphs()));
     match &call.finished {
         Some((answer, from, elapsed)) => {
-            out.push(facts(ink, answer, from, *elapsed, call.missed));
+            out.push(facts(ink, answer, from, *elapsed, call.evidence_missed));
             let raw = ink.model.desk().trace.raw;
             let last = if raw {
                 received(ink, answer, &mut out)
@@ -87,7 +87,7 @@ fn nothing<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
 
 fn unanswered(call: &CallState, over: bool) -> Block<'_> {
     match &call.rejected {
-        Some(_) if call.missed => Block::new(
+        Some(_) if call.evidence_missed => Block::new(
             "a miss: frozen evidence has no answer for this call, so it was refused; 3 shows why",
             Role::Warning,
         ),
@@ -104,7 +104,7 @@ fn unanswered(call: &CallState, over: bool) -> Block<'_> {
 /// Size, kind, where from, how long.
 fn facts<'a>(
     ink: &Ink<'a>,
-    answer: &'a Answered,
+    answer: &'a RecordedToolResponse,
     from: &'a From,
     elapsed: Millis,
     missed: bool,
@@ -141,14 +141,14 @@ fn facts<'a>(
 }
 
 /// `12.4 KB`; of a text that was cut also how much of the body it is.
-fn sizes(ink: &Ink<'_>, answer: &Answered) -> String {
+fn sizes(ink: &Ink<'_>, answer: &RecordedToolResponse) -> String {
     let whole = size(answer.bytes);
     if !answer.truncated {
         return whole;
     }
     let shown = match &answer.text {
-        Piece::Text(text) => text.len() as u64,
-        Piece::Blob(blob) => blob.bytes,
+        StoredText::Text(text) => text.len() as u64,
+        StoredText::Blob(blob) => blob.bytes,
     };
     let raw = ink.model.desk().trace.raw;
     match &answer.raw {
@@ -160,7 +160,7 @@ fn sizes(ink: &Ink<'_>, answer: &Answered) -> String {
 /// The text as the model got it, with the quote that was gone to; what is hidden in it is told before.
 fn body<'a>(
     ink: &mut Ink<'a>,
-    answer: &'a Answered,
+    answer: &'a RecordedToolResponse,
     url: Option<&str>,
     at: (usize, usize),
     out: &mut Vec<Block<'a>>,
@@ -207,7 +207,7 @@ fn rows_of_json(text: &str, content_type: Option<&str>) -> bool {
 /// Where a browser does not show the text, as far as it is known; asks for it where it is not.
 fn unshown<'a>(
     ink: &mut Ink<'a>,
-    answer: &'a Answered,
+    answer: &'a RecordedToolResponse,
     url: Option<&str>,
     text: &str,
     name: Named<'_>,
@@ -229,7 +229,7 @@ fn unshown<'a>(
 
 /// What a person who reads the page does not see of it, counted.
 fn hides<'a>(
-    answer: &Answered,
+    answer: &RecordedToolResponse,
     text: &str,
     found: Option<&[(std::ops::Range<usize>, Role)]>,
 ) -> Vec<Block<'a>> {
@@ -267,7 +267,11 @@ fn hides<'a>(
 }
 
 /// The body as it was received; bytes that are no text as hexadecimal numbers.
-fn received<'a>(ink: &mut Ink<'a>, answer: &'a Answered, out: &mut Vec<Block<'a>>) -> Block<'a> {
+fn received<'a>(
+    ink: &mut Ink<'a>,
+    answer: &'a RecordedToolResponse,
+    out: &mut Vec<Block<'a>>,
+) -> Block<'a> {
     let told = |what: &str| rich([("raw: ", Role::Warning), (what, Role::Muted)]);
     let Some(raw) = &answer.raw else {
         out.push(told("no body was kept; this is the tool's own text"));
@@ -318,8 +322,8 @@ fn lang(content_type: Option<&str>) -> Option<Lang> {
 /// A call's answer, if it is here: for finding quotes in it.
 pub(crate) fn answer<'a>(model: &'a Model, call: &'a CallState) -> Option<Result<&'a str, ()>> {
     match &call.finished.as_ref()?.0.text {
-        Piece::Text(text) => Some(Ok(text)),
-        Piece::Blob(blob) => match model.texts.blobs.get(&blob.hash.0) {
+        StoredText::Text(text) => Some(Ok(text)),
+        StoredText::Blob(blob) => match model.texts.blobs.get(&blob.hash.0) {
             Some(Read::Here(text)) => Some(Ok(text)),
             Some(Read::Failed(_)) => None,
             Some(Read::Reading) | None => Some(Err(())),

@@ -28,7 +28,7 @@ use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
 use super::model::trace::{Shown, Wait};
 use super::model::{Model, Place};
 use super::widget::flow::{Block, Scroll, Source};
-use crate::event::{JudgeSpec, Piece};
+use crate::event::{JudgeSpec, StoredText};
 use crate::model::{Blob, Outcome, ProviderKind};
 use crate::theme::{Glyphs, Lang, Role};
 
@@ -129,10 +129,10 @@ impl<'a> Ink<'a> {
     }
 
     /// A piece's text.
-    fn text(&mut self, piece: &'a Piece) -> Text<'a> {
+    fn text(&mut self, piece: &'a StoredText) -> Text<'a> {
         match piece {
-            Piece::Text(text) => Text::Here(text, Named::Text(text)),
-            Piece::Blob(blob) => self.blob(blob),
+            StoredText::Text(text) => Text::Here(text, Named::Text(text)),
+            StoredText::Blob(blob) => self.blob(blob),
         }
     }
 

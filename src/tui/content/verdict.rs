@@ -139,7 +139,7 @@ fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
 
 /// What only decides, of the run that decided.
 fn needs(shown: &Shown<'_>) -> Option<String> {
-    let decides = &shown.decided?.decides;
+    let decides = &shown.decided?.decision_settings;
     let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
     match (number("min_score"), number("max_score")) {
         (Some(min), Some(max)) => Some(format!("needs {min:.2} to {max:.2}")),

@@ -4,7 +4,7 @@ use super::cells::{Entry, SlotAt};
 use super::desk::Desk;
 use super::runs::Ticket;
 use super::trace::StepAt;
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis};
 
 /// Going with the judge: a live judge cell is focused, of the eval that is listed first, until the user moves for
@@ -148,16 +148,16 @@ impl Follow {
     pub(crate) fn note(&mut self, ticket: Ticket, events: &[RunEvent]) {
         for event in events {
             match &event.kind {
-                Kind::CellStarted { cell, .. } => {
+                EventKind::CellStarted { cell, .. } => {
                     if self.live.len() == MOST_LIVE {
                         self.live.remove(0);
                     }
                     self.live.push((ticket, *cell));
                 }
-                Kind::CellFinished { cell, .. } => {
+                EventKind::CellFinished { cell, .. } => {
                     self.live.retain(|live| *live != (ticket, *cell));
                 }
-                Kind::RunFinished(_) => self.live.retain(|(of, _)| *of != ticket),
+                EventKind::RunFinished(_) => self.live.retain(|(of, _)| *of != ticket),
                 _ => {}
             }
         }
@@ -187,7 +187,7 @@ mod tests {
         (desk, Ticket(1))
     }
 
-    fn event(kind: Kind) -> RunEvent {
+    fn event(kind: EventKind) -> RunEvent {
         RunEvent {
             seq: 0,
             at: Millis(0),
@@ -196,14 +196,14 @@ mod tests {
     }
 
     fn started(n: u32) -> RunEvent {
-        event(Kind::CellStarted {
+        event(EventKind::CellStarted {
             cell: CellIx(n),
             key: None,
         })
     }
 
     fn ended(n: u32) -> RunEvent {
-        event(Kind::CellFinished {
+        event(EventKind::CellFinished {
             cell: CellIx(n),
             result: Box::new(CellResult::new(Outcome::Pass, "")),
         })

@@ -5,21 +5,21 @@
 
 use indexmap::IndexMap;
 
-use crate::event::{AttemptState, CellState, HeldBy, Phase, StopKind, TurnState};
+use crate::event::{AttemptState, CellPhase, CellState, GatePoint, ThrottleReason, TurnState};
 use crate::model::Millis;
 
 /// What was waited for is over, and others are before it.
 const TURN: &str = "waiting its turn";
 
 /// Where a cell is, in a few words. `now` is the run's own time.
-pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
+pub(crate) fn phase_text(phase: &CellPhase, now: Millis) -> String {
     match phase {
-        Phase::Planned => "queued".to_owned(),
-        Phase::Waiting => "waiting".to_owned(),
-        Phase::Streaming => "streaming".to_owned(),
-        Phase::RunningTools(1) => "running a tool".to_owned(),
-        Phase::RunningTools(n) => format!("running {n} tools"),
-        Phase::Held { by, until } => {
+        CellPhase::Planned => "queued".to_owned(),
+        CellPhase::Waiting => "waiting".to_owned(),
+        CellPhase::Streaming => "streaming".to_owned(),
+        CellPhase::RunningTools(1) => "running a tool".to_owned(),
+        CellPhase::RunningTools(n) => format!("running {n} tools"),
+        CellPhase::Held { by, until } => {
             let what = by.as_str();
             match until.map(|until| until.since(now).0.div_ceil(1000)) {
                 Some(0) => TURN.to_owned(),
@@ -27,28 +27,28 @@ pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
                 None => format!("waiting for {what}"),
             }
         }
-        Phase::BackingOff { until } => {
+        CellPhase::BackingOff { until } => {
             format!("backing off {} s", until.since(now).0.div_ceil(1000))
         }
-        Phase::Paused(at) => format!("paused {}", boundary(*at)),
-        Phase::Done => "done".to_owned(),
+        CellPhase::Paused(at) => format!("paused {}", boundary(*at)),
+        CellPhase::Done => "done".to_owned(),
     }
 }
 
-const fn boundary(at: StopKind) -> &'static str {
+const fn boundary(at: GatePoint) -> &'static str {
     match at {
-        StopKind::BeforeTurn => "before a model call",
-        StopKind::Call => "before a tool call",
-        StopKind::Rejected => "after a refused call",
-        StopKind::Answered => "after an answer",
-        StopKind::Verdict => "after the verdict",
-        StopKind::Ended => "at the end",
+        GatePoint::BeforeTurn => "before a model call",
+        GatePoint::Call => "before a tool call",
+        GatePoint::Rejected => "after a refused call",
+        GatePoint::Answered => "after an answer",
+        GatePoint::Verdict => "after the verdict",
+        GatePoint::Ended => "at the end",
     }
 }
 
 /// The same of a whole cell, where there is little room: a tool that runs is named, and a wait says what for first.
 pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
-    if let Phase::Held { by, until } = cell.phase {
+    if let CellPhase::Held { by, until } = cell.phase {
         let what = held(by);
         return match until.map(|until| until.since(now).0.div_ceil(1000)) {
             Some(0) => TURN.to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
             None => what.to_owned(),
         };
     }
-    if let Phase::RunningTools(n) = cell.phase
+    if let CellPhase::RunningTools(n) = cell.phase
         && let Some(name) = running(cell).next()
     {
         return match n {
@@ -67,12 +67,12 @@ pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
     phase_text(&cell.phase, now)
 }
 
-const fn held(by: HeldBy) -> &'static str {
+const fn held(by: ThrottleReason) -> &'static str {
     match by {
-        HeldBy::Rate => "rate limit",
-        HeldBy::Tokens => "token limit",
-        HeldBy::Server => "server's delay",
-        HeldBy::Crowd => TURN,
+        ThrottleReason::Rate => "rate limit",
+        ThrottleReason::Tokens => "token limit",
+        ThrottleReason::Server => "server's delay",
+        ThrottleReason::Concurrency => TURN,
     }
 }
 
@@ -82,12 +82,12 @@ pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
     let plain = phase_text(&cell.phase, now);
     let attempt = newest(cell);
     Some(match cell.phase {
-        Phase::Done => return None,
-        Phase::RunningTools(_) => match at_work(cell) {
+        CellPhase::Done => return None,
+        CellPhase::RunningTools(_) => match at_work(cell) {
             names if names.is_empty() => plain,
             names => format!("running {names}"),
         },
-        Phase::BackingOff { .. } => match attempt {
+        CellPhase::BackingOff { .. } => match attempt {
             Some((number, failed)) => match &failed.failed {
                 Some((status, why, _)) => {
                     let why = reason(*status, why);
@@ -97,24 +97,31 @@ pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
             },
             None => plain,
         },
-        Phase::Waiting | Phase::Streaming => match attempt {
+        CellPhase::Waiting | CellPhase::Streaming => match attempt {
             Some((number @ 2.., _)) => format!("{plain}, attempt {number}"),
             _ => plain,
         },
-        Phase::Planned | Phase::Paused(_) | Phase::Held { .. } => plain,
+        CellPhase::Planned | CellPhase::Paused(_) | CellPhase::Held { .. } => plain,
     })
 }
 
 /// The newest attempt of a model call that has no reply yet.
 fn newest(cell: &CellState) -> Option<(u8, &AttemptState)> {
-    let turn = cell.trace.last().filter(|turn| turn.finished.is_none())?;
+    let turn = cell
+        .judge_trace
+        .last()
+        .filter(|turn| turn.finished.is_none())?;
     let (number, attempt) = turn.attempts.last()?;
     Some((*number, attempt))
 }
 
 /// Tools that run, in the order they were called.
 fn running(cell: &CellState) -> impl Iterator<Item = &str> {
-    let calls = cell.trace.last().into_iter().flat_map(|turn| &turn.calls);
+    let calls = cell
+        .judge_trace
+        .last()
+        .into_iter()
+        .flat_map(|turn| &turn.calls);
     let running = calls.filter(|call| call.started && call.finished.is_none());
     running.map(|call| call.name.as_str())
 }
@@ -161,10 +168,10 @@ mod tests {
     use crate::event::{CallState, TurnState};
     use crate::provider::ProviderError;
 
-    fn cell(phase: Phase, turn: TurnState) -> CellState {
+    fn cell(phase: CellPhase, turn: TurnState) -> CellState {
         CellState {
             phase,
-            trace: vec![turn],
+            judge_trace: vec![turn],
             ..CellState::default()
         }
     }
@@ -189,12 +196,12 @@ mod tests {
     #[test]
     fn phases_are_told_in_a_few_words() {
         for (phase, text) in [
-            (Phase::Planned, "queued"),
-            (Phase::Waiting, "waiting"),
-            (Phase::Streaming, "streaming"),
-            (Phase::RunningTools(2), "running 2 tools"),
+            (CellPhase::Planned, "queued"),
+            (CellPhase::Waiting, "waiting"),
+            (CellPhase::Streaming, "streaming"),
+            (CellPhase::RunningTools(2), "running 2 tools"),
             (
-                Phase::BackingOff {
+                CellPhase::BackingOff {
                     until: Millis(5001),
                 },
                 "backing off 4 s",
@@ -207,15 +214,18 @@ mod tests {
     #[test]
     fn what_a_cell_waits_for_fits_a_row_of_the_list() {
         let told = |by, until| {
-            let held = cell(Phase::Held { by, until }, TurnState::default());
+            let held = cell(CellPhase::Held { by, until }, TurnState::default());
             cell_phase(&held, Millis(500))
         };
         let soon = Some(Millis(4000));
-        assert_eq!(told(HeldBy::Server, soon), "server's delay 4 s");
-        assert_eq!(told(HeldBy::Rate, Some(Millis(1))), "waiting its turn");
-        assert_eq!(told(HeldBy::Rate, None), "rate limit");
-        assert_eq!(told(HeldBy::Tokens, soon), "token limit 4 s");
-        assert_eq!(told(HeldBy::Crowd, None), "waiting its turn");
+        assert_eq!(told(ThrottleReason::Server, soon), "server's delay 4 s");
+        assert_eq!(
+            told(ThrottleReason::Rate, Some(Millis(1))),
+            "waiting its turn"
+        );
+        assert_eq!(told(ThrottleReason::Rate, None), "rate limit");
+        assert_eq!(told(ThrottleReason::Tokens, soon), "token limit 4 s");
+        assert_eq!(told(ThrottleReason::Concurrency, None), "waiting its turn");
     }
 
     #[test]
@@ -231,7 +241,10 @@ mod tests {
                 ..TurnState::default()
             };
             let n = turn.calls.iter().filter(|call| call.started).count();
-            cell(Phase::RunningTools(u16::try_from(n).expect("few")), turn)
+            cell(
+                CellPhase::RunningTools(u16::try_from(n).expect("few")),
+                turn,
+            )
         };
         let one = of(vec![call("fetch_url", true)]);
         assert_eq!(cell_phase(&one, Millis(0)), "fetch_url…");
@@ -255,7 +268,7 @@ mod tests {
     #[test]
     fn attempts_are_counted_and_their_failures_named() {
         let line = |phase, turn| phase_line(&cell(phase, turn), Millis(500));
-        let off = Phase::BackingOff {
+        let off = CellPhase::BackingOff {
             until: Millis(3000),
         };
         let refused = [(Some(429), "429 from x"), (Some(503), "503 from x")];
@@ -264,15 +277,15 @@ mod tests {
             Some("backing off 3 s after attempt 2: 503")
         );
         assert_eq!(
-            line(Phase::Waiting, attempts_of(&refused, true)).as_deref(),
+            line(CellPhase::Waiting, attempts_of(&refused, true)).as_deref(),
             Some("waiting, attempt 3")
         );
         assert_eq!(
-            line(Phase::Streaming, attempts_of(&[], true)).as_deref(),
+            line(CellPhase::Streaming, attempts_of(&[], true)).as_deref(),
             Some("streaming")
         );
         assert_eq!(attempts(&[attempts_of(&refused, true)]), (3, 2));
-        assert_eq!(line(Phase::Done, attempts_of(&refused, true)), None);
+        assert_eq!(line(CellPhase::Done, attempts_of(&refused, true)), None);
     }
 
     #[test]

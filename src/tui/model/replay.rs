@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::cells::{Cells, RowId, SlotAt};
 use super::desk::Desk;
 use super::runs::{Run, Stage, Ticket};
-use crate::event::{CellKey, Kind, RunEvent};
+use crate::event::{CellKey, EventKind, RunEvent};
 use crate::model::{CellIx, CellName, Label, Millis, RunId, make_visible};
 use crate::record::{Playback, Player, Speed};
 use crate::workspace::Workspace;
@@ -117,12 +117,12 @@ impl Replay {
         let recorded = log
             .first()
             .map_or(String::new(), |event| match &event.kind {
-                Kind::RunStarted(header) => moment(&header.started.0),
+                EventKind::RunStarted(header) => moment(&header.started.0),
                 _ => String::new(),
             });
         let whole = log
             .last()
-            .is_some_and(|event| matches!(event.kind, Kind::RunFinished(_)));
+            .is_some_and(|event| matches!(event.kind, EventKind::RunFinished(_)));
         let mut replay = Self {
             run,
             dir,
@@ -193,7 +193,7 @@ impl Replay {
 /// What people said, where the recording is of that workspace.
 fn labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Label] {
     match (log.first().map(|event| &event.kind), around) {
-        (Some(Kind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
+        (Some(EventKind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
             &around.labels
         }
         _ => &[],
@@ -208,8 +208,8 @@ fn lay_out(cells: &mut Cells, log: &[RunEvent]) -> Vec<Option<SlotAt>> {
     let mut seen: HashSet<&str> = HashSet::new();
     for event in log {
         match &event.kind {
-            Kind::RunStarted(header) => names = Some(cells.meet(header, true)),
-            Kind::CellsPlanned {
+            EventKind::RunStarted(header) => names = Some(cells.meet(header, true)),
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,

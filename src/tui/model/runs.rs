@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
-use crate::event::{Kind, Phase, RunEvent, RunState};
+use crate::event::{CellPhase, EventKind, RunEvent, RunState};
 use crate::model::{CellIx, Cost, Millis, RunId, pluralize};
 
 /// Names a run before it has an id; counts up over the program's life.
@@ -79,14 +79,14 @@ impl Run {
     pub(crate) fn apply(&mut self, event: &RunEvent) {
         self.state.apply(event);
         match &event.kind {
-            Kind::CellsSettled(settled) => {
+            EventKind::CellsSettled(settled) => {
                 self.done += settled.len() as u64;
             }
-            Kind::CellStarted { .. } => {
+            EventKind::CellStarted { .. } => {
                 self.begun += 1;
                 self.judging_since.get_or_insert(event.at);
             }
-            Kind::CellFinished { .. } => {
+            EventKind::CellFinished { .. } => {
                 self.judged += 1;
                 self.done += 1;
             }
@@ -94,7 +94,7 @@ impl Run {
         }
         if let Some(cell) = event.kind.cell() {
             let phase = self.state.cells.get(cell.index()).map(|cell| cell.phase);
-            if matches!(phase, Some(Phase::BackingOff { .. })) {
+            if matches!(phase, Some(CellPhase::BackingOff { .. })) {
                 self.backing_off.insert(cell);
             } else {
                 self.backing_off.remove(&cell);
@@ -148,7 +148,10 @@ impl Run {
 
     /// Whether a model call was made, so that ending it throws something away.
     pub(crate) fn has_asked(&self) -> bool {
-        self.state.cells.iter().any(|cell| !cell.trace.is_empty())
+        self.state
+            .cells
+            .iter()
+            .any(|cell| !cell.judge_trace.is_empty())
     }
 }
 

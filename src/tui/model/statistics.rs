@@ -76,7 +76,7 @@ fn of_run(model: &Model) -> Vec<Block<'static>> {
         "run {name} · {how_far} · {} of {} have a result{took} · {}",
         run.done,
         pluralize(run.planned(), "cell"),
-        state.stats.bill()
+        state.stats.total_cost()
     );
     let mut blocks = vec![Block::new(head, Role::Title)];
     for stop in &state.budgets {

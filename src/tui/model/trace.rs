@@ -11,7 +11,7 @@ use super::Model;
 use super::cells::{Row, RowId, Slot, SlotState};
 use super::desk::Desk;
 use super::request::{Request, RequestKey};
-use crate::event::{AttemptState, CallState, CellState, Phase, RunHeader, TurnState};
+use crate::event::{AttemptState, CallState, CellPhase, CellState, RunHeader, TurnState};
 use crate::model::{
     CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT_VERDICT, TranscriptMode,
     TranscriptRef,
@@ -189,7 +189,9 @@ pub(crate) fn whereabouts(desk: &Desk, row: RowId, slot: u16) -> Whereabouts {
     match held {
         Some(state) => {
             let cached = state.result.as_ref().and_then(|r| r.cached.as_ref());
-            let elsewhere = cached.filter(|_| state.trace.is_empty()).and_then(named);
+            let elsewhere = cached
+                .filter(|_| state.judge_trace.is_empty())
+                .and_then(named);
             Whereabouts::Memory(number, elsewhere)
         }
         None => match cell.cached.as_ref().and_then(named) {
@@ -246,12 +248,12 @@ impl<'a> Shown<'a> {
     /// Whether a judge works on it, or will.
     pub(crate) fn is_live(&self) -> bool {
         self.slot.state == SlotState::Live
-            && self.cell.is_some_and(|cell| cell.phase != Phase::Done)
+            && self.cell.is_some_and(|cell| cell.phase != CellPhase::Done)
     }
 
     /// Whether its trace has ended: what was on its way then never comes.
     pub(crate) fn is_over(&self) -> bool {
-        self.cell.is_some_and(|cell| cell.phase == Phase::Done)
+        self.cell.is_some_and(|cell| cell.phase == CellPhase::Done)
     }
 
     /// Whether its judge has nothing to call: no tools of its own, none to read the transcript with.
@@ -269,18 +271,18 @@ impl<'a> Shown<'a> {
 
     /// The turns so far.
     pub(crate) fn turns(&self) -> &'a [TurnState] {
-        self.cell.map_or(&[], |cell| &cell.trace)
+        self.cell.map_or(&[], |cell| &cell.judge_trace)
     }
 
     /// What the run says of the cell's eval.
     pub(crate) fn spec(&self) -> Option<&'a crate::event::EvalSpec> {
-        let (_, key) = self.cell?.place?;
+        let (_, key) = self.cell?.planned?;
         self.header?.evals.get(key.eval as usize)
     }
 
     /// The judge, as the run had it.
     pub(crate) fn judge(&self) -> Option<&'a crate::event::JudgeSpec> {
-        let (_, key) = self.cell?.place?;
+        let (_, key) = self.cell?.planned?;
         self.header?.judges.get(key.judge? as usize)
     }
 }

@@ -7,7 +7,9 @@ use ratatui::layout::Size;
 
 use super::look::{look, rows};
 use super::looks::same;
-use crate::event::{Answered, Kind, Piece, RunEvent, Source, ToolFact};
+use crate::event::{
+    EventKind, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
+};
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, Millis, RawJson, RunId, TurnIx};
 use crate::record::Run;
 use crate::tui::effect::Effect;
@@ -42,14 +44,14 @@ fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)
     };
     let log = run.log().expect("a sample is readable").events;
     let cell = CellIx(2);
-    let is_told = |event: &RunEvent| matches!(&event.kind, Kind::Tool { cell: of, turn, .. } if *of == cell && *turn == TurnIx(0));
+    let is_told = |event: &RunEvent| matches!(&event.kind, EventKind::Tool { cell: of, turn, .. } if *of == cell && *turn == TurnIx(0));
     let first = log.iter().position(is_told).expect("it calls something");
     let at = log[first].at;
     let mut events = log[..first].to_vec();
     events.extend(told.iter().map(|(call, later, fact)| RunEvent {
         seq: 0,
         at: at + Millis(*later),
-        kind: Kind::Tool {
+        kind: EventKind::Tool {
             cell,
             turn: TurnIx(0),
             call: CallIx(*call),
@@ -107,10 +109,15 @@ fn received(name: &str, raw: &str) -> ToolFact {
     }
 }
 
-fn finished(text: &str, is_error: bool, source: Source, retried: Option<&str>) -> ToolFact {
+fn finished(
+    text: &str,
+    is_error: bool,
+    source: ToolResponseSource,
+    retried: Option<&str>,
+) -> ToolFact {
     ToolFact::Finished {
-        answer: Answered {
-            text: Piece::Text(text.to_owned()),
+        answer: RecordedToolResponse {
+            text: StoredText::Text(text.to_owned()),
             is_error,
             bytes: text.len() as u64,
             truncated: false,
@@ -180,7 +187,7 @@ fn several() -> Vec<(u16, u64, ToolFact)> {
             finished(
                 ROWS,
                 false,
-                Source::Live,
+                ToolResponseSource::Live,
                 Some("Error: the database is locked"),
             ),
         ),
@@ -191,7 +198,7 @@ fn several() -> Vec<(u16, u64, ToolFact)> {
             finished(
                 ROWS,
                 false,
-                Source::SameTrace {
+                ToolResponseSource::SameTrace {
                     turn: TurnIx(0),
                     call: CallIx(0),
                 },
@@ -234,7 +241,7 @@ fn several() -> Vec<(u16, u64, ToolFact)> {
             finished(
                 "Error: refusing to fetch 'intranet.northwind.example' (private address)",
                 true,
-                Source::Live,
+                ToolResponseSource::Live,
                 None,
             ),
         ),

@@ -19,7 +19,7 @@ fn slow_down() -> Say {
 /// A judge was refused, and waits.
 fn backing_off(model: &Model) -> bool {
     model.runs().live().any(|(_, run)| {
-        let attempts = run.state.cells.iter().flat_map(|cell| &cell.trace);
+        let attempts = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
         attempts
             .flat_map(|turn| turn.attempts.values())
             .any(|attempt| matches!(attempt.failed, Some((_, _, Some(_)))))
@@ -36,7 +36,7 @@ fn streams(model: &Model) -> bool {
 }
 
 fn said(run: &Run) -> impl Iterator<Item = &str> {
-    let turns = run.state.cells.iter().flat_map(|cell| &cell.trace);
+    let turns = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let attempts = turns.flat_map(|turn| turn.attempts.values());
     attempts
         .map(|attempt| &*attempt.text)

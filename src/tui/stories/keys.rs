@@ -95,7 +95,7 @@ fn begun(model: &Model) -> Option<RowId> {
         let run = model.live.runs.map.values().last();
         at.zip(run).is_some_and(|((_, cell), run)| {
             let cell = run.state.cells.get(cell.index());
-            cell.is_some_and(|cell| !cell.trace.is_empty())
+            cell.is_some_and(|cell| !cell.judge_trace.is_empty())
         })
     })
 }

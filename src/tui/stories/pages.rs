@@ -5,7 +5,7 @@ use serde_json::json;
 use super::keys::{TONE, asking};
 use super::server::{Say, Server};
 use super::{outcome, point};
-use crate::event::Source;
+use crate::event::ToolResponseSource;
 use crate::model::Outcome;
 use crate::tui::testing::Driven;
 
@@ -23,9 +23,9 @@ fn fetching() -> Server {
 }
 
 /// Where the page of the newest run came from.
-fn source(app: &Driven) -> Option<Source> {
+fn source(app: &Driven) -> Option<ToolResponseSource> {
     let run = app.app.model.runs().map.values().next_back()?;
-    let calls = run.state.cells.iter().flat_map(|cell| &cell.trace);
+    let calls = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let mut calls = calls.flat_map(|turn| &turn.calls);
     let (_, source, _) = calls
         .find(|call| call.name == "fetch_url")?
@@ -42,13 +42,13 @@ fn a_rubric_edit_is_judged_on_the_same_pages_and_says_so() {
     point(&mut app, "t/r/tone");
     app.keys("R").settle();
     assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Pass));
-    assert_eq!(source(&app), Some(Source::Live));
+    assert_eq!(source(&app), Some(ToolResponseSource::Live));
 
     app.save("r.yaml", &TONE.replace("kind", "kind and calm"))
         .settle();
     assert_eq!(server.asked(), 4);
     assert!(
-        matches!(source(&app), Some(Source::Frozen { .. })),
+        matches!(source(&app), Some(ToolResponseSource::Frozen { .. })),
         "{:?}",
         source(&app)
     );
@@ -64,7 +64,7 @@ fn a_rubric_edit_is_judged_on_the_same_pages_and_says_so() {
     app.save("r.yaml", &TONE.replace("kind", "kind and short"))
         .settle();
     assert_eq!(server.asked(), 6);
-    assert_eq!(source(&app), Some(Source::Live));
+    assert_eq!(source(&app), Some(ToolResponseSource::Live));
     assert!(
         !app.screen().contains("the same pages: 1 page"),
         "{}",

@@ -3,7 +3,7 @@
 //!
 //! Owns which runs' evidence a save's runs get. A page that none of them holds is fetched, and shown as a miss.
 
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::model::{RunId, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -54,7 +54,7 @@ fn evidence(model: &Model) -> Option<String> {
 /// A run of a save began: says whose pages its judges are given.
 pub(super) fn tell(model: &mut Model, ticket: Ticket, events: &[RunEvent]) {
     let started = events.iter().find_map(|event| match &event.kind {
-        Kind::RunStarted(header) => header.frozen_plan(),
+        EventKind::RunStarted(header) => header.replayed_evidence_plan(),
         _ => None,
     });
     let of_save = model.live.runs.map.get(&ticket).and_then(|run| run.save);
@@ -71,7 +71,7 @@ pub(super) fn tell(model: &mut Model, ticket: Ticket, events: &[RunEvent]) {
     };
     report.frozen = Some(format!(
         "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches anew)",
-        frozen.whose()
+        frozen.describe_runs()
     ));
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::runs;
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
 use crate::record::{Speed, Unit};
 use crate::tui::command::Command;
@@ -100,7 +100,7 @@ pub(super) fn read(
     }
     if !log
         .iter()
-        .any(|event| matches!(event.kind, Kind::CellStarted { .. }))
+        .any(|event| matches!(event.kind, EventKind::CellStarted { .. }))
     {
         let why = "no judge was asked in this run, so there is little to watch: v on a judged cell plays one";
         model.notices.tell(model.now, Level::Info, why);
@@ -291,8 +291,8 @@ fn bite_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
     let mut left = BITE;
     let rest = events.get(from..goal).unwrap_or_default();
     let takes = |event: &RunEvent| match &event.kind {
-        Kind::CellsSettled(all) => 1 + all.len(),
-        Kind::CellsPlanned { keys, .. } => 1 + keys.len(),
+        EventKind::CellsSettled(all) => 1 + all.len(),
+        EventKind::CellsPlanned { keys, .. } => 1 + keys.len(),
         _ => 1,
     };
     let fits = rest.iter().take_while(|event| {
@@ -385,10 +385,10 @@ fn failure_from(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize,
     for (at, event) in events.iter().enumerate().skip(from) {
         let skip = if at == from { skip } else { 0 };
         match &event.kind {
-            Kind::CellFinished { cell, result } if skip == 0 && bad(result.outcome) => {
+            EventKind::CellFinished { cell, result } if skip == 0 && bad(result.outcome) => {
                 return Some((at, 0, *cell));
             }
-            Kind::CellsSettled(all) => {
+            EventKind::CellsSettled(all) => {
                 let mut rest = all.iter().enumerate().skip(skip);
                 if let Some((nth, settled)) = rest.find(|(_, settled)| bad(settled.1.outcome)) {
                     return Some((at, nth, settled.0));
@@ -408,7 +408,7 @@ fn look_for(replay: &mut Replay, name: &crate::model::CellName) -> usize {
     replay.desk.look_at(Entry::Row(row), 0);
     let places = &replay.places;
     let begins = replay.player.events().iter().position(|event| {
-        let Kind::CellStarted { cell, .. } = &event.kind else {
+        let EventKind::CellStarted { cell, .. } = &event.kind else {
             return false;
         };
         let place = places.get(cell.index()).copied().flatten();
@@ -420,7 +420,7 @@ fn look_for(replay: &mut Replay, name: &crate::model::CellName) -> usize {
 /// What the run says of itself: `recorded against a scripted server`.
 fn label(log: &[RunEvent]) -> Option<String> {
     match &log.first()?.kind {
-        Kind::RunStarted(header) if !header.label.is_empty() => {
+        EventKind::RunStarted(header) if !header.label.is_empty() => {
             Some(make_visible(&header.label, false).into_owned())
         }
         _ => None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
 use super::frozen;
-use crate::event::{Kind, RunEvent};
+use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Cost, Outcome, RunId, pluralize};
 use crate::record::Board;
 use crate::theme::Glyphs;
@@ -28,7 +28,7 @@ const FOOTER: u16 = 60;
 const NOTES: usize = 10;
 
 /// More of the outline.
-pub(super) fn outlined(model: &mut Model, generation: u64, facts: Vec<Kind>) -> Vec<Effect> {
+pub(super) fn outlined(model: &mut Model, generation: u64, facts: Vec<EventKind>) -> Vec<Effect> {
     if generation != model.generation {
         return Vec::new();
     }
@@ -36,14 +36,14 @@ pub(super) fn outlined(model: &mut Model, generation: u64, facts: Vec<Kind>) -> 
     let desk = &mut model.live;
     for fact in facts {
         match fact {
-            Kind::RunStarted(header) => {
+            EventKind::RunStarted(header) => {
                 desk.cells.outline_began();
                 if let Some(workspace) = &labels {
                     desk.cells.label(&workspace.labels);
                 }
                 desk.outline = desk.cells.meet(&header, true);
             }
-            Kind::CellsPlanned {
+            EventKind::CellsPlanned {
                 transcript, keys, ..
             } => {
                 desk.cells.plan(&desk.outline, &transcript, &keys);
@@ -222,7 +222,7 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
     for event in events {
         run.apply(event);
         match &event.kind {
-            Kind::RunStarted(header) => {
+            EventKind::RunStarted(header) => {
                 cells.enrol(&header.run, ticket.0);
                 // The newest run knows the newest rubrics, an outline or none.
                 run.names = cells.meet(header, newest);
@@ -231,7 +231,7 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
                     run.stage = Stage::Running;
                 }
             }
-            Kind::CellsPlanned {
+            EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
@@ -246,17 +246,17 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
                     run.places.extend(places);
                 }
             }
-            Kind::CellsSettled(settled) => {
+            EventKind::CellsSettled(settled) => {
                 for one in settled {
                     end(run, cells, &mut flips, one.0, &one.1);
                 }
             }
-            Kind::CellStarted { cell, .. } => {
+            EventKind::CellStarted { cell, .. } => {
                 if let Some(at) = run.places.get(cell.index()).copied().flatten() {
                     cells.begun(at);
                 }
             }
-            Kind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
+            EventKind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use super::touched::{self, How, Touched};
 use super::{examples, frozen, labels};
 use crate::compare::unified;
 use crate::diag::Diagnostic;
-use crate::event::{Parent, ParentCause};
+use crate::event::{ParentCause, ParentRun};
 use crate::model::RunId;
 use crate::run::CachePolicy;
 use crate::tui::effect::{Effect, RunOrder};
@@ -404,7 +404,7 @@ pub(super) fn order(
         judge: None,
         cache,
         frozen: None,
-        parent: newest.map(|run| Parent {
+        parent: newest.map(|run| ParentRun {
             run,
             cell: None,
             turn: None,

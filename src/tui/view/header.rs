@@ -230,7 +230,7 @@ fn spent(model: &Model) -> Vec<(u8, Bit)> {
     let live = model
         .runs()
         .live()
-        .map(|(_, run)| run.state.stats.bill_so_far());
+        .map(|(_, run)| run.state.stats.cost_so_far());
     let text = billed(live.fold(Cost::ZERO, Cost::plus));
     text.map(|text| (3, bit(4, text, Role::Text)))
         .into_iter()

@@ -207,7 +207,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::event::{Kind, RunEvent};
+    use crate::event::{EventKind, RunEvent};
     use crate::model::RunId;
     use crate::tui::model::runs::Ticket;
 
@@ -215,7 +215,7 @@ mod tests {
         let note = |seq: u64| RunEvent {
             seq,
             at: Millis(seq * 650),
-            kind: Kind::Note {
+            kind: EventKind::Note {
                 cell: None,
                 text: String::new(),
             },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dicta::clock::{Clock, SystemClock};
 use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
-use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
+use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, RawJson, ToolResponse, TurnIx};
 use dicta::net::Resolver;
 use dicta::tools::Prepared;
@@ -43,8 +43,8 @@ fn open(source: &str, tool: &str, names: &Arc<Names>) -> (Arc<dyn Source>, Arc<d
     (source, work)
 }
 
-fn cx() -> (CallCx, mpsc::Receiver<Envelope>) {
-    let (to, facts) = mpsc::channel::<Envelope>(64);
+fn cx() -> (CallCx, mpsc::Receiver<RedactedEvent>) {
+    let (to, facts) = mpsc::channel::<RedactedEvent>(64);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let out = Emitter::new(
         to,
@@ -74,7 +74,7 @@ async fn call(work: &Arc<dyn Work>, values: &str) -> (ToolResponse, Vec<Hop>) {
     drop(cx);
     let mut hops = Vec::new();
     while let Some(envelope) = facts.recv().await {
-        if let Kind::Tool {
+        if let EventKind::Tool {
             fact: ToolFact::Hop(hop),
             ..
         } = envelope.kind

@@ -5,7 +5,7 @@ use super::*;
 impl Bench {
     /// Judges, with every wait for another attempt over at once.
     async fn judge_impatiently(&self) -> CellResult {
-        let (to, mut facts) = mpsc::channel::<Envelope>(10_000);
+        let (to, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
         let cx = CallCx {
             out: Emitter::new(
                 to,
@@ -23,7 +23,7 @@ impl Bench {
             tokio::select! {
                 biased;
                 Some(envelope) = facts.recv() => {
-                    let Kind::Turn { fact, .. } = envelope.kind else {
+                    let EventKind::Turn { fact, .. } = envelope.kind else {
                         continue;
                     };
                     if let TurnFact::AttemptFailed { retry_in: Some(wait), .. } = fact {

@@ -74,7 +74,7 @@ async fn one_request_makes_a_verdict_and_its_facts() {
             .kinds
             .iter()
             .filter_map(|kind| match kind {
-                Kind::Turn { fact, .. } => Some(match fact {
+                EventKind::Turn { fact, .. } => Some(match fact {
                     TurnFact::Started { .. } => "started",
                     TurnFact::AttemptStarted { .. } => "attempt",
                     TurnFact::Delta { .. } => "delta",

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock};
-use dicta::event::{CallCx, DeltaPart, Emitter, Envelope, Kind, MemoryBlobs, Redactor, TurnFact};
+use dicta::event::{
+    CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, TurnFact,
+};
 use dicta::model::{
     CellIx, HistoryBlock, HistoryItem, JudgeConfig, ProviderKind, ToolDeclaration, TurnIx,
 };
@@ -22,7 +24,7 @@ pub(super) struct Bench {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) clock: FakeClock,
     pub(super) cx: CallCx,
-    pub(super) facts: mpsc::Receiver<Envelope>,
+    pub(super) facts: mpsc::Receiver<RedactedEvent>,
 }
 
 impl Bench {
@@ -133,9 +135,9 @@ impl Bench {
     }
 }
 
-pub(super) fn turn_fact(envelope: Envelope) -> TurnFact {
+pub(super) fn turn_fact(envelope: RedactedEvent) -> TurnFact {
     match envelope.kind {
-        Kind::Turn { cell, turn, fact } => {
+        EventKind::Turn { cell, turn, fact } => {
             assert_eq!((cell, turn), (CellIx(3), TurnIx(0)));
             fact
         }

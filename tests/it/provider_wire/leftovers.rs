@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dicta::clock::{BoxFuture, Clock, FakeClock};
-use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact, TurnFact};
+use dicta::event::{
+    CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
+};
 use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
 use dicta::model::{
@@ -128,14 +130,16 @@ fn files() -> Option<usize> {
 }
 
 /// Returns once the trace stands where it should.
-async fn stands(stage: Stage, pause: &Pause, facts: &mut mpsc::Receiver<Envelope>) {
+async fn stands(stage: Stage, pause: &Pause, facts: &mut mpsc::Receiver<RedactedEvent>) {
     if matches!(stage, Stage::Waiting | Stage::Streaming) {
         return pause.reached().await;
     }
     while let Some(envelope) = facts.recv().await {
         let there = match envelope.kind {
-            Kind::Tool { fact, .. } => stage == Stage::RunningTools && fact == ToolFact::Started,
-            Kind::Turn { fact, .. } => {
+            EventKind::Tool { fact, .. } => {
+                stage == Stage::RunningTools && fact == ToolFact::Started
+            }
+            EventKind::Turn { fact, .. } => {
                 stage == Stage::BackingOff && matches!(fact, TurnFact::AttemptFailed { .. })
             }
             _ => false,
@@ -160,7 +164,7 @@ async fn scene(dialect: Dialect, stage: Stage, end: End) {
     let before = tasks();
     let clock = FakeClock::new();
     let judge = engine(&server, dialect, &clock);
-    let (to, mut facts) = mpsc::channel::<Envelope>(10_000);
+    let (to, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
     let cancel = CancellationToken::new();
     let cx = CallCx {
         out: Emitter::new(
@@ -252,7 +256,7 @@ async fn nothing_is_left_after_an_error() {
         let server = WireServer::scripted(dialect, vec![Reply::status(status)]);
         let clock = FakeClock::new();
         let judge = engine(&server, dialect, &clock);
-        let (to, _facts) = mpsc::channel::<Envelope>(10_000);
+        let (to, _facts) = mpsc::channel::<RedactedEvent>(10_000);
         let cx = CallCx {
             out: Emitter::new(
                 to,

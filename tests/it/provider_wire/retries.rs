@@ -1,6 +1,6 @@
 //! What is tried again, when, and what the log says of it.
 
-use dicta::event::{DeltaPart, Exchange, TurnFact};
+use dicta::event::{DeltaPart, HttpExchange, TurnFact};
 use dicta::model::ProviderKind;
 use dicta::provider::ProviderError;
 use serde_json::json;
@@ -182,7 +182,7 @@ async fn each_attempt_tells_its_exchange() {
         })
         .collect();
     let exchange = |id: &str, bytes, cost_unknown| {
-        Some(Exchange {
+        Some(HttpExchange {
             request_id: Some(id.to_owned()),
             bytes,
             cost_unknown,

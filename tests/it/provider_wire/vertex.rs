@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dicta::clock::{Clock, FakeClock};
-use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor};
+use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
 use dicta::model::{
     CellIx, HistoryItem, JudgeConfig, Millis, ProviderKind, StopReason, ToolResponse, TurnIx,
 };
@@ -67,7 +67,7 @@ struct Bench {
     provider: Arc<dyn Provider>,
     clock: FakeClock,
     cx: CallCx,
-    facts: mpsc::Receiver<Envelope>,
+    facts: mpsc::Receiver<RedactedEvent>,
 }
 
 impl Bench {
@@ -147,7 +147,7 @@ impl Bench {
     fn notes(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         while let Ok(envelope) = self.facts.try_recv() {
-            if let Kind::Note { text, .. } = envelope.kind {
+            if let EventKind::Note { text, .. } = envelope.kind {
                 notes.push(text);
             }
         }

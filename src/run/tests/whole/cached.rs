@@ -80,7 +80,7 @@ async fn without_the_cache_nothing_is_taken_and_nothing_left() {
     let (_, kinds, _) = home.run(home.workspace(), off()).await;
     assert_eq!(asked(&kinds), 1);
     let key = kinds.iter().find_map(|kind| match kind {
-        Kind::CellStarted { key, .. } => Some(key.clone()),
+        EventKind::CellStarted { key, .. } => Some(key.clone()),
         _ => None,
     });
     assert_eq!(key, Some(None));

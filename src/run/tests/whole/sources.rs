@@ -20,12 +20,12 @@ fn home() -> Home {
     home
 }
 
-fn results(kinds: &[Kind]) -> Vec<&CellResult> {
-    let of = |kind: &'_ Kind| matches!(kind, Kind::CellFinished { .. });
+fn results(kinds: &[EventKind]) -> Vec<&CellResult> {
+    let of = |kind: &'_ EventKind| matches!(kind, EventKind::CellFinished { .. });
     let finished = kinds.iter().filter(|kind| of(kind));
     let mut all: Vec<(_, &CellResult)> = finished
         .filter_map(|kind| match kind {
-            Kind::CellFinished { cell, result } => Some((*cell, &**result)),
+            EventKind::CellFinished { cell, result } => Some((*cell, &**result)),
             _ => None,
         })
         .collect();
@@ -64,7 +64,11 @@ async fn what_a_source_decided_is_a_judges_word() {
         told.iter()
             .all(|result| result.cached.is_none() && !result.by_human)
     );
-    assert!(!kinds.iter().any(|kind| matches!(kind, Kind::Turn { .. })));
+    assert!(
+        !kinds
+            .iter()
+            .any(|kind| matches!(kind, EventKind::Turn { .. }))
+    );
 
     // Asked again it is told again: it is no verdict of ours that a cache could hold.
     let (_, again, _) = home.run(home.workspace(), by("inspect")).await;

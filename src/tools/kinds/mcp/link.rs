@@ -380,7 +380,7 @@ impl Link {
                 Ok(asked) => {
                     let (ended, hops) = self.answer(&open, asked, cx).await;
                     for hop in hops {
-                        cx.tool(call, ToolFact::Hop(hop)).await;
+                        cx.emit_tool_fact(call, ToolFact::Hop(hop)).await;
                     }
                     return ended.map_err(|f| self.said(f));
                 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{Clock, FakeClock};
-use crate::event::{Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
+use crate::event::{Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CallIx, CellIx, Hop, Millis, RawJson, ToolResponse, TurnIx};
 use crate::net::Resolver;
 use crate::tools::Prepared;
@@ -56,7 +56,7 @@ fn source(kind: &str) -> Arc<dyn Source> {
 struct World {
     cx: CallCx,
     clock: FakeClock,
-    facts: mpsc::Receiver<Envelope>,
+    facts: mpsc::Receiver<RedactedEvent>,
 }
 
 impl World {
@@ -121,7 +121,7 @@ impl World {
     fn hops(&mut self) -> Vec<Hop> {
         let mut hops = Vec::new();
         while let Ok(envelope) = self.facts.try_recv() {
-            if let Kind::Tool {
+            if let EventKind::Tool {
                 fact: ToolFact::Hop(hop),
                 ..
             } = envelope.kind

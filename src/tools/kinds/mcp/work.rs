@@ -96,7 +96,7 @@ async fn answer(result: &CallToolResult, cx: &CallCx) -> ToolResponse {
     let (text, truncated) = cut(text, MAX_SHOWN, None);
     // What the text leaves out is kept beside it.
     let raw = match (truncated || !whole, serde_json::to_vec(result)) {
-        (true, Ok(bytes)) => Some(cx.out.blob(&bytes).await),
+        (true, Ok(bytes)) => Some(cx.out.store_blob(&bytes).await),
         _ => None,
     };
     ToolResponse {

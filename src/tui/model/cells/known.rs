@@ -122,7 +122,7 @@ impl Cells {
             let info = EvalInfo {
                 rubric: rubric.map_or_else(String::new, |rubric| rubric.id.clone()),
                 id: spec.id.clone(),
-                kind: spec.kind.clone(),
+                kind: spec.eval_type.clone(),
                 digest: spec.digest.clone(),
                 judged: spec.judged,
                 groups: spec.groups.clone(),
@@ -131,7 +131,7 @@ impl Cells {
                         rule: panel.rule,
                         judges: seats(panel, &names.judges),
                     }),
-                    bounds: ScoreBounds::from_decision_settings(&spec.decides),
+                    bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
                     repeat: spec.repeat,
                 }),
             };

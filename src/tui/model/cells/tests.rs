@@ -27,7 +27,7 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
             config: JudgeConfig::new("one", ProviderKind::Rules),
             digest: digest("one"),
             dropped: Vec::new(),
-            listed: None,
+            table_prices: None,
             tools: Vec::new(),
         }],
         rubrics: vec![RubricSpec {
@@ -40,9 +40,9 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
             .map(|id| EvalSpec {
                 rubric: 0,
                 id: id.trim_end_matches('?').into(),
-                kind: "contains".into(),
+                eval_type: "contains".into(),
                 digest: digest(version),
-                decides: indexmap::IndexMap::new(),
+                decision_settings: indexmap::IndexMap::new(),
                 weight: 1.0,
                 required: false,
                 weighted: false,

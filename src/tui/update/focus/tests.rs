@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
 use super::*;
-use crate::event::{DeltaPart, Kind, Piece, RunEvent, ToolFact, TurnFact};
+use crate::event::{DeltaPart, EventKind, RunEvent, StoredText, ToolFact, TurnFact};
 use crate::model::{CallIx, CellIx, TurnIx};
 use crate::record::Run;
 use crate::theme::Theme;
@@ -187,7 +187,7 @@ pub(crate) fn lines(model: &Model, pane: Pane) -> Vec<String> {
     lines
 }
 
-fn at(bench: &Bench, wanted: impl Fn(&Kind) -> bool) -> usize {
+fn at(bench: &Bench, wanted: impl Fn(&EventKind) -> bool) -> usize {
     let found = bench.log.iter().position(|event| wanted(&event.kind));
     found.expect("the sample holds it") + 1
 }
@@ -411,7 +411,7 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
     let backing = at(&bench, |kind| {
         matches!(
             kind,
-            Kind::Turn {
+            EventKind::Turn {
                 fact: TurnFact::AttemptFailed { .. },
                 ..
             }
@@ -433,7 +433,7 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
     let args = at(&bench, |kind| {
         matches!(
             kind,
-            Kind::Turn {
+            EventKind::Turn {
                 fact: TurnFact::Delta {
                     part: DeltaPart::Args(_),
                     ..
@@ -448,7 +448,9 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
         "arguments are forming …"
     );
     assert!(bench.model.live.trace.call.follow && bench.model.live.trace.verdict.follow);
-    let ended = at(&bench, |kind| matches!(kind, Kind::CellFinished { .. }));
+    let ended = at(&bench, |kind| {
+        matches!(kind, EventKind::CellFinished { .. })
+    });
     bench.play(ended);
     assert_eq!(bench.lines(Pane::Verdict)[0], "✓ pass 1.00");
     assert!(
@@ -461,7 +463,7 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
 fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
     let mut bench = Bench::whole(BUSY);
     let unparsed = bench.log.iter().find_map(|event| match &event.kind {
-        Kind::Turn {
+        EventKind::Turn {
             cell,
             fact: TurnFact::VerdictUnparsed { .. },
             ..

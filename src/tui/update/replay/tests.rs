@@ -3,7 +3,7 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::event::{
-    CellKey, EvalSpec, FORMAT, JudgeSpec, RubricSpec, RunHeader, RunState, Settled, Totals,
+    CellKey, EvalSpec, FORMAT, JudgeSpec, RubricSpec, RunHeader, RunState, RunTotals, SettledCell,
     TurnFact,
 };
 use crate::model::{
@@ -18,9 +18,9 @@ fn header() -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
         rubric: 0,
         id: id.to_owned(),
-        kind: "contains".to_owned(),
+        eval_type: "contains".to_owned(),
         digest: Digest::hash_bytes(id.as_bytes()),
-        decides: IndexMap::new(),
+        decision_settings: IndexMap::new(),
         weight: 1.0,
         required: false,
         weighted: false,
@@ -43,7 +43,7 @@ fn header() -> RunHeader {
             config: JudgeConfig::new("j", ProviderKind::Rules),
             digest: Digest::hash_bytes(b"j"),
             dropped: Vec::new(),
-            listed: None,
+            table_prices: None,
             tools: Vec::new(),
         }],
         rubrics: vec![RubricSpec {
@@ -58,7 +58,7 @@ fn header() -> RunHeader {
 }
 
 /// Transcript `t<n>` with its cells `2n` (plain) and `2n + 1` (asked).
-fn planned(n: u32) -> Kind {
+fn planned(n: u32) -> EventKind {
     let id = format!("t{n}");
     let key = |eval, judge| CellKey {
         eval,
@@ -66,7 +66,7 @@ fn planned(n: u32) -> Kind {
         judge,
         repeat: None,
     };
-    Kind::CellsPlanned {
+    EventKind::CellsPlanned {
         transcript: TranscriptRef {
             part: 0,
             digest: Digest::hash_bytes(id.as_bytes()),
@@ -80,39 +80,39 @@ fn planned(n: u32) -> Kind {
     }
 }
 
-fn settled(cells: &[(u32, Outcome)]) -> Kind {
+fn settled(cells: &[(u32, Outcome)]) -> EventKind {
     let result = |(cell, outcome): &(u32, Outcome)| {
-        Settled(CellIx(*cell), CellResult::new(*outcome, "because"))
+        SettledCell(CellIx(*cell), CellResult::new(*outcome, "because"))
     };
-    Kind::CellsSettled(cells.iter().map(result).collect())
+    EventKind::CellsSettled(cells.iter().map(result).collect())
 }
 
-fn started(cell: u32) -> Kind {
-    Kind::CellStarted {
+fn started(cell: u32) -> EventKind {
+    EventKind::CellStarted {
         cell: CellIx(cell),
         key: None,
     }
 }
 
-fn turn(cell: u32) -> Kind {
-    Kind::Turn {
+fn turn(cell: u32) -> EventKind {
+    EventKind::Turn {
         cell: CellIx(cell),
         turn: TurnIx(0),
         fact: TurnFact::AttemptStarted { attempt: 1 },
     }
 }
 
-fn ended(cell: u32, outcome: Outcome) -> Kind {
-    Kind::CellFinished {
+fn ended(cell: u32, outcome: Outcome) -> EventKind {
+    EventKind::CellFinished {
         cell: CellIx(cell),
         result: Box::new(CellResult::new(outcome, "said the judge")),
     }
 }
 
 /// A run of three transcripts, an event every 100 ms.
-fn story() -> Vec<Kind> {
+fn story() -> Vec<EventKind> {
     vec![
-        Kind::RunStarted(Box::new(header())),
+        EventKind::RunStarted(Box::new(header())),
         planned(0),
         planned(1),
         planned(2),
@@ -128,11 +128,11 @@ fn story() -> Vec<Kind> {
         ended(3, Outcome::Fail),
         started(5),
         ended(5, Outcome::Timeout),
-        Kind::RunFinished(Box::<Totals>::default()),
+        EventKind::RunFinished(Box::<RunTotals>::default()),
     ]
 }
 
-fn numbered(kinds: Vec<Kind>) -> Arc<Vec<RunEvent>> {
+fn numbered(kinds: Vec<EventKind>) -> Arc<Vec<RunEvent>> {
     let events = (0_u64..).zip(kinds).map(|(seq, kind)| RunEvent {
         seq,
         at: Millis(seq * 100),
@@ -146,7 +146,7 @@ fn fed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<Flip> {
     let run = desk.runs.map.get_mut(&ticket).expect("the replay's run");
     for event in events {
         run.state.apply(event);
-        if let Kind::CellsPlanned { first, keys, .. } = &event.kind {
+        if let EventKind::CellsPlanned { first, keys, .. } = &event.kind {
             let rows = first.0..first.0 + u32::try_from(keys.len()).expect("few");
             run.places.extend(rows.map(|row| Some((RowId(row), 0))));
         }
@@ -368,7 +368,7 @@ fn the_judge_at_work_is_shown_until_one_moves_and_again_after_play() {
 
 #[test]
 fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_there() {
-    let note = |_| Kind::Note {
+    let note = |_| EventKind::Note {
         cell: None,
         text: String::new(),
     };

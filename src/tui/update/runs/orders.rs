@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::event::{Parent, ParentCause};
+use crate::event::{ParentCause, ParentRun};
 use crate::model::{JudgeConfig, pluralize};
 use crate::run::CachePolicy;
 use crate::tui::effect::{Effect, RunOrder};
@@ -21,7 +21,7 @@ pub(in crate::tui::update) fn order(
 ) -> Option<RunOrder> {
     let workspace = Arc::clone(model.workspace()?);
     let parent = cause.and_then(|cause| {
-        Some(Parent {
+        Some(ParentRun {
             run: model.live.runs.newest()?.clone(),
             cell: None,
             turn: None,

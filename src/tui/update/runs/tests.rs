@@ -3,7 +3,7 @@
 use ratatui::layout::Size;
 
 use super::*;
-use crate::event::{CellKey, RunEvent, Settled, Totals};
+use crate::event::{CellKey, RunEvent, RunTotals, SettledCell};
 use crate::model::{JudgeConfig, Millis, ProviderKind};
 use crate::run::CachePolicy;
 use crate::theme::Theme;
@@ -63,11 +63,11 @@ impl Log {
         let ticket = model.ticket();
         let mut log = Self { ticket, seq: 0 };
         let run = header(&format!("20261121T000000Z-{letters}"), EVALS, "v1");
-        log.tell(model, vec![Kind::RunStarted(Box::new(run))]);
+        log.tell(model, vec![EventKind::RunStarted(Box::new(run))]);
         log
     }
 
-    fn tell(&mut self, model: &mut Model, kinds: Vec<Kind>) {
+    fn tell(&mut self, model: &mut Model, kinds: Vec<EventKind>) {
         let events: Vec<RunEvent> = kinds
             .into_iter()
             .map(|kind| {
@@ -87,7 +87,7 @@ impl Log {
         let transcript = transcript(id);
         self.tell(
             model,
-            vec![Kind::CellsPlanned {
+            vec![EventKind::CellsPlanned {
                 transcript,
                 first: CellIx(first),
                 keys,
@@ -98,14 +98,17 @@ impl Log {
     fn finish(&mut self, model: &mut Model, cell: u32, outcome: Outcome) {
         let result = Box::new(CellResult::new(outcome, "said now"));
         let cell = CellIx(cell);
-        self.tell(model, vec![Kind::CellFinished { cell, result }]);
+        self.tell(model, vec![EventKind::CellFinished { cell, result }]);
     }
 
     fn settle(&mut self, model: &mut Model, cell: u32, outcome: Outcome) {
         let result = CellResult::new(outcome, "checked now");
         self.tell(
             model,
-            vec![Kind::CellsSettled(vec![Settled(CellIx(cell), result)])],
+            vec![EventKind::CellsSettled(vec![SettledCell(
+                CellIx(cell),
+                result,
+            )])],
         );
     }
 }
@@ -356,14 +359,14 @@ fn a_run_that_ends_says_what_came_of_it() {
     log.plan(&mut model, "a", 0, keys(EVALS));
     log.settle(&mut model, 0, Pass);
     log.finish(&mut model, 1, Fail);
-    let totals = Totals {
+    let totals = RunTotals {
         cells: 2,
         outcomes: [(Pass, 1), (Fail, 1)].into_iter().collect(),
         cost_usd: Some(0.12),
         duration_ms: Millis(4100),
-        ..Totals::default()
+        ..RunTotals::default()
     };
-    log.tell(&mut model, vec![Kind::RunFinished(Box::new(totals))]);
+    log.tell(&mut model, vec![EventKind::RunFinished(Box::new(totals))]);
     ended(&mut model, log.ticket, None);
     assert_eq!(
         last_notice(&model),
@@ -424,7 +427,7 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
     assert_eq!(model.live.cells.total.rows, 100_000);
     let before = model.live.cells.worked();
     let ticket = model.ticket();
-    let start = Kind::RunStarted(Box::new(header("20261121T000000Z-many", &evals, "v1")));
+    let start = EventKind::RunStarted(Box::new(header("20261121T000000Z-many", &evals, "v1")));
     let mut seq = 0;
     let mut event = |kind| {
         seq += 1;
@@ -436,13 +439,13 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
     };
     events_of(&mut model, ticket, &[event(start)]);
     for (id, first) in ids.iter().zip((0..).step_by(10)) {
-        let planned = Kind::CellsPlanned {
+        let planned = EventKind::CellsPlanned {
             transcript: transcript(id),
             first: CellIx(first),
             keys: keys(&evals),
         };
-        let fail = |n| Settled(CellIx(first + n), CellResult::new(Fail, ""));
-        let settled = Kind::CellsSettled((0..10).map(fail).collect());
+        let fail = |n| SettledCell(CellIx(first + n), CellResult::new(Fail, ""));
+        let settled = EventKind::CellsSettled((0..10).map(fail).collect());
         // A batch a millisecond: ten seconds in all.
         model.now = model.now + Millis(1);
         events_of(&mut model, ticket, &[event(planned), event(settled)]);

@@ -167,7 +167,7 @@ fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
     let newest = *model.live.runs.map.keys().last().expect("a run");
     let run = model.live.runs.map.get_mut(&newest).expect("it is known");
     let mut cell = crate::event::CellState::default();
-    cell.trace.push(crate::event::TurnState::default());
+    cell.judge_trace.push(crate::event::TurnState::default());
     run.state.cells.push(cell);
     let saved = save(&mut model, workspace(&[&judged(" c")], FREE));
     assert_eq!(saved, ["outline", "board"]);

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
-use crate::event::{CellState, Phase};
+use crate::event::{CellPhase, CellState};
 use crate::model::{CellIx, CellResult, Label, Millis, Outcome, RunId};
 use crate::theme::Theme;
 use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
@@ -119,7 +119,7 @@ fn a_live_cell_says_what_it_is_at() {
         ..Run::default()
     };
     known.state.cells = vec![CellState {
-        phase: Phase::BackingOff {
+        phase: CellPhase::BackingOff {
             until: Millis(4000),
         },
         ..CellState::default()

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
 use super::*;
-use crate::event::{CellState, Kind, RunEvent};
+use crate::event::{CellState, EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Outcome, ProviderKind, TokenUsage};
 use crate::theme::Theme;
 use crate::tui::model::cells::tests::{board, keys, outline, transcript};
@@ -76,7 +76,7 @@ fn demo() -> Model {
 }
 
 /// Statistics of a run of which one paid cell has ended, after two calls.
-fn costing(usd: Option<f64>) -> crate::event::Stats {
+fn costing(usd: Option<f64>) -> crate::event::RunStats {
     let mut header = crate::tui::model::cells::tests::header("k3f9", &["x?"], "v1");
     header.judges[0].config.provider = ProviderKind::Openai;
     header.judges[0].config.prices = None;
@@ -90,15 +90,15 @@ fn costing(usd: Option<f64>) -> crate::event::Stats {
         usd: 0.12,
         unknown: 2,
     });
-    let mut stats = crate::event::Stats::default();
+    let mut stats = crate::event::RunStats::default();
     let kinds = [
-        Kind::RunStarted(Box::new(header)),
-        Kind::CellsPlanned {
+        EventKind::RunStarted(Box::new(header)),
+        EventKind::CellsPlanned {
             transcript: transcript("a"),
             first: CellIx(0),
             keys: keys(&["x?"]),
         },
-        Kind::CellFinished {
+        EventKind::CellFinished {
             cell: CellIx(0),
             result: Box::new(result),
         },

@@ -32,15 +32,15 @@ fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
     let run = sample(PAGE);
     let state = run.state().expect("a sample folds");
     for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
-        let named = Which::Named(state.name(number).expect("planned"));
+        let named = Which::Named(state.cell_name(number).expect("planned"));
         for which in [Which::Number(number), named] {
             let read = reads::recorded(&run, &which, &|| false)
                 .expect("nothing newer")
                 .expect("it is there");
             assert_eq!(read.cell, number);
             assert_eq!(
-                (&read.state.trace, &read.state.result),
-                (&whole.trace, &whole.result)
+                (&read.state.judge_trace, &read.state.result),
+                (&whole.judge_trace, &whole.result)
             );
         }
     }
@@ -85,7 +85,7 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
     bench.settle();
     let run = &mut bench.model.live.runs.map[0];
     let state = &mut run.state.cells[2];
-    for turn in &mut state.trace {
+    for turn in &mut state.judge_trace {
         for call in &mut turn.calls {
             call.name = hostile.into();
             call.raw = hostile.repeat(3);
@@ -95,7 +95,7 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
                 hop.refused = Some(hostile.into());
             }
             if let Some((answer, _, _)) = &mut call.finished {
-                answer.text = Piece::Text(hostile.into());
+                answer.text = StoredText::Text(hostile.into());
                 answer.content_type = Some(hostile.into());
             }
         }
@@ -176,7 +176,7 @@ fn a_call_in_a_turn_that_was_never_told_of_is_no_reason_to_panic() {
     let lost = RunEvent {
         seq: 4,
         at: crate::model::Millis(9),
-        kind: Kind::Tool {
+        kind: EventKind::Tool {
             cell: CellIx(0),
             turn: TurnIx(3),
             call: CallIx(2),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One HTTP exchange, as far as it got.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
+pub struct HttpExchange {
     /// The server's own name for the request (`x-request-id` and its kin): what its support asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -19,7 +19,7 @@ pub struct Exchange {
 /// What holds a request back before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HeldBy {
+pub enum ThrottleReason {
     /// `requests_per_minute`.
     Rate,
     /// `tokens_per_minute`, or what the server said is left of its own.
@@ -27,17 +27,18 @@ pub enum HeldBy {
     /// The server asked everybody with this key to wait.
     Server,
     /// As many requests are out as the server has shown to bear.
-    Crowd,
+    #[serde(rename = "crowd")]
+    Concurrency,
 }
 
-impl HeldBy {
+impl ThrottleReason {
     /// For people, after "waiting for".
     pub fn as_str(self) -> &'static str {
         match self {
-            HeldBy::Rate => "the rate limit",
-            HeldBy::Tokens => "the token limit",
-            HeldBy::Server => "the server's own delay",
-            HeldBy::Crowd => "a free place at the server",
+            ThrottleReason::Rate => "the rate limit",
+            ThrottleReason::Tokens => "the token limit",
+            ThrottleReason::Server => "the server's own delay",
+            ThrottleReason::Concurrency => "a free place at the server",
         }
     }
 }
