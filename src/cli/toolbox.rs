@@ -11,7 +11,7 @@ use super::trouble::Trouble;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CellIx, Hop, TurnIx};
-use crate::net::{Overrides, Resolver, SystemResolver, parse_resolve};
+use crate::net::{Resolver, ResolverOverrides, SystemResolver, parse_resolve_entry};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{ToolDeps, ToolSet, open_one};
 use crate::workspace;
@@ -31,7 +31,7 @@ impl Found {
         let resolver = if resolve.is_empty() {
             system
         } else {
-            Arc::new(Overrides::new(&resolve, system))
+            Arc::new(ResolverOverrides::new(&resolve, system))
         };
         let root = match path {
             Some(path) if !path.exists() => {
@@ -59,7 +59,7 @@ impl Found {
 pub(super) fn resolved(texts: &[String]) -> Result<Vec<(String, u16, std::net::IpAddr)>, Trouble> {
     let mut resolve = Vec::new();
     for text in texts {
-        let read = parse_resolve(text);
+        let read = parse_resolve_entry(text);
         resolve.extend(read.map_err(|why| Trouble::usage(format!("--resolve: {why}")))?);
     }
     Ok(resolve)

@@ -7,11 +7,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-type Block4 = ([u8; 4], u32, &'static str);
-type Block6 = ([u16; 3], u32, &'static str);
+type Ipv4Range = ([u8; 4], u32, &'static str);
+type Ipv6Range = ([u16; 3], u32, &'static str);
 
 /// Everything else in IPv4 is public.
-const CLOSED_4: [Block4; 19] = [
+const CLOSED_IPV4_RANGES: [Ipv4Range; 19] = [
     ([0, 0, 0, 0], 8, "this network"),
     ([10, 0, 0, 0], 8, "private"),
     ([100, 64, 0, 0], 10, "carrier NAT"),
@@ -35,7 +35,7 @@ const CLOSED_4: [Block4; 19] = [
 ];
 
 /// What is closed inside `2000::/3`; everything outside of it is closed anyway.
-const CLOSED_6: [Block6; 5] = [
+const CLOSED_IPV6_RANGES: [Ipv6Range; 5] = [
     ([0x2001, 0, 0], 23, "protocol assignments, Teredo"),
     ([0x2001, 0xdb8, 0], 32, "documentation"),
     ([0x2002, 0, 0], 16, "6to4"),
@@ -44,7 +44,7 @@ const CLOSED_6: [Block6; 5] = [
 ];
 
 /// The IPv4 address inside a mapped or NAT64 address; any other address as it is.
-pub fn unwrap_embedded(ip: IpAddr) -> IpAddr {
+pub fn unwrap_embedded_ipv4(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = ip else { return ip };
     let [.., a, b, c, d] = v6.octets();
     match v6.segments() {
@@ -56,27 +56,27 @@ pub fn unwrap_embedded(ip: IpAddr) -> IpAddr {
 }
 
 /// Why an address is not public: `private (10.0.0.0/8)`; `None` if it is.
-pub fn why_closed(ip: IpAddr) -> Option<String> {
-    match unwrap_embedded(ip) {
-        IpAddr::V4(v4) => closed_4(v4).map(|(net, bits, what)| {
+pub fn find_closed_range(ip: IpAddr) -> Option<String> {
+    match unwrap_embedded_ipv4(ip) {
+        IpAddr::V4(v4) => find_closed_ipv4(v4).map(|(net, bits, what)| {
             let net = Ipv4Addr::from(*net);
             match ip {
                 IpAddr::V4(_) => format!("{what} ({net}/{bits})"),
                 IpAddr::V6(_) => format!("{what} ({v4} inside, {net}/{bits})"),
             }
         }),
-        IpAddr::V6(v6) => closed_6(v6),
+        IpAddr::V6(v6) => find_closed_ipv6(v6),
     }
 }
 
-fn closed_4(ip: Ipv4Addr) -> Option<&'static Block4> {
+fn find_closed_ipv4(ip: Ipv4Addr) -> Option<&'static Ipv4Range> {
     let bits = u32::from(ip);
-    CLOSED_4
+    CLOSED_IPV4_RANGES
         .iter()
         .find(|(net, len, _)| (bits ^ u32::from_be_bytes(*net)) >> (32 - len) == 0)
 }
 
-fn closed_6(ip: Ipv6Addr) -> Option<String> {
+fn find_closed_ipv6(ip: Ipv6Addr) -> Option<String> {
     let bits = u128::from(ip);
     if bits >> 125 != 0b001 {
         let what = match ip.segments() {
@@ -89,15 +89,17 @@ fn closed_6(ip: Ipv6Addr) -> Option<String> {
         };
         return Some(what.to_owned());
     }
-    CLOSED_6.iter().find_map(|([a, b, c], len, what)| {
-        let net = Ipv6Addr::new(*a, *b, *c, 0, 0, 0, 0, 0);
-        ((bits ^ u128::from(net)) >> (128 - len) == 0).then(|| format!("{what} ({net}/{len})"))
-    })
+    CLOSED_IPV6_RANGES
+        .iter()
+        .find_map(|([a, b, c], len, what)| {
+            let net = Ipv6Addr::new(*a, *b, *c, 0, 0, 0, 0, 0);
+            ((bits ^ u128::from(net)) >> (128 - len) == 0).then(|| format!("{what} ({net}/{len})"))
+        })
 }
 
 /// Whether this machine itself holds the address: a route to it then starts at it. Sends nothing: connecting a datagram
 /// socket only asks the kernel for the route.
-pub fn is_own(ip: IpAddr) -> bool {
+pub fn is_own_address(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -201,7 +203,7 @@ mod tests {
     #[test]
     fn every_edge_of_every_registry_row_is_refused() {
         for ip in samples_4() {
-            assert!(why_closed(ip.into()).is_some(), "{ip}");
+            assert!(find_closed_range(ip.into()).is_some(), "{ip}");
         }
         for (net, len) in ROWS_6 {
             let first = u128::from(net.parse::<Ipv6Addr>().unwrap());
@@ -215,7 +217,10 @@ mod tests {
                 last,
             ] {
                 let ip = Ipv6Addr::from(bits);
-                assert!(why_closed(ip.into()).is_some(), "{ip} of {net}/{len}");
+                assert!(
+                    find_closed_range(ip.into()).is_some(),
+                    "{ip} of {net}/{len}"
+                );
             }
         }
     }
@@ -235,7 +240,7 @@ mod tests {
             ];
             for (kind, bits) in embeddings {
                 let ip = Ipv6Addr::from(bits);
-                assert!(why_closed(ip.into()).is_some(), "{kind} {v4} = {ip}");
+                assert!(find_closed_range(ip.into()).is_some(), "{kind} {v4} = {ip}");
             }
         }
     }
@@ -290,7 +295,7 @@ mod tests {
             "::ffff:8.8.8.8",
         ];
         for text in open {
-            assert_eq!(why_closed(text.parse().unwrap()), None, "{text}");
+            assert_eq!(find_closed_range(text.parse().unwrap()), None, "{text}");
         }
     }
 
@@ -316,7 +321,7 @@ mod tests {
             ),
         };
         for net in 0..(1u32 << 24) {
-            let ours = closed_4(Ipv4Addr::from(net << 8)).is_some();
+            let ours = find_closed_ipv4(Ipv4Addr::from(net << 8)).is_some();
             let (a, b, c) = (net >> 16, net >> 8 & 255, net & 255);
             assert_eq!(ours, closed(a, b, c), "{a}.{b}.{c}.0/24");
         }
@@ -324,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_reason_names_the_block() {
-        let why = |text: &str| why_closed(text.parse().unwrap()).unwrap();
+        let why = |text: &str| find_closed_range(text.parse().unwrap()).unwrap();
         assert_eq!(why("10.1.2.3"), "private (10.0.0.0/8)");
         assert_eq!(
             why("::ffff:127.0.0.1"),
@@ -335,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_machine_knows_its_own_addresses() {
-        assert!(is_own("127.0.0.1".parse().unwrap()));
-        assert!(!is_own("192.0.2.7".parse().unwrap()));
+        assert!(is_own_address("127.0.0.1".parse().unwrap()));
+        assert!(!is_own_address("192.0.2.7".parse().unwrap()));
     }
 }

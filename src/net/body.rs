@@ -5,39 +5,39 @@ use std::io::{self, Write};
 use flate2::write::MultiGzDecoder;
 
 /// What may be expanded before the ratio is looked at.
-const SLACK: u64 = 1 << 20;
+const RATIO_FREE_BYTES: u64 = 1 << 20;
 
 /// A body as far as it was wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
+pub struct FetchedBody {
     /// Decoded.
     pub bytes: Vec<u8>,
     /// Whether there was more than the caps admit.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 /// Why a body is no use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BodyError {
     /// It expands more than any honest page.
-    Bomb,
+    DecompressionBomb,
     /// Not what its content-encoding says.
-    Broken,
+    InvalidEncoding,
 }
 
 /// Takes a body chunk by chunk.
-pub(super) struct Collector {
-    decode: Decode,
-    wire: u64,
-    max_wire: u64,
+pub(super) struct BodyCollector {
+    decoder: BodyDecoder,
+    wire_bytes: u64,
+    max_wire_bytes: u64,
 }
 
-enum Decode {
-    Plain(Sink),
-    Gzip(Box<MultiGzDecoder<Sink>>),
+enum BodyDecoder {
+    Plain(DecodedSink),
+    Gzip(Box<MultiGzDecoder<DecodedSink>>),
 }
 
-struct Sink {
+struct DecodedSink {
     bytes: Vec<u8>,
     max: usize,
     /// How many decoded bytes the wire bytes so far may become.
@@ -48,15 +48,15 @@ struct Sink {
 
 /// Whether more is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum More {
+pub(super) enum ReadMore {
     Yes,
     No,
 }
 
-impl Collector {
+impl BodyCollector {
     /// `encoding`: the content-encoding header. One layer of gzip or none; anything else is `None`.
     pub(super) fn new(encoding: Option<&str>, max_wire: u64, max_decoded: usize) -> Option<Self> {
-        let sink = Sink {
+        let sink = DecodedSink {
             bytes: Vec::new(),
             max: max_decoded,
             allowance: u64::MAX,
@@ -64,74 +64,77 @@ impl Collector {
             bomb: false,
         };
         let decode = match encoding.map(|e| e.trim().to_ascii_lowercase()).as_deref() {
-            None | Some("" | "identity") => Decode::Plain(sink),
-            Some("gzip" | "x-gzip") => Decode::Gzip(Box::new(MultiGzDecoder::new(sink))),
+            None | Some("" | "identity") => BodyDecoder::Plain(sink),
+            Some("gzip" | "x-gzip") => BodyDecoder::Gzip(Box::new(MultiGzDecoder::new(sink))),
             Some(_) => return None,
         };
         Some(Self {
-            decode,
-            wire: 0,
-            max_wire,
+            decoder: decode,
+            wire_bytes: 0,
+            max_wire_bytes: max_wire,
         })
     }
 
     /// Takes a chunk as it came off the wire. `ratio`: how many bytes one may become, beyond the first MiB.
-    pub(super) fn push(&mut self, chunk: &[u8], ratio: u64) -> Result<More, BodyError> {
-        let room = self.max_wire - self.wire;
+    pub(super) fn push(&mut self, chunk: &[u8], ratio: u64) -> Result<ReadMore, BodyError> {
+        let room = self.max_wire_bytes - self.wire_bytes;
         let taken = usize::try_from(room).map_or(chunk.len(), |room| room.min(chunk.len()));
-        self.wire += taken as u64;
+        self.wire_bytes += taken as u64;
         let cut = taken < chunk.len();
         let chunk = &chunk[..taken];
-        let written = match &mut self.decode {
-            Decode::Plain(sink) => sink.write_all(chunk),
-            Decode::Gzip(decoder) => {
-                decoder.get_mut().allowance = self.wire.saturating_mul(ratio).max(SLACK);
+        let written = match &mut self.decoder {
+            BodyDecoder::Plain(sink) => sink.write_all(chunk),
+            BodyDecoder::Gzip(decoder) => {
+                decoder.get_mut().allowance =
+                    self.wire_bytes.saturating_mul(ratio).max(RATIO_FREE_BYTES);
                 decoder.write_all(chunk)
             }
         };
         let sink = self.sink();
         if sink.bomb {
-            return Err(BodyError::Bomb);
+            return Err(BodyError::DecompressionBomb);
         }
         if sink.full || cut {
             sink.full = true;
-            return Ok(More::No);
+            return Ok(ReadMore::No);
         }
-        written.map_err(|_| BodyError::Broken).map(|()| More::Yes)
+        written
+            .map_err(|_| BodyError::InvalidEncoding)
+            .map(|()| ReadMore::Yes)
     }
 
     /// The body; what a decoder held back included.
-    pub(super) fn finish(mut self) -> Result<Body, BodyError> {
+    pub(super) fn finish(mut self) -> Result<FetchedBody, BodyError> {
         // A reply to HEAD announces an encoding and has no body.
-        if let Decode::Gzip(decoder) = &mut self.decode
-            && self.wire > 0
+        if let BodyDecoder::Gzip(decoder) = &mut self.decoder
+            && self.wire_bytes > 0
             && !decoder.get_ref().full
         {
             let ended = decoder.try_finish();
             let sink = decoder.get_ref();
             if sink.bomb {
-                return Err(BodyError::Bomb);
+                return Err(BodyError::DecompressionBomb);
             }
             if !sink.full {
-                ended.map_err(|_| BodyError::Broken)?;
+                ended.map_err(|_| BodyError::InvalidEncoding)?;
             }
         }
         let sink = self.sink();
-        Ok(Body {
+        Ok(FetchedBody {
             bytes: std::mem::take(&mut sink.bytes),
-            cut: sink.full,
+            truncated: sink.full,
         })
     }
 
-    fn sink(&mut self) -> &mut Sink {
-        match &mut self.decode {
-            Decode::Plain(sink) => sink,
-            Decode::Gzip(decoder) => decoder.get_mut(),
+    fn sink(&mut self) -> &mut DecodedSink {
+        match &mut self.decoder {
+            BodyDecoder::Plain(sink) => sink,
+            BodyDecoder::Gzip(decoder) => decoder.get_mut(),
         }
     }
 }
 
-impl Write for Sink {
+impl Write for DecodedSink {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let room = self.max - self.bytes.len();
         if buf.len() > room {
@@ -164,10 +167,10 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn take(encoding: Option<&str>, wire: &[u8], step: usize) -> Result<Body, BodyError> {
-        let mut body = Collector::new(encoding, 1 << 20, 4 << 20).expect("a known encoding");
+    fn take(encoding: Option<&str>, wire: &[u8], step: usize) -> Result<FetchedBody, BodyError> {
+        let mut body = BodyCollector::new(encoding, 1 << 20, 4 << 20).expect("a known encoding");
         for chunk in wire.chunks(step) {
-            if body.push(chunk, 100)? == More::No {
+            if body.push(chunk, 100)? == ReadMore::No {
                 break;
             }
         }
@@ -184,7 +187,7 @@ mod tests {
             ] {
                 let body = take(encoding, &wire, step).expect("a good body");
                 assert_eq!(
-                    (body.bytes.as_slice(), body.cut),
+                    (body.bytes.as_slice(), body.truncated),
                     (text.as_bytes(), false),
                     "{encoding:?} by {step}"
                 );
@@ -195,14 +198,14 @@ mod tests {
     #[test]
     fn what_is_too_long_is_cut_and_says_so() {
         let body = take(None, &vec![b'x'; (1 << 20) + 1], 5000).expect("cut, not refused");
-        assert_eq!((body.bytes.len(), body.cut), (1 << 20, true));
+        assert_eq!((body.bytes.len(), body.truncated), (1 << 20, true));
     }
 
     #[test]
     fn a_bomb_is_refused_before_it_fills_the_memory() {
         let bomb = gzip(&vec![0; 64 << 20]);
-        let mut body = Collector::new(Some("gzip"), 2 << 20, 128 << 20).expect("gzip");
-        assert_eq!(body.push(&bomb, 100), Err(BodyError::Bomb));
+        let mut body = BodyCollector::new(Some("gzip"), 2 << 20, 128 << 20).expect("gzip");
+        assert_eq!(body.push(&bomb, 100), Err(BodyError::DecompressionBomb));
         assert!(
             body.sink().bytes.capacity() < 16 << 20,
             "{}",
@@ -215,18 +218,18 @@ mod tests {
         let good = gzip("a page".repeat(100).as_bytes());
         assert_eq!(
             take(Some("gzip"), &good[..good.len() - 9], 64),
-            Err(BodyError::Broken)
+            Err(BodyError::InvalidEncoding)
         );
         assert_eq!(
             take(Some("gzip"), b"not gzip at all, no", 64),
-            Err(BodyError::Broken)
+            Err(BodyError::InvalidEncoding)
         );
     }
 
     #[test]
     fn only_one_layer_of_gzip_is_taken() {
         for other in ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1"] {
-            assert!(Collector::new(Some(other), 1, 1).is_none(), "{other}");
+            assert!(BodyCollector::new(Some(other), 1, 1).is_none(), "{other}");
         }
     }
 }

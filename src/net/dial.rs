@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 
+use super::deadline::with_timeout;
 use super::resolve::Resolver;
-use super::wait::within;
-use super::{NetError, Wait, tls};
+use super::{NetError, WaitPhase, tls};
 use crate::clock::Clock;
 use crate::model::Millis;
 
@@ -54,8 +54,8 @@ pub async fn dial(
             why,
         })
     };
-    let connected = within(clock, limit, connecting).await;
-    connected.unwrap_or_else(|| Err(timeout(label, limit)))
+    let connected = with_timeout(clock, limit, connecting).await;
+    connected.unwrap_or_else(|| Err(connect_timeout_error(label, limit)))
 }
 
 /// Connects to a socket file.
@@ -66,22 +66,22 @@ pub async fn dial_unix(
     limit: Millis,
 ) -> Result<tokio::net::UnixStream, NetError> {
     let host = path.display().to_string();
-    match within(clock, limit, tokio::net::UnixStream::connect(path)).await {
+    match with_timeout(clock, limit, tokio::net::UnixStream::connect(path)).await {
         Some(connected) => connected.map_err(|error| NetError::Connect {
             host,
             why: error.to_string(),
         }),
-        None => Err(timeout(host, limit)),
+        None => Err(connect_timeout_error(host, limit)),
     }
 }
 
 /// A TLS configuration for such a connection: the system's roots, and those of a PEM text where one is given. It names
 /// no protocol.
-pub async fn dial_tls(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
+pub async fn dial_tls_config(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
     let read = move || {
         let mut config = match ca_pem {
-            Some(pem) => tls::system_and(&tls::certificates(&pem)?),
-            None => tls::system(),
+            Some(pem) => tls::system_config_with(&tls::parse_certificates(&pem)?),
+            None => tls::system_config(),
         }?;
         config.alpn_protocols.clear();
         Ok(config)
@@ -91,10 +91,10 @@ pub async fn dial_tls(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
     config.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-fn timeout(host: String, after: Millis) -> NetError {
+fn connect_timeout_error(host: String, after: Millis) -> NetError {
     NetError::Timeout {
         host,
-        what: Wait::Connect,
+        what: WaitPhase::Connect,
         after,
     }
 }

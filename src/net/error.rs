@@ -9,7 +9,7 @@ use crate::model::Millis;
 
 /// What was waited for when a deadline passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitPhase {
     /// A connection (TLS included).
     Connect,
     /// The first byte of the reply.
@@ -20,13 +20,13 @@ pub enum Wait {
     Whole,
 }
 
-impl Wait {
+impl WaitPhase {
     fn as_str(self) -> &'static str {
         match self {
-            Wait::Connect => "a connection",
-            Wait::FirstByte => "the first byte of the reply",
-            Wait::NextByte => "the next byte of the reply",
-            Wait::Whole => "the whole reply",
+            WaitPhase::Connect => "a connection",
+            WaitPhase::FirstByte => "the first byte of the reply",
+            WaitPhase::NextByte => "the next byte of the reply",
+            WaitPhase::Whole => "the whole reply",
         }
     }
 }
@@ -84,7 +84,7 @@ pub enum NetError {
         /// `host:port`.
         host: String,
         /// What for.
-        what: Wait,
+        what: WaitPhase,
         /// How long.
         after: Millis,
     },
@@ -114,7 +114,7 @@ impl NetError {
 pub(super) struct ConnectTimedOut(pub(super) Millis);
 
 /// Sorts a reqwest error. `host` is what the text names.
-pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
+pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
     let host = host.to_owned();
     let mut innermost = String::new();
     let mut protocol = false;
@@ -123,7 +123,7 @@ pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
         if let Some(ConnectTimedOut(after)) = cause.downcast_ref() {
             return NetError::Timeout {
                 host,
-                what: Wait::Connect,
+                what: WaitPhase::Connect,
                 after: *after,
             };
         }
@@ -134,7 +134,7 @@ pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
             };
         }
         if let Some(io) = cause.downcast_ref::<io::Error>() {
-            if let Some(tls) = tls_inside(io) {
+            if let Some(tls) = find_tls_error(io) {
                 return NetError::Tls {
                     host,
                     why: tls.to_string(),
@@ -163,7 +163,7 @@ pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
 
 /// The TLS error that an i/o error wraps, through any number of i/o errors: connectors wrap it more than once, and
 /// `source()` skips what is wrapped.
-fn tls_inside(io: &io::Error) -> Option<&rustls::Error> {
+fn find_tls_error(io: &io::Error) -> Option<&rustls::Error> {
     let mut io = io;
     loop {
         let inner = io.get_ref()?;
@@ -182,11 +182,11 @@ mod tests {
     fn a_tls_error_is_found_however_deep_it_is_wrapped() {
         let tls = || rustls::Error::General("no trust".to_owned());
         let once = io::Error::new(io::ErrorKind::InvalidData, tls());
-        assert_eq!(tls_inside(&once), Some(&tls()));
+        assert_eq!(find_tls_error(&once), Some(&tls()));
         let twice = io::Error::other(once);
-        assert_eq!(tls_inside(&twice), Some(&tls()));
-        assert_eq!(tls_inside(&io::Error::other("broken pipe")), None);
-        assert_eq!(tls_inside(&io::ErrorKind::BrokenPipe.into()), None);
+        assert_eq!(find_tls_error(&twice), Some(&tls()));
+        assert_eq!(find_tls_error(&io::Error::other("broken pipe")), None);
+        assert_eq!(find_tls_error(&io::ErrorKind::BrokenPipe.into()), None);
     }
 
     #[test]

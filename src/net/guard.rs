@@ -8,14 +8,14 @@ use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 
-use super::asking::{Asking, Request, redirect};
-use super::error::classify;
-use super::page::{Deadline, Page};
-use super::pinned;
-use super::policy::{Policy, Target};
-use super::refusal::{Refusal, Rule};
+use super::error::classify_error;
+use super::guarded_request::{GuardedRequest, PreparedRequest, find_redirect};
+use super::page::{FetchDeadline, FetchReply};
+use super::pinned_client;
+use super::policy::{AddressPolicy, CheckedUrl};
+use super::refusal::{AddressRefusal, GuardRule};
 use super::resolve::Resolver;
-use super::{NetError, Wait, tls};
+use super::{NetError, WaitPhase, tls};
 use crate::clock::{BoxFuture, Clock};
 use crate::model::{Hop, Millis};
 
@@ -36,11 +36,11 @@ pub struct FetchLimits {
     /// Redirects followed.
     pub redirects: u8,
     /// Body bytes read from the wire; more is cut.
-    pub wire: u64,
+    pub wire_bytes: u64,
     /// Body bytes after decoding; more is cut.
-    pub decoded: usize,
+    pub decoded_bytes: usize,
     /// How many bytes one wire byte may become.
-    pub ratio: u64,
+    pub max_expansion: u64,
     /// Names and values of a reply's headers together.
     pub header_bytes: usize,
 }
@@ -54,9 +54,9 @@ impl Default for FetchLimits {
             connect: Millis::from_secs(5),
             headers: Millis::from_secs(10),
             redirects: 5,
-            wire: 2 << 20,
-            decoded: 8 << 20,
-            ratio: 100,
+            wire_bytes: 2 << 20,
+            decoded_bytes: 8 << 20,
+            max_expansion: 100,
             header_bytes: 64 << 10,
         }
     }
@@ -67,13 +67,13 @@ impl Default for FetchLimits {
 pub enum FetchError {
     /// The guard said no; nothing was dialled for that hop.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(AddressRefusal),
     /// The deadline of the whole passed.
     #[error("timeout")]
     Timeout,
     /// One part of it took too long.
     #[error("timeout after {after} waiting for {what}")]
-    Slow {
+    PhaseTimeout {
         /// A few words.
         what: &'static str,
         /// How long it was given.
@@ -84,13 +84,13 @@ pub enum FetchError {
     Net(#[from] NetError),
     /// The body expands beyond the ratio.
     #[error("the body expands more than {0}-fold")]
-    Bomb(u64),
+    DecompressionBomb(u64),
     /// The body is not what its content-encoding says.
     #[error("the body is not valid gzip")]
-    Broken,
+    InvalidGzip,
     /// A content-encoding that was not asked for.
     #[error("content-encoding `{0}` was not asked for")]
-    Encoding(String),
+    UnsupportedEncoding(String),
 }
 
 impl FetchError {
@@ -98,7 +98,7 @@ impl FetchError {
     /// whole passed: it is one for all there is to it, and another try would double it.
     pub fn is_transient(&self) -> bool {
         match self {
-            FetchError::Slow { .. } => true,
+            FetchError::PhaseTimeout { .. } => true,
             FetchError::Net(error) => error.is_transient(),
             _ => false,
         }
@@ -106,25 +106,25 @@ impl FetchError {
 }
 
 /// Is told every hop as it ends, refused ones included.
-pub trait HopSink: Send + Sync {
+pub trait HopObserver: Send + Sync {
     /// Takes a hop.
-    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()>;
+    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()>;
 }
 
 /// Asks what others named.
 ///
 /// https on port 443 at public addresses, unless [`Policy::allow`] names the host or [`Policy::origins`] the origin. No
 /// proxy, cookie, referrer, credential or connection of another hop; HTTP/1.1; one deadline.
-pub struct Guard {
-    policy: Policy,
+pub struct AddressGuard {
+    policy: AddressPolicy,
     resolver: Arc<dyn Resolver>,
     roots: Vec<CertificateDer<'static>>,
     config: Arc<OnceLock<Result<ClientConfig, String>>>,
 }
 
-impl Guard {
+impl AddressGuard {
     /// A guard with the system's roots.
-    pub fn new(policy: Policy, resolver: Arc<dyn Resolver>) -> Self {
+    pub fn new(policy: AddressPolicy, resolver: Arc<dyn Resolver>) -> Self {
         Self {
             policy,
             resolver,
@@ -135,12 +135,12 @@ impl Guard {
 
     /// The same, trusting the certificates of a PEM text as well.
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, String> {
-        self.roots = tls::certificates(pem)?;
+        self.roots = tls::parse_certificates(pem)?;
         Ok(self)
     }
 
     /// A warning for the screen, where more is open than the fixed policy.
-    pub fn badge(&self) -> Option<String> {
+    pub fn policy_warning(&self) -> Option<String> {
         let hosts: Vec<String> = self.policy.allow.iter().map(ToString::to_string).collect();
         let mut parts = Vec::new();
         for origin in &self.policy.origins {
@@ -167,9 +167,9 @@ impl Guard {
         url: &str,
         clock: &Arc<dyn Clock>,
         limits: FetchLimits,
-        hops: &dyn HopSink,
-    ) -> Result<Page, FetchError> {
-        let asking = Asking {
+        hops: &dyn HopObserver,
+    ) -> Result<FetchReply, FetchError> {
+        let asking = GuardedRequest {
             method: "GET",
             url,
             headers: &[],
@@ -182,43 +182,47 @@ impl Guard {
     /// method is a reply.
     pub async fn send(
         &self,
-        asking: &Asking<'_>,
+        asking: &GuardedRequest<'_>,
         clock: &Arc<dyn Clock>,
         limits: FetchLimits,
-        hops: &dyn HopSink,
-    ) -> Result<Page, FetchError> {
-        let deadline = Deadline {
+        hops: &dyn HopObserver,
+    ) -> Result<FetchReply, FetchError> {
+        let deadline = FetchDeadline {
             clock: Arc::clone(clock),
             at: clock.now() + limits.deadline,
         };
-        let mut request = Request::of(asking)?;
+        let mut request = PreparedRequest::prepare(asking)?;
         let mut next = asking.url.to_owned();
         let mut redirects: u8 = 0;
         loop {
-            let mut hop = hop_to(&next);
+            let mut hop = new_hop(&next);
             let ended = if redirects > limits.redirects {
                 let why = format!("more than {}", limits.redirects);
-                Err(FetchError::Refused(Refusal::new(Rule::Redirects, why)))
+                Err(FetchError::Refused(AddressRefusal::new(
+                    GuardRule::Redirects,
+                    why,
+                )))
             } else {
-                self.hop(&next, &request, &deadline, limits, &mut hop).await
+                self.request_hop(&next, &request, &deadline, limits, &mut hop)
+                    .await
             };
             if let Err(FetchError::Refused(refusal)) = &ended {
                 hop.refused = Some(refusal.to_string());
                 hop.address = refusal.address.or(hop.address);
             }
-            hops.hop(hop).await;
+            hops.record_hop(hop).await;
             let (target, reply) = ended?;
-            let to = if request.follows() {
-                redirect(&target, reply.status(), reply.headers())
+            let to = if request.follows_redirects() {
+                find_redirect(&target, reply.status(), reply.headers())
             } else {
                 None
             };
             match to {
                 None => {
-                    return Ok(Page {
+                    return Ok(FetchReply {
                         url: next,
                         status: reply.status().as_u16(),
-                        host: target.label(),
+                        host: target.host_label(),
                         reply,
                         deadline,
                         limits,
@@ -226,16 +230,16 @@ impl Guard {
                 }
                 Some(Ok(to)) => {
                     if !target.is_origin_of(&to) {
-                        request.strip();
+                        request.drop_headers_and_body();
                     }
                     next = to;
                     redirects = redirects.saturating_add(1);
                 }
                 Some(Err((written, refusal))) => {
                     let refused = Some(refusal.to_string());
-                    hops.hop(Hop {
+                    hops.record_hop(Hop {
                         refused,
-                        ..hop_to(&written)
+                        ..new_hop(&written)
                     })
                     .await;
                     return Err(FetchError::Refused(refusal));
@@ -244,23 +248,25 @@ impl Guard {
         }
     }
 
-    async fn hop(
+    async fn request_hop(
         &self,
         text: &str,
-        request: &Request,
-        deadline: &Deadline,
+        request: &PreparedRequest,
+        deadline: &FetchDeadline,
         limits: FetchLimits,
         hop: &mut Hop,
-    ) -> Result<(Target, reqwest::Response), FetchError> {
-        let target = self.policy.check(text).map_err(FetchError::Refused)?;
-        let addresses = self.addresses(&target, deadline, limits.lookup).await?;
+    ) -> Result<(CheckedUrl, reqwest::Response), FetchError> {
+        let target = self.policy.check_url(text).map_err(FetchError::Refused)?;
+        let addresses = self
+            .resolve_addresses(&target, deadline, limits.lookup)
+            .await?;
         for ip in &addresses {
             self.policy
                 .check_address(&target, *ip)
                 .map_err(FetchError::Refused)?;
         }
-        let dialling = self.dial(&target, request, &addresses, deadline, limits, hop);
-        let waited = deadline.phase(limits.headers, "the reply's headers", dialling);
+        let dialling = self.dial_addresses(&target, request, &addresses, deadline, limits, hop);
+        let waited = deadline.run_phase(limits.headers, "the reply's headers", dialling);
         let reply = waited.await??;
         hop.status = Some(reply.status().as_u16());
         let size: usize = reply
@@ -270,7 +276,7 @@ impl Guard {
             .sum();
         if size > limits.header_bytes {
             return Err(FetchError::Net(NetError::TooLarge {
-                host: target.label(),
+                host: target.host_label(),
                 limit: limits.header_bytes as u64,
             }));
         }
@@ -278,17 +284,17 @@ impl Guard {
     }
 
     /// The one lookup of a hop. None for a literal.
-    async fn addresses(
+    async fn resolve_addresses(
         &self,
-        target: &Target,
-        deadline: &Deadline,
+        target: &CheckedUrl,
+        deadline: &FetchDeadline,
         limit: Millis,
     ) -> Result<Vec<IpAddr>, FetchError> {
         if let Some(ip) = target.literal {
             return Ok(vec![ip]);
         }
         let lookup = self.resolver.lookup(&target.name, target.port);
-        let looked_up = deadline.phase(limit, "the name's addresses", lookup);
+        let looked_up = deadline.run_phase(limit, "the name's addresses", lookup);
         let why = match looked_up.await? {
             Ok(mut found) if !found.is_empty() => {
                 let mut known = std::collections::HashSet::new();
@@ -298,52 +304,61 @@ impl Guard {
             Ok(_) => "the name has no address".to_owned(),
             Err(error) => error.to_string(),
         };
-        Err(FetchError::Refused(Refusal {
-            host: Some(target.label()),
-            ..Refusal::new(Rule::Resolve, why)
+        Err(FetchError::Refused(AddressRefusal {
+            host: Some(target.host_label()),
+            ..AddressRefusal::new(GuardRule::Resolve, why)
         }))
     }
 
     /// Tries the judged addresses in turn; each client can reach one address only.
-    async fn dial(
+    async fn dial_addresses(
         &self,
-        target: &Target,
-        request: &Request,
+        target: &CheckedUrl,
+        request: &PreparedRequest,
         addresses: &[IpAddr],
-        deadline: &Deadline,
+        deadline: &FetchDeadline,
         limits: FetchLimits,
         hop: &mut Hop,
     ) -> Result<reqwest::Response, FetchError> {
-        let config = self.tls(target).await?;
+        let config = self.tls_config(target).await?;
         let tries = addresses.len().min(MAX_DIALS);
         let mut failed = FetchError::Timeout;
         for (done, ip) in addresses.iter().take(tries).enumerate() {
             hop.address = Some(*ip);
-            let left = deadline.left();
+            let left = deadline.time_left();
             let connect = Millis(left.0 / (tries - done) as u64).min(limits.connect);
-            let client = pinned::client(target, *ip, config.clone(), &deadline.clock, connect)?;
+            let client = pinned_client::build_pinned_client(
+                target,
+                *ip,
+                config.clone(),
+                &deadline.clock,
+                connect,
+            )?;
             let sending = request.build(&client, target).send();
-            let error = match deadline.run(sending).await? {
+            let error = match deadline.run_until(sending).await? {
                 Ok(reply) if reply.remote_addr().is_none_or(|a| a.ip() == *ip) => return Ok(reply),
                 // Cannot happen while the client is pinned; if it ever does, nothing of the reply is used.
                 Ok(_) => {
                     let why = format!("the connection went elsewhere than {ip}");
-                    return Err(FetchError::Refused(Refusal::new(Rule::Address, why)));
+                    return Err(FetchError::Refused(AddressRefusal::new(
+                        GuardRule::Address,
+                        why,
+                    )));
                 }
-                Err(error) => classify(&error, &target.label()),
+                Err(error) => classify_error(&error, &target.host_label()),
             };
             let unreached = matches!(
                 error,
                 NetError::Connect { .. }
                     | NetError::Timeout {
-                        what: Wait::Connect,
+                        what: WaitPhase::Connect,
                         ..
                     }
             );
             failed = match error {
-                NetError::Timeout { after, .. } if deadline.left() > Millis(0) => {
+                NetError::Timeout { after, .. } if deadline.time_left() > Millis(0) => {
                     let what = "a connection";
-                    FetchError::Slow { what, after }
+                    FetchError::PhaseTimeout { what, after }
                 }
                 NetError::Timeout { .. } => FetchError::Timeout,
                 other => FetchError::Net(other),
@@ -355,9 +370,9 @@ impl Guard {
         Err(failed)
     }
 
-    async fn tls(&self, target: &Target) -> Result<ClientConfig, FetchError> {
+    async fn tls_config(&self, target: &CheckedUrl) -> Result<ClientConfig, FetchError> {
         if target.url.scheme() == "http" {
-            return Ok(tls::none());
+            return Ok(tls::config_without_roots());
         }
         let ready = Arc::clone(&self.config);
         let roots = self.roots.clone();
@@ -365,9 +380,9 @@ impl Guard {
             ready
                 .get_or_init(|| {
                     let config = if roots.is_empty() {
-                        tls::system()
+                        tls::system_config()
                     } else {
-                        tls::system_and(&roots)
+                        tls::system_config_with(&roots)
                     };
                     config.map(tls::without_resumption)
                 })
@@ -382,14 +397,14 @@ impl Guard {
         };
         config.map_err(|why| {
             FetchError::Net(NetError::Tls {
-                host: target.label(),
+                host: target.host_label(),
                 why,
             })
         })
     }
 }
 
-fn hop_to(url: &str) -> Hop {
+fn new_hop(url: &str) -> Hop {
     Hop {
         url: url.to_owned(),
         address: None,

@@ -8,33 +8,33 @@
 //! Nobody outside this module names `reqwest`.
 
 mod address;
-mod asking;
 mod body;
+mod deadline;
 mod dial;
 mod error;
 mod guard;
-mod model;
+mod guarded_request;
+mod llm;
 mod page;
-mod pinned;
+mod pinned_client;
 mod policy;
 mod refusal;
 mod resolve;
 mod tls;
 mod unverified;
-mod wait;
 
-pub use address::{is_own, unwrap_embedded, why_closed};
-pub use asking::{Asking, is_of_connection};
-pub use body::Body;
+pub use address::{find_closed_range, is_own_address, unwrap_embedded_ipv4};
+pub use body::FetchedBody;
+pub(crate) use deadline::with_timeout;
 #[cfg(unix)]
 pub use dial::dial_unix;
-pub use dial::{dial, dial_tls};
-pub use error::{NetError, Wait};
-pub use guard::{FetchError, FetchLimits, Guard, HopSink};
-pub use model::{ModelClient, ReplyLimits, Response};
-pub use page::{Chunks, Page};
-pub use policy::{HostRule, Policy, host_name};
-pub use refusal::{Refusal, Rule};
-pub use resolve::{Overrides, Resolver, SystemResolver, parse_resolve};
-pub use unverified::dial_tls_unverified;
-pub(crate) use wait::within;
+pub use dial::{dial, dial_tls_config};
+pub use error::{NetError, WaitPhase};
+pub use guard::{AddressGuard, FetchError, FetchLimits, HopObserver};
+pub use guarded_request::{GuardedRequest, is_connection_header};
+pub use llm::{LlmClient, LlmResponse, ReplyLimits};
+pub use page::{BodyStream, FetchReply};
+pub use policy::{AddressPolicy, HostRule, normalize_host};
+pub use refusal::{AddressRefusal, GuardRule};
+pub use resolve::{Resolver, ResolverOverrides, SystemResolver, parse_resolve_entry};
+pub use unverified::unverified_tls_config;

@@ -6,60 +6,66 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::header;
 
-use super::body::{Body, BodyError, Collector, More};
-use super::error::classify;
+use super::body::{BodyCollector, BodyError, FetchedBody, ReadMore};
+use super::deadline::with_timeout;
+use super::error::classify_error;
 use super::guard::{FetchError, FetchLimits};
-use super::wait::within;
-use super::{NetError, Wait};
+use super::{NetError, WaitPhase};
 use crate::clock::Clock;
 use crate::model::Millis;
 
 /// The last reply of a fetch, its body still to come.
-pub struct Page {
+pub struct FetchReply {
     /// Where it came from, after redirects.
     pub url: String,
     /// The HTTP status.
     pub status: u16,
     pub(super) host: String,
     pub(super) reply: reqwest::Response,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: FetchDeadline,
     pub(super) limits: FetchLimits,
 }
 
-impl Page {
+impl FetchReply {
     /// A header's value, where it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.reply.headers().get(name)?.to_str().ok()
     }
 
     /// The size the server announced, in bytes on the wire.
-    pub fn announced(&self) -> Option<u64> {
+    pub fn announced_size(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
 
     /// How much of the deadline is left.
-    pub fn left(&self) -> Millis {
-        self.deadline.left()
+    pub fn time_left(&self) -> Millis {
+        self.deadline.time_left()
     }
 
     /// Reads the body up to the caps, within what is left of the deadline.
-    pub async fn body(mut self) -> Result<Body, FetchError> {
-        let encoding = self.encoding();
-        let mut body = Collector::new(encoding.as_deref(), self.limits.wire, self.limits.decoded)
-            .ok_or_else(|| FetchError::Encoding(encoding.unwrap_or_default()))?;
+    pub async fn read_body(mut self) -> Result<FetchedBody, FetchError> {
+        let encoding = self.content_encoding();
+        let mut body = BodyCollector::new(
+            encoding.as_deref(),
+            self.limits.wire_bytes,
+            self.limits.decoded_bytes,
+        )
+        .ok_or_else(|| FetchError::UnsupportedEncoding(encoding.unwrap_or_default()))?;
         let sort = |error| match error {
-            BodyError::Bomb => FetchError::Bomb(self.limits.ratio),
-            BodyError::Broken => FetchError::Broken,
+            BodyError::DecompressionBomb => {
+                FetchError::DecompressionBomb(self.limits.max_expansion)
+            }
+            BodyError::InvalidEncoding => FetchError::InvalidGzip,
         };
         loop {
-            match self.deadline.run(self.reply.chunk()).await? {
+            match self.deadline.run_until(self.reply.chunk()).await? {
                 Ok(None) => break,
                 Ok(Some(chunk)) => {
-                    if body.push(&chunk, self.limits.ratio).map_err(sort)? == More::No {
+                    if body.push(&chunk, self.limits.max_expansion).map_err(sort)? == ReadMore::No {
                         break;
                     }
                 }
-                Err(error) => return Err(classify(&error, &self.host).into()),
+                Err(error) => return Err(classify_error(&error, &self.host).into()),
             }
         }
         body.finish().map_err(sort)
@@ -68,13 +74,13 @@ impl Page {
     /// The body piece by piece, for replies that go on for as long as there is news (server-sent events). The deadline of
     /// the whole ends here: instead no piece may take longer than `idle`, and all of them together are at most `total`
     /// bytes. An encoded body is refused.
-    pub fn into_stream(self, idle: Millis, total: u64) -> Result<Chunks, FetchError> {
-        if let Some(encoding) = self.encoding()
+    pub fn into_stream(self, idle: Millis, total: u64) -> Result<BodyStream, FetchError> {
+        if let Some(encoding) = self.content_encoding()
             && !matches!(encoding.trim(), "" | "identity")
         {
-            return Err(FetchError::Encoding(encoding));
+            return Err(FetchError::UnsupportedEncoding(encoding));
         }
-        Ok(Chunks {
+        Ok(BodyStream {
             host: self.host,
             reply: self.reply,
             clock: self.deadline.clock,
@@ -84,7 +90,7 @@ impl Page {
         })
     }
 
-    fn encoding(&self) -> Option<String> {
+    fn content_encoding(&self) -> Option<String> {
         let all: Vec<String> = self
             .reply
             .headers()
@@ -96,7 +102,7 @@ impl Page {
     }
 }
 
-impl fmt::Debug for Page {
+impl fmt::Debug for FetchReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Page")
             .field("url", &self.url)
@@ -106,7 +112,7 @@ impl fmt::Debug for Page {
 }
 
 /// A body that comes piece by piece. Dropping it closes the connection.
-pub struct Chunks {
+pub struct BodyStream {
     host: String,
     reply: reqwest::Response,
     clock: Arc<dyn Clock>,
@@ -115,17 +121,17 @@ pub struct Chunks {
     received: u64,
 }
 
-impl Chunks {
+impl BodyStream {
     /// The next piece; `None` at the end.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
-        let next = within(&*self.clock, self.idle, self.reply.chunk()).await;
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        let next = with_timeout(&*self.clock, self.idle, self.reply.chunk()).await;
         let chunk = match next {
             Some(Ok(chunk)) => chunk,
-            Some(Err(error)) => return Err(classify(&error, &self.host).into()),
+            Some(Err(error)) => return Err(classify_error(&error, &self.host).into()),
             None => {
                 return Err(FetchError::Net(NetError::Timeout {
                     host: self.host.clone(),
-                    what: Wait::NextByte,
+                    what: WaitPhase::NextByte,
                     after: self.idle,
                 }));
             }
@@ -141,7 +147,7 @@ impl Chunks {
     }
 }
 
-impl fmt::Debug for Chunks {
+impl fmt::Debug for BodyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chunks")
             .field("host", &self.host)
@@ -150,35 +156,38 @@ impl fmt::Debug for Chunks {
 }
 
 /// A moment on our clock by which everything must be over.
-pub(super) struct Deadline {
+pub(super) struct FetchDeadline {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) at: Millis,
 }
 
-impl Deadline {
-    pub(super) fn left(&self) -> Millis {
+impl FetchDeadline {
+    pub(super) fn time_left(&self) -> Millis {
         self.at - self.clock.now()
     }
 
-    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, FetchError> {
-        within(&*self.clock, self.left(), work)
+    pub(super) async fn run_until<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, FetchError> {
+        with_timeout(&*self.clock, self.time_left(), work)
             .await
             .ok_or(FetchError::Timeout)
     }
 
     /// As [`Deadline::run`], for at most `limit`: `what` says what was waited for.
-    pub(super) async fn phase<T>(
+    pub(super) async fn run_phase<T>(
         &self,
         limit: Millis,
         what: &'static str,
         work: impl Future<Output = T>,
     ) -> Result<T, FetchError> {
-        let left = self.left();
+        let left = self.time_left();
         if limit >= left {
-            return self.run(work).await;
+            return self.run_until(work).await;
         }
-        within(&*self.clock, limit, work)
+        with_timeout(&*self.clock, limit, work)
             .await
-            .ok_or(FetchError::Slow { what, after: limit })
+            .ok_or(FetchError::PhaseTimeout { what, after: limit })
     }
 }

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use super::refusal::{Refusal, Rule};
+use super::refusal::{AddressRefusal, GuardRule};
 
 /// Longest URL taken, in bytes.
 const MAX_URL: usize = 2048;
 
 /// The only port, unless a host is allowed another.
-const HTTPS: u16 = 443;
+const HTTPS_PORT: u16 = 443;
 
 /// Names that never are public hosts: themselves and everything below.
 const LOCAL_NAMES: [&str; 13] = [
@@ -77,7 +77,7 @@ impl HostRule {
         };
         let host = Host::parse(host).map_err(|error| bad(&error.to_string()))?;
         Ok(Self {
-            host: host_name(&host),
+            host: normalize_host(&host),
             port,
         })
     }
@@ -90,12 +90,15 @@ impl HostRule {
 
 impl fmt::Display for HostRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&label(&self.host, self.port.unwrap_or(HTTPS)))
+        f.write_str(&format_host_label(
+            &self.host,
+            self.port.unwrap_or(HTTPS_PORT),
+        ))
     }
 }
 
 /// A host as rules and [`crate::tools::Seen`] compare it: without brackets and without the trailing dot.
-pub fn host_name<S: AsRef<str>>(host: &Host<S>) -> String {
+pub fn normalize_host<S: AsRef<str>>(host: &Host<S>) -> String {
     match host {
         Host::Domain(name) => {
             let name = name.as_ref();
@@ -108,7 +111,7 @@ pub fn host_name<S: AsRef<str>>(host: &Host<S>) -> String {
 
 /// What a user allows and denies beyond the fixed rules.
 #[derive(Debug, Clone, Default)]
-pub struct Policy {
+pub struct AddressPolicy {
     /// Exactly these may be private, local by name, or on another port (443 where none is written).
     pub allow: Vec<HostRule>,
     /// These and everything below them are refused (on that port, where one is written). Stronger than `allow`.
@@ -119,7 +122,7 @@ pub struct Policy {
 
 /// A URL that passed everything that needs no lookup.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct CheckedUrl {
     /// Without fragment.
     pub(super) url: Url,
     /// As [`host_name`] gives it.
@@ -131,10 +134,10 @@ pub(super) struct Target {
     pub(super) exempt: bool,
 }
 
-impl Target {
+impl CheckedUrl {
     /// `host`, or `host:port` where the port is not 443.
-    pub(super) fn label(&self) -> String {
-        label(&self.name, self.port)
+    pub(super) fn host_label(&self) -> String {
+        format_host_label(&self.name, self.port)
     }
 
     /// Whether that URL is of the same origin.
@@ -143,20 +146,20 @@ impl Target {
     }
 }
 
-fn label(name: &str, port: u16) -> String {
+fn format_host_label(name: &str, port: u16) -> String {
     match (port, name.contains(':')) {
-        (HTTPS, _) => name.to_owned(),
+        (HTTPS_PORT, _) => name.to_owned(),
         (_, true) => format!("[{name}]:{port}"),
         (_, false) => format!("{name}:{port}"),
     }
 }
 
-impl Policy {
+impl AddressPolicy {
     /// Judges a URL as text and parts, in the order raw text, parse, scheme, userinfo, name, port.
-    pub(super) fn check(&self, text: &str) -> Result<Target, Refusal> {
-        raw_text(text)?;
-        let mut url =
-            Url::parse(text).map_err(|error| Refusal::new(Rule::Parse, error.to_string()))?;
+    pub(super) fn check_url(&self, text: &str) -> Result<CheckedUrl, AddressRefusal> {
+        check_raw_text(text)?;
+        let mut url = Url::parse(text)
+            .map_err(|error| AddressRefusal::new(GuardRule::Parse, error.to_string()))?;
         // Exactly these: another spelling of the host, such as one with a trailing dot, is another origin.
         let opened = self.origins.contains(&url.origin());
         if url.scheme() != "https" && !opened {
@@ -164,47 +167,47 @@ impl Policy {
                 "only https URLs are allowed (got scheme '{}')",
                 url.scheme()
             );
-            let host = url.host().map(|h| host_name(&h));
-            return Err(Refusal {
+            let host = url.host().map(|h| normalize_host(&h));
+            return Err(AddressRefusal {
                 host,
-                ..Refusal::new(Rule::Scheme, why)
+                ..AddressRefusal::new(GuardRule::Scheme, why)
             });
         }
         let host = url
             .host()
             .map(|h| h.to_owned())
-            .ok_or_else(|| Refusal::new(Rule::Parse, "URL has no hostname"))?;
-        let name = host_name(&host);
-        let port = url.port_or_known_default().unwrap_or(HTTPS);
-        let refuse = |rule, why: String, allowable| Refusal {
-            host: Some(label(&name, port)),
+            .ok_or_else(|| AddressRefusal::new(GuardRule::Parse, "URL has no hostname"))?;
+        let name = normalize_host(&host);
+        let port = url.port_or_known_default().unwrap_or(HTTPS_PORT);
+        let refuse = |rule, why: String, allowable| AddressRefusal {
+            host: Some(format_host_label(&name, port)),
             allowable,
-            ..Refusal::new(rule, why)
+            ..AddressRefusal::new(rule, why)
         };
         if has_userinfo(text) || !url.username().is_empty() || url.password().is_some() {
             return Err(refuse(
-                Rule::Userinfo,
+                GuardRule::Userinfo,
                 "user names and passwords in URLs are refused".to_owned(),
                 false,
             ));
         }
-        let allowed = |r: &HostRule| r.host == name && r.port.unwrap_or(HTTPS) == port;
+        let allowed = |r: &HostRule| r.host == name && r.port.unwrap_or(HTTPS_PORT) == port;
         let exempt = opened || self.allow.iter().any(allowed);
         let denied = |r: &&HostRule| r.covers(&name) && r.port.is_none_or(|p| p == port);
         if let Some(rule) = self.deny.iter().find(denied) {
             return Err(refuse(
-                Rule::Name,
+                GuardRule::Name,
                 format!("`{}` stands in deny_hosts", rule.host),
                 false,
             ));
         }
         if let (Host::Domain(domain), false) = (&host, exempt)
-            && let Some(why) = why_not_a_public_name(&name, domain)
+            && let Some(why) = explain_local_name(&name, domain)
         {
-            return Err(refuse(Rule::Name, why, true));
+            return Err(refuse(GuardRule::Name, why, true));
         }
-        if port != HTTPS && !exempt {
-            return Err(refuse(Rule::Port, format!("{port} is not 443"), true));
+        if port != HTTPS_PORT && !exempt {
+            return Err(refuse(GuardRule::Port, format!("{port} is not 443"), true));
         }
         let literal = match host {
             Host::Domain(_) => None,
@@ -212,7 +215,7 @@ impl Policy {
             Host::Ipv6(ip) => Some(IpAddr::V6(ip)),
         };
         url.set_fragment(None);
-        Ok(Target {
+        Ok(CheckedUrl {
             url,
             name,
             literal,
@@ -222,8 +225,8 @@ impl Policy {
     }
 
     /// Why a URL would be refused before anything is looked up; `None` if nothing speaks against it so far.
-    pub fn why_refused(&self, url: &str) -> Option<Refusal> {
-        let judged = self.check(url).and_then(|target| {
+    pub fn find_refusal(&self, url: &str) -> Option<AddressRefusal> {
+        let judged = self.check_url(url).and_then(|target| {
             let literal = target.literal;
             literal.map_or(Ok(()), |ip| self.check_address(&target, ip))
         });
@@ -231,14 +234,18 @@ impl Policy {
     }
 
     /// Judges an address that was looked up or written: public, not this machine's own, not denied.
-    pub(super) fn check_address(&self, target: &Target, ip: IpAddr) -> Result<(), Refusal> {
-        let refuse = |why: String, allowable| Refusal {
-            host: Some(target.label()),
+    pub(super) fn check_address(
+        &self,
+        target: &CheckedUrl,
+        ip: IpAddr,
+    ) -> Result<(), AddressRefusal> {
+        let refuse = |why: String, allowable| AddressRefusal {
+            host: Some(target.host_label()),
             address: Some(ip),
             allowable,
-            ..Refusal::new(Rule::Address, why)
+            ..AddressRefusal::new(GuardRule::Address, why)
         };
-        let text = super::address::unwrap_embedded(ip).to_string();
+        let text = super::address::unwrap_embedded_ipv4(ip).to_string();
         if self
             .deny
             .iter()
@@ -249,12 +256,12 @@ impl Policy {
         if target.exempt {
             return Ok(());
         }
-        if let Some(why) = super::address::why_closed(ip) {
+        if let Some(why) = super::address::find_closed_range(ip) {
             return Err(refuse(format!("{ip} is {why}"), true));
         }
-        if [ip, super::address::unwrap_embedded(ip)]
+        if [ip, super::address::unwrap_embedded_ipv4(ip)]
             .into_iter()
-            .any(super::address::is_own)
+            .any(super::address::is_own_address)
         {
             return Err(refuse(format!("{ip} is this machine's own"), true));
         }
@@ -263,8 +270,8 @@ impl Policy {
 }
 
 /// Refuses on the text what parsers silently drop, fold or read differently.
-pub(super) fn raw_text(text: &str) -> Result<(), Refusal> {
-    let refuse = |why: String| Err(Refusal::new(Rule::RawText, why));
+pub(super) fn check_raw_text(text: &str) -> Result<(), AddressRefusal> {
+    let refuse = |why: String| Err(AddressRefusal::new(GuardRule::RawText, why));
     if text.len() > MAX_URL {
         return refuse(format!("longer than {MAX_URL} bytes"));
     }
@@ -279,7 +286,7 @@ pub(super) fn raw_text(text: &str) -> Result<(), Refusal> {
         if c == '\\' {
             return refuse("backslash".to_owned());
         }
-        if is_invisible(c) {
+        if is_invisible_in_url(c) {
             return refuse(format!("invisible character U+{code:04X}"));
         }
     }
@@ -302,7 +309,7 @@ pub(super) fn raw_text(text: &str) -> Result<(), Refusal> {
 }
 
 /// What IDNA drops or people do not see: more than a terminal hides, since a URL has no use for any of it.
-fn is_invisible(c: char) -> bool {
+fn is_invisible_in_url(c: char) -> bool {
     crate::model::is_invisible(c) || matches!(c, '\u{fe0f}' | '\u{fff0}'..='\u{fff8}')
 }
 
@@ -317,7 +324,7 @@ pub(super) fn has_userinfo(text: &str) -> bool {
     authority[..end].contains('@')
 }
 
-fn why_not_a_public_name(name: &str, written: &str) -> Option<String> {
+fn explain_local_name(name: &str, written: &str) -> Option<String> {
     let long = name.len() > 253
         || name
             .split('.')

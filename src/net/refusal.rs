@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// What refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
+pub enum GuardRule {
     /// Characters and shapes that parsers read differently, on the text as given.
     RawText,
     /// Not a URL.
@@ -26,28 +26,28 @@ pub enum Rule {
     Redirects,
 }
 
-impl Rule {
+impl GuardRule {
     /// The rule's name in reasons.
     pub fn as_str(self) -> &'static str {
         match self {
-            Rule::RawText => "raw text",
-            Rule::Parse => "parse",
-            Rule::Scheme => "scheme",
-            Rule::Userinfo => "userinfo",
-            Rule::Name => "name",
-            Rule::Port => "port",
-            Rule::Resolve => "unresolvable",
-            Rule::Address => "address",
-            Rule::Redirects => "redirects",
+            GuardRule::RawText => "raw text",
+            GuardRule::Parse => "parse",
+            GuardRule::Scheme => "scheme",
+            GuardRule::Userinfo => "userinfo",
+            GuardRule::Name => "name",
+            GuardRule::Port => "port",
+            GuardRule::Resolve => "unresolvable",
+            GuardRule::Address => "address",
+            GuardRule::Redirects => "redirects",
         }
     }
 }
 
 /// A refusal of one hop. Nothing was dialled for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct AddressRefusal {
     /// Which rule.
-    pub rule: Rule,
+    pub rule: GuardRule,
     /// A few words: `10.0.0.1 is private (10.0.0.0/8)`.
     pub why: String,
     /// The host as normalised, where the text had one; with its port where that is not 443.
@@ -58,8 +58,8 @@ pub struct Refusal {
     pub allowable: bool,
 }
 
-impl Refusal {
-    pub(super) fn new(rule: Rule, why: impl Into<String>) -> Self {
+impl AddressRefusal {
+    pub(super) fn new(rule: GuardRule, why: impl Into<String>) -> Self {
         Self {
             rule,
             why: why.into(),
@@ -70,11 +70,11 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AddressRefusal {
     /// What stands in a hop's `refused`: `unresolvable`, or `address: 10.0.0.1 is private (10.0.0.0/8)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rule {
-            Rule::Resolve => f.write_str(self.rule.as_str()),
+            GuardRule::Resolve => f.write_str(self.rule.as_str()),
             rule => write!(f, "{}: {}", rule.as_str(), self.why),
         }
     }

@@ -29,35 +29,35 @@ impl Resolver for SystemResolver {
 
 /// Fixed answers for some names, another resolver for the rest. What it answers is judged like any answer.
 #[derive(Clone)]
-pub struct Overrides {
+pub struct ResolverOverrides {
     fixed: HashMap<(String, u16), Vec<IpAddr>>,
-    rest: Arc<dyn Resolver>,
+    fallback: Arc<dyn Resolver>,
 }
 
-impl Overrides {
+impl ResolverOverrides {
     /// `--resolve` entries as [`parse_resolve`] reads them; those of one host and port accumulate.
-    pub fn new(entries: &[(String, u16, IpAddr)], rest: Arc<dyn Resolver>) -> Self {
+    pub fn new(entries: &[(String, u16, IpAddr)], fallback: Arc<dyn Resolver>) -> Self {
         let mut fixed: HashMap<(String, u16), Vec<IpAddr>> = HashMap::new();
         for (host, port, address) in entries {
             let host = HostRule::parse(host).map_or_else(|_| host.clone(), |rule| rule.host);
             fixed.entry((host, *port)).or_default().push(*address);
         }
-        Self { fixed, rest }
+        Self { fixed, fallback }
     }
 }
 
-impl Resolver for Overrides {
+impl Resolver for ResolverOverrides {
     fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         match self.fixed.get(&(host.to_owned(), port)) {
             Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
-            None => self.rest.lookup(host, port),
+            None => self.fallback.lookup(host, port),
         }
     }
 }
 
 /// Reads curl's `HOST:PORT:ADDRESS`, brackets around the address optional, HOST normalised as a URL's host.
 /// Several addresses may be separated by commas, as in curl.
-pub fn parse_resolve(text: &str) -> Result<Vec<(String, u16, IpAddr)>, String> {
+pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, String> {
     let bad = || {
         format!("`{text}` must be HOST:PORT:ADDRESS, for example beam.apache.org:443:151.101.2.132")
     };
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn resolve_entries_read_as_in_curl() {
         let one = |t: &str| {
-            parse_resolve(t).map(|v| {
+            parse_resolve_entry(t).map(|v| {
                 v.into_iter()
                     .map(|(h, p, a)| (h, p, a.to_string()))
                     .collect::<Vec<_>>()
@@ -119,7 +119,7 @@ mod tests {
             "a.test:443:b.test",
             "a/b:443:1.1.1.1",
         ] {
-            assert!(parse_resolve(bad).is_err(), "{bad}");
+            assert!(parse_resolve_entry(bad).is_err(), "{bad}");
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
             ("A.test".to_owned(), 443, "1.1.1.1".parse().unwrap()),
             ("a.test".to_owned(), 443, "1.0.0.1".parse().unwrap()),
         ];
-        let resolver = Overrides::new(&entries, Arc::new(Nothing));
+        let resolver = ResolverOverrides::new(&entries, Arc::new(Nothing));
         assert_eq!(resolver.lookup("a.test", 443).await.unwrap().len(), 2);
         assert_eq!(resolver.lookup("a.test", 8443).await.unwrap().len(), 0);
         assert_eq!(resolver.lookup("b.test", 443).await.unwrap().len(), 0);

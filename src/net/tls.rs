@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
 /// The crypto provider of this process, installed as its default the first time.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| {
         // Somebody else (a test's server) may have installed one: then that one is the default.
@@ -24,25 +24,29 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 }
 
 /// A configuration that trusts nobody: for plain http, so that no root is read for it.
-pub(super) fn none() -> ClientConfig {
-    finish(builder().with_root_certificates(RootCertStore::empty()))
+pub(super) fn config_without_roots() -> ClientConfig {
+    finish_config(new_builder().with_root_certificates(RootCertStore::empty()))
 }
 
 /// The system's roots. Reads files the first time: call it where blocking is allowed.
-pub(super) fn system() -> Result<ClientConfig, String> {
+pub(super) fn system_config() -> Result<ClientConfig, String> {
     static SYSTEM: OnceLock<Result<Arc<Verifier>, String>> = OnceLock::new();
     let verifier = SYSTEM.get_or_init(|| {
-        Verifier::new(provider()).map(Arc::new).map_err(|error| {
-            format!("{error} (install ca-certificates, or set SSL_CERT_FILE to a bundle)")
-        })
+        Verifier::new(crypto_provider())
+            .map(Arc::new)
+            .map_err(|error| {
+                format!("{error} (install ca-certificates, or set SSL_CERT_FILE to a bundle)")
+            })
     });
-    verifier.clone().map(|v| verified_by(v))
+    verifier.clone().map(|v| config_with_verifier(v))
 }
 
 /// The system's roots and these. Reads files: call it where blocking is allowed.
-pub(super) fn system_and(extra: &[CertificateDer<'static>]) -> Result<ClientConfig, String> {
-    Verifier::new_with_extra_roots(extra.iter().cloned(), provider())
-        .map(|verifier| verified_by(Arc::new(verifier)))
+pub(super) fn system_config_with(
+    extra: &[CertificateDer<'static>],
+) -> Result<ClientConfig, String> {
+    Verifier::new_with_extra_roots(extra.iter().cloned(), crypto_provider())
+        .map(|verifier| config_with_verifier(Arc::new(verifier)))
         .map_err(|error| error.to_string())
 }
 
@@ -53,7 +57,7 @@ pub(super) fn without_resumption(mut config: ClientConfig) -> ClientConfig {
 }
 
 /// The certificates of a PEM text; at least one.
-pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(super) fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| format!("not a PEM file: {error}"))?;
@@ -63,24 +67,24 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, S
     Ok(found)
 }
 
-type Builder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
+type TlsConfigBuilder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
 
-fn builder() -> Builder {
-    ClientConfig::builder_with_provider(provider())
+fn new_builder() -> TlsConfigBuilder {
+    ClientConfig::builder_with_provider(crypto_provider())
         .with_safe_default_protocol_versions()
         .expect("ring serves both TLS 1.2 and 1.3")
 }
 
-fn verified_by(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
+fn config_with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
     // `dangerous` is rustls's word for any verifier but its own; this one is the platform's.
-    finish(
-        builder()
+    finish_config(
+        new_builder()
             .dangerous()
             .with_custom_certificate_verifier(verifier),
     )
 }
 
-fn finish(
+fn finish_config(
     config: rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>,
 ) -> ClientConfig {
     let mut config = config.with_no_client_auth();

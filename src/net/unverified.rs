@@ -11,19 +11,19 @@ use super::tls;
 
 /// A configuration that takes any certificate. Whoever stands in between can read and change everything; only a user's
 /// own setting for a server of theirs may lead here.
-pub fn dial_tls_unverified() -> ClientConfig {
-    let mut config = tls::none();
+pub fn unverified_tls_config() -> ClientConfig {
+    let mut config = tls::config_without_roots();
     config.alpn_protocols.clear();
     config
         .dangerous()
-        .set_certificate_verifier(Arc::new(Anybody(tls::provider())));
+        .set_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::crypto_provider())));
     config
 }
 
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

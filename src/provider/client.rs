@@ -22,7 +22,7 @@ use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, Redactor};
 use crate::model::{
     ApiKeySource, CellIx, JudgeConfig, Millis, TokenUsage, TurnIx, is_loopback_url,
 };
-use crate::net::{ModelClient, NetError, Response};
+use crate::net::{LlmClient, LlmResponse, NetError};
 
 /// Longest time a reply may take from the sending of its request to its end, whatever comes on the way: a server that
 /// only says it is alive does not answer.
@@ -117,7 +117,7 @@ pub(super) struct Client {
     redactor: Redactor,
     /// In the place of a key.
     tokens: Option<Arc<Tokens>>,
-    http: ModelClient,
+    http: LlmClient,
     learned: Mutex<Learned>,
     max_attempts: u8,
     /// The last exchange of each cell, until somebody has read it.
@@ -132,7 +132,7 @@ impl Client {
         known: Vec<&'static str>,
         config: &JudgeConfig,
         key: Option<&str>,
-        http: ModelClient,
+        http: LlmClient,
     ) -> Self {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         let accept = if config.stream {
@@ -272,7 +272,7 @@ impl Client {
     /// Reads a stream to its end mark or its end.
     async fn stream(
         &self,
-        response: &mut Response,
+        response: &mut LlmResponse,
         reader: &mut dyn Reader,
         told: &mut Told,
         cx: &CallCx,
@@ -285,7 +285,7 @@ impl Client {
             let pushed = framing.push(&chunk, &mut frames);
             if take(&mut frames, reader, deltas).await? == Progress::Done {
                 // The end of the body usually lies in the same packet; reading it frees the connection for reuse.
-                let _end = response.chunk().now_or_never();
+                let _end = response.next_chunk().now_or_never();
                 return Ok(());
             }
             pushed.map_err(unframed)?;
@@ -298,7 +298,7 @@ impl Client {
     /// Reads a reply that is one JSON document.
     async fn whole(
         &self,
-        response: &mut Response,
+        response: &mut LlmResponse,
         reader: &mut dyn Reader,
         told: &mut Told,
         cx: &CallCx,
@@ -412,12 +412,12 @@ impl Provider for Client {
 
 /// The next piece of the body; what was gathered goes out while nothing comes.
 async fn next_chunk(
-    response: &mut Response,
+    response: &mut LlmResponse,
     told: &mut Told,
     cx: &CallCx,
     deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
-    let mut coming = pin!(response.chunk());
+    let mut coming = pin!(response.next_chunk());
     loop {
         let due = deltas.time_until_flush();
         let quiet = async {

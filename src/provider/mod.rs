@@ -47,7 +47,7 @@ use crate::model::{
     CellIx, HistoryItem, JudgeConfig, Millis, ModelReply, ProviderKind, TokenUsage,
     ToolDeclaration, VerdictMode,
 };
-use crate::net::ModelClient;
+use crate::net::LlmClient;
 
 /// A dialect bound to one judge's configuration, key and client.
 pub trait Provider: Send + Sync {
@@ -341,7 +341,7 @@ fn client(
         }
     };
     let (caps, known) = caps::of(config);
-    let http = ModelClient::new(clock);
+    let http = LlmClient::new(clock);
     let key = match auth {
         Auth::Key(key) => *key,
         Auth::Google(_) => None,

@@ -14,7 +14,9 @@ use super::{Prepared, Seen, Tool, check_schema};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse};
-use crate::net::{FetchError, FetchLimits, Guard, Refusal, Resolver, Rule, host_name};
+use crate::net::{
+    AddressGuard, AddressRefusal, FetchError, FetchLimits, GuardRule, Resolver, normalize_host,
+};
 use crate::schema::CompiledSchema;
 
 /// The tool's name.
@@ -41,14 +43,14 @@ pub struct FetchUrl {
     decl: ToolDeclaration,
     schema: CompiledSchema,
     settings: Settings,
-    guard: Guard,
+    guard: AddressGuard,
 }
 
 impl FetchUrl {
     /// Builds it from a judge's `tools:` entry. Reads `ca_file`. All problems at once, as sentences.
     pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
         let settings = Settings::read(&entry.settings)?;
-        let mut guard = Guard::new(settings.policy.clone(), resolver);
+        let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
         if let Some(path) = &settings.ca_file {
             let bad = |why: String| vec![format!("fetch_url: ca_file {}: {why}", path.display())];
             let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
@@ -93,7 +95,7 @@ impl FetchUrl {
                 let secs = secs(self.settings.timeout);
                 ToolResponse::error(format_args!("timeout after {secs}s fetching {url}"))
             }
-            FetchError::Slow { what, after } => {
+            FetchError::PhaseTimeout { what, after } => {
                 let secs = secs(*after);
                 ToolResponse::error(format_args!(
                     "timeout after {secs}s fetching {url} (waiting for {what})"
@@ -111,7 +113,7 @@ impl FetchUrl {
         // What is no URL or has no host is left to the guard, which says so.
         let Some(host) = Url::parse(url)
             .ok()
-            .and_then(|u| u.host().map(|h| host_name(&h)))
+            .and_then(|u| u.host().map(|h| normalize_host(&h)))
         else {
             return Ok(());
         };
@@ -145,7 +147,7 @@ impl Tool for FetchUrl {
 
     fn badge(&self) -> Option<String> {
         self.guard
-            .badge()
+            .policy_warning()
             .map(|badge| format!("fetch_url: {badge}"))
     }
 
@@ -191,13 +193,13 @@ fn url_of(values: &RawJson) -> Option<String> {
 }
 
 /// A refusal as the model reads it, in evalbench's words where it has some.
-fn refused(url: &str, refusal: &Refusal) -> String {
+fn refused(url: &str, refusal: &AddressRefusal) -> String {
     let why = &refusal.why;
     let host = refusal.host.as_deref();
     match refusal.rule {
-        Rule::Scheme => why.clone(),
-        Rule::Redirects => format!("too many redirects fetching {url} ({why})"),
-        Rule::Resolve => format!(
+        GuardRule::Scheme => why.clone(),
+        GuardRule::Redirects => format!("too many redirects fetching {url} ({why})"),
+        GuardRule::Resolve => format!(
             "refusing to fetch '{}' (unresolvable: {why})",
             host.unwrap_or(url)
         ),

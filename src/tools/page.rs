@@ -107,7 +107,7 @@ pub(super) async fn read(
     let source = Arc::clone(&html);
     let work =
         tokio::task::spawn_blocking(move || html::render(&html, base.as_ref(), LAID_OUT, &stopped));
-    let rendered = net::within(clock, patience, work).await;
+    let rendered = net::with_timeout(clock, patience, work).await;
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
         Some(Ok(Some(html::Rendered { text, hidden, .. }))) if !text.is_empty() => {

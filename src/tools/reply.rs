@@ -5,7 +5,7 @@ use super::page;
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, ToolFact};
 use crate::model::{CallIx, Hop, Millis, ToolResponse};
-use crate::net::{FetchError, HopSink, Page};
+use crate::net::{FetchError, FetchReply, HopObserver};
 
 /// Of a body, so much is kept as evidence, in bytes.
 const RAW_MAX: usize = 2 << 20;
@@ -14,17 +14,21 @@ const RAW_MAX: usize = 2 << 20;
 const PATIENCE: Millis = Millis(500);
 
 /// Reads the body as text of at most `max` bytes, within what is left of the reply's deadline.
-pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<ToolResponse, FetchError> {
+pub(super) async fn read(
+    reply: FetchReply,
+    max: usize,
+    cx: &CallCx,
+) -> Result<ToolResponse, FetchError> {
     let content_type = reply.header("content-type").map(str::to_owned);
-    let announced = reply.announced();
+    let announced = reply.announced_size();
     let url = reply.url.clone();
-    let ends = cx.clock.now() + reply.left();
+    let ends = cx.clock.now() + reply.time_left();
     if page::Kind::of(content_type.as_deref()) == page::Kind::Binary
         && let Some(size) = announced
     {
         return Ok(described(content_type, size, false));
     }
-    let body = reply.body().await?;
+    let body = reply.read_body().await?;
     let size = body.bytes.len();
     let stored = cx.out.store_blob(&body.bytes[..size.min(RAW_MAX)]).await;
     let patience = (ends - cx.clock.now()).max(PATIENCE);
@@ -33,10 +37,10 @@ pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<ToolRes
     let Some(shown) = page::read(body.bytes, kind, &url, max, clock, patience).await else {
         return Ok(ToolResponse {
             raw: Some(stored),
-            ..described(content_type, size as u64, body.cut)
+            ..described(content_type, size as u64, body.truncated)
         });
     };
-    let (text, truncated) = page::cut(shown.text, max, body.cut.then_some(size));
+    let (text, truncated) = page::cut(shown.text, max, body.truncated.then_some(size));
     Ok(ToolResponse {
         text,
         is_error: false,
@@ -75,8 +79,8 @@ pub(super) struct Facts<'a> {
     pub(super) call: CallIx,
 }
 
-impl HopSink for Facts<'_> {
-    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
+impl HopObserver for Facts<'_> {
+    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         Box::pin(self.cx.emit_tool_fact(self.call, ToolFact::Hop(hop)))
     }
 }

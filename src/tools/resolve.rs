@@ -17,7 +17,7 @@ use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served
 use crate::diag::find_nearest;
 use crate::event::{CallCx, EventKind};
 use crate::model::JudgeTool;
-use crate::net::{Overrides, Resolver, SystemResolver};
+use crate::net::{Resolver, ResolverOverrides, SystemResolver};
 
 /// What an entry of `tools:` stands for.
 enum What {
@@ -182,7 +182,10 @@ fn resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
     if deps.resolve.is_empty() {
         Arc::new(SystemResolver)
     } else {
-        Arc::new(Overrides::new(&deps.resolve, Arc::new(SystemResolver)))
+        Arc::new(ResolverOverrides::new(
+            &deps.resolve,
+            Arc::new(SystemResolver),
+        ))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use url::{Host, Url};
 
-use crate::net::host_name;
+use crate::net::normalize_host;
 
 /// Longer URLs are refused by the guard anyway.
 const MAX_URL: usize = 2048;
@@ -28,7 +28,7 @@ impl Seen {
             if looks_like_a_host(word)
                 && let Ok(host) = Host::parse(word)
             {
-                self.hosts.insert(host_name(&host));
+                self.hosts.insert(normalize_host(&host));
             }
         }
     }
@@ -81,7 +81,7 @@ impl Seen {
     fn note_url(&mut self, text: &str) {
         let Ok(url) = Url::parse(text) else { return };
         if let Some(host) = url.host() {
-            self.hosts.insert(host_name(&host));
+            self.hosts.insert(normalize_host(&host));
         }
         self.urls.insert(text.to_owned());
         self.urls.insert(request_of(url));

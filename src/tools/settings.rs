@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::diag::find_nearest;
 use crate::model::Millis;
-use crate::net::{HostRule, Policy};
+use crate::net::{AddressPolicy, HostRule};
 
 /// Which URLs may be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Settings {
     pub(super) max_bytes: usize,
     /// For the whole fetch.
     pub(super) timeout: Millis,
-    pub(super) policy: Policy,
+    pub(super) policy: AddressPolicy,
     pub(super) seen: SeenRule,
     /// Certificates to trust beside the system's.
     pub(super) ca_file: Option<PathBuf>,
@@ -40,7 +40,7 @@ impl Default for Settings {
         Self {
             max_bytes: 50_000,
             timeout: Millis::from_secs(10),
-            policy: Policy::default(),
+            policy: AddressPolicy::default(),
             seen: SeenRule::Host,
             ca_file: None,
             max_calls: 20,

@@ -18,7 +18,7 @@ use crate::handlers::Registry;
 use crate::model::{
     ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
 };
-use crate::net::{ModelClient, ReplyLimits, within};
+use crate::net::{LlmClient, ReplyLimits, with_timeout};
 use crate::run::{CachePolicy, Filter, JudgePreview, RunOptions, preview};
 use crate::workspace::{Env, Workspace, resolve_key};
 
@@ -74,7 +74,7 @@ async fn find_on(
     order: &RunOrder,
     clock: &Arc<dyn Clock>,
 ) -> Vec<AtHand> {
-    let client = ModelClient::new(Arc::clone(clock));
+    let client = LlmClient::new(Arc::clone(clock));
     let asked = servers
         .iter()
         .map(|(_, port)| ask_server(&client, clock, *port));
@@ -268,7 +268,7 @@ struct Model {
 
 /// The base address and models of a server that speaks as OpenAI does; `None` for anything else on that port.
 async fn ask_server(
-    client: &ModelClient,
+    client: &LlmClient,
     clock: &Arc<dyn Clock>,
     port: u16,
 ) -> Option<(String, Vec<String>)> {
@@ -283,13 +283,13 @@ async fn ask_server(
     let asking = async {
         let mut reply = client.get(&url, &[], limits).await.ok()?;
         let mut body = Vec::new();
-        while let Some(chunk) = reply.chunk().await.ok()? {
+        while let Some(chunk) = reply.next_chunk().await.ok()? {
             body.extend_from_slice(&chunk);
         }
         (reply.status == 200).then_some(body)
     };
     // All of it within the deadline, however slowly the pieces come.
-    let body = within(&**clock, DEADLINE, asking).await??;
+    let body = with_timeout(&**clock, DEADLINE, asking).await??;
     let models: Models = serde_json::from_slice(&body).ok()?;
     let names = models.data.into_iter().map(|model| model.id);
     let names = names.filter(|id| !id.trim().is_empty() && id.chars().count() <= NAME);

@@ -2,42 +2,45 @@
 
 use super::*;
 
-fn rule(text: &str) -> Option<Rule> {
-    Policy::default().check(text).err().map(|r| r.rule)
+fn rule(text: &str) -> Option<GuardRule> {
+    AddressPolicy::default()
+        .check_url(text)
+        .err()
+        .map(|r| r.rule)
 }
 
 #[test]
 fn the_first_rule_that_refuses_names_itself() {
     let cases = [
-        ("https://a b.example.org/", Rule::RawText),
-        ("https:\\\\example.org/", Rule::RawText),
-        ("https:example.org", Rule::RawText),
-        ("HTTPS:///example.org", Rule::RawText),
-        ("http:/example.org", Rule::RawText),
-        ("https://exam\u{ad}ple.org/", Rule::RawText),
-        ("beam.apache.org", Rule::Parse),
-        ("https://", Rule::Parse),
-        ("https://[::1/", Rule::Parse),
-        ("https://example.org:99999/", Rule::Parse),
-        ("http://user@localhost:80/", Rule::Scheme),
-        ("file:///etc/passwd", Rule::Scheme),
-        ("ftp://example.org/", Rule::Scheme),
-        ("data:text/plain,x", Rule::Scheme),
-        ("https://user:pw@localhost/", Rule::Userinfo),
-        ("https://@example.org/", Rule::Userinfo),
-        ("https://:@example.org/", Rule::Userinfo),
-        ("https://localhost:8443/", Rule::Name),
-        ("https://localhost./", Rule::Name),
-        ("https://a.LOCALHOST/", Rule::Name),
-        ("https://printer.local/", Rule::Name),
-        ("https://metadata.google.internal/", Rule::Name),
-        ("https://metadata/", Rule::Name),
-        ("https://metadata.goog./", Rule::Name),
-        ("https://router/", Rule::Name),
-        ("https://x.home.arpa/", Rule::Name),
-        ("https://example.org:8443/", Rule::Port),
-        ("https://10.0.0.1:80/", Rule::Port),
-        ("https://example.org:0/", Rule::Port),
+        ("https://a b.example.org/", GuardRule::RawText),
+        ("https:\\\\example.org/", GuardRule::RawText),
+        ("https:example.org", GuardRule::RawText),
+        ("HTTPS:///example.org", GuardRule::RawText),
+        ("http:/example.org", GuardRule::RawText),
+        ("https://exam\u{ad}ple.org/", GuardRule::RawText),
+        ("beam.apache.org", GuardRule::Parse),
+        ("https://", GuardRule::Parse),
+        ("https://[::1/", GuardRule::Parse),
+        ("https://example.org:99999/", GuardRule::Parse),
+        ("http://user@localhost:80/", GuardRule::Scheme),
+        ("file:///etc/passwd", GuardRule::Scheme),
+        ("ftp://example.org/", GuardRule::Scheme),
+        ("data:text/plain,x", GuardRule::Scheme),
+        ("https://user:pw@localhost/", GuardRule::Userinfo),
+        ("https://@example.org/", GuardRule::Userinfo),
+        ("https://:@example.org/", GuardRule::Userinfo),
+        ("https://localhost:8443/", GuardRule::Name),
+        ("https://localhost./", GuardRule::Name),
+        ("https://a.LOCALHOST/", GuardRule::Name),
+        ("https://printer.local/", GuardRule::Name),
+        ("https://metadata.google.internal/", GuardRule::Name),
+        ("https://metadata/", GuardRule::Name),
+        ("https://metadata.goog./", GuardRule::Name),
+        ("https://router/", GuardRule::Name),
+        ("https://x.home.arpa/", GuardRule::Name),
+        ("https://example.org:8443/", GuardRule::Port),
+        ("https://10.0.0.1:80/", GuardRule::Port),
+        ("https://example.org:0/", GuardRule::Port),
     ];
     for (text, expected) in cases {
         assert_eq!(rule(text), Some(expected), "{text}");
@@ -54,7 +57,7 @@ fn the_first_rule_that_refuses_names_itself() {
 
 #[test]
 fn an_allowed_host_opens_exactly_its_port() {
-    let policy = Policy {
+    let policy = AddressPolicy {
         allow: [
             "127.0.0.1:8443",
             "localhost:9000",
@@ -73,7 +76,7 @@ fn an_allowed_host_opens_exactly_its_port() {
         "https://0x7f000001:8443/",
         "https://[::1]:8443/",
     ] {
-        assert!(policy.check(open).is_ok_and(|t| t.exempt), "{open}");
+        assert!(policy.check_url(open).is_ok_and(|t| t.exempt), "{open}");
     }
     for shut in [
         "https://127.0.0.1:8444/",
@@ -82,10 +85,10 @@ fn an_allowed_host_opens_exactly_its_port() {
         "https://a.wiki.corp/",
         "http://wiki.corp/",
     ] {
-        assert!(policy.check(shut).is_err(), "{shut}");
+        assert!(policy.check_url(shut).is_err(), "{shut}");
     }
     let plain = policy
-        .check("https://127.0.0.1/")
+        .check_url("https://127.0.0.1/")
         .expect("a literal passes until its address is judged");
     let refusal = policy
         .check_address(&plain, plain.literal.unwrap())
@@ -98,7 +101,7 @@ fn an_allowed_host_opens_exactly_its_port() {
 
 #[test]
 fn denied_hosts_cover_what_is_below_them_and_their_addresses() {
-    let policy = Policy {
+    let policy = AddressPolicy {
         allow: vec![HostRule::parse("evil.example").unwrap()],
         deny: ["evil.example", "93.184.216.34"]
             .map(|t| HostRule::parse(t).unwrap())
@@ -106,10 +109,14 @@ fn denied_hosts_cover_what_is_below_them_and_their_addresses() {
         origins: vec![],
     };
     for text in ["https://evil.example/", "https://a.evil.example/"] {
-        assert_eq!(policy.check(text).unwrap_err().rule, Rule::Name, "{text}");
+        assert_eq!(
+            policy.check_url(text).unwrap_err().rule,
+            GuardRule::Name,
+            "{text}"
+        );
     }
     let fine = policy
-        .check("https://notevil.example/")
+        .check_url("https://notevil.example/")
         .expect("another name");
     for ip in ["93.184.216.34", "::ffff:93.184.216.34"] {
         assert!(
@@ -151,7 +158,7 @@ proptest::proptest! {
     fn whatever_is_asked_for_only_https_on_443_passes(
         text in r"(https?:)?[/\\]{0,3}[a-z0-9.@:%\[\]x\u{ad}\u{ff0e}-]{0,24}[/?#]?\PC{0,8}"
     ) {
-        if let Ok(target) = Policy::default().check(&text) {
+        if let Ok(target) = AddressPolicy::default().check_url(&text) {
             proptest::prop_assert_eq!((target.url.scheme(), target.port), ("https", 443));
             proptest::prop_assert!(target.url.username().is_empty() && !target.exempt);
             proptest::prop_assert!(target.literal.is_some() || target.name.contains('.'));

@@ -3,7 +3,7 @@
 use super::super::{Told, delay, refusal};
 use super::{CallCx, Client, ProviderError};
 use crate::model::Millis;
-use crate::net::{NetError, Response, Wait};
+use crate::net::{LlmResponse, NetError, WaitPhase};
 
 /// Longest error body that is read, in bytes; the text shown of it is far shorter.
 const MAX_ERROR_BODY: usize = 256 << 10;
@@ -35,7 +35,7 @@ impl Client {
                 | NetError::Connect { .. }
                 | NetError::Tls { .. }
                 | NetError::Timeout {
-                    what: Wait::Connect,
+                    what: WaitPhase::Connect,
                     ..
                 }
         );
@@ -52,7 +52,7 @@ impl Client {
     /// A status that is no success.
     pub(super) async fn refused(
         &self,
-        mut response: Response,
+        mut response: LlmResponse,
         cx: &CallCx,
         told: &mut Told,
     ) -> ProviderError {
@@ -63,7 +63,7 @@ impl Client {
             let chunk = tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => return ProviderError::Cancelled,
-                chunk = response.chunk() => chunk,
+                chunk = response.next_chunk() => chunk,
                 () = &mut late => break,
             };
             // A reason that breaks off is still one: the status is what counts.
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// What the reply's head says beside its status.
-    pub(super) fn note_head(&self, response: &Response, told: &mut Told, cx: &CallCx) {
+    pub(super) fn note_head(&self, response: &LlmResponse, told: &mut Told, cx: &CallCx) {
         let header = |name: &str| response.header(name);
         let id = REQUEST_IDS.iter().find_map(|name| header(name));
         told.exchange.request_id = id

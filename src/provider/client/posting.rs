@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Client, FIRST_BYTE_WHOLE};
 use crate::event::{CallCx, EventKind};
-use crate::net::{ReplyLimits, Response};
+use crate::net::{LlmResponse, ReplyLimits};
 use crate::provider::google::Tokens;
 use crate::provider::{ProviderError, Told};
 
@@ -41,7 +41,7 @@ impl Client {
         body: &Bytes,
         told: &mut Told,
         cx: &CallCx,
-    ) -> Result<Response, ProviderError> {
+    ) -> Result<LlmResponse, ProviderError> {
         let Some(tokens) = &self.tokens else {
             return self.post_with(None, body, told, cx).await;
         };
@@ -85,7 +85,7 @@ impl Client {
         body: &Bytes,
         told: &mut Told,
         cx: &CallCx,
-    ) -> Result<Response, ProviderError> {
+    ) -> Result<LlmResponse, ProviderError> {
         let mut limits = ReplyLimits::default();
         if !self.stream {
             // All of it comes at once, when all of it is written.

@@ -10,7 +10,7 @@ use super::file::{Credentials, Kind, ServiceAccount, User};
 use crate::clock::Clock;
 use crate::event::Redactor;
 use crate::model::Millis;
-use crate::net::{ModelClient, NetError, ReplyLimits, Response};
+use crate::net::{LlmClient, LlmResponse, NetError, ReplyLimits};
 
 /// All of Google's cloud, as Google's own libraries ask for it: what the account may do narrows it.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -53,7 +53,7 @@ struct Grant {
 /// Asks for a token, once.
 pub(super) async fn ask(
     credentials: &Credentials,
-    http: &ModelClient,
+    http: &LlmClient,
     clock: &dyn Clock,
 ) -> Result<Granted, ProviderError> {
     match &credentials.kind {
@@ -86,7 +86,7 @@ async fn of_server(
     credentials: &Credentials,
     uri: &str,
     form: &[(&str, &str)],
-    http: &ModelClient,
+    http: &LlmClient,
 ) -> Result<Granted, ProviderError> {
     let body = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs(form)
@@ -141,7 +141,7 @@ fn refused(credentials: &Credentials, uri: &str, status: u16, said: &str) -> Pro
     ))
 }
 
-async fn of_metadata(host: &str, http: &ModelClient) -> Result<Granted, ProviderError> {
+async fn of_metadata(host: &str, http: &LlmClient) -> Result<Granted, ProviderError> {
     let path = "computeMetadata/v1/instance/service-accounts/default/token";
     let url = format!("http://{host}/{path}");
     let headers = [("Metadata-Flavor".to_owned(), "Google".to_owned())];
@@ -183,9 +183,9 @@ async fn of_metadata(host: &str, http: &ModelClient) -> Result<Granted, Provider
     }
 }
 
-async fn text(mut response: Response) -> Result<String, NetError> {
+async fn text(mut response: LlmResponse) -> Result<String, NetError> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
+    while let Some(chunk) = response.next_chunk().await? {
         bytes.extend_from_slice(&chunk);
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())

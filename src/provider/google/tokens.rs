@@ -11,7 +11,7 @@ use super::asking;
 use super::file::Credentials;
 use crate::clock::Clock;
 use crate::model::Millis;
-use crate::net::ModelClient;
+use crate::net::LlmClient;
 
 /// A token is not used in the last of its time: a request takes a while, and clocks differ. As in Google's libraries.
 const SKEW: Millis = Millis(225_000);
@@ -19,7 +19,7 @@ const SKEW: Millis = Millis(225_000);
 /// One judge's tokens.
 pub struct Tokens {
     credentials: Credentials,
-    http: ModelClient,
+    http: LlmClient,
     clock: Arc<dyn Clock>,
     held: Mutex<Held>,
     /// Requests for a token that have ended, so that who waited through one that failed does not ask again at once.
@@ -51,7 +51,7 @@ impl Tokens {
     pub fn new(credentials: Credentials, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             credentials,
-            http: ModelClient::new(Arc::clone(&clock)),
+            http: LlmClient::new(Arc::clone(&clock)),
             clock,
             held: Mutex::default(),
             ended: AtomicU64::new(0),

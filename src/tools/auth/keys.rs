@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::model::Hop;
-use crate::net::{FetchLimits, Guard, HopSink};
+use crate::net::{AddressGuard, FetchLimits, HopObserver};
 
 /// Key files have a few kilobytes.
 const MAX: usize = 1 << 20;
@@ -27,7 +27,7 @@ impl Keys {
     /// Reads them; those of kinds unknown here are left out.
     pub(super) async fn load(
         &self,
-        guard: &Guard,
+        guard: &AddressGuard,
         clock: &Arc<dyn Clock>,
     ) -> Result<Vec<Jwk>, String> {
         match self {
@@ -87,10 +87,10 @@ fn keys(value: &Value, from: &str) -> Result<Vec<Jwk>, String> {
     Ok(known.collect())
 }
 
-async fn json(url: &str, guard: &Guard, clock: &Arc<dyn Clock>) -> Result<Value, String> {
+async fn json(url: &str, guard: &AddressGuard, clock: &Arc<dyn Clock>) -> Result<Value, String> {
     let limits = FetchLimits {
-        wire: MAX as u64,
-        decoded: MAX,
+        wire_bytes: MAX as u64,
+        decoded_bytes: MAX,
         ..FetchLimits::default()
     };
     let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be fetched: {url}: {why}");
@@ -101,15 +101,15 @@ async fn json(url: &str, guard: &Guard, clock: &Arc<dyn Clock>) -> Result<Value,
     if page.status != 200 {
         return Err(bad(&format!("status {}", page.status)));
     }
-    let body = page.body().await.map_err(|error| bad(&error))?;
+    let body = page.read_body().await.map_err(|error| bad(&error))?;
     serde_json::from_slice(&body.bytes).map_err(|error| bad(&error))
 }
 
 /// Hops to keys are no tool's.
 struct Nobody;
 
-impl HopSink for Nobody {
-    fn hop(&self, _: Hop) -> BoxFuture<'_, ()> {
+impl HopObserver for Nobody {
+    fn record_hop(&self, _: Hop) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -10,7 +10,7 @@ use super::keys::text_of;
 use super::token::{self, Expected};
 use super::{AuthService, Claims, TokenFrom};
 use crate::clock::Clock;
-use crate::net::{Guard, Policy, Resolver};
+use crate::net::{AddressGuard, AddressPolicy, Resolver};
 
 /// Token files have a few kilobytes.
 const MAX_FILE: usize = 64 << 10;
@@ -28,7 +28,7 @@ pub async fn verify(
     clock: &Arc<dyn Clock>,
     resolver: &Arc<dyn Resolver>,
 ) -> (Claims, Vec<String>) {
-    let guard = Guard::new(Policy::default(), Arc::clone(resolver));
+    let guard = AddressGuard::new(AddressPolicy::default(), Arc::clone(resolver));
     verify_through(services, clock, &guard).await
 }
 
@@ -36,7 +36,7 @@ pub async fn verify(
 pub(super) async fn verify_through(
     services: &IndexMap<String, Arc<AuthService>>,
     clock: &Arc<dyn Clock>,
-    guard: &Guard,
+    guard: &AddressGuard,
 ) -> (Claims, Vec<String>) {
     let asked = services
         .values()
@@ -57,7 +57,7 @@ pub(super) async fn verify_through(
 async fn one(
     service: &AuthService,
     clock: &Arc<dyn Clock>,
-    guard: &Guard,
+    guard: &AddressGuard,
 ) -> Result<Option<Map<String, Value>>, String> {
     let Some(token) = service.token.read()? else {
         return Ok(None);

@@ -2,7 +2,7 @@
 
 use super::rich;
 use crate::model::Hop;
-use crate::net::why_closed;
+use crate::net::find_closed_range;
 use crate::theme::{Glyphs, Role};
 use crate::tui::widget::flow::Block;
 
@@ -64,7 +64,7 @@ fn opened(hop: &Hop) -> String {
     if hop.refused.is_some() {
         return String::new();
     }
-    let closed = hop.address.and_then(why_closed);
+    let closed = hop.address.and_then(find_closed_range);
     let plain = hop
         .url
         .starts_with("http:")

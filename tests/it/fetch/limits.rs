@@ -203,7 +203,8 @@ async fn a_resolver_that_never_answers_waits_five_seconds() {
         }
     }
     let clock = FakeClock::new();
-    let guard = dicta::net::Guard::new(dicta::net::Policy::default(), Arc::new(Silent));
+    let guard =
+        dicta::net::AddressGuard::new(dicta::net::AddressPolicy::default(), Arc::new(Silent));
     let ours: Arc<dyn dicta::clock::Clock> = Arc::new(clock.clone());
     let told = super::plain::Told::default();
     let limits = dicta::net::FetchLimits::default();

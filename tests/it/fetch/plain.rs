@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use dicta::clock::BoxFuture;
 use dicta::model::Hop;
-use dicta::net::HopSink;
+use dicta::net::HopObserver;
 
 /// A request's head and body as they came.
 pub(crate) type Heard = Arc<Mutex<Vec<String>>>;
@@ -69,8 +69,8 @@ pub(crate) fn canary(address: IpAddr, port: u16) -> Option<TcpListener> {
 #[derive(Default)]
 pub(crate) struct Told(pub(crate) Mutex<Vec<Hop>>);
 
-impl HopSink for Told {
-    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
+impl HopObserver for Told {
+    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))
     }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock, SystemClock};
 use dicta::model::Millis;
-use dicta::net::{Asking, FetchError, FetchLimits, Guard, HostRule, Page, Policy, Resolver, Rule};
+use dicta::net::{
+    AddressGuard, AddressPolicy, FetchError, FetchLimits, FetchReply, GuardRule, GuardedRequest,
+    HostRule, Resolver,
+};
 
 use super::plain::{Told, canary, reply, serve};
 use super::{LOOPBACK, Names};
@@ -22,26 +25,26 @@ fn headers() -> Vec<(String, String)> {
 
 /// Asks, whoever hears of the hops.
 async fn send(
-    guard: &Guard,
-    asking: Asking<'_>,
+    guard: &AddressGuard,
+    asking: GuardedRequest<'_>,
     clock: Arc<dyn Clock>,
-) -> Result<Page, FetchError> {
+) -> Result<FetchReply, FetchError> {
     let told = Told::default();
     guard
         .send(&asking, &clock, FetchLimits::default(), &told)
         .await
 }
 
-fn opened(urls: &[String], names: &Arc<Names>) -> Guard {
-    let policy = Policy {
+fn opened(urls: &[String], names: &Arc<Names>) -> AddressGuard {
+    let policy = AddressPolicy {
         origins: urls
             .iter()
             .map(|u| url::Url::parse(u).expect("a URL").origin())
             .collect(),
-        ..Policy::default()
+        ..AddressPolicy::default()
     };
     let names: Arc<dyn Resolver> = Arc::<Names>::clone(names);
-    Guard::new(policy, names)
+    AddressGuard::new(policy, names)
 }
 
 #[tokio::test]
@@ -69,7 +72,7 @@ async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
     let guard = opened(&urls, &Names::all_at(LOOPBACK));
     let url = format!("{}/start", urls[0]);
     let headers = headers();
-    let asking = Asking {
+    let asking = GuardedRequest {
         method: "GET",
         url: &url,
         headers: &headers,
@@ -80,7 +83,7 @@ async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
         .send(&asking, &clock(), FetchLimits::default(), &told)
         .await
         .expect("opened");
-    assert_eq!(page.body().await.expect("a body").bytes, b"end");
+    assert_eq!(page.read_body().await.expect("a body").bytes, b"end");
     let secret = |request: &String| request.contains("s3cret") || request.contains("x-own");
     let at_first: Vec<bool> = heard_first
         .lock()
@@ -102,20 +105,20 @@ async fn what_changes_something_is_never_sent_on() {
     for code in [301, 302, 303, 307, 308] {
         let server =
             TlsServer::serving(&["wiki.test"], vec![("/", Response::redirect(code, "/b"))]);
-        let policy = Policy {
+        let policy = AddressPolicy {
             allow: vec![HostRule {
                 host: "wiki.test".to_owned(),
                 port: Some(server.port()),
             }],
-            ..Policy::default()
+            ..AddressPolicy::default()
         };
         let pem = std::fs::read(server.ca_file()).expect("a file");
-        let guard = Guard::new(policy, Names::all_at(LOOPBACK))
+        let guard = AddressGuard::new(policy, Names::all_at(LOOPBACK))
             .with_ca(&pem)
             .expect("a certificate");
         let url = super::wiki(&server, "/");
         for method in ["POST", "PUT", "PATCH", "DELETE"] {
-            let asking = Asking {
+            let asking = GuardedRequest {
                 method,
                 url: &url,
                 headers: &[],
@@ -135,7 +138,7 @@ async fn an_opened_origin_opens_itself_and_nothing_beside_it() {
     let (port, heard) = serve(|_| reply(200, "", "in"));
     let own = format!("http://wiki.test:{port}");
     let guard = opened(std::slice::from_ref(&own), &Names::all_at(LOOPBACK));
-    let badge = guard.badge().expect("a badge");
+    let badge = guard.policy_warning().expect("a badge");
     assert!(badge.contains(&own), "{badge}");
     let get = async |url: String| {
         let told = Told::default();
@@ -146,13 +149,13 @@ async fn an_opened_origin_opens_itself_and_nothing_beside_it() {
     };
     assert_eq!(get(format!("{own}/x")).await, Ok(200));
     for (url, rule) in [
-        (format!("https://wiki.test:{port}/"), Rule::Port),
-        ("http://wiki.test/".to_owned(), Rule::Scheme),
-        (format!("http://other.test:{port}/"), Rule::Scheme),
-        (format!("http://wiki.test.:{port}/"), Rule::Scheme),
-        (format!("http://127.0.0.1:{port}/"), Rule::Scheme),
-        (format!("http://u:p@wiki.test:{port}/"), Rule::Userinfo),
-        ("https://wiki.test/".to_owned(), Rule::Address),
+        (format!("https://wiki.test:{port}/"), GuardRule::Port),
+        ("http://wiki.test/".to_owned(), GuardRule::Scheme),
+        (format!("http://other.test:{port}/"), GuardRule::Scheme),
+        (format!("http://wiki.test.:{port}/"), GuardRule::Scheme),
+        (format!("http://127.0.0.1:{port}/"), GuardRule::Scheme),
+        (format!("http://u:p@wiki.test:{port}/"), GuardRule::Userinfo),
+        ("https://wiki.test/".to_owned(), GuardRule::Address),
     ] {
         let Err(FetchError::Refused(refusal)) = get(url.clone()).await else {
             panic!("{url} was asked");
@@ -175,7 +178,7 @@ async fn headers_of_the_connection_and_odd_methods_are_not_sent() {
         ("GET x", "x", "y"),
     ] {
         let headers = [(name.to_owned(), value.to_owned())];
-        let asking = Asking {
+        let asking = GuardedRequest {
             method,
             url: &url,
             headers: &headers,
@@ -225,15 +228,15 @@ async fn events_are_read_as_they_come_and_silence_has_an_end() {
         Step::Hold(Arc::clone(&hold)),
     ];
     let server = TlsServer::serving(&["wiki.test"], vec![("/", Response::raw(steps))]);
-    let policy = Policy {
+    let policy = AddressPolicy {
         allow: vec![HostRule {
             host: "wiki.test".to_owned(),
             port: Some(server.port()),
         }],
-        ..Policy::default()
+        ..AddressPolicy::default()
     };
     let pem = std::fs::read(server.ca_file()).expect("a file");
-    let guard = Guard::new(policy, Names::all_at(LOOPBACK))
+    let guard = AddressGuard::new(policy, Names::all_at(LOOPBACK))
         .with_ca(&pem)
         .expect("a certificate");
     let fake = FakeClock::new();
@@ -243,7 +246,7 @@ async fn events_are_read_as_they_come_and_silence_has_an_end() {
         "application/json, text/event-stream".to_owned(),
     )];
     let url = super::wiki(&server, "/");
-    let asking = Asking {
+    let asking = GuardedRequest {
         method: "POST",
         url: &url,
         headers: &accept,
@@ -254,15 +257,23 @@ async fn events_are_read_as_they_come_and_silence_has_an_end() {
     let mut chunks = page
         .into_stream(Millis::from_secs(60), 1 << 20)
         .expect("not encoded");
-    let one = chunks.chunk().await.expect("in time").expect("a piece");
+    let one = chunks
+        .next_chunk()
+        .await
+        .expect("in time")
+        .expect("a piece");
     assert_eq!(&*one, b"data: one\n\n");
     // Longer than any fetch may take, and no limit of a stream.
     fake.advance(Millis::from_secs(59));
     hold.go();
-    let two = chunks.chunk().await.expect("in time").expect("a piece");
+    let two = chunks
+        .next_chunk()
+        .await
+        .expect("in time")
+        .expect("a piece");
     assert_eq!(&*two, b"data: two\n\n");
     let silence = async { fake.advance(Millis::from_secs(60)) };
-    let (ended, ()) = tokio::join!(chunks.chunk(), silence);
+    let (ended, ()) = tokio::join!(chunks.next_chunk(), silence);
     assert!(ended.expect_err("nothing came").is_transient());
     let encoding = server.requests()[0]
         .headers

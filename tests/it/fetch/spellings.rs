@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::model::Hop;
-use dicta::net::{FetchError, FetchLimits, Guard, HopSink, Policy};
+use dicta::net::{AddressGuard, AddressPolicy, FetchError, FetchLimits, HopObserver};
 
 use super::{LOOPBACK, Names};
 
@@ -286,8 +286,8 @@ pub(super) const TEXTS: &[&str] = &[
 #[derive(Default)]
 struct Told(Mutex<Vec<Hop>>);
 
-impl HopSink for Told {
-    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
+impl HopObserver for Told {
+    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))
     }
@@ -324,7 +324,7 @@ async fn no_spelling_of_a_private_place_is_dialled() {
     assert!(HOSTS.len() > 120 && urls.len() > 400, "{}", urls.len());
 
     let names = Names::all_at(LOOPBACK);
-    let guard = Guard::new(Policy::default(), names);
+    let guard = AddressGuard::new(AddressPolicy::default(), names);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     for url in &urls {
         let told = Told::default();
@@ -364,7 +364,7 @@ async fn a_private_address_is_refused_under_any_public_name() {
         let address: IpAddr = address.parse().expect("an address");
         let names = Names::all_at(address);
         let resolver: Arc<dyn dicta::net::Resolver> = Arc::<Names>::clone(&names);
-        let guard = Guard::new(Policy::default(), resolver);
+        let guard = AddressGuard::new(AddressPolicy::default(), resolver);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let told = Told::default();
         let url = "https://beam.apache.org/";

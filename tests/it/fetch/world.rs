@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use dicta::clock::{Clock, SystemClock};
-use dicta::net::{FetchError, FetchLimits, Guard, Policy, Resolver};
+use dicta::net::{AddressGuard, AddressPolicy, FetchError, FetchLimits, Resolver};
 use futures_util::StreamExt as _;
 use serde_json::json;
 
@@ -125,7 +125,7 @@ async fn every_spelling_on_every_way() {
         for answer in [vec![address], mixed] {
             let names = Names::answering(move |_, _| answer.clone());
             let resolver: Arc<dyn Resolver> = names;
-            let guard = Guard::new(Policy::default(), resolver);
+            let guard = AddressGuard::new(AddressPolicy::default(), resolver);
             for url in &urls {
                 let told = Told::default();
                 let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;

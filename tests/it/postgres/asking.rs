@@ -8,7 +8,7 @@ use dicta::clock::{Clock, SystemClock};
 use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use dicta::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use dicta::model::{CallIx, CellIx, RawJson, ToolResponse, TurnIx};
-use dicta::net::{Overrides, Resolver, SystemResolver};
+use dicta::net::{Resolver, ResolverOverrides, SystemResolver};
 use dicta::schema::CompiledSchema;
 use dicta::tools::Prepared;
 use dicta::tools::kinds::{KINDS, Source, SourceCx, Work};
@@ -45,7 +45,8 @@ pub(super) fn read(keys: &Value) -> (Option<Arc<dyn Source>>, String) {
     let db: IpAddr = [127, 0, 0, 1].into();
     let port = keys["port"].as_u64().and_then(|p| u16::try_from(p).ok());
     let fixed = [("db.test".to_owned(), port.unwrap_or(5432), db)];
-    let resolver: Arc<dyn Resolver> = Arc::new(Overrides::new(&fixed, Arc::new(SystemResolver)));
+    let resolver: Arc<dyn Resolver> =
+        Arc::new(ResolverOverrides::new(&fixed, Arc::new(SystemResolver)));
     let cx = SourceCx {
         name: "pg",
         folder: Path::new("/"),

@@ -21,7 +21,10 @@ use crate::clock::BoxFuture;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
 use crate::model::{Hop, Millis};
-use crate::net::{Asking, FetchLimits, Guard, HopSink, Policy, Refusal, is_of_connection};
+use crate::net::{
+    AddressGuard, AddressPolicy, AddressRefusal, FetchLimits, GuardedRequest, HopObserver,
+    is_connection_header,
+};
 use crate::tools::toolbox::Input;
 
 /// The toolbox's own.
@@ -47,7 +50,7 @@ struct Source {
     max_bytes: usize,
     /// Whether a failed request's body is shown whole (`true`), not at all (`false`), or its beginning.
     full_error: Option<bool>,
-    guard: Guard,
+    guard: AddressGuard,
 }
 
 /// Reads a source.
@@ -89,7 +92,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
         },
     };
     let (base, policy) = read_base(fields, &written?, allow_private)?;
-    let mut guard = Guard::new(policy, Arc::clone(cx.resolver));
+    let mut guard = AddressGuard::new(policy, Arc::clone(cx.resolver));
     if let Some(pem) = ca? {
         guard = match guard.with_ca(&pem) {
             Ok(guard) => guard,
@@ -117,7 +120,7 @@ fn read_base(
     fields: &MappingDecoder<'_>,
     text: &str,
     allow_private: bool,
-) -> Option<(Url, Policy)> {
+) -> Option<(Url, AddressPolicy)> {
     let bad = |why: String| {
         fields.error("baseUrl", "url", format!("baseUrl {why}"));
         None
@@ -130,17 +133,17 @@ fn read_base(
     if url.query().is_some() || url.fragment().is_some() {
         return bad("holds a query or fragment; fixed parameters stand in queryParams".to_owned());
     }
-    let policy = Policy {
+    let policy = AddressPolicy {
         origins: if allow_private {
             vec![url.origin()]
         } else {
             Vec::new()
         },
-        ..Policy::default()
+        ..AddressPolicy::default()
     };
-    match policy.why_refused(text) {
+    match policy.find_refusal(text) {
         None => Some((url, policy)),
-        Some(Refusal { why, allowable, .. }) => {
+        Some(AddressRefusal { why, allowable, .. }) => {
             let admit = if !allow_private && (allowable || url.scheme() == "http") {
                 "; `allowPrivate: true` opens this origin"
             } else {
@@ -199,7 +202,7 @@ fn pairs(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<Vec<(Stri
                 continue;
             }
         };
-        if key == "headers" && is_of_connection(name) {
+        if key == "headers" && is_connection_header(name) {
             let message = format!("headers: `{name}` belongs to the connection and cannot be set");
             fields.error_at(
                 &format!("{key}/{}", crate::model::escape_pointer_step(name)),
@@ -247,7 +250,7 @@ impl super::Source for Source {
     }
 
     fn badge(&self) -> Option<String> {
-        self.guard.badge()
+        self.guard.policy_warning()
     }
 
     fn is_writable(&self) -> bool {
@@ -291,7 +294,7 @@ impl super::Source for Source {
             if !self.query.is_empty() {
                 url.query_pairs_mut().extend_pairs(&self.query);
             }
-            let asking = Asking {
+            let asking = GuardedRequest {
                 method: "GET",
                 url: url.as_str(),
                 headers: &self.headers,
@@ -310,8 +313,8 @@ impl super::Source for Source {
 /// Hops of a probe are nobody's facts.
 struct Unheard;
 
-impl HopSink for Unheard {
-    fn hop(&self, _: Hop) -> BoxFuture<'_, ()> {
+impl HopObserver for Unheard {
+    fn record_hop(&self, _: Hop) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -10,7 +10,7 @@ use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
-use crate::net::{Asking, FetchError, Refusal, Rule, is_of_connection};
+use crate::net::{AddressRefusal, FetchError, GuardRule, GuardedRequest, is_connection_header};
 use crate::tools::Prepared;
 use crate::tools::params::{Known, Shape, Template};
 use crate::tools::reply::{self, Facts};
@@ -249,7 +249,7 @@ fn check(
     }
     for name in &plan.header {
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-        if name.is_empty() || !name.chars().all(token) || is_of_connection(name) {
+        if name.is_empty() || !name.chars().all(token) || is_connection_header(name) {
             bad(
                 "headerParams",
                 format!("headerParams: `{name}` is no header a tool may set"),
@@ -277,7 +277,7 @@ impl Ask {
             Err(why) => return ToolResponse::error(why),
         };
         let label = self.label(&built.url);
-        let asking = Asking {
+        let asking = GuardedRequest {
             method: &self.plan.method,
             url: &built.url,
             headers: &built.headers,
@@ -404,7 +404,7 @@ impl Work for Ask {
 
 impl Source {
     /// A refusal as the model and the user read it.
-    pub(super) fn refused(&self, refusal: &Refusal) -> String {
+    pub(super) fn refused(&self, refusal: &AddressRefusal) -> String {
         let host = refusal.host.as_deref().unwrap_or("it");
         // Without `allowPrivate` a base is https on 443, so its own origin has the bare name; with it, it is open already.
         let base = self.base.host_str().unwrap_or_default();
@@ -414,7 +414,7 @@ impl Source {
                 "; `allowPrivate: true` on source `{}` would admit it",
                 self.name
             )
-        } else if refusal.allowable || refusal.rule == Rule::Scheme {
+        } else if refusal.allowable || refusal.rule == GuardRule::Scheme {
             format!(
                 "; source `{}` may ask its own origin and public https, and no setting opens another",
                 self.name

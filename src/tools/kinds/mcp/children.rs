@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::model::Millis;
-use crate::net::within;
+use crate::net::with_timeout;
 
 /// How long a server gets to end by itself once its standard input is closed.
 const POLITE: Millis = Millis(500);
@@ -101,7 +101,7 @@ impl Leash {
             return;
         };
         let clock = SystemClock::new();
-        if let Some(Ok(status)) = within(&clock, POLITE, child.wait()).await {
+        if let Some(Ok(status)) = with_timeout(&clock, POLITE, child.wait()).await {
             // It is set once: nobody else ends it.
             let _first = self.gone.status.set(status);
         }
@@ -117,7 +117,7 @@ impl Leash {
                     clock.sleep(LOOK).await;
                 }
             };
-            let _late = within(&clock, patience, gone).await;
+            let _late = with_timeout(&clock, patience, gone).await;
         }
         self.child = None;
         live().remove(&group.as_raw_nonzero().get());

@@ -10,7 +10,9 @@ use super::settings::Endpoint;
 use super::{MAX_MESSAGE, Settings};
 use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
-use crate::net::{Asking, FetchError, FetchLimits, Guard, HopSink, Policy, Resolver};
+use crate::net::{
+    AddressGuard, AddressPolicy, FetchError, FetchLimits, GuardedRequest, HopObserver, Resolver,
+};
 
 /// What all events of one reply may be together: progress, and the answer.
 const MAX_REPLY: u64 = 4 * MAX_MESSAGE as u64;
@@ -19,29 +21,29 @@ const SPARE: Millis = Millis::from_secs(5);
 
 /// The guard, with the limits of a source.
 pub(super) struct Guarded {
-    guard: Guard,
+    guard: AddressGuard,
     clock: Arc<dyn Clock>,
     limits: FetchLimits,
 }
 
 /// https, port 443 and public addresses, unless the source says `allowPrivate: true`: then its origin, whatever it is.
-pub(super) fn guard(endpoint: &Endpoint, resolver: Arc<dyn Resolver>) -> Guard {
+pub(super) fn guard(endpoint: &Endpoint, resolver: Arc<dyn Resolver>) -> AddressGuard {
     let origins = if endpoint.allow_private {
         vec![endpoint.url.origin()]
     } else {
         Vec::new()
     };
-    Guard::new(
-        Policy {
+    AddressGuard::new(
+        AddressPolicy {
             origins,
-            ..Policy::default()
+            ..AddressPolicy::default()
         },
         resolver,
     )
 }
 
 impl Guarded {
-    pub(super) fn new(guard: Guard, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(guard: AddressGuard, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
         let longest = settings.timeout.max(settings.start) + SPARE;
         Self {
             guard,
@@ -50,8 +52,8 @@ impl Guarded {
                 deadline: longest,
                 // A reply in JSON begins when the tool is done.
                 headers: longest,
-                wire: MAX_REPLY,
-                decoded: 4 * MAX_MESSAGE,
+                wire_bytes: MAX_REPLY,
+                decoded_bytes: 4 * MAX_MESSAGE,
                 ..FetchLimits::default()
             },
         }
@@ -61,8 +63,8 @@ impl Guarded {
 impl Way for Guarded {
     fn send<'a>(
         &'a self,
-        asking: Asking<'a>,
-        hops: &'a dyn HopSink,
+        asking: GuardedRequest<'a>,
+        hops: &'a dyn HopObserver,
     ) -> BoxFuture<'a, Result<Reply, FetchError>> {
         Box::pin(async move {
             let page = self
@@ -82,7 +84,7 @@ impl Way for Guarded {
             // After an error there is nothing more.
             let body = stream::unfold(Some(chunks), |chunks| async {
                 let mut chunks = chunks?;
-                match chunks.chunk().await {
+                match chunks.next_chunk().await {
                     Ok(Some(bytes)) => Some((Ok(bytes), Some(chunks))),
                     Ok(None) => None,
                     Err(error) => Some((Err(error), None)),

@@ -26,7 +26,7 @@ use super::failure::Failure;
 use super::ledger::Ledger;
 use crate::clock::BoxFuture;
 use crate::model::{Hop, make_visible};
-use crate::net::{Asking, FetchError, HopSink};
+use crate::net::{FetchError, GuardedRequest, HopObserver};
 
 /// Of a refusal's body, so much is shown.
 const SHOWN: usize = 300;
@@ -51,8 +51,8 @@ pub(super) trait Way: Send + Sync {
     /// Sends one request. Redirects of a POST are a reply.
     fn send<'a>(
         &'a self,
-        asking: Asking<'a>,
-        hops: &'a dyn HopSink,
+        asking: GuardedRequest<'a>,
+        hops: &'a dyn HopObserver,
     ) -> BoxFuture<'a, Result<Reply, FetchError>>;
 }
 
@@ -60,8 +60,8 @@ pub(super) trait Way: Send + Sync {
 #[derive(Default)]
 struct Gather(Mutex<Vec<Hop>>);
 
-impl HopSink for Gather {
-    fn hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
+impl HopObserver for Gather {
+    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -120,7 +120,11 @@ impl Client {
     }
 
     /// Sends a request; what fails is noted under its id.
-    async fn ask(&self, asking: Asking<'_>, id: Option<&RequestId>) -> Result<Reply, Error> {
+    async fn ask(
+        &self,
+        asking: GuardedRequest<'_>,
+        id: Option<&RequestId>,
+    ) -> Result<Reply, Error> {
         let hops = Gather::default();
         let sent = self.way.send(asking, &hops).await;
         if let Some(id) = id {
@@ -153,7 +157,7 @@ impl Client {
         let body = serde_json::to_vec(&message)?;
         let mut headers = self.request_headers(session, None, more);
         headers.push(("content-type".to_owned(), JSON.to_owned()));
-        let asking = Asking {
+        let asking = GuardedRequest {
             method: "POST",
             url: &uri,
             headers: &headers,
@@ -281,7 +285,7 @@ impl StreamableHttpClient for Client {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
         let headers = self.request_headers(Some(session_id), None, custom_headers);
-        let asking = Asking {
+        let asking = GuardedRequest {
             method: "DELETE",
             url: &uri,
             headers: &headers,
@@ -324,7 +328,7 @@ impl StreamableHttpClient for Client {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         let headers = self.request_headers(session_id, last_event_id, custom_headers);
-        let asking = Asking {
+        let asking = GuardedRequest {
             method: "GET",
             url: &uri,
             headers: &headers,

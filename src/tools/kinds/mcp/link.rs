@@ -24,7 +24,7 @@ use super::us::{Us, short};
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, Redactor, ToolFact};
 use crate::model::{CallIx, Hop, make_visible};
-use crate::net::{Resolver, within};
+use crate::net::{Resolver, with_timeout};
 
 /// Of a list of tools, so many are asked for.
 pub(super) const MAX_TOOLS: usize = 200;
@@ -141,7 +141,7 @@ impl Link {
             Place::Program(program) => {
                 let (stdio, notes) = stdio::start(program).map_err(Unopened::Other)?;
                 let serving: Serving<'_> = Box::pin(serve_client_with_lifecycle(Us, stdio, mode));
-                (within(&**clock, limit, serving).await, Some(notes))
+                (with_timeout(&**clock, limit, serving).await, Some(notes))
             }
             Place::Endpoint(endpoint) => {
                 let client = Client {
@@ -159,7 +159,7 @@ impl Link {
                         () = ledger.lost(None) => None,
                     }
                 };
-                match within(&**clock, limit, shaken).await {
+                match with_timeout(&**clock, limit, shaken).await {
                     Some(None) => {
                         let why = ledger.take_any();
                         let gone = || Failure::transient("it does not take the handshake");
@@ -250,7 +250,7 @@ impl Link {
     async fn list(&self, clock: &Arc<dyn Clock>) -> Result<Vec<Tool>, Failure> {
         let open = self.opened(clock).await?;
         let limit = self.settings.start;
-        if let Some(listed) = within(&**clock, limit, self.pages(&open)).await {
+        if let Some(listed) = with_timeout(&**clock, limit, self.pages(&open)).await {
             return listed;
         }
         let why = format!("no list of tools after {limit} (`startTimeout` gives it longer)");

@@ -25,7 +25,7 @@ use super::failure::Failure;
 use super::settings::Program;
 use crate::clock::SystemClock;
 use crate::model::{Millis, make_visible};
-use crate::net::within;
+use crate::net::with_timeout;
 
 /// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
 const PASSED_ON: [&str; 14] = [
@@ -91,7 +91,7 @@ impl Notes {
                     self.gone.over.cancelled().await;
                 }
             };
-            let _late = within(&SystemClock::new(), LAST_WORDS, last).await;
+            let _late = with_timeout(&SystemClock::new(), LAST_WORDS, last).await;
         }
         let inner = self.lock();
         let mut told = String::new();
@@ -293,7 +293,7 @@ impl Transport<RoleClient> for Stdio {
 
     async fn close(&mut self) -> Result<(), io::Error> {
         // A message that the server does not read holds the pipe; it ends with the process then.
-        let _stuck = within(&SystemClock::new(), Millis(100), self.messages.close()).await;
+        let _stuck = with_timeout(&SystemClock::new(), Millis(100), self.messages.close()).await;
         self.leash.end().await;
         Ok(())
     }

@@ -19,7 +19,7 @@ use super::meter::{Grant, Metered, Stream};
 use super::settings::{Settings, Tls};
 use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
-use crate::net::{NetError, Resolver, dial, dial_tls, dial_tls_unverified, within};
+use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config, with_timeout};
 
 /// Connections at a time.
 const MOST: usize = 4;
@@ -89,7 +89,7 @@ impl Links {
     pub(super) async fn get(self: &Arc<Self>, clock: &Arc<dyn Clock>) -> Result<Held, NoLink> {
         let limit = self.settings.connect;
         let getting = Arc::clone(self).held(Arc::clone(clock));
-        let got = within(&**clock, limit, getting).await;
+        let got = with_timeout(&**clock, limit, getting).await;
         got.unwrap_or_else(|| {
             let why = format!("no connection within {} s", limit.0 / 1000);
             Err(NoLink::new(why, true))
@@ -211,7 +211,7 @@ impl Links {
         }
         let made = match &self.settings.tls {
             Tls::Off => Ok(None),
-            Tls::Prefer | Tls::Require => Ok(Some(dial_tls_unverified())),
+            Tls::Prefer | Tls::Require => Ok(Some(unverified_tls_config())),
             Tls::Verified(roots) => verified(roots.clone()).await.map(Some),
         };
         let made = made.map_err(|why| NoLink::new(why, false))?;
@@ -270,20 +270,20 @@ impl Links {
                     None => token.cancel_query_raw(wire, NoTls).await,
                 };
             };
-            let _best_effort = within(&*clock, STOPPING, stopping).await;
+            let _best_effort = with_timeout(&*clock, STOPPING, stopping).await;
         })
     }
 }
 
 async fn verified(roots: Option<PathBuf>) -> Result<ClientConfig, String> {
     let Some(path) = roots else {
-        return dial_tls(None).await;
+        return dial_tls_config(None).await;
     };
     let name = path.display().to_string();
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
     let pem = read.map_err(|error| format!("sslrootcert {name}: {error}"))?;
-    let config = dial_tls(Some(pem)).await;
+    let config = dial_tls_config(Some(pem)).await;
     config.map_err(|why| format!("sslrootcert {name}: {why}"))
 }
 

@@ -14,7 +14,7 @@ use super::link::{Held, Links, is_passing};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
-use crate::net::within;
+use crate::net::with_timeout;
 
 /// Rows fetched at a time.
 const BATCH: usize = 100;
@@ -61,7 +61,7 @@ pub(super) async fn rows(
     let limit = links.settings.timeout;
     let mut held = links.get(&cx.clock).await?;
     let asking = ask(&mut held, links, text, query, values);
-    let Some(asked) = within(&*cx.clock, limit + GRACE, asking).await else {
+    let Some(asked) = with_timeout(&*cx.clock, limit + GRACE, asking).await else {
         return Err(Failure::timeout(limit));
     };
     let answer = match asked {
@@ -177,7 +177,7 @@ pub(super) async fn probe(
 ) -> Result<(String, Vec<String>), String> {
     let held = links.get(&cx.clock).await.map_err(|none| none.why)?;
     let limit = links.settings.timeout + GRACE;
-    let looked = within(&*cx.clock, limit, look(links, &held, tools)).await;
+    let looked = with_timeout(&*cx.clock, limit, look(links, &held, tools)).await;
     let there = looked
         .unwrap_or_else(|| Err(Failure::timeout(limit)))
         .map_err(|failure| failure.why().to_owned());

@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::super::http::{Reply, Way};
 use super::*;
-use crate::net::{Asking, FetchError, HopSink};
+use crate::net::{FetchError, GuardedRequest, HopObserver};
 
 /// How replies come.
 #[derive(Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ impl Served {
         asked.iter().filter(|(m, _)| m == method).count()
     }
 
-    fn reply(&self, asking: &Asking<'_>) -> Reply {
+    fn reply(&self, asking: &GuardedRequest<'_>) -> Reply {
         let message: Value = serde_json::from_slice(asking.body.unwrap_or(b"null")).unwrap();
         let method = message["method"]
             .as_str()
@@ -129,8 +129,8 @@ struct ThisWay(Arc<Served>);
 impl Way for ThisWay {
     fn send<'a>(
         &'a self,
-        asking: Asking<'a>,
-        hops: &'a dyn HopSink,
+        asking: GuardedRequest<'a>,
+        hops: &'a dyn HopObserver,
     ) -> BoxFuture<'a, Result<Reply, FetchError>> {
         Box::pin(async move {
             let reply = self.0.reply(&asking);
@@ -140,7 +140,7 @@ impl Way for ThisWay {
                 status: Some(reply.status),
                 refused: None,
             };
-            hops.hop(hop).await;
+            hops.record_hop(hop).await;
             Ok(reply)
         })
     }

@@ -15,7 +15,7 @@ use crate::model::Millis;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The work's result, or `None` if `limit` passes first. Work that is already done wins.
-pub(crate) async fn within<T>(
+pub(crate) async fn with_timeout<T>(
     clock: &dyn Clock,
     limit: Millis,
     work: impl Future<Output = T>,
@@ -36,10 +36,10 @@ pub(super) struct ConnectDeadline {
 }
 
 impl<S> Layer<S> for ConnectDeadline {
-    type Service = Bounded<S>;
+    type Service = ConnectWithDeadline<S>;
 
-    fn layer(&self, inner: S) -> Bounded<S> {
-        Bounded {
+    fn layer(&self, inner: S) -> ConnectWithDeadline<S> {
+        ConnectWithDeadline {
             inner,
             deadline: self.clone(),
         }
@@ -48,12 +48,12 @@ impl<S> Layer<S> for ConnectDeadline {
 
 /// A connector with a deadline.
 #[derive(Clone)]
-pub(super) struct Bounded<S> {
+pub(super) struct ConnectWithDeadline<S> {
     inner: S,
     deadline: ConnectDeadline,
 }
 
-impl<S, R> Service<R> for Bounded<S>
+impl<S, R> Service<R> for ConnectWithDeadline<S>
 where
     S: Service<R, Error = BoxError>,
     S::Future: Send + 'static,
@@ -70,7 +70,7 @@ where
         let connecting = self.inner.call(target);
         let ConnectDeadline { clock, limit } = self.deadline.clone();
         Box::pin(async move {
-            within(&*clock, limit, connecting)
+            with_timeout(&*clock, limit, connecting)
                 .await
                 .unwrap_or_else(|| Err(Box::new(ConnectTimedOut(limit))))
         })

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::error::classify;
-use super::wait::{ConnectDeadline, within};
-use super::{NetError, Wait, tls};
+use super::deadline::{ConnectDeadline, with_timeout};
+use super::error::classify_error;
+use super::{NetError, WaitPhase, tls};
 use crate::clock::Clock;
 use crate::model::Millis;
 
@@ -46,19 +46,19 @@ impl Default for ReplyLimits {
 /// http and https, any host and port, loopback included. No proxy from the environment, no redirect followed (a 3xx
 /// is a reply), HTTP/1.1, connections reused. Dropping a future or a [`Response`] cancels it.
 #[derive(Clone)]
-pub struct ModelClient {
+pub struct LlmClient {
     clock: Arc<dyn Clock>,
     /// By (is https, connect limit): a limit belongs to a client's connector, and plain http needs no roots.
     clients: Arc<Mutex<HashMap<(bool, Millis), reqwest::Client>>>,
 }
 
-impl fmt::Debug for ModelClient {
+impl fmt::Debug for LlmClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelClient").finish_non_exhaustive()
     }
 }
 
-impl ModelClient {
+impl LlmClient {
     /// A client whose deadlines run on `clock`. Builds nothing yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl ModelClient {
         headers: &[(String, String)],
         body: impl Into<Bytes>,
         limits: ReplyLimits,
-    ) -> Result<Response, NetError> {
+    ) -> Result<LlmResponse, NetError> {
         self.send(url, headers, Some(body.into()), limits).await
     }
 
@@ -84,7 +84,7 @@ impl ModelClient {
         url: &str,
         headers: &[(String, String)],
         limits: ReplyLimits,
-    ) -> Result<Response, NetError> {
+    ) -> Result<LlmResponse, NetError> {
         self.send(url, headers, None, limits).await
     }
 
@@ -94,30 +94,30 @@ impl ModelClient {
         headers: &[(String, String)],
         body: Option<Bytes>,
         limits: ReplyLimits,
-    ) -> Result<Response, NetError> {
-        let url = endpoint(url)?;
-        let headers = header_map(headers)?;
-        let host = host_port(&url);
+    ) -> Result<LlmResponse, NetError> {
+        let url = parse_endpoint(url)?;
+        let headers = build_header_map(headers)?;
+        let host = format_host_port(&url);
         let client = self
-            .client(url.scheme() == "https", limits.connect, &host)
+            .build_http_client(url.scheme() == "https", limits.connect, &host)
             .await?;
         let asking = match body {
             Some(body) => client.post(url).body(body),
             None => client.get(url),
         };
         let sending = asking.headers(headers).send();
-        let reply = match within(&*self.clock, limits.first_byte, sending).await {
+        let reply = match with_timeout(&*self.clock, limits.first_byte, sending).await {
             Some(Ok(reply)) => reply,
-            Some(Err(error)) => return Err(classify(&error, &host)),
+            Some(Err(error)) => return Err(classify_error(&error, &host)),
             None => {
                 return Err(NetError::Timeout {
                     host,
-                    what: Wait::FirstByte,
+                    what: WaitPhase::FirstByte,
                     after: limits.first_byte,
                 });
             }
         };
-        Ok(Response {
+        Ok(LlmResponse {
             status: reply.status().as_u16(),
             host,
             reply,
@@ -127,22 +127,22 @@ impl ModelClient {
         })
     }
 
-    async fn client(
+    async fn build_http_client(
         &self,
         https: bool,
         connect: Millis,
         host: &str,
     ) -> Result<reqwest::Client, NetError> {
-        if let Some(client) = self.lock().get(&(https, connect)) {
+        if let Some(client) = self.lock_clients().get(&(https, connect)) {
             return Ok(client.clone());
         }
         let config = if https {
             // Reads the system's roots the first time.
-            tokio::task::spawn_blocking(tls::system)
+            tokio::task::spawn_blocking(tls::system_config)
                 .await
                 .unwrap_or_else(|error| Err(error.to_string()))
         } else {
-            Ok(tls::none())
+            Ok(tls::config_without_roots())
         };
         let failed = |why: String| NetError::Tls {
             host: host.to_owned(),
@@ -165,19 +165,19 @@ impl ModelClient {
             .map_err(|error| failed(error.to_string()))?;
         // Two first calls at once may both build one: the first stays, so that connections are shared.
         Ok(self
-            .lock()
+            .lock_clients()
             .entry((https, connect))
             .or_insert(client)
             .clone())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(bool, Millis), reqwest::Client>> {
+    fn lock_clients(&self) -> std::sync::MutexGuard<'_, HashMap<(bool, Millis), reqwest::Client>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A reply whose headers are here and whose body is still coming.
-pub struct Response {
+pub struct LlmResponse {
     /// The HTTP status.
     pub status: u16,
     host: String,
@@ -187,7 +187,7 @@ pub struct Response {
     received: u64,
 }
 
-impl Response {
+impl LlmResponse {
     /// A header's value, where it is there once or more (the first) and is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.reply.headers().get(name)?.to_str().ok()
@@ -195,15 +195,15 @@ impl Response {
 
     /// The next piece of the body, `None` at its proper end. A body cut short is an error, where the server gave a
     /// length or chunks; without either its end cannot be told from a cut.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, NetError> {
         let (what, limit) = if self.received == 0 {
-            (Wait::FirstByte, self.limits.first_byte)
+            (WaitPhase::FirstByte, self.limits.first_byte)
         } else {
-            (Wait::NextByte, self.limits.idle)
+            (WaitPhase::NextByte, self.limits.idle)
         };
-        let chunk = match within(&*self.clock, limit, self.reply.chunk()).await {
+        let chunk = match with_timeout(&*self.clock, limit, self.reply.chunk()).await {
             Some(Ok(chunk)) => chunk,
-            Some(Err(error)) => return Err(classify(&error, &self.host)),
+            Some(Err(error)) => return Err(classify_error(&error, &self.host)),
             None => {
                 return Err(NetError::Timeout {
                     host: self.host.clone(),
@@ -225,7 +225,7 @@ impl Response {
     }
 }
 
-impl fmt::Debug for Response {
+impl fmt::Debug for LlmResponse {
     /// Without headers: a server may echo what it was sent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
@@ -235,7 +235,7 @@ impl fmt::Debug for Response {
     }
 }
 
-fn endpoint(url: &str) -> Result<url::Url, NetError> {
+fn parse_endpoint(url: &str) -> Result<url::Url, NetError> {
     let bad = |why: &str| NetError::BadUrl {
         why: why.to_owned(),
     };
@@ -252,7 +252,7 @@ fn endpoint(url: &str) -> Result<url::Url, NetError> {
     Ok(url)
 }
 
-pub(super) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, NetError> {
+pub(super) fn build_header_map(headers: &[(String, String)]) -> Result<HeaderMap, NetError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let bad = || NetError::BadHeader { name: name.clone() };
@@ -265,7 +265,7 @@ pub(super) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, NetE
 }
 
 /// `host:port`, the port always there.
-pub(super) fn host_port(url: &url::Url) -> String {
+pub(super) fn format_host_port(url: &url::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 
 use super::NetError;
-use super::model::USER_AGENT;
-use super::policy::Target;
-use super::wait::ConnectDeadline;
+use super::deadline::ConnectDeadline;
+use super::llm::USER_AGENT;
+use super::policy::CheckedUrl;
 use crate::clock::Clock;
 use crate::model::Millis;
 
 /// A client for one request to one address.
-pub(super) fn client(
-    target: &Target,
+pub(super) fn build_pinned_client(
+    target: &CheckedUrl,
     ip: IpAddr,
     config: ClientConfig,
     clock: &Arc<dyn Clock>,
@@ -32,7 +32,7 @@ pub(super) fn client(
         .http1_max_headers(100)
         .pool_max_idle_per_host(0)
         .user_agent(USER_AGENT)
-        .dns_resolver(Pinned {
+        .dns_resolver(PinnedResolver {
             host: target.url.host_str().unwrap_or_default().to_owned(),
             ip,
         })
@@ -42,18 +42,18 @@ pub(super) fn client(
         })
         .build()
         .map_err(|error| NetError::Tls {
-            host: target.label(),
+            host: target.host_label(),
             why: error.to_string(),
         })
 }
 
 /// Answers one name with the address that was judged, so that no second lookup can turn. Literals never ask it.
-struct Pinned {
+struct PinnedResolver {
     host: String,
     ip: IpAddr,
 }
 
-impl reqwest::dns::Resolve for Pinned {
+impl reqwest::dns::Resolve for PinnedResolver {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
         let answer = if name.as_str().eq_ignore_ascii_case(&self.host) {
             // Port 0: the URL's port wins.
