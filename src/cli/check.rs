@@ -17,7 +17,7 @@ use crate::handlers::Registry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
 use crate::record::{Board, RunStore};
-use crate::rubric::{self, NOT_CARRIED, Recognised, Rubric, recognise};
+use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::lint::{self, EvalTally, Observer, Tried};
@@ -106,7 +106,10 @@ fn holds_a_rubric(path: &Path) -> bool {
     let doc = text.and_then(|text| yaml::read_document(&Arc::from(text), path).ok());
     doc.is_some_and(|doc| {
         let own = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
-        own || matches!(recognise(&doc.value), Some(Recognised::Rubric(_)))
+        own || matches!(
+            detect_rubric_format(&doc.value),
+            Some(DetectedFile::Rubric(_))
+        )
     })
 }
 
@@ -116,7 +119,7 @@ fn in_lines(rubric: &Rubric) -> String {
     let path = rubric.path.display();
     let mut out = format!(
         "{path}: {}, rubric `{}` with {evals}\n",
-        rubric.form, rubric.id
+        rubric.format, rubric.id
     );
     for lost in &rubric.not_carried {
         let _infallible = writeln!(out, "  {lost}");
@@ -290,7 +293,7 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
     let registry = Registry::builtin();
     let beside = workspace::Beside::alone(path);
-    let (rubric, mut problems) = rubric::load_with(Arc::from(text), path, &registry, &beside);
+    let (rubric, mut problems) = rubric::load_with_files(Arc::from(text), path, &registry, &beside);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(Trouble::files(problems));
     };

@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use crate::diag::find_nearest;
 use crate::handlers::{FAMILIES, Registry};
 use crate::report::wrap;
-use crate::rubric::{Alias, Catalog as _, KindSpec};
+use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec};
 
 /// Where the sentences of the list begin.
 const COLUMN: usize = 32;
@@ -27,7 +27,7 @@ pub(super) fn evals(
 ) -> Result<u8, Trouble> {
     let registry = Registry::builtin();
     let kinds = match kind {
-        None => registry.kinds(),
+        None => registry.eval_types(),
         Some(name) => vec![named(name, &registry)?],
     };
     let width = cx.streams.out.width;
@@ -46,9 +46,9 @@ pub(super) fn evals(
     Ok(0)
 }
 
-fn named<'a>(name: &str, registry: &'a Registry) -> Result<&'a KindSpec, Trouble> {
-    registry.kind(name).ok_or_else(|| {
-        let kinds = registry.kinds();
+fn named<'a>(name: &str, registry: &'a Registry) -> Result<&'a EvalTypeSpec, Trouble> {
+    registry.eval_type(name).ok_or_else(|| {
+        let kinds = registry.eval_types();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
         let names = kinds.iter().map(|spec| spec.name);
         let near = find_nearest(name, names.chain(aliases.map(|alias| alias.name)))
@@ -60,17 +60,17 @@ fn named<'a>(name: &str, registry: &'a Registry) -> Result<&'a KindSpec, Trouble
     })
 }
 
-fn as_json(spec: &KindSpec) -> Value {
+fn as_json(spec: &EvalTypeSpec) -> Value {
     json!({
         "type": spec.name, "family": spec.family, "summary": spec.summary, "judged": spec.judged,
-        "scored": spec.scored, "decides": spec.decides, "example": spec.example, "schema": spec.schema,
+        "scored": spec.scored, "decides": spec.decision_params, "example": spec.example, "schema": spec.schema,
         "aliases": spec.aliases.iter().map(|alias| alias.name).collect::<Vec<_>>(),
         "param_aliases": spec.param_aliases.iter().copied().collect::<BTreeMap<_, _>>(),
     })
 }
 
 /// A line for each type, by family.
-fn overview(kinds: &[&KindSpec], width: usize) -> String {
+fn overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
     let mut out = String::new();
     for (family, looks_at) in FAMILIES {
         let _infallible = writeln!(out, "{family}: {looks_at}");
@@ -103,7 +103,7 @@ fn first_words(summary: &str) -> &str {
 }
 
 /// All about a type. `asked`: the name it was asked for by, where it was.
-fn in_full(spec: &KindSpec, asked: Option<&str>, width: usize) -> String {
+fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
     let mut out = String::new();
     let judged = if spec.judged { "  (asks a judge)" } else { "" };
     let summary = wrap(spec.summary, 4, 4, width);
@@ -163,8 +163,8 @@ fn in_full(spec: &KindSpec, asked: Option<&str>, width: usize) -> String {
 }
 
 /// ` with mode: "strict"`, of an alias that sets params.
-fn with_sets(alias: &Alias) -> String {
-    let sets = alias.sets.iter().map(|(param, value)| {
+fn with_sets(alias: &EvalTypeAlias) -> String {
+    let sets = alias.preset_params.iter().map(|(param, value)| {
         let value = value.trim_matches('"');
         format!("{param}: {value}")
     });
@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn the_list_has_a_line_for_every_type_and_says_where_more_is() {
         let registry = Registry::builtin();
-        let list = overview(&registry.kinds(), 0);
-        for spec in registry.kinds() {
+        let list = overview(&registry.eval_types(), 0);
+        for spec in registry.eval_types() {
             let begins = |line: &&str| line[4..].starts_with(&format!("{} ", spec.name));
             let lines = list.lines().filter(|line| line.starts_with("  "));
             let lines: Vec<&str> = lines.filter(begins).collect();
@@ -237,7 +237,7 @@ mod tests {
         let mut out = "| type | what it asks | also |\n|---|---|---|\n".to_owned();
         for (family, looks_at) in FAMILIES {
             let _infallible = writeln!(out, "| **{family}** | **{looks_at}** | |");
-            let kinds = registry.kinds();
+            let kinds = registry.eval_types();
             for spec in kinds.iter().filter(|spec| spec.family == *family) {
                 let aliases = spec.aliases.iter().map(|alias| format!("`{}`", alias.name));
                 let also = aliases.collect::<Vec<_>>().join(", ");
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn one_type_is_told_with_what_an_author_writes() {
         let registry = Registry::builtin();
-        let spec = registry.kind("trajectory_subset").expect("an alias");
+        let spec = registry.eval_type("trajectory_subset").expect("an alias");
         let told = in_full(spec, Some("trajectory_subset"), 0);
         for part in [
             "`trajectory_subset`, as you wrote it, is the same with mode: subset\n",

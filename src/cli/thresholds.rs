@@ -123,7 +123,7 @@ fn deciding(
     let now = now.and_then(|of| of.evals.iter().find(|of| of.id == eval));
     match (now, then) {
         (Some(now), Some(then)) if now.digest == then.digest => Deciding {
-            bounds: ScoreBounds::from_decision_settings(&now.decides),
+            bounds: ScoreBounds::from_decision_settings(&now.decision_settings),
             negate: now.negate,
         },
         (_, Some(then)) => Deciding {

@@ -8,11 +8,11 @@ use serde_json::json;
 use super::{Compiled, Finding, Registry, Subject, run_example};
 use crate::diag::has_errors;
 use crate::model::{JsonText, MessageRole, Outcome, Transcript, TranscriptMessage, TranscriptPart};
-use crate::rubric::{Eval, KeptFiles, Rubric, load_with};
+use crate::rubric::{Eval, Rubric, SnapshotFiles, load_with_files};
 
-fn kept(files: &[(&str, &str)]) -> KeptFiles {
+fn kept(files: &[(&str, &str)]) -> SnapshotFiles {
     let all = files.iter();
-    KeptFiles(
+    SnapshotFiles(
         all.map(|(path, text)| (PathBuf::from(path), Arc::from(*text)))
             .collect(),
     )
@@ -20,7 +20,7 @@ fn kept(files: &[(&str, &str)]) -> KeptFiles {
 
 pub(super) fn read(yaml: &str, files: &[(&str, &str)]) -> (Option<Rubric>, Vec<String>) {
     let path = Path::new("rubrics/r.yaml");
-    let (rubric, problems) = load_with(yaml.into(), path, &Registry::builtin(), &kept(files));
+    let (rubric, problems) = load_with_files(yaml.into(), path, &Registry::builtin(), &kept(files));
     assert_eq!(rubric.is_none(), has_errors(&problems));
     (rubric, problems.iter().map(ToString::to_string).collect())
 }
@@ -82,8 +82,18 @@ fn a_wrapper_is_the_eval_it_is_around() {
     ] {
         let eval = eval(wrapped);
         assert_eq!(
-            (&eval.kind, &eval.params, &eval.digest, &eval.decides),
-            (&bare.kind, &bare.params, &bare.digest, &bare.decides),
+            (
+                &eval.eval_type,
+                &eval.params,
+                &eval.digest,
+                &eval.decision_settings
+            ),
+            (
+                &bare.eval_type,
+                &bare.params,
+                &bare.digest,
+                &bare.decision_settings
+            ),
             "{wrapped}"
         );
     }
@@ -353,7 +363,7 @@ fn conditions_look_at_the_calls_so_far() {
         let eval = eval(&format!(
             "type: regex\n    when: {{ {when} }}\n    params: {{ pattern: x }}"
         ));
-        let told = eval.when.expect("written").unmet(&record, end);
+        let told = eval.when.expect("written").explain_unmet(&record, end);
         assert_eq!(told.as_deref(), unmet, "{when} {end}");
     }
     let with = eval("type: regex\n    when: { any_tool_called: true }\n    params: { pattern: x }");

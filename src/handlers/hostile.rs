@@ -14,7 +14,7 @@ use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, Transcript, TranscriptMessage,
     TranscriptPart,
 };
-use crate::rubric::{self, Catalog as _};
+use crate::rubric::{self, EvalTypeCatalog as _};
 
 /// Nothing here takes so long; what does hangs.
 const HANGS: Duration = Duration::from_secs(30);
@@ -209,7 +209,7 @@ fn every_eval() -> Vec<(String, rubric::Eval, Compiled)> {
         ),
     ];
     let registry = Registry::builtin();
-    let specs = registry.kinds().into_iter();
+    let specs = registry.eval_types().into_iter();
     let plain = specs.map(|spec| (spec.name, spec.example, ""));
     let all = plain.chain(WRAPPED.iter().copied());
     let named = all.map(|(kind, params, beside)| {
@@ -287,7 +287,8 @@ fn every_judged_type_resolves_on_every_hostile_transcript() {
             for (kind, eval, compiled) in every_eval() {
                 // What a precondition takes, whatever it is before.
                 let when = eval.when.as_ref();
-                let _unmet = when.map(|when| when.unmet(&transcript, transcript.messages.len()));
+                let _unmet =
+                    when.map(|when| when.explain_unmet(&transcript, transcript.messages.len()));
                 let Compiled::Judged(judged) = compiled else {
                     continue;
                 };

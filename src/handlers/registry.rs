@@ -16,7 +16,9 @@ use super::{
     Compiled, Home, JudgedEval, Nature, assertion, calls, grounding, judged, script, trajectory,
 };
 use crate::model::ScoreBounds;
-use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem, from_metadata};
+use crate::rubric::{
+    Eval, EvalTypeAlias, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
+};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
@@ -104,7 +106,7 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// Params that only decide. A check that scores has `min_score` and `max_score` without saying so.
     const DECIDES: &'static [&'static str] = &[];
     /// Other names of the type.
-    const ALIASES: &'static [Alias] = &[];
+    const ALIASES: &'static [EvalTypeAlias] = &[];
     /// Other names of params: the other, then the struct's own.
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[];
 
@@ -117,7 +119,7 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>>;
 
     /// The evals it stands for, where these resolved params say that it is several (see [`Catalog::expand`]).
-    fn expand(_params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+    fn expand(_params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
         Ok(Vec::new())
     }
 
@@ -135,8 +137,8 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
 /// An [`EvalType`] as a value.
 #[derive(Debug)]
 pub(super) struct TypeDef {
-    spec: fn() -> KindSpec,
-    expand: fn(&Value) -> Result<Vec<Expanded>, ParamProblem>,
+    spec: fn() -> EvalTypeSpec,
+    expand: fn(&Value) -> Result<Vec<SubEval>, ParamProblem>,
     pub(super) compile: fn(&Value, &Home) -> Result<Compiled, Vec<ParamProblem>>,
     pub(super) nature: fn(&Home) -> Nature,
     fixed: &'static [&'static str],
@@ -162,7 +164,7 @@ const fn bounded<T: EvalType>() -> bool {
     T::SCORED && !T::JUDGED
 }
 
-fn spec_of<T: EvalType>() -> KindSpec {
+fn spec_of<T: EvalType>() -> EvalTypeSpec {
     let mut schema = schema_of::<T>();
     if bounded::<T>() {
         for (name, what) in [("min_score", "at least"), ("max_score", "at most")] {
@@ -175,7 +177,7 @@ fn spec_of<T: EvalType>() -> KindSpec {
     for (name, text) in T::DEFAULTS {
         schema["properties"][name]["default"] = (*text).into();
     }
-    KindSpec {
+    EvalTypeSpec {
         name: T::NAME,
         family: family_of(std::any::type_name::<T>()),
         summary: T::SUMMARY,
@@ -183,7 +185,7 @@ fn spec_of<T: EvalType>() -> KindSpec {
         example: T::EXAMPLE,
         judged: T::JUDGED,
         scored: T::SCORED,
-        decides: if bounded::<T>() { BOUNDS } else { T::DECIDES },
+        decision_params: if bounded::<T>() { BOUNDS } else { T::DECIDES },
         aliases: T::ALIASES,
         param_aliases: T::PARAM_ALIASES,
     }
@@ -302,7 +304,7 @@ fn tidy_property(property: &mut Value) {
 /// Every eval type of this build.
 pub struct Registry {
     /// Sorted by name.
-    types: Vec<(KindSpec, &'static TypeDef)>,
+    types: Vec<(EvalTypeSpec, &'static TypeDef)>,
 }
 
 impl Default for Registry {
@@ -338,12 +340,12 @@ impl Registry {
     /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
     pub fn prepare(&self, eval: &Eval, home: &Home) -> Result<Compiled, String> {
         let (spec, def) = self
-            .get(&eval.kind)
-            .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+            .get(&eval.eval_type)
+            .ok_or_else(|| format!("there is no eval type `{}`", eval.eval_type))?;
         let fills = spec.judged && has_variables(&eval.params);
-        let mut compiled = if eval.is_late() || fills {
+        let mut compiled = if eval.has_metadata_params() || fills {
             let mut fixed = def.fixed.iter();
-            let is_late = |name: &&&str| from_metadata(&eval.params[**name]).is_some();
+            let is_late = |name: &&&str| metadata_param_path(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
                 return Err(format!("{name} cannot come from a transcript"));
             }
@@ -360,7 +362,7 @@ impl Registry {
                 Compiled::Check(Box::new(LateCheck::new(late)))
             }
         } else {
-            self.compile_at(&eval.kind, &eval.params, home)?
+            self.compile_at(&eval.eval_type, &eval.params, home)?
         };
         if let Compiled::Check(mut check) = compiled {
             if eval.negate {
@@ -378,26 +380,26 @@ impl Registry {
         Ok(compiled)
     }
 
-    fn get(&self, kind: &str) -> Option<&(KindSpec, &'static TypeDef)> {
+    fn get(&self, kind: &str) -> Option<&(EvalTypeSpec, &'static TypeDef)> {
         let at = self.types.binary_search_by(|(spec, _)| spec.name.cmp(kind));
         at.ok().map(|at| &self.types[at])
     }
 }
 
-impl Catalog for Registry {
-    fn kinds(&self) -> Vec<&KindSpec> {
+impl EvalTypeCatalog for Registry {
+    fn eval_types(&self) -> Vec<&EvalTypeSpec> {
         self.types.iter().map(|(spec, _)| spec).collect()
     }
 
-    fn kind(&self, name: &str) -> Option<&KindSpec> {
-        let named = |spec: &KindSpec| spec.aliases.iter().any(|alias| alias.name == name);
+    fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec> {
+        let named = |spec: &EvalTypeSpec| spec.aliases.iter().any(|alias| alias.name == name);
         self.get(name).map(|(spec, _)| spec).or_else(|| {
             let mut specs = self.types.iter().map(|(spec, _)| spec);
             specs.find(|spec| named(spec))
         })
     }
 
-    fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
+    fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
         // Checking is compiling: what loads is what runs.
         match self.get(kind) {
             Some((_, def)) => (def.compile)(params, &Home::default())
@@ -407,7 +409,7 @@ impl Catalog for Registry {
         }
     }
 
-    fn expand(&self, kind: &str, params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+    fn expand_params(&self, kind: &str, params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
         self.get(kind)
             .map_or_else(|| Ok(Vec::new()), |(_, def)| (def.expand)(params))
     }

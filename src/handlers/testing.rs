@@ -9,7 +9,7 @@ use crate::model::{
     JsonText, MessageRole, Outcome, SourceText, ToolCall, ToolResult, Transcript,
     TranscriptMessage, TranscriptPart,
 };
-use crate::rubric::Catalog;
+use crate::rubric::EvalTypeCatalog;
 
 /// A transcript from the plainest native form: `role`, text `content`, `tool_calls` of `id` and `function`.
 /// Not the reader of files: that one stands on the handlers' own floor and is tested there.
@@ -99,11 +99,11 @@ pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, Stri
 /// What the params are refused for, by the type's schema or by its own checks: pointer and sentence.
 pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
     let registry = registry();
-    let spec = registry.kind(kind).expect("a type");
+    let spec = registry.eval_type(kind).expect("a type");
     let schema = crate::schema::CompiledSchema::compile(&spec.schema).expect("a schema");
     let by_schema = schema.errors(params);
     if by_schema.is_empty() {
-        let problems = registry.check(kind, params);
+        let problems = registry.check_params(kind, params);
         return problems
             .into_iter()
             .map(|p| (p.pointer, p.message))

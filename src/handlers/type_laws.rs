@@ -10,7 +10,7 @@ use super::wrap::Not;
 use super::{Check, Compiled, Finding, Home, Registry, Subject};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 use crate::model::TranscriptPart;
-use crate::rubric::Catalog as _;
+use crate::rubric::EvalTypeCatalog as _;
 
 /// Transcripts that lack things, in many ways.
 fn records() -> Vec<Value> {
@@ -74,7 +74,7 @@ fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
     let wraps = |kind: &str| kind.contains(' ') || kind == "assertion" || kind == "guardrail";
     let bare = examples().into_iter().filter(|(kind, _)| !wraps(kind));
     let plain = bare.map(|(kind, check)| {
-        let scored = registry.kind(&kind).is_some_and(|of| of.scored);
+        let scored = registry.eval_type(&kind).is_some_and(|of| of.scored);
         (kind, check, scored)
     });
     let negated = examples().into_iter().map(|(kind, check)| {
@@ -163,10 +163,10 @@ fn an_alias_is_its_type() {
         ),
     ] {
         let eval = loads(alias, params).expect(alias);
-        assert_eq!(eval.kind, kind, "{alias}");
+        assert_eq!(eval.eval_type, kind, "{alias}");
         let own = loaded(kind, &eval.params, &record);
         assert_eq!(loaded(alias, params, &record), own, "{alias}");
     }
     let judged = loads("llm_judge_conversation", &json!({"criteria": "kind"}));
-    assert_eq!(judged.expect("loads").kind, "llm_judge_session");
+    assert_eq!(judged.expect("loads").eval_type, "llm_judge_session");
 }

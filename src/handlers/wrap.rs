@@ -10,7 +10,7 @@ use super::registry::TypeDef;
 use super::subject::Memo;
 use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
 use crate::model::{Outcome, ScoreBounds, Transcript};
-use crate::rubric::template::{self, Said};
+use crate::rubric::template::{self, TextPlacement};
 use crate::schema;
 
 /// Decides from the score, both bounds included. An error stays as it is; a verdict without a score is one: nothing passes
@@ -110,9 +110,9 @@ fn fill(name: &str, value: &mut Value, transcript: &Transcript<'_>) -> Result<()
     match value {
         Value::String(text) if template::is_template(text) => {
             let said = if name == BARE {
-                Said::Bare
+                TextPlacement::SystemPrompt
             } else {
-                Said::Framed
+                TextPlacement::Delimited
             };
             let filled = template::render(text, said, transcript);
             *text = filled.map_err(|why| format!("{name}: {why}"))?;
@@ -144,7 +144,7 @@ impl Late {
         let mut params = (*self.params).clone();
         let written = params.as_object_mut().into_iter().flatten();
         for (name, value) in written {
-            let Some(path) = crate::rubric::from_metadata(value) else {
+            let Some(path) = crate::rubric::metadata_param_path(value) else {
                 if self.fills && name != "model" {
                     fill(name, value, subject.transcript)?;
                 }

@@ -2,20 +2,23 @@
 
 use serde_json::{Number, Value, json};
 
-use super::{Trigger, When};
+use super::{Trigger, WhenCondition};
 use crate::model::Digest;
 
 /// JSON with sorted keys and shortest numbers: `1.0` is `1`, key order is nothing.
 pub fn canonical_json(value: &Value) -> String {
-    canonical(value).to_string()
+    canonicalize(value).to_string()
 }
 
-fn canonical(value: &Value) -> Value {
+fn canonicalize(value: &Value) -> Value {
     match value {
-        Value::Number(n) => Value::Number(shortest(n)),
-        Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
+        Value::Number(n) => Value::Number(normalize_number(n)),
+        Value::Array(items) => Value::Array(items.iter().map(canonicalize).collect()),
         Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().map(|(k, v)| (k.clone(), canonical(v))).collect();
+            let mut entries: Vec<_> = map
+                .iter()
+                .map(|(k, v)| (k.clone(), canonicalize(v)))
+                .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(entries.into_iter().collect())
         }
@@ -27,7 +30,7 @@ fn canonical(value: &Value) -> Value {
     clippy::cast_possible_truncation,
     reason = "only whole numbers below 2^53 are cast"
 )]
-fn shortest(n: &Number) -> Number {
+fn normalize_number(n: &Number) -> Number {
     match n.as_f64() {
         Some(x) if n.is_f64() && x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0 => {
             Number::from(x as i64)
@@ -41,7 +44,7 @@ fn shortest(n: &Number) -> Number {
     clippy::too_many_arguments,
     reason = "each is a part of what is digested"
 )]
-pub(super) fn of_eval(
+pub(super) fn digest_eval(
     kind: &str,
     params: &Value,
     decides: &[&str],
@@ -49,7 +52,7 @@ pub(super) fn of_eval(
     sample_percentage: f64,
     allow_na: bool,
     negate: bool,
-    when: Option<&When>,
+    when: Option<&WhenCondition>,
 ) -> Digest {
     let mut params = params.clone();
     if let Value::Object(map) = &mut params {
@@ -59,7 +62,7 @@ pub(super) fn of_eval(
         "type": kind,
         "params": params,
         "trigger": trigger.as_str(),
-        "sample": trigger.samples().then_some(sample_percentage),
+        "sample": trigger.is_sampled().then_some(sample_percentage),
         "allow_na": allow_na,
     });
     if negate {

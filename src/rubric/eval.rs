@@ -4,10 +4,13 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::load::check_id;
-use super::params::{ParamsReader, alike};
-use super::refs::REF;
-use super::wrapper::threshold;
-use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints, panel};
+use super::params::{ParamsReader, find_similar_names};
+use super::refs::REF_KEY;
+use super::wrapper::read_threshold;
+use super::{
+    Eval, EvalTypeAlias, EvalTypeSpec, RubricCx, Selector, SubEval, Trigger, WhenCondition,
+    allowed_lints, digest, panel,
+};
 use crate::diag::find_nearest;
 use crate::diag::yaml::MappingDecoder;
 
@@ -25,12 +28,12 @@ const MAX_REPEAT: i64 = 1000;
 
 /// Reads the evals of one file.
 pub(super) struct EvalReader<'d> {
-    pub(super) cx: Cx<'d>,
+    pub(super) cx: RubricCx<'d>,
     params: ParamsReader<'d>,
 }
 
 impl<'d> EvalReader<'d> {
-    pub(super) fn new(cx: Cx<'d>) -> Self {
+    pub(super) fn new(cx: RubricCx<'d>) -> Self {
         Self {
             cx,
             params: ParamsReader::new(cx),
@@ -39,13 +42,13 @@ impl<'d> EvalReader<'d> {
 
     /// The eval at a pointer, or those it stands for. None where it has no id or no known type; the problems say why.
     pub(super) fn read(&mut self, at: &str) -> Vec<Eval> {
-        let Some(eval) = self.one(at) else {
+        let Some(eval) = self.read_eval(at) else {
             return Vec::new();
         };
         let params = format!("{at}/params");
-        match self.cx.catalog.expand(&eval.kind, &eval.params) {
+        match self.cx.catalog.expand_params(&eval.eval_type, &eval.params) {
             Ok(all) if all.is_empty() => vec![eval],
-            Ok(all) => self.expanded(&eval, all, at),
+            Ok(all) => self.build_sub_evals(&eval, all, at),
             Err(problem) => {
                 let span = self.cx.doc.span(&format!("{params}{}", problem.pointer));
                 self.cx.problems.error(span, "param", problem.message);
@@ -55,7 +58,7 @@ impl<'d> EvalReader<'d> {
     }
 
     /// The evals that one stands for.
-    fn expanded(&self, eval: &Eval, all: Vec<Expanded>, at: &str) -> Vec<Eval> {
+    fn build_sub_evals(&self, eval: &Eval, all: Vec<SubEval>, at: &str) -> Vec<Eval> {
         if !eval.examples.is_empty() {
             let message = format!(
                 "examples do not say which of the {} evals they are of that this one stands for",
@@ -68,8 +71,8 @@ impl<'d> EvalReader<'d> {
         let decides = self
             .cx
             .catalog
-            .kind(&eval.kind)
-            .map_or(&[][..], |k| k.decides);
+            .eval_type(&eval.eval_type)
+            .map_or(&[][..], |k| k.decision_params);
         let numbered = all.into_iter().zip(1..);
         numbered
             .map(|(own, number)| {
@@ -85,8 +88,8 @@ impl<'d> EvalReader<'d> {
                 };
                 Eval {
                     id,
-                    digest: digest::of_eval(
-                        &eval.kind,
+                    digest: digest::digest_eval(
+                        &eval.eval_type,
                         &own.params,
                         decides,
                         eval.trigger,
@@ -104,25 +107,25 @@ impl<'d> EvalReader<'d> {
             .collect()
     }
 
-    fn one(&mut self, at: &str) -> Option<Eval> {
+    fn read_eval(&mut self, at: &str) -> Option<Eval> {
         let mut fields = MappingDecoder::new(self.cx.doc, at, self.cx.problems);
-        if !fields.is_mapping() || fields.has(REF) {
+        if !fields.is_mapping() || fields.has(REF_KEY) {
             // A reference that leads nowhere is told already.
             return None;
         }
-        let id = Self::id(&mut fields);
+        let id = Self::read_id(&mut fields);
         let inner = self
-            .kind(&mut fields)
-            .and_then(|(kind, alias)| self.inner(kind, alias, at));
-        let kind = inner.as_ref().map(|inner| inner.kind);
+            .read_type(&mut fields)
+            .and_then(|(kind, alias)| self.unwrap_eval(kind, alias, at));
+        let kind = inner.as_ref().map(|inner| inner.eval_type);
         let trigger = fields.choice("trigger", TRIGGERS).unwrap_or_default();
         let judge = fields.text("judge");
         let panel = panel::read(&mut fields);
         let mut description = fields.text_or_empty("description").unwrap_or_default();
         let message = fields.text("message").unwrap_or_default();
-        let groups = groups(&mut fields);
-        let when = When::read(&mut fields);
-        let limits = threshold(&mut fields);
+        let groups = read_groups(&mut fields);
+        let when = WhenCondition::read(&mut fields);
+        let limits = read_threshold(&mut fields);
         let enabled = fields.boolean("enabled").unwrap_or(true);
         let sample_percentage = fields
             .number("sample_percentage", "between 0 and 100", |x| {
@@ -138,9 +141,9 @@ impl<'d> EvalReader<'d> {
         let allow_na = fields.boolean("allow_na").unwrap_or(false);
         let negate = fields.boolean("not").unwrap_or(false);
         let applies_to = Selector::read(&mut fields);
-        let allow = lints::read(&mut fields);
-        let examples = self.examples(&mut fields);
-        let metric = metric(&mut fields);
+        let allow = allowed_lints::read_allowed_lints(&mut fields);
+        let examples = self.read_examples(&mut fields);
+        let metric = read_metric(&mut fields);
         fields.value("params");
         match kind {
             Some(kind) if !kind.judged => warn_without_judge(&fields, kind.name),
@@ -153,7 +156,7 @@ impl<'d> EvalReader<'d> {
             }
             _ => {}
         }
-        if fields.has("sample_percentage") && !trigger.samples() {
+        if fields.has("sample_percentage") && !trigger.is_sampled() {
             fields.warning(
                 "sample_percentage",
                 "no-effect",
@@ -174,14 +177,14 @@ impl<'d> EvalReader<'d> {
             let blank = if description.is_empty() { "" } else { " " };
             description = format!("{description}{blank}({note})");
         }
-        let kind = inner.kind;
+        let kind = inner.eval_type;
         let params = self.params.read(&inner)?;
         let id = id?;
         Some(Eval {
-            digest: digest::of_eval(
+            digest: digest::digest_eval(
                 kind.name,
                 &params.resolved,
-                kind.decides,
+                kind.decision_params,
                 trigger,
                 sample_percentage,
                 allow_na,
@@ -189,7 +192,7 @@ impl<'d> EvalReader<'d> {
                 when.as_ref(),
             ),
             id,
-            kind: kind.name.to_owned(),
+            eval_type: kind.name.to_owned(),
             trigger,
             params: params.resolved,
             judge,
@@ -210,12 +213,12 @@ impl<'d> EvalReader<'d> {
             when,
             groups,
             message,
-            decides: params.decides,
+            decision_settings: params.decision_settings,
             span: self.cx.doc.key_span(at),
         })
     }
 
-    fn id(fields: &mut MappingDecoder<'_>) -> Option<String> {
+    fn read_id(fields: &mut MappingDecoder<'_>) -> Option<String> {
         if !fields.has("id") {
             fields.error_at_mapping("missing", "an eval needs an `id`");
         }
@@ -227,25 +230,28 @@ impl<'d> EvalReader<'d> {
     }
 
     /// The type, and the other name it is written by.
-    fn kind(&self, fields: &mut MappingDecoder<'_>) -> Option<(&'d KindSpec, Option<&'d Alias>)> {
+    fn read_type(
+        &self,
+        fields: &mut MappingDecoder<'_>,
+    ) -> Option<(&'d EvalTypeSpec, Option<&'d EvalTypeAlias>)> {
         if !fields.has("type") {
             fields.error_at_mapping("missing", "an eval needs a `type`");
         }
         let name = fields.text("type")?;
-        self.kind_named(&name, &fields.pointer("type"))
+        self.find_type(&name, &fields.pointer("type"))
     }
 
     /// The type of a name that stands at a pointer.
-    pub(super) fn kind_named(
+    pub(super) fn find_type(
         &self,
         name: &str,
         at: &str,
-    ) -> Option<(&'d KindSpec, Option<&'d Alias>)> {
-        if let Some(kind) = self.cx.catalog.kind(name) {
+    ) -> Option<(&'d EvalTypeSpec, Option<&'d EvalTypeAlias>)> {
+        if let Some(kind) = self.cx.catalog.eval_type(name) {
             let alias = kind.aliases.iter().find(|alias| alias.name == name);
             return Some((kind, alias));
         }
-        let kinds = self.cx.catalog.kinds();
+        let kinds = self.cx.catalog.eval_types();
         let known: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
         let others = kinds.iter().flat_map(|kind| kind.aliases);
         let names = known.iter().copied().chain(others.map(|alias| alias.name));
@@ -257,7 +263,7 @@ impl<'d> EvalReader<'d> {
                 None => format!("unknown type `{name}`"),
             },
         );
-        let alike = alike(name, &known);
+        let alike = find_similar_names(name, &known);
         problem = problem.help(if alike.is_empty() {
             "`dicta evals` lists the types".to_owned()
         } else {
@@ -270,7 +276,7 @@ impl<'d> EvalReader<'d> {
 }
 
 /// PromptKit's metric is kept as written; that it is a mapping with a name is all that is asked of it.
-fn metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
+fn read_metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
     match fields.value("metric")? {
         metric @ Value::Object(map) if map.get("name").is_some_and(Value::is_string) => {
             Some(metric.clone())
@@ -295,7 +301,7 @@ fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
 }
 
 /// Names to choose evals by.
-fn groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
+fn read_groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
     let mut groups = Vec::new();
     for (group, _) in fields.texts("groups").unwrap_or_default() {
         if let Err(why) = check_id(&group) {
@@ -308,7 +314,7 @@ fn groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
 }
 
 /// A param beside `params` is none.
-fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &KindSpec) {
+fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
     for key in fields.unknown_keys() {
         let is_param = kind.schema["properties"].get(key).is_some()
             || kind.param_aliases.iter().any(|(other, _)| *other == key);
@@ -336,9 +342,9 @@ fn refuse_pass_threshold(fields: &mut MappingDecoder<'_>) {
 }
 
 /// What [`ParamsReader`] gives.
-pub(super) struct Params {
+pub(super) struct ResolvedParams {
     /// With the type's defaults.
     pub(super) resolved: Value,
     /// As written.
-    pub(super) decides: IndexMap<String, Value>,
+    pub(super) decision_settings: IndexMap<String, Value>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::files::clean;
+use super::referenced_files::normalize_path;
 use super::{Example, ExampleInput};
 use crate::diag::find_nearest;
 use crate::diag::yaml::{MappingDecoder, describe_value};
@@ -20,7 +20,7 @@ const EXPECTATIONS: &[(&str, Outcome)] = &[
 ];
 
 impl EvalReader<'_> {
-    pub(super) fn examples(&self, fields: &mut MappingDecoder<'_>) -> Vec<Example> {
+    pub(super) fn read_examples(&self, fields: &mut MappingDecoder<'_>) -> Vec<Example> {
         let mut examples = Vec::new();
         for (at, _) in fields.list("examples").unwrap_or_default() {
             let mut own = MappingDecoder::new(self.cx.doc, &at, self.cx.problems);
@@ -42,7 +42,7 @@ impl EvalReader<'_> {
                 own.error_at_mapping("missing", "an example needs `expect`");
             }
             let text = own.text_or_empty("text").map(ExampleInput::Text);
-            let recorded = self.recorded(&mut own);
+            let recorded = self.read_transcript_input(&mut own);
             let expect = own.choice("expect", EXPECTATIONS);
             let why = own.text_or_empty("why").unwrap_or_default();
             own.finish();
@@ -64,13 +64,13 @@ impl EvalReader<'_> {
         examples
     }
 
-    fn recorded(&self, own: &mut MappingDecoder<'_>) -> Option<ExampleInput> {
+    fn read_transcript_input(&self, own: &mut MappingDecoder<'_>) -> Option<ExampleInput> {
         let value = own.value("transcript")?;
         let read = match value {
-            Value::Object(_) => parse(value.to_string().as_bytes()),
+            Value::Object(_) => parse_record(value.to_string().as_bytes()),
             Value::String(written) => {
                 let span = self.cx.doc.span(&own.pointer("transcript"));
-                self.named(written, self.cx.layers.file(&span))
+                self.load_named_transcript(written, self.cx.layers.file(&span))
             }
             other => Err(format!(
                 "transcript must be {{ messages: … }} or FILE#ID (got {})",
@@ -87,12 +87,16 @@ impl EvalReader<'_> {
     }
 
     /// `file.jsonl#id`, or `file.jsonl` if it holds one.
-    fn named(&self, written: &str, of: &Path) -> Result<Transcript<'static>, String> {
+    fn load_named_transcript(
+        &self,
+        written: &str,
+        of: &Path,
+    ) -> Result<Transcript<'static>, String> {
         let (file, id) = match written.rsplit_once('#') {
             Some((file, id)) => (file, Some(id)),
             None => (written, None),
         };
-        let path = clean(&of.parent().unwrap_or(Path::new("")).join(file));
+        let path = normalize_path(&of.parent().unwrap_or(Path::new("")).join(file));
         let text = self.cx.files.read(&path);
         let text = text.map_err(|why| format!("`{file}` {why}"))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -127,7 +131,7 @@ impl EvalReader<'_> {
     }
 }
 
-fn parse(record: &[u8]) -> Result<Transcript<'static>, String> {
+fn parse_record(record: &[u8]) -> Result<Transcript<'static>, String> {
     transcript::parse_native(record, 1, "example")
         .map(Transcript::into_owned)
         .map_err(|bad| format!("transcript cannot be read: {}", bad.why))

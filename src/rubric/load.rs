@@ -9,8 +9,11 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::forms::{self, Form, Recognised};
-use super::{Catalog, Cx, Eval, Files, NOT_CARRIED, NoFiles, Rubric, Selector, lints, panel, refs};
+use super::formats::{self, DetectedFile, RubricFormat};
+use super::{
+    Eval, EvalTypeCatalog, NOT_CARRIED, NoRubricFiles, Rubric, RubricCx, RubricFiles, Selector,
+    allowed_lints, panel, refs,
+};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::diag::{Diagnostic, has_errors};
 
@@ -19,33 +22,33 @@ use crate::diag::{Diagnostic, has_errors};
 pub fn load(
     text: Arc<str>,
     path: &Path,
-    catalog: &dyn Catalog,
+    catalog: &dyn EvalTypeCatalog,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
-    load_with(text, path, catalog, &NoFiles)
+    load_with_files(text, path, catalog, &NoRubricFiles)
 }
 
 /// As [`load`], with the other files it names.
-pub fn load_with(
+pub fn load_with_files(
     text: Arc<str>,
     path: &Path,
-    catalog: &dyn Catalog,
-    files: &dyn Files,
+    catalog: &dyn EvalTypeCatalog,
+    files: &dyn RubricFiles,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
     let doc = match yaml::read_document(&text, path) {
         Ok(doc) => doc,
         Err(problems) => return (None, problems),
     };
-    let expanded = refs::expand(doc, files);
+    let expanded = refs::expand_refs(doc, files);
     let (doc, layers) = (Rc::new(expanded.doc), expanded.layers);
     let problems = DiagnosticCollector::from_doc(&doc);
-    let cx = Cx {
+    let cx = RubricCx {
         doc: &doc,
         layers: &layers,
         problems: &problems,
         catalog,
         files,
     };
-    let rubric = read(cx, &doc, text);
+    let rubric = read_rubric(cx, &doc, text);
     let mut problems: Vec<Diagnostic> = problems
         .into_sorted()
         .into_iter()
@@ -71,8 +74,8 @@ pub fn load_with(
     (rubric, problems)
 }
 
-fn read(cx: Cx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Option<Rubric> {
-    let Cx { doc, problems, .. } = cx;
+fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Option<Rubric> {
+    let RubricCx { doc, problems, .. } = cx;
     if doc.value.is_null() {
         problems.push(
             doc.error("", "empty", "the file is empty; a rubric needs `evals`")
@@ -81,14 +84,14 @@ fn read(cx: Cx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Option<Rubric> {
         return None;
     }
     // What no tool we know writes is read as ours, so that its keys are looked at.
-    let form = match forms::recognise(&doc.value) {
-        Some(Recognised::Rubric(form)) => form,
-        Some(Recognised::NoRubric { what, help }) => {
+    let form = match formats::detect_rubric_format(&doc.value) {
+        Some(DetectedFile::Rubric(form)) => form,
+        Some(DetectedFile::NotARubric { what, help }) => {
             let message = format!("this is {what}, which holds no rubric");
             problems.push(doc.error("", "no-rubric", message).help(help));
             return None;
         }
-        None => Form::Own,
+        None => RubricFormat::Native,
     };
     let stem = doc.path.file_stem().unwrap_or_default();
     let mut rubric = Rubric {
@@ -102,20 +105,20 @@ fn read(cx: Cx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Option<Rubric> {
         allow: Vec::new(),
         path: doc.path.clone(),
         source,
-        form,
+        format: form,
         judges: IndexMap::new(),
         not_carried: Vec::new(),
     };
-    if form == Form::Own {
+    if form == RubricFormat::Native {
         let mut evals = EvalReader::new(cx);
-        read_own(doc, problems, &mut evals, &mut rubric);
+        read_native(doc, problems, &mut evals, &mut rubric);
     } else {
-        forms::read(form, cx, shared, &mut rubric);
+        formats::read_foreign(form, cx, shared, &mut rubric);
     }
     Some(rubric)
 }
 
-fn read_own(
+fn read_native(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,
@@ -136,15 +139,15 @@ fn read_own(
     rubric.judge = fields.text("judge");
     rubric.panel = panel::read(&mut fields);
     rubric.applies_to = Selector::read(&mut fields);
-    rubric.allow = lints::read(&mut fields);
+    rubric.allow = allowed_lints::read_allowed_lints(&mut fields);
     // Known here; read below.
     fields.value("evals");
     fields.finish();
-    rubric.evals = read_list(doc, problems, evals, "/evals");
+    rubric.evals = read_evals(doc, problems, evals, "/evals");
 }
 
 /// The evals of a list in our language.
-pub(super) fn read_list(
+pub(super) fn read_evals(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,

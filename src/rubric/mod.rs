@@ -4,21 +4,21 @@
 //! and the [`Catalog`] that says which eval types exist. Refuses to read files itself (callers hand it text) and to know
 //! what an eval type does.
 
-mod describe;
+mod allowed_lints;
 mod digest;
 mod eval;
 mod example;
-mod files;
-mod forms;
-mod lints;
+mod file_schema;
+mod formats;
 mod load;
 mod panel;
 mod params;
+mod referenced_files;
 mod refs;
-mod sample;
-mod select;
+mod sampling;
+mod selector;
 pub mod template;
-mod texts;
+mod text_params;
 mod when;
 mod wrapper;
 
@@ -32,18 +32,18 @@ use crate::diag::yaml::{DiagnosticCollector, SourceMap, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Digest, Transcript};
 
-pub use describe::json_schema;
+pub use allowed_lints::LINTS;
 pub use digest::canonical_json;
-pub use files::{Files, KeptFiles, NoFiles, clean};
-pub use forms::{Form, Recognised, recognise};
-pub use lints::LINTS;
+pub use file_schema::json_schema;
+pub use formats::{DetectedFile, RubricFormat, detect_rubric_format};
 pub(crate) use load::check_id;
-pub use load::{load, load_with};
-pub use panel::{JudgedBy, NamedPanel};
-pub use params::from_metadata;
-pub use sample::{sample_bucket, sampled};
-pub use select::{Matcher, json_equal};
-pub use when::When;
+pub use load::{load, load_with_files};
+pub use panel::{JudgeAssignment, PanelSpec};
+pub use params::metadata_param_path;
+pub use referenced_files::{NoRubricFiles, RubricFiles, SnapshotFiles, normalize_path};
+pub use sampling::{is_sampled, sample_bucket};
+pub use selector::{CompiledSelector, json_equal};
+pub use when::WhenCondition;
 
 /// A named list of evals.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ pub struct Rubric {
     /// The default judge of its evals.
     pub judge: Option<String>,
     /// Their default judges, where they are several; never with `judge`.
-    pub panel: Option<NamedPanel>,
+    pub panel: Option<PanelSpec>,
     /// Which transcripts it is for.
     pub applies_to: Selector,
     /// In file order.
@@ -69,7 +69,7 @@ pub struct Rubric {
     /// The file's text.
     pub source: Arc<str>,
     /// Which tool's form the file is in.
-    pub form: Form,
+    pub format: RubricFormat,
     /// Judges that its file names by the files of their configurations (evalbench's `model_config`): the name its evals
     /// use, and the path.
     pub judges: IndexMap<String, PathBuf>,
@@ -86,7 +86,7 @@ pub struct Eval {
     /// Unique within the rubric.
     pub id: String,
     /// The eval type, canonical name.
-    pub kind: String,
+    pub eval_type: String,
     /// When it runs.
     pub trigger: Trigger,
     /// Resolved params: a JSON object that satisfies the type's schema. `min_score` and its like are in here too.
@@ -94,7 +94,7 @@ pub struct Eval {
     /// The judge, if another than the rubric's.
     pub judge: Option<String>,
     /// Its judges, where they are several; never with `judge`.
-    pub panel: Option<NamedPanel>,
+    pub panel: Option<PanelSpec>,
     /// For people.
     pub description: String,
     /// `false`: its cells are skipped.
@@ -124,24 +124,24 @@ pub struct Eval {
     /// `not: true`: passes where its check fails. Never with a judge.
     pub negate: bool,
     /// What must have happened for it to be decided; else its cells are skipped.
-    pub when: Option<When>,
+    pub when: Option<WhenCondition>,
     /// Names it is chosen by: `--where group:NAME`.
     pub groups: Vec<String>,
     /// Said with a failure, before why; empty for none.
     pub message: String,
     /// What only decides, as written: `min_score`, `max_score` …
-    pub decides: IndexMap<String, Value>,
+    pub decision_settings: IndexMap<String, Value>,
     /// Where it begins in the file.
     pub span: SourceSpan,
 }
 
 impl Eval {
     /// Whether some param is taken from the transcript's metadata.
-    pub fn is_late(&self) -> bool {
+    pub fn has_metadata_params(&self) -> bool {
         let params = self.params.as_object().into_iter().flatten();
         params
             .into_iter()
-            .any(|(_, value)| from_metadata(value).is_some())
+            .any(|(_, value)| metadata_param_path(value).is_some())
     }
 }
 
@@ -171,12 +171,12 @@ impl Trigger {
     }
 
     /// Whether it has a cell per assistant message.
-    pub const fn per_turn(self) -> bool {
+    pub const fn is_per_turn(self) -> bool {
         matches!(self, Self::EveryTurn | Self::SampleTurns)
     }
 
     /// Whether `sample_percentage` counts.
-    pub const fn samples(self) -> bool {
+    pub const fn is_sampled(self) -> bool {
         matches!(self, Self::SampleTurns | Self::SampleSessions)
     }
 }
@@ -218,33 +218,33 @@ pub enum ExampleInput {
 
 /// What every reader of a rubric's parts goes by.
 #[derive(Clone, Copy)]
-struct Cx<'d> {
+struct RubricCx<'d> {
     /// The file, with what it refers to laid in.
     doc: &'d YamlDoc,
     /// Which file each place is in.
     layers: &'d SourceMap,
     problems: &'d DiagnosticCollector,
-    catalog: &'d dyn Catalog,
-    files: &'d dyn Files,
+    catalog: &'d dyn EvalTypeCatalog,
+    files: &'d dyn RubricFiles,
 }
 
 /// Which eval types exist and what params they take; implemented by the registry that runs them.
-pub trait Catalog: Send + Sync {
+pub trait EvalTypeCatalog: Send + Sync {
     /// Every type, sorted by name.
-    fn kinds(&self) -> Vec<&KindSpec>;
+    fn eval_types(&self) -> Vec<&EvalTypeSpec>;
     /// The type of that name.
-    fn kind(&self, name: &str) -> Option<&KindSpec>;
+    fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec>;
     /// Checks params that already satisfy the schema: regexes compile, schemas are schemas, bounds are in order.
-    fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem>;
+    fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem>;
     /// The evals that an eval with these resolved params stands for, in order; empty: it is one.
-    fn expand(&self, _kind: &str, _params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+    fn expand_params(&self, _kind: &str, _params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
         Ok(Vec::new())
     }
 }
 
 /// One of the evals that an eval stands for: it is called `<id>.<n>`, from 1.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expanded {
+pub struct SubEval {
     /// Its own resolved params.
     pub params: Value,
     /// Where in the params it stands: `/criteria/2`.
@@ -255,7 +255,7 @@ pub struct Expanded {
 
 /// An eval type as authors see it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KindSpec {
+pub struct EvalTypeSpec {
     /// Its name.
     pub name: &'static str,
     /// The family it lives in, by its folder: `text`, `calls`, `judged` …
@@ -271,26 +271,29 @@ pub struct KindSpec {
     /// Whether results carry a score.
     pub scored: bool,
     /// Params that only decide and are no part of digest, prompt or cache key.
-    pub decides: &'static [&'static str],
+    pub decision_params: &'static [&'static str],
     /// Other names of the type.
-    pub aliases: &'static [Alias],
+    pub aliases: &'static [EvalTypeAlias],
     /// Other names of params: the other, then the one of the schema.
     pub param_aliases: &'static [(&'static str, &'static str)],
 }
 
 /// Another name of an eval type, with params it sets where they are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Alias {
+pub struct EvalTypeAlias {
     /// The other name.
     pub name: &'static str,
     /// Params and their values as JSON.
-    pub sets: &'static [(&'static str, &'static str)],
+    pub preset_params: &'static [(&'static str, &'static str)],
 }
 
-impl Alias {
+impl EvalTypeAlias {
     /// Only another name.
-    pub const fn of(name: &'static str) -> Self {
-        Self { name, sets: &[] }
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            preset_params: &[],
+        }
     }
 }
 

@@ -11,14 +11,14 @@ use crate::model::PanelRule;
 pub(super) const MARGIN: f64 = 0.15;
 
 /// The default, first.
-const BY: &[(&str, PanelRule)] = &[
+const VOTE_RULES: &[(&str, PanelRule)] = &[
     ("majority", PanelRule::Majority),
     ("unanimity", PanelRule::Unanimity),
 ];
 
 /// Several judges by name, and how they decide.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NamedPanel {
+pub struct PanelSpec {
     /// How.
     pub rule: PanelRule,
     /// In the order in which they are asked; two or more, none twice.
@@ -27,22 +27,22 @@ pub struct NamedPanel {
 
 /// Who judges an eval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JudgedBy<'r> {
+pub struct JudgeAssignment<'r> {
     /// `None`: one judge.
     pub rule: Option<PanelRule>,
     /// In the order in which they are asked.
     pub judges: Vec<&'r str>,
 }
 
-impl<'r> JudgedBy<'r> {
-    fn one(judge: &'r str) -> Self {
+impl<'r> JudgeAssignment<'r> {
+    fn single(judge: &'r str) -> Self {
         Self {
             rule: None,
             judges: vec![judge],
         }
     }
 
-    fn several(panel: &'r NamedPanel) -> Self {
+    fn from_panel(panel: &'r PanelSpec) -> Self {
         Self {
             rule: Some(panel.rule),
             judges: panel.judges.iter().map(String::as_str).collect(),
@@ -52,25 +52,25 @@ impl<'r> JudgedBy<'r> {
 
 impl Eval {
     /// Who judges it: as it says, else as its rubric does, else the workspace's judge. `None` where nobody is named.
-    pub fn judged_by<'r>(
+    pub fn assign_judges<'r>(
         &'r self,
         rubric: &'r Rubric,
         default: Option<&'r str>,
-    ) -> Option<JudgedBy<'r>> {
-        let said = |judge: &'r Option<String>, panel: &'r Option<NamedPanel>| {
-            let one = judge.as_deref().map(JudgedBy::one);
-            one.or_else(|| panel.as_ref().map(JudgedBy::several))
+    ) -> Option<JudgeAssignment<'r>> {
+        let said = |judge: &'r Option<String>, panel: &'r Option<PanelSpec>| {
+            let one = judge.as_deref().map(JudgeAssignment::single);
+            one.or_else(|| panel.as_ref().map(JudgeAssignment::from_panel))
         };
         said(&self.judge, &self.panel)
             .or_else(|| said(&rubric.judge, &rubric.panel))
-            .or_else(|| default.map(JudgedBy::one))
+            .or_else(|| default.map(JudgeAssignment::single))
     }
 }
 
 /// Reads `jury` or `cascade` of an eval or a rubric; only one of them and `judge` is written.
-pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<NamedPanel> {
-    let jury = fields.mapping("jury").and_then(jury);
-    let cascade = fields.mapping("cascade").and_then(cascade);
+pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<PanelSpec> {
+    let jury = fields.mapping("jury").and_then(read_jury);
+    let cascade = fields.mapping("cascade").and_then(read_cascade);
     let written: Vec<&str> = ["judge", "jury", "cascade"]
         .into_iter()
         .filter(|key| fields.has(key))
@@ -83,30 +83,32 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<NamedPanel> {
     jury.or(cascade)
 }
 
-fn jury(mut fields: MappingDecoder<'_>) -> Option<NamedPanel> {
-    let judges = judges(&mut fields, "jury");
-    let rule = fields.choice("by", BY).unwrap_or(PanelRule::Majority);
-    finish(fields, rule, judges)
+fn read_jury(mut fields: MappingDecoder<'_>) -> Option<PanelSpec> {
+    let judges = read_judges(&mut fields, "jury");
+    let rule = fields
+        .choice("by", VOTE_RULES)
+        .unwrap_or(PanelRule::Majority);
+    finish_panel(fields, rule, judges)
 }
 
-fn cascade(mut fields: MappingDecoder<'_>) -> Option<NamedPanel> {
-    let judges = judges(&mut fields, "cascade");
+fn read_cascade(mut fields: MappingDecoder<'_>) -> Option<PanelSpec> {
+    let judges = read_judges(&mut fields, "cascade");
     let margin = fields.number("margin", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
     let margin = margin.unwrap_or(MARGIN);
-    finish(fields, PanelRule::Cascade { margin }, judges)
+    finish_panel(fields, PanelRule::Cascade { margin }, judges)
 }
 
-fn finish(
+fn finish_panel(
     fields: MappingDecoder<'_>,
     rule: PanelRule,
     judges: Option<Vec<String>>,
-) -> Option<NamedPanel> {
+) -> Option<PanelSpec> {
     fields.finish();
-    judges.map(|judges| NamedPanel { rule, judges })
+    judges.map(|judges| PanelSpec { rule, judges })
 }
 
 /// Two or more, each once.
-fn judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String>> {
+fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String>> {
     if !fields.is_mapping() {
         return None;
     }
@@ -184,12 +186,14 @@ mod tests {
     fn who_judges_is_said_by_the_nearest() {
         let text = format!("jury: {{judges: [p, q]}}\n{}", eval("judge: z"));
         let own = read(&text).expect("loads");
-        let by = own.evals[0].judged_by(&own, Some("d")).expect("someone");
+        let by = own.evals[0]
+            .assign_judges(&own, Some("d"))
+            .expect("someone");
         assert_eq!((by.rule, by.judges), (None, vec!["z"]));
         let text = format!("jury: {{judges: [p, q]}}\n{}", eval("weight: 1"));
         let of_rubric = read(&text).expect("loads");
         let by = of_rubric.evals[0]
-            .judged_by(&of_rubric, Some("d"))
+            .assign_judges(&of_rubric, Some("d"))
             .expect("someone");
         assert_eq!(
             (by.rule, by.judges),

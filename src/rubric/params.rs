@@ -7,24 +7,24 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::eval::Params;
-use super::wrapper::{Inner, without_score};
-use super::{Cx, KindSpec};
+use super::eval::ResolvedParams;
+use super::wrapper::{UnwrappedEval, explain_bound_without_score};
+use super::{EvalTypeSpec, RubricCx};
 use crate::diag::find_nearest;
 use crate::diag::yaml::describe_value;
 use crate::model::escape_pointer_step;
 use crate::schema::CompiledSchema;
-pub(super) use hints::alike;
-use hints::hint;
+pub(super) use hints::find_similar_names;
+use hints::suggest_fix;
 
 /// Reads the params of one file's evals; a type's schema is compiled once.
 pub(super) struct ParamsReader<'d> {
-    cx: Cx<'d>,
+    cx: RubricCx<'d>,
     compiled: HashMap<&'static str, CompiledSchema>,
 }
 
 /// Params as an author wrote them, under the names of their type.
-pub(super) struct Written {
+pub(super) struct WrittenParams {
     /// The pointer of the params as a whole.
     at: String,
     pub(super) params: Map<String, Value>,
@@ -32,9 +32,9 @@ pub(super) struct Written {
     places: HashMap<String, String>,
 }
 
-impl Written {
+impl WrittenParams {
     /// Where something of the params stands in the file: a pointer into them to one of the document.
-    pub(super) fn place(&self, pointer: &str) -> String {
+    pub(super) fn pointer_in_file(&self, pointer: &str) -> String {
         let inside = pointer.strip_prefix('/').unwrap_or(pointer);
         let name = inside.split('/').next().unwrap_or_default();
         match self.places.get(name) {
@@ -45,7 +45,7 @@ impl Written {
 }
 
 impl<'d> ParamsReader<'d> {
-    pub(super) fn new(cx: Cx<'d>) -> Self {
+    pub(super) fn new(cx: RubricCx<'d>) -> Self {
         Self {
             cx,
             compiled: HashMap::new(),
@@ -53,19 +53,19 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// The params of an eval, resolved. `None` where they do not satisfy the type; the problems say why.
-    pub(super) fn read(&mut self, of: &Inner<'_>) -> Option<Params> {
-        let kind = of.kind;
-        let (mut written, mut faults) = self.written(of)?;
+    pub(super) fn read(&mut self, of: &UnwrappedEval<'_>) -> Option<ResolvedParams> {
+        let kind = of.eval_type;
+        let (mut written, mut faults) = self.read_written(of)?;
         let properties = kind.schema.get("properties").and_then(Value::as_object);
-        faults |= self.unknown(kind, &written, properties);
+        faults |= self.report_unknown_params(kind, &written, properties);
         written
             .params
             .retain(|key, _| properties.is_some_and(|p| p.contains_key(key)));
-        faults |= !self.outer_bounds(of, &mut written);
+        faults |= !self.apply_outer_bounds(of, &mut written);
         if kind.judged {
-            faults |= !self.cx.texts(kind, &mut written);
+            faults |= !self.cx.resolve_texts(kind, &mut written);
         }
-        let late = self.late(&written, properties, &mut faults);
+        let late = self.find_metadata_params(&written, properties, &mut faults);
         let value = Value::Object(written.params.clone());
         let compiled = self.compiled(kind, &written.at)?;
         for (pointer, message) in compiled.errors(&value) {
@@ -74,27 +74,27 @@ impl<'d> ParamsReader<'d> {
                 continue;
             }
             faults = true;
-            let message = match name_of(&pointer) {
+            let message = match format_param_path(&pointer) {
                 None => format!("{message}; {} needs it", kind.name),
                 Some(name) => format!("{name} {message}"),
             };
-            let place = written.place(&pointer);
-            let help = hint(&kind.schema, &value, &pointer)
+            let place = written.pointer_in_file(&pointer);
+            let help = suggest_fix(&kind.schema, &value, &pointer)
                 .unwrap_or_else(|| format!("`dicta evals {}` tells its params", kind.name));
             let told = self.cx.doc.error(&place, "param", message);
             self.cx.problems.push(told.help(help));
         }
-        faults |= self.bounds(kind, &written);
+        faults |= self.report_invalid_bounds(kind, &written);
         if faults {
             return None;
         }
         let problems = if late.is_empty() {
-            self.cx.catalog.check(kind.name, &value)
+            self.cx.catalog.check_params(kind.name, &value)
         } else {
             Vec::new()
         };
         for problem in &problems {
-            let pointer = written.place(&problem.pointer);
+            let pointer = written.pointer_in_file(&problem.pointer);
             let mut told = self.cx.doc.error(&pointer, "param", &problem.message);
             told.help.clone_from(&problem.help);
             self.cx.problems.push(told);
@@ -102,32 +102,32 @@ impl<'d> ParamsReader<'d> {
         let mut known = written.params;
         let decides: IndexMap<String, Value> = known
             .iter()
-            .filter(|(key, _)| kind.decides.contains(&key.as_str()))
+            .filter(|(key, _)| kind.decision_params.contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         add_defaults(&mut known, properties);
-        problems.is_empty().then_some(Params {
+        problems.is_empty().then_some(ResolvedParams {
             resolved: Value::Object(known),
-            decides,
+            decision_settings: decides,
         })
     }
 
     /// The params under their own names, where one is written by another, and what an alias of the type sets. With whether
     /// something is wrong.
-    fn written(&self, of: &Inner<'_>) -> Option<(Written, bool)> {
+    fn read_written(&self, of: &UnwrappedEval<'_>) -> Option<(WrittenParams, bool)> {
         let nothing = Map::new();
-        let at = &of.params;
+        let at = &of.params_pointer;
         let map = match self.cx.doc.value.pointer(at) {
             None | Some(Value::Null) => &nothing,
             Some(Value::Object(map)) => map,
             Some(other) => {
                 let name = at.rsplit('/').next().unwrap_or_default();
                 let message = format!("{name} must be a mapping (got {})", describe_value(other));
-                self.error(at, "type", message);
+                self.report_error(at, "type", message);
                 return None;
             }
         };
-        let mut written = Written {
+        let mut written = WrittenParams {
             at: at.clone(),
             params: Map::new(),
             places: HashMap::new(),
@@ -135,7 +135,7 @@ impl<'d> ParamsReader<'d> {
         let mut faults = false;
         for (key, value) in map {
             let pointer = format!("{at}/{}", escape_pointer_step(key));
-            let mut aliases = of.kind.param_aliases.iter();
+            let mut aliases = of.eval_type.param_aliases.iter();
             let own = aliases.find(|(other, _)| other == key);
             let name = own.map_or(key.as_str(), |(_, own)| own);
             if written.params.contains_key(name) {
@@ -143,7 +143,7 @@ impl<'d> ParamsReader<'d> {
                 let before = written.places.get(name);
                 let before = before.and_then(|at| at.rsplit('/').next()).unwrap_or(name);
                 let message = format!("`{key}` says the same as `{before}`: give one of them");
-                self.error(&pointer, "param", message);
+                self.report_error(&pointer, "param", message);
                 continue;
             }
             written.params.insert(name.to_owned(), value.clone());
@@ -151,7 +151,7 @@ impl<'d> ParamsReader<'d> {
                 written.places.insert(name.to_owned(), pointer);
             }
         }
-        for (key, json) in of.alias.into_iter().flat_map(|alias| alias.sets) {
+        for (key, json) in of.alias.into_iter().flat_map(|alias| alias.preset_params) {
             // What an alias sets is ours, and JSON.
             let value = serde_json::from_str(json).unwrap_or_default();
             written.params.entry(*key).or_insert(value);
@@ -160,45 +160,45 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// Bounds that are written around the params count as if they were among them. Whether all was well.
-    fn outer_bounds(&self, of: &Inner<'_>, written: &mut Written) -> bool {
+    fn apply_outer_bounds(&self, of: &UnwrappedEval<'_>, written: &mut WrittenParams) -> bool {
         let mut good = true;
         for bound in &of.bounds {
-            let span = || self.cx.doc.span(&bound.at);
-            if !of.kind.decides.contains(&bound.name) {
-                let (wrong, message) = without_score(of.kind.name, bound);
+            let span = || self.cx.doc.span(&bound.pointer);
+            if !of.eval_type.decision_params.contains(&bound.name) {
+                let (wrong, message) = explain_bound_without_score(of.eval_type.name, bound);
                 if wrong {
                     good = false;
-                    self.error(&bound.at, "value", message);
+                    self.report_error(&bound.pointer, "value", message);
                 } else {
                     self.cx.problems.warning(span(), "no-effect", message);
                 }
             } else if written.params.contains_key(bound.name) {
                 good = false;
                 let message = format!("{} is given twice; write it once", bound.name);
-                self.error(&bound.at, "param", message);
+                self.report_error(&bound.pointer, "param", message);
             } else {
                 written
                     .params
                     .insert(bound.name.to_owned(), bound.value.clone());
                 written
                     .places
-                    .insert(bound.name.to_owned(), bound.at.clone());
+                    .insert(bound.name.to_owned(), bound.pointer.clone());
             }
         }
         good
     }
 
     /// Pointers of the params that come from the metadata.
-    fn late(
+    fn find_metadata_params(
         &self,
-        written: &Written,
+        written: &WrittenParams,
         properties: Option<&Map<String, Value>>,
         faults: &mut bool,
     ) -> Vec<String> {
         let mut late: Vec<String> = Vec::new();
         for (key, value) in &written.params {
             let pointer = format!("/{}", escape_pointer_step(key));
-            if from_metadata(value).is_some() {
+            if metadata_param_path(value).is_some() {
                 late.push(pointer);
                 continue;
             }
@@ -206,16 +206,20 @@ impl<'d> ParamsReader<'d> {
             let takes_objects = property
                 .and_then(|p| p.get("type"))
                 .is_none_or(|t| t == "object");
-            let fault = match misspelled(value, takes_objects) {
+            let fault = match explain_invalid_metadata_ref(value, takes_objects) {
                 Some(why) => Some((pointer.clone(), why)),
-                None => nested(value, &pointer).map(|at| {
+                None => find_nested_metadata_ref(value, &pointer).map(|at| {
                     let why = "only a whole param can come from the metadata: write `PARAM: { from: metadata.NAME }`";
                     (at, why.to_owned())
                 }),
             };
             if let Some((at, why)) = fault {
                 *faults = true;
-                self.error(&written.place(&at), "from", format!("{key}: {why}"));
+                self.report_error(
+                    &written.pointer_in_file(&at),
+                    "from",
+                    format!("{key}: {why}"),
+                );
                 // Nothing more is to be said about it.
                 late.push(pointer);
             }
@@ -223,10 +227,10 @@ impl<'d> ParamsReader<'d> {
         late
     }
 
-    fn unknown(
+    fn report_unknown_params(
         &self,
-        kind: &KindSpec,
-        written: &Written,
+        kind: &EvalTypeSpec,
+        written: &WrittenParams,
         properties: Option<&Map<String, Value>>,
     ) -> bool {
         let names: Vec<&str> = properties
@@ -242,7 +246,7 @@ impl<'d> ParamsReader<'d> {
         {
             any = true;
             let what = format!("unknown param `{key}` of {}", kind.name);
-            let pointer = written.place(&format!("/{}", escape_pointer_step(key)));
+            let pointer = written.pointer_in_file(&format!("/{}", escape_pointer_step(key)));
             let mut problem = self.cx.doc.error(
                 &pointer,
                 "unknown-param",
@@ -264,9 +268,9 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// Scores are between 0 and 1, whatever a type's own schema says of them.
-    fn bounds(&self, kind: &KindSpec, written: &Written) -> bool {
+    fn report_invalid_bounds(&self, kind: &EvalTypeSpec, written: &WrittenParams) -> bool {
         let bound = |key: &str| {
-            let known = kind.decides.contains(&key);
+            let known = kind.decision_params.contains(&key);
             let value = written.params.get(key).filter(|_| known);
             value.and_then(Value::as_f64)
         };
@@ -275,10 +279,10 @@ impl<'d> ParamsReader<'d> {
             if let Some(x) = bound(key).filter(|x| !(0.0..=1.0).contains(x)) {
                 any = true;
                 let message = format!("{key} must be between 0 and 1 (got {x})");
-                let pointer = written.place(&format!("/{key}"));
+                let pointer = written.pointer_in_file(&format!("/{key}"));
                 // The type's schema may have said so already.
                 if !self.cx.problems.has_problem_at(&self.cx.doc.span(&pointer)) {
-                    self.error(&pointer, "range", message);
+                    self.report_error(&pointer, "range", message);
                 }
             }
         }
@@ -288,12 +292,12 @@ impl<'d> ParamsReader<'d> {
             any = true;
             let message =
                 format!("min_score ({min}) is above max_score ({max}): nothing could pass");
-            self.error(&written.place("/min_score"), "range", message);
+            self.report_error(&written.pointer_in_file("/min_score"), "range", message);
         }
         any
     }
 
-    fn compiled(&mut self, kind: &KindSpec, at: &str) -> Option<CompiledSchema> {
+    fn compiled(&mut self, kind: &EvalTypeSpec, at: &str) -> Option<CompiledSchema> {
         if let Some(compiled) = self.compiled.get(kind.name) {
             return Some(compiled.clone());
         }
@@ -303,7 +307,7 @@ impl<'d> ParamsReader<'d> {
                 Some(compiled)
             }
             Err(why) => {
-                self.error(
+                self.report_error(
                     at,
                     "internal",
                     format!("the schema of type {} is broken: {why}", kind.name),
@@ -313,7 +317,7 @@ impl<'d> ParamsReader<'d> {
         }
     }
 
-    fn error(&self, pointer: &str, code: &'static str, message: String) {
+    fn report_error(&self, pointer: &str, code: &'static str, message: String) {
         self.cx
             .problems
             .error(self.cx.doc.span(pointer), code, message);
@@ -321,14 +325,14 @@ impl<'d> ParamsReader<'d> {
 }
 
 /// The dotted path of a param that is `{ from: metadata.PATH }`.
-pub fn from_metadata(value: &Value) -> Option<&str> {
+pub fn metadata_param_path(value: &Value) -> Option<&str> {
     let map = value.as_object().filter(|map| map.len() == 1)?;
     let path = map.get("from")?.as_str()?.strip_prefix("metadata.")?;
     path.split('.').all(|step| !step.is_empty()).then_some(path)
 }
 
 /// Why a param that says `{ from: … }` is none from the metadata. One that takes mappings may hold a `from` of its own.
-fn misspelled(value: &Value, takes_objects: bool) -> Option<String> {
+fn explain_invalid_metadata_ref(value: &Value, takes_objects: bool) -> Option<String> {
     let map = value.as_object().filter(|map| map.len() == 1)?;
     let written = map.get("from")?.as_str()?;
     if takes_objects && !written.starts_with("metadata") {
@@ -349,12 +353,12 @@ fn misspelled(value: &Value, takes_objects: bool) -> Option<String> {
 }
 
 /// Where inside a value something says `{ from: metadata.… }`: there it would be taken literally.
-fn nested(value: &Value, at: &str) -> Option<String> {
+fn find_nested_metadata_ref(value: &Value, at: &str) -> Option<String> {
     let below = |step: &str, value: &Value| {
         let at = format!("{at}/{step}");
-        match from_metadata(value) {
+        match metadata_param_path(value) {
             Some(_) => Some(at),
-            None => nested(value, &at),
+            None => find_nested_metadata_ref(value, &at),
         }
     };
     match value {
@@ -377,7 +381,7 @@ fn is_within(pointer: &str, of: &str) -> bool {
 }
 
 /// `/patterns/0` as `patterns[0]`; `None` for the params themselves.
-fn name_of(pointer: &str) -> Option<String> {
+fn format_param_path(pointer: &str) -> Option<String> {
     let mut name = String::new();
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::Files;
-use super::files::clean;
+use super::RubricFiles;
+use super::referenced_files::normalize_path;
 use crate::diag::yaml::{self, MAX_NODES, SourceMap, SpanOffset, YamlDoc};
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::escape_pointer_step;
 
 /// The key.
-pub(super) const REF: &str = "$ref";
+pub(super) const REF_KEY: &str = "$ref";
 /// More steps from eval to eval than these are a mistake.
 const MAX_STEPS: usize = 16;
 
 /// A document with its references followed.
-pub(super) struct Expanded {
+pub(super) struct ExpandedDoc {
     pub(super) doc: YamlDoc,
     pub(super) layers: SourceMap,
     /// Why some could not be; each is told in its own file.
@@ -27,34 +27,34 @@ pub(super) struct Expanded {
 }
 
 /// Follows every `$ref` of a document's evals. One that leads nowhere stays, with a problem.
-pub(super) fn expand(doc: YamlDoc, files: &dyn Files) -> Expanded {
-    let with_ref: Vec<String> = evals(&doc.value)
-        .filter(|(_, eval)| eval.get(REF).is_some())
+pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc {
+    let with_ref: Vec<String> = list_evals(&doc.value)
+        .filter(|(_, eval)| eval.get(REF_KEY).is_some())
         .map(|(at, _)| at)
         .collect();
     let layers = SourceMap::new(&doc);
     if with_ref.is_empty() {
-        return Expanded {
+        return ExpandedDoc {
             doc,
             layers,
             problems: Vec::new(),
         };
     }
     let own = doc.clone();
-    let mut work = Work {
+    let mut work = RefExpander {
         own: &own,
         files,
         docs: HashMap::new(),
         layers,
-        left: MAX_NODES,
+        remaining_values: MAX_NODES,
     };
     let (mut doc, mut problems) = (doc, Vec::new());
     for at in with_ref {
-        if let Err(problem) = work.eval(&at, &mut doc) {
+        if let Err(problem) = work.expand_eval(&at, &mut doc) {
             problems.push(*problem);
         }
     }
-    Expanded {
+    ExpandedDoc {
         doc,
         layers: work.layers,
         problems,
@@ -62,7 +62,7 @@ pub(super) fn expand(doc: YamlDoc, files: &dyn Files) -> Expanded {
 }
 
 /// The evals of any form of rubric, with their pointers.
-fn evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+fn list_evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let mut lists = vec!["/evals".to_owned(), "/spec/evals".to_owned()];
     let prompts = value.get("prompts").and_then(Value::as_object);
     for (name, _) in prompts.into_iter().flatten() {
@@ -77,23 +77,23 @@ fn evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
-struct Work<'w> {
+struct RefExpander<'w> {
     /// The document as it was written.
     own: &'w YamlDoc,
-    files: &'w dyn Files,
+    files: &'w dyn RubricFiles,
     docs: HashMap<PathBuf, YamlDoc>,
     layers: SourceMap,
     /// How many values may still be laid in.
-    left: usize,
+    remaining_values: usize,
 }
 
 /// An eval: its file (cleaned) and its pointer there.
-type Step = (PathBuf, String);
+type EvalLocation = (PathBuf, String);
 
-impl Work<'_> {
+impl RefExpander<'_> {
     /// Lays the eval that `at` refers to under its own keys.
-    fn eval(&mut self, at: &str, doc: &mut YamlDoc) -> Result<(), Box<Diagnostic>> {
-        let steps = self.steps(at)?;
+    fn expand_eval(&mut self, at: &str, doc: &mut YamlDoc) -> Result<(), Box<Diagnostic>> {
+        let steps = self.follow_refs(at)?;
         let mut merged = Map::new();
         for (path, pointer) in steps.iter().rev() {
             let (from, shift) = match self.docs.get(path) {
@@ -102,23 +102,23 @@ impl Work<'_> {
             };
             let map = from.value.pointer(pointer).and_then(Value::as_object);
             let mut used = 0;
-            for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF) {
+            for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF_KEY) {
                 let step = escape_pointer_step(key);
                 let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
                 used += doc.copy_spans_from(&to, from, &of, shift);
-                lay_over(&mut merged, key, value);
+                merge_key(&mut merged, key, value);
             }
-            self.left = self.left.saturating_sub(used);
-            if self.left == 0 {
+            self.remaining_values = self.remaining_values.saturating_sub(used);
+            if self.remaining_values == 0 {
                 let message = format!("more than {MAX_NODES} values, with `$ref`s followed");
-                let place = format!("{at}/{REF}");
+                let place = format!("{at}/{REF_KEY}");
                 return Err(Box::new(self.own.error(&place, "too-large", message)));
             }
         }
         let has_id = |value: &Value| value.get("id").is_some();
         if !self.own.value.pointer(at).is_some_and(has_id) {
             // What is wrong with an id that was taken over is mended here.
-            doc.copy_span(&format!("{at}/id"), &format!("{at}/{REF}"));
+            doc.copy_span(&format!("{at}/id"), &format!("{at}/{REF_KEY}"));
         }
         if let Some(eval) = doc.value.pointer_mut(at) {
             *eval = Value::Object(merged);
@@ -127,12 +127,12 @@ impl Work<'_> {
     }
 
     /// The evals from this one on to the one that refers to none.
-    fn steps(&mut self, at: &str) -> Result<Vec<Step>, Box<Diagnostic>> {
-        let own = clean(&self.own.path);
-        let mut steps: Vec<Step> = vec![(own.clone(), at.to_owned())];
+    fn follow_refs(&mut self, at: &str) -> Result<Vec<EvalLocation>, Box<Diagnostic>> {
+        let own = normalize_path(&self.own.path);
+        let mut steps: Vec<EvalLocation> = vec![(own.clone(), at.to_owned())];
         loop {
             let (path, pointer) = steps[steps.len() - 1].clone();
-            let place = format!("{pointer}/{REF}");
+            let place = format!("{pointer}/{REF_KEY}");
             let doc = self.docs.get(&path).unwrap_or(self.own);
             let Some(written) = doc.value.pointer(&place).cloned() else {
                 return Ok(steps);
@@ -144,7 +144,7 @@ impl Work<'_> {
             };
             let target = match file {
                 "" => path.clone(),
-                file => clean(&doc.path.parent().unwrap_or(Path::new("")).join(file)),
+                file => normalize_path(&doc.path.parent().unwrap_or(Path::new("")).join(file)),
             };
             if target != own && !self.docs.contains_key(&target) {
                 match self.read(&target) {
@@ -159,9 +159,9 @@ impl Work<'_> {
             }
             let other = self.docs.get(&target).unwrap_or(self.own);
             let doc = self.docs.get(&path).unwrap_or(self.own);
-            let found = find(&other.value, id);
+            let found = find_eval(&other.value, id);
             let Some(found) = found else {
-                let known = evals(&other.value).filter_map(|(_, eval)| eval.get("id"));
+                let known = list_evals(&other.value).filter_map(|(_, eval)| eval.get("id"));
                 let known: Vec<&str> = known.filter_map(Value::as_str).collect();
                 let hint = find_nearest(id, known)
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -170,7 +170,7 @@ impl Work<'_> {
             };
             let next = (target, found);
             if steps.contains(&next) {
-                let why = format!("`{}` leads back to itself", text(&written));
+                let why = format!("`{}` leads back to itself", as_text(&written));
                 return Err(refused(doc, why));
             }
             if steps.len() == MAX_STEPS {
@@ -185,7 +185,7 @@ impl Work<'_> {
 
     fn read(&self, path: &Path) -> Result<YamlDoc, String> {
         let text = self.files.read(path).map_err(|why| {
-            let near = self.nearest(path);
+            let near = self.find_nearest_file(path);
             near.map_or_else(
                 || why.clone(),
                 |near| format!("{why}; did you mean `{near}`?"),
@@ -197,7 +197,7 @@ impl Work<'_> {
         })
     }
 
-    fn nearest(&self, path: &Path) -> Option<String> {
+    fn find_nearest_file(&self, path: &Path) -> Option<String> {
         let folder = path.parent()?;
         let siblings = self.files.list(&folder.join("*").to_string_lossy());
         let names: Vec<String> = siblings
@@ -209,18 +209,18 @@ impl Work<'_> {
     }
 }
 
-fn text(value: &Value) -> &str {
+fn as_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn find(value: &Value, id: &str) -> Option<String> {
-    let mut all = evals(value);
+fn find_eval(value: &Value, id: &str) -> Option<String> {
+    let mut all = list_evals(value);
     all.find(|(_, eval)| eval.get("id").and_then(Value::as_str) == Some(id))
         .map(|(at, _)| at)
 }
 
 /// A key of the one above over what is below: params key by key, all else as a whole.
-fn lay_over(merged: &mut Map<String, Value>, key: &str, value: &Value) {
+fn merge_key(merged: &mut Map<String, Value>, key: &str, value: &Value) {
     if key == "params"
         && let (Some(Value::Object(below)), Value::Object(above)) = (merged.get_mut(key), value)
     {

@@ -6,7 +6,7 @@
 //! A value is the transcript author's text. In criteria and scoring guide it stands between the prompt's markers, which it
 //! cannot hold. Nothing stands around a system prompt, so there a value is one short line or an error.
 
-mod tags;
+mod allowed_syntax;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -23,32 +23,32 @@ use crate::model::Transcript;
 /// What a template may compute, in instructions.
 const FUEL: u64 = 50_000;
 /// What it may compute in any case.
-const LEAST_FUEL: u64 = 500;
+const MIN_FUEL: u64 = 500;
 /// Metadata up to so many bytes cost nothing.
-const LIGHT: u64 = 64 << 10;
+const FREE_METADATA_BYTES: u64 = 64 << 10;
 /// The longest text that may come out, in bytes.
-const MAX_OUT: usize = 1 << 20;
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// The longest value in a system prompt, in characters.
-const MAX_LINE: usize = 200;
+const MAX_VALUE_CHARS: usize = 200;
 /// The variables there are.
-const ROOTS: [&str; 3] = ["metadata", "transcript", "tags"];
+const VARIABLES: [&str; 3] = ["metadata", "transcript", "tags"];
 
 /// Why a text is no template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct TemplateError {
     /// The line in the text, from 1.
     pub line: usize,
     /// A sentence.
-    pub why: String,
+    pub message: String,
 }
 
 /// Where a text is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum TextPlacement {
     /// Between the prompt's markers.
-    Framed,
+    Delimited,
     /// Around them: the system prompt.
-    Bare,
+    SystemPrompt,
 }
 
 /// Whether a text has anything to fill in.
@@ -57,34 +57,34 @@ pub fn is_template(text: &str) -> bool {
 }
 
 /// Whether a text can be filled in once there is a transcript.
-pub fn check(text: &str) -> Result<(), Fault> {
+pub fn check(text: &str) -> Result<(), TemplateError> {
     if !is_template(text) {
         return Ok(());
     }
-    let env = environment(Said::Framed);
-    let template = env.template_from_str(text).map_err(|error| Fault {
+    let env = build_environment(TextPlacement::Delimited);
+    let template = env.template_from_str(text).map_err(|error| TemplateError {
         line: error.line().unwrap_or(1),
-        why: sentence(&error),
+        message: describe_error(&error),
     })?;
-    tags::check(text)?;
+    allowed_syntax::check_tags(text)?;
     let mut unknown: Vec<(usize, String)> = template
         .undeclared_variables(true)
         .into_iter()
         .filter_map(|name| {
-            let why = unknown(&env, &name)?;
+            let why = explain_unknown_variable(&env, &name)?;
             let at = text.find(&name).unwrap_or(0);
             Some((text[..at].matches('\n').count() + 1, why))
         })
         .collect();
     unknown.sort();
     match unknown.into_iter().next() {
-        Some((line, why)) => Err(Fault { line, why }),
+        Some((line, why)) => Err(TemplateError { line, message: why }),
         None => Ok(()),
     }
 }
 
 /// Why there is no such variable, if so.
-fn unknown(env: &Environment<'_>, name: &str) -> Option<String> {
+fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String> {
     let (root, rest) = name
         .split_once('.')
         .map_or((name, None), |(root, rest)| (root, Some(rest)));
@@ -96,7 +96,7 @@ fn unknown(env: &Environment<'_>, name: &str) -> Option<String> {
         ("transcript", Some(_)) => Some(format!(
             "there is no `{name}`: of a transcript there is `transcript.id`, beside `metadata` and `tags`"
         )),
-        _ => Some(match find_nearest(root, ROOTS) {
+        _ => Some(match find_nearest(root, VARIABLES) {
             Some(near) => format!("there is no variable `{root}`; did you mean `{near}`?"),
             None => format!(
                 "there is no variable `{root}`: write {{{{ metadata.{name} }}}}, or {{% raw %}} around text that is no template"
@@ -106,26 +106,32 @@ fn unknown(env: &Environment<'_>, name: &str) -> Option<String> {
 }
 
 /// The text with the variables of a transcript. The error is a sentence that names what is missing.
-pub fn render(text: &str, said: Said, transcript: &Transcript<'_>) -> Result<String, String> {
-    let mut env = environment(said);
-    env.set_fuel(Some(fuel(transcript)));
-    let template = env.template_from_str(text).map_err(|e| sentence(&e))?;
-    let mut out = Bounded::default();
+pub fn render(
+    text: &str,
+    said: TextPlacement,
+    transcript: &Transcript<'_>,
+) -> Result<String, String> {
+    let mut env = build_environment(said);
+    env.set_fuel(Some(compute_fuel(transcript)));
+    let template = env
+        .template_from_str(text)
+        .map_err(|e| describe_error(&e))?;
+    let mut out = BoundedBuffer::default();
     template
-        .render_captured_to(context(transcript), &mut out)
-        .map_err(|error| why(&error, text))?;
+        .render_captured_to(build_variables(transcript), &mut out)
+        .map_err(|error| explain_error(&error, text))?;
     // What is written is text.
     String::from_utf8(out.bytes).map_err(|error| error.to_string())
 }
 
 /// A step may read all of the metadata, so that large ones leave fewer steps.
-fn fuel(transcript: &Transcript<'_>) -> u64 {
+fn compute_fuel(transcript: &Transcript<'_>) -> u64 {
     let metadata = transcript.metadata.as_ref();
     let size = metadata.map_or(0, |metadata| metadata.get().len() as u64);
-    FUEL.saturating_mul(LIGHT) / size.max(LIGHT) + LEAST_FUEL
+    FUEL.saturating_mul(FREE_METADATA_BYTES) / size.max(FREE_METADATA_BYTES) + MIN_FUEL
 }
 
-fn environment<'s>(said: Said) -> Environment<'s> {
+fn build_environment<'s>(said: TextPlacement) -> Environment<'s> {
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| AutoEscape::None);
@@ -133,12 +139,12 @@ fn environment<'s>(said: Said) -> Environment<'s> {
     env.set_fuel(Some(FUEL));
     env.set_recursion_limit(50);
     env.set_debug(true);
-    tags::restrict(&mut env);
+    allowed_syntax::restrict(&mut env);
     bound_filters(&mut env);
     env.set_formatter(move |out, _, value| {
-        let text = shown(value);
-        if said == Said::Bare {
-            one_line(&text).map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
+        let text = format_value(value);
+        if said == TextPlacement::SystemPrompt {
+            check_single_line(&text).map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
         }
         out.write_str(&text)
             .map_err(|_| Error::new(ErrorKind::WriteFailure, "too long"))
@@ -148,7 +154,7 @@ fn environment<'s>(said: Said) -> Environment<'s> {
 
 /// `join` and `replace` can make much of little, each a step for the fuel; together they make no more than may come out.
 fn bound_filters(env: &mut Environment<'_>) {
-    let left = Arc::new(AtomicUsize::new(MAX_OUT));
+    let left = Arc::new(AtomicUsize::new(MAX_OUTPUT_BYTES));
     let too_long = || Error::new(ErrorKind::WriteFailure, "too long");
     let take = move |length: Option<usize>| {
         let fits = |left: usize| left.checked_sub(length?);
@@ -174,7 +180,7 @@ fn bound_filters(env: &mut Environment<'_>) {
             let mut out = String::new();
             for (at, value) in list.try_iter()?.enumerate() {
                 let between = between.as_deref().filter(|_| at > 0).unwrap_or_default();
-                let value = shown(&value);
+                let value = format_value(&value);
                 take(Some(between.len() + value.len()))?;
                 out.push_str(between);
                 out.push_str(&value);
@@ -185,7 +191,7 @@ fn bound_filters(env: &mut Environment<'_>) {
 }
 
 /// A value as a judge reads it: texts as they are, lists and mappings as JSON.
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value.kind() {
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
             serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
@@ -194,17 +200,17 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn one_line(text: &str) -> Result<(), &'static str> {
+fn check_single_line(text: &str) -> Result<(), &'static str> {
     if text.chars().any(char::is_control) || crate::model::make_visible(text, false) != text {
         return Err("a value in a system_prompt must be one line, without hidden characters");
     }
-    if text.chars().count() > MAX_LINE {
+    if text.chars().count() > MAX_VALUE_CHARS {
         return Err("a value in a system_prompt must be short (200 characters)");
     }
     Ok(())
 }
 
-fn context(transcript: &Transcript<'_>) -> serde_json::Value {
+fn build_variables(transcript: &Transcript<'_>) -> serde_json::Value {
     let metadata = transcript.metadata.as_ref();
     let metadata = metadata.map_or_else(
         || serde_json::json!({}),
@@ -226,7 +232,7 @@ fn without_nulls(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-fn why(error: &Error, text: &str) -> String {
+fn explain_error(error: &Error, text: &str) -> String {
     let at = error.range().and_then(|range: Range<usize>| {
         // Of a path the program tells the last step alone.
         let before = text.get(..range.start)?;
@@ -241,14 +247,14 @@ fn why(error: &Error, text: &str) -> String {
         }
         (ErrorKind::OutOfFuel, _) => "the template computes too long".to_owned(),
         (ErrorKind::WriteFailure, _) => {
-            format!("the filled in text is longer than {MAX_OUT} bytes")
+            format!("the filled in text is longer than {MAX_OUTPUT_BYTES} bytes")
         }
-        (_, Some(at)) => format!("{} at `{at}`", sentence(error)),
-        _ => sentence(error),
+        (_, Some(at)) => format!("{} at `{at}`", describe_error(error)),
+        _ => describe_error(error),
     }
 }
 
-fn sentence(error: &Error) -> String {
+fn describe_error(error: &Error) -> String {
     let mut text = match error.kind() {
         ErrorKind::SyntaxError => "no valid template".to_owned(),
         kind => kind.to_string(),
@@ -261,13 +267,13 @@ fn sentence(error: &Error) -> String {
 
 /// Takes up to [`MAX_OUT`] bytes.
 #[derive(Default)]
-struct Bounded {
+struct BoundedBuffer {
     bytes: Vec<u8>,
 }
 
-impl std::io::Write for Bounded {
+impl std::io::Write for BoundedBuffer {
     fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + more.len() > MAX_OUT {
+        if self.bytes.len() + more.len() > MAX_OUTPUT_BYTES {
             return Err(std::io::Error::other("too long"));
         }
         self.bytes.extend_from_slice(more);
@@ -318,7 +324,7 @@ mod tests {
             ("{% raw %}{{ x }}{% endraw %} {{ metadata.n }}", "{{ x }} 2"),
         ] {
             assert_eq!(check(text), Ok(()), "{text}");
-            let out = render(text, Said::Framed, &transcript());
+            let out = render(text, TextPlacement::Delimited, &transcript());
             assert_eq!(out.as_deref(), Ok(expected), "{text}");
         }
     }
@@ -339,7 +345,7 @@ mod tests {
                 "metadata.deep.y is not in this transcript",
             ),
         ] {
-            let out = render(text, Said::Framed, &transcript());
+            let out = render(text, TextPlacement::Delimited, &transcript());
             assert_eq!(out, Err(expected.to_owned()), "{text}");
         }
     }
@@ -355,8 +361,12 @@ mod tests {
             ("{% include 'x' %}", 1, "no valid template"),
         ] {
             let fault = check(text).expect_err(text);
-            assert_eq!(fault.line, line, "{text} {}", fault.why);
-            assert!(fault.why.contains(expected), "{text}: {}", fault.why);
+            assert_eq!(fault.line, line, "{text} {}", fault.message);
+            assert!(
+                fault.message.contains(expected),
+                "{text}: {}",
+                fault.message
+            );
         }
     }
 
@@ -364,7 +374,7 @@ mod tests {
     fn a_template_cannot_run_away() {
         let text =
             "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
-        let why = render(text, Said::Framed, &transcript()).expect_err("fuel");
+        let why = render(text, TextPlacement::Delimited, &transcript()).expect_err("fuel");
         assert_eq!(why, "the template computes too long");
         let long = "x".repeat(1000);
         for text in [
@@ -373,14 +383,14 @@ mod tests {
             format!("{{{{ '{long}'|replace('x', '{long}')|replace('x', '{long}')|length }}}}"),
             format!("{{{{ range(9000)|map('replace', '1', '{long}')|list|length }}}}"),
         ] {
-            let why = render(&text, Said::Framed, &transcript()).expect_err("size");
+            let why = render(&text, TextPlacement::Delimited, &transcript()).expect_err("size");
             assert!(why.contains("longer than"), "{text}: {why}");
         }
     }
 
     #[test]
     fn nothing_frames_a_system_prompt_so_values_there_are_one_line() {
-        let of = |text| render(text, Said::Bare, &transcript());
+        let of = |text| render(text, TextPlacement::SystemPrompt, &transcript());
         assert_eq!(of("for\n{{ metadata.n }}").as_deref(), Ok("for\n2"));
         let why = of("{{ metadata.long }}").expect_err("two lines");
         assert!(why.contains("must be one line"), "{why}");

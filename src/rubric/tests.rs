@@ -81,7 +81,7 @@ fn a_whole_rubric_is_read() {
     );
     assert_eq!((grounded.repeat, grounded.allow_na), (3, true));
     assert_eq!(
-        grounded.decides,
+        grounded.decision_settings,
         IndexMap::from([("min_score".to_owned(), json!(0.7))])
     );
     assert_eq!(
@@ -100,7 +100,7 @@ fn every_default_is_the_designs() {
     let eval = &rubric.evals[0];
     let expected = Eval {
         id: "a".to_owned(),
-        kind: "contains".to_owned(),
+        eval_type: "contains".to_owned(),
         trigger: Trigger::OnSessionComplete,
         params: json!({"patterns": ["x"]}),
         judge: None,
@@ -122,7 +122,7 @@ fn every_default_is_the_designs() {
         when: None,
         groups: Vec::new(),
         message: String::new(),
-        decides: IndexMap::new(),
+        decision_settings: IndexMap::new(),
         span: eval.span.clone(),
     };
     assert_eq!(*eval, expected);

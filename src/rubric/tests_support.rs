@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Catalog, KindSpec, ParamProblem};
+use super::{EvalTypeCatalog, EvalTypeSpec, ParamProblem};
 
 /// Five types, enough to load by.
-pub(crate) struct FakeCatalog(Vec<KindSpec>);
+pub(crate) struct FakeCatalog(Vec<EvalTypeSpec>);
 
 impl FakeCatalog {
     pub(crate) fn new() -> Self {
@@ -20,7 +20,7 @@ impl FakeCatalog {
             "required": ["criteria"],
             "additionalProperties": false,
         });
-        let kind = |name, schema, judged| KindSpec {
+        let kind = |name, schema, judged| EvalTypeSpec {
             name,
             family: "text",
             summary: "A type.",
@@ -28,7 +28,7 @@ impl FakeCatalog {
             example: "",
             judged,
             scored: judged,
-            decides: if judged {
+            decision_params: if judged {
                 &["min_score", "max_score"]
             } else {
                 &[]
@@ -67,14 +67,14 @@ impl FakeCatalog {
     }
 }
 
-impl Catalog for FakeCatalog {
-    fn kinds(&self) -> Vec<&KindSpec> {
+impl EvalTypeCatalog for FakeCatalog {
+    fn eval_types(&self) -> Vec<&EvalTypeSpec> {
         self.0.iter().collect()
     }
-    fn kind(&self, name: &str) -> Option<&KindSpec> {
+    fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec> {
         self.0.iter().find(|kind| kind.name == name)
     }
-    fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
+    fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
         let pattern = params["pattern"].as_str().unwrap_or_default();
         if kind == "regex" && regex::Regex::new(pattern).is_err() {
             return vec![ParamProblem {

@@ -7,7 +7,7 @@ use crate::model::{MessageRole, Transcript, TranscriptPart};
 
 /// Conditions on the tool calls of messages up to the judged one; all that are given must hold.
 #[derive(Debug, Clone, Default)]
-pub struct When {
+pub struct WhenCondition {
     /// This tool was called.
     pub tool_called: Option<String>,
     /// A tool whose name the pattern finds was called.
@@ -18,13 +18,13 @@ pub struct When {
     pub min_tool_calls: Option<u64>,
 }
 
-impl PartialEq for When {
+impl PartialEq for WhenCondition {
     fn eq(&self, other: &Self) -> bool {
         self.canonical() == other.canonical()
     }
 }
 
-impl When {
+impl WhenCondition {
     /// Reads the `when` of an eval.
     pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<Self> {
         let mut own = fields.mapping("when")?;
@@ -82,7 +82,7 @@ impl When {
     }
 
     /// The first condition that messages `0..end` do not meet, as a sentence.
-    pub fn unmet(&self, transcript: &Transcript<'_>, end: usize) -> Option<String> {
+    pub fn explain_unmet(&self, transcript: &Transcript<'_>, end: usize) -> Option<String> {
         let end = end.min(transcript.messages.len());
         let names = || {
             transcript.messages[..end]

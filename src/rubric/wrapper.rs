@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::{Alias, KindSpec};
+use super::{EvalTypeAlias, EvalTypeSpec};
 use crate::diag::yaml::MappingDecoder;
 
 /// The types around another.
@@ -13,38 +13,38 @@ pub(super) const WRAPPERS: [&str; 2] = ["assertion", "guardrail"];
 const BOUNDS: [&str; 2] = ["min_score", "max_score"];
 
 /// A bound that is written outside of the params it belongs to.
-pub(super) struct Bound {
+pub(super) struct OuterBound {
     pub(super) name: &'static str,
     pub(super) value: Value,
     /// Where it is written.
-    pub(super) at: String,
+    pub(super) pointer: String,
 }
 
 /// What an eval is once it is unwrapped.
-pub(super) struct Inner<'d> {
-    pub(super) kind: &'d KindSpec,
-    pub(super) alias: Option<&'d Alias>,
+pub(super) struct UnwrappedEval<'d> {
+    pub(super) eval_type: &'d EvalTypeSpec,
+    pub(super) alias: Option<&'d EvalTypeAlias>,
     /// The pointer of its params.
-    pub(super) params: String,
-    pub(super) bounds: Vec<Bound>,
+    pub(super) params_pointer: String,
+    pub(super) bounds: Vec<OuterBound>,
     /// `guardrail, action block`: told with the description.
     pub(super) note: Option<String>,
 }
 
 impl<'d> EvalReader<'d> {
     /// The type an eval comes to, through its wrapper if it has one.
-    pub(super) fn inner(
+    pub(super) fn unwrap_eval(
         &self,
-        kind: &'d KindSpec,
-        alias: Option<&'d Alias>,
+        kind: &'d EvalTypeSpec,
+        alias: Option<&'d EvalTypeAlias>,
         at: &str,
-    ) -> Option<Inner<'d>> {
+    ) -> Option<UnwrappedEval<'d>> {
         let params = format!("{at}/params");
         if !WRAPPERS.contains(&kind.name) {
-            return Some(Inner {
-                kind,
+            return Some(UnwrappedEval {
+                eval_type: kind,
                 alias,
-                params,
+                params_pointer: params,
                 bounds: Vec::new(),
                 note: None,
             });
@@ -79,10 +79,10 @@ impl<'d> EvalReader<'d> {
         let mut bounds = Vec::new();
         for bound in BOUNDS {
             if let Some(value) = fields.value(bound) {
-                bounds.push(Bound {
+                bounds.push(OuterBound {
                     name: bound,
                     value: value.clone(),
-                    at: fields.pointer(bound),
+                    pointer: fields.pointer(bound),
                 });
             }
         }
@@ -95,7 +95,7 @@ impl<'d> EvalReader<'d> {
         }
         let kind_at = fields.pointer(key);
         fields.finish();
-        let (kind, alias) = self.kind_named(&name?, &kind_at)?;
+        let (kind, alias) = self.find_type(&name?, &kind_at)?;
         if WRAPPERS.contains(&kind.name) {
             let message = format!(
                 "{outer} stands around a check or a judged type, not around {}",
@@ -105,10 +105,10 @@ impl<'d> EvalReader<'d> {
             self.cx.problems.error(span, "param", message);
             return None;
         }
-        Some(Inner {
-            kind,
+        Some(UnwrappedEval {
+            eval_type: kind,
             alias,
-            params: format!("{params}/eval_params"),
+            params_pointer: format!("{params}/eval_params"),
             bounds,
             note: Some(note),
         })
@@ -116,17 +116,17 @@ impl<'d> EvalReader<'d> {
 }
 
 /// The bounds of an eval's `threshold`. In PromptKit nothing reads it; here it decides.
-pub(super) fn threshold(fields: &mut MappingDecoder<'_>) -> Vec<Bound> {
+pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound> {
     let Some(mut own) = fields.mapping("threshold") else {
         return Vec::new();
     };
     let mut bounds = Vec::new();
     for name in BOUNDS {
         if let Some(value) = own.value(name) {
-            bounds.push(Bound {
+            bounds.push(OuterBound {
                 name,
                 value: value.clone(),
-                at: own.pointer(name),
+                pointer: own.pointer(name),
             });
         }
     }
@@ -154,7 +154,7 @@ pub(super) fn threshold(fields: &mut MappingDecoder<'_>) -> Vec<Bound> {
 }
 
 /// What a bound means for a type without a score, where passing is 1 and failing 0: a warning if it changes nothing.
-pub(super) fn without_score(kind: &str, bound: &Bound) -> (bool, String) {
+pub(super) fn explain_bound_without_score(kind: &str, bound: &OuterBound) -> (bool, String) {
     let Some(x) = bound.value.as_f64() else {
         return (true, format!("{} must be a number", bound.name));
     };

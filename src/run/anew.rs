@@ -13,7 +13,7 @@ pub fn deciding(workspace: &Workspace) -> DecidedBy {
         .map(|rubric| {
             let evals = rubric.evals.iter().map(|eval| {
                 let deciding = Deciding {
-                    bounds: ScoreBounds::from_decision_settings(&eval.decides),
+                    bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                     negate: eval.negate,
                 };
                 (eval.id.clone(), deciding)
@@ -29,11 +29,11 @@ pub fn courts(workspace: &Workspace) -> HashMap<(&str, &str), Court> {
     let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
     evals
         .filter_map(|(rubric, eval)| {
-            let by = eval.judged_by(rubric, workspace.judge.as_deref())?;
+            let by = eval.assign_judges(rubric, workspace.judge.as_deref())?;
             let court = Court {
                 rule: by.rule?,
                 judges: by.judges.into_iter().map(str::to_owned).collect(),
-                bounds: ScoreBounds::from_decision_settings(&eval.decides),
+                bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                 repeat: eval.repeat,
             };
             Some(((rubric.id.as_str(), eval.id.as_str()), court))

@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
 use crate::handlers::{Registry, example_transcript};
 use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind};
-use crate::rubric::{Catalog as _, Eval, Rubric};
+use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric};
 use crate::workspace::lint::Trial;
 use crate::workspace::{Env, Workspace};
 
@@ -58,7 +58,9 @@ impl Exam {
     ) -> Result<Self, RunError> {
         let mut problems = Vec::new();
         let mut wanted = |rubric: &Rubric, eval: &Eval| {
-            let judged = registry.kind(&eval.kind).is_some_and(|kind| kind.judged);
+            let judged = registry
+                .eval_type(&eval.eval_type)
+                .is_some_and(|kind| kind.judged);
             if !(judged && eval.enabled && !eval.examples.is_empty()) {
                 return false;
             }

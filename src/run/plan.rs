@@ -12,7 +12,7 @@ use crate::model::{
     CellIx, CellName, CellNameRef, CellResult, MessageRole, Outcome, Panel, ScoreBounds,
     Transcript, VoteParams,
 };
-use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
+use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
 
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
 pub(crate) struct Plan {
@@ -68,7 +68,7 @@ pub(super) struct EvalPlan {
     /// Why none of its cells is decided in this workspace, if so.
     pub(super) off: Option<String>,
     /// What rubric and eval ask of a transcript; empty for most.
-    pub(super) applies_to: Vec<Matcher>,
+    pub(super) applies_to: Vec<CompiledSelector>,
 }
 
 /// One decision of one transcript.
@@ -271,11 +271,11 @@ pub(super) fn end(transcript: &Transcript<'_>, message: Option<u32>) -> usize {
 }
 
 /// The selectors that ask anything, ready for many transcripts.
-pub(super) fn matchers<const N: usize>(selectors: [&Selector; N]) -> Vec<Matcher> {
+pub(super) fn matchers<const N: usize>(selectors: [&Selector; N]) -> Vec<CompiledSelector> {
     selectors
         .into_iter()
         .filter(|selector| !selector.is_empty())
-        .map(Selector::matcher)
+        .map(Selector::compile)
         .collect()
 }
 
@@ -321,14 +321,14 @@ impl EvalPlan {
 /// Why a decision is not to be reached, if so. It depends on the eval and the transcript alone, so that a run that is
 /// taken up again skips what the first one would have.
 fn skipped(eval: &Eval, message: Option<u32>, transcript: &Transcript<'_>) -> Option<String> {
-    let picked = |turn: u32| sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
+    let picked = |turn: u32| is_sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
     let what = match (eval.trigger, message) {
         _ if !eval.enabled => return Some("disabled in the rubric".to_owned()),
         (Trigger::SampleSessions, _) if !picked(0) => "sessions",
         (Trigger::SampleTurns, Some(message)) if !picked(message) => "turns",
         _ => {
             let when = eval.when.as_ref()?;
-            let why = when.unmet(transcript, end(transcript, message))?;
+            let why = when.explain_unmet(transcript, end(transcript, message))?;
             return Some(format!("its precondition is not met: {why}"));
         }
     };

@@ -155,7 +155,7 @@ impl Preview {
         for (key, state) in &item.cells {
             self.cells += 1;
             let (_, rubric, eval) = bench.plan.eval(key.eval);
-            *self.kinds.entry(eval.kind.clone()).or_default() += 1;
+            *self.kinds.entry(eval.eval_type.clone()).or_default() += 1;
             match (state, key.judge) {
                 (State::Settled(result), _) if result.outcome == Outcome::Skipped => {
                     self.skipped += 1;

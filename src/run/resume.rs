@@ -20,7 +20,7 @@ use crate::handlers::Registry;
 use crate::judge::MissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
-use crate::rubric::{self, Files as _, KeptFiles, Rubric};
+use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::transcript::{self, RecordSpan, TranscriptFile};
 use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
 
@@ -236,7 +236,7 @@ impl Left {
             .iter()
             .map(|snapshot| Ok((snapshot.path.clone(), self.text(&snapshot.blob.hash)?)))
             .collect::<Result<_, RunError>>()?;
-        let kept = KeptFiles(was.files.clone());
+        let kept = SnapshotFiles(was.files.clone());
         let mut names = self.judge_names(&kept);
         was.rubrics = self
             .header
@@ -271,7 +271,7 @@ impl Left {
     }
 
     /// The names that the dicta.yaml of then gave to judges.
-    fn judge_names(&self, kept: &KeptFiles) -> JudgeNames {
+    fn judge_names(&self, kept: &SnapshotFiles) -> JudgeNames {
         let config = Path::new(CONFIG);
         let text = kept.read(config).ok();
         let doc = text.and_then(|text| yaml::read_document(&text, config).ok());
@@ -283,14 +283,14 @@ impl Left {
         &self,
         path: &Path,
         registry: &Registry,
-        kept: &KeptFiles,
+        kept: &SnapshotFiles,
         names: &mut JudgeNames,
     ) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
         let snapshot = snapshot
             .ok_or_else(|| self.unusable(&format!("it kept no copy of {}", path.display())))?;
         let text = self.text(&snapshot.blob.hash)?;
-        let (rubric, problems) = rubric::load_with(text, path, registry, kept);
+        let (rubric, problems) = rubric::load_with_files(text, path, registry, kept);
         let rubric = rubric.map(|mut rubric| {
             names.adopt(&mut rubric);
             Arc::new(rubric)

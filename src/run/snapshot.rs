@@ -114,7 +114,7 @@ pub(super) fn compile(
                     rule,
                     judges: seats,
                 }),
-                bounds: ScoreBounds::from_decision_settings(&eval.decides),
+                bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                 applies_to: matchers([&rubric.applies_to, &eval.applies_to]),
             });
         }
@@ -184,7 +184,7 @@ pub(super) fn judges_of<'w>(
             configs: vec![config(name)?],
         });
     }
-    let by = eval.judged_by(rubric, workspace.judge.as_deref()).ok_or_else(|| {
+    let by = eval.assign_judges(rubric, workspace.judge.as_deref()).ok_or_else(|| {
         format!(
             "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
             rubric.path.display(),
@@ -225,9 +225,9 @@ impl Compilation {
                 EvalSpec {
                     rubric: plan.rubric,
                     id: eval.id.clone(),
-                    eval_type: eval.kind.clone(),
+                    eval_type: eval.eval_type.clone(),
                     digest: eval.digest.clone(),
-                    decision_settings: eval.decides.clone(),
+                    decision_settings: eval.decision_settings.clone(),
                     weight: eval.weight,
                     required: eval.required,
                     weighted: eval.weighted,

@@ -309,7 +309,9 @@ mod tests {
 
     fn evals(workspace: &Workspace) -> Vec<(&str, &str)> {
         let evals = workspace.rubrics[0].evals.iter();
-        evals.map(|e| (e.id.as_str(), e.kind.as_str())).collect()
+        evals
+            .map(|e| (e.id.as_str(), e.eval_type.as_str()))
+            .collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{files, globs, paths};
 use crate::diag::yaml::MAX_BYTES;
-use crate::rubric::{Files, clean};
+use crate::rubric::{RubricFiles, normalize_path};
 
 /// Files of a workspace, or of the folder of a rubric that stands alone.
 #[derive(Debug)]
@@ -90,9 +90,9 @@ fn inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(
     Ok(())
 }
 
-impl Files for Beside {
+impl RubricFiles for Beside {
     fn read(&self, path: &Path) -> Result<Arc<str>, String> {
-        let path = clean(&self.root.join(path));
+        let path = normalize_path(&self.root.join(path));
         self.allowed(&path)?;
         let shown = paths::shown(&self.root, &path);
         let mut read = self.read.borrow_mut();
@@ -108,7 +108,7 @@ impl Files for Beside {
     }
 
     fn list(&self, pattern: &str) -> Vec<PathBuf> {
-        let pattern = clean(&self.root.join(pattern));
+        let pattern = normalize_path(&self.root.join(pattern));
         if self.allowed(&pattern).is_err() {
             return Vec::new();
         }

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use crate::diag::yaml::{self, DiagnosticCollector, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::{JudgeConfig, PanelRule};
-use crate::rubric::{Catalog, Eval, NamedPanel, Rubric};
+use crate::rubric::{Eval, EvalTypeCatalog, PanelSpec, Rubric};
 
 fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
     if judges.contains_key(name) {
@@ -36,19 +36,23 @@ pub(super) fn known_judge(
 /// Without a default judge every judged eval names its own.
 pub(super) fn default_judge(
     rubrics: &[Arc<Rubric>],
-    catalog: &dyn Catalog,
+    catalog: &dyn EvalTypeCatalog,
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
 ) {
     if !doc.value.is_object() || doc.value.get("judge").is_some() {
         return;
     }
-    let judged = |eval: &Eval| catalog.kind(&eval.kind).is_some_and(|kind| kind.judged);
+    let judged = |eval: &Eval| {
+        catalog
+            .eval_type(&eval.eval_type)
+            .is_some_and(|kind| kind.judged)
+    };
     let without: Vec<String> = rubrics
         .iter()
         .flat_map(|rubric| {
             let evals = rubric.evals.iter();
-            let evals = evals.filter(|e| judged(e) && e.judged_by(rubric, None).is_none());
+            let evals = evals.filter(|e| judged(e) && e.assign_judges(rubric, None).is_none());
             evals.map(|eval| format!("{}/{}", rubric.id, eval.id))
         })
         .collect();
@@ -108,7 +112,7 @@ pub(super) fn judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
 /// The judges that a rubric or an eval at a pointer names, each with its place.
 fn named<'r>(
     judge: Option<&'r String>,
-    panel: Option<&'r NamedPanel>,
+    panel: Option<&'r PanelSpec>,
     at: &str,
 ) -> Vec<(&'r String, String)> {
     let one = judge.map(|judge| (judge, format!("{at}/judge")));

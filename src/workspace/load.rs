@@ -20,12 +20,16 @@ use crate::diag::yaml::{
 use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets};
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
-use crate::rubric::{self, Catalog, Rubric};
+use crate::rubric::{self, EvalTypeCatalog, Rubric};
 use crate::tools::toolbox::Toolbox;
 
 /// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
 /// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
-pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, Vec<Diagnostic>> {
+pub fn load(
+    root: &Path,
+    env: &Env,
+    catalog: &dyn EvalTypeCatalog,
+) -> Result<Workspace, Vec<Diagnostic>> {
     load_naming(root, env, catalog, &mut Vec::new())
 }
 
@@ -33,7 +37,7 @@ pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, 
 pub(super) fn load_naming(
     root: &Path,
     env: &Env,
-    catalog: &dyn Catalog,
+    catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = runs::real(root);
@@ -113,7 +117,7 @@ pub(super) fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<D
 struct Loader<'l> {
     root: &'l Path,
     env: &'l Env,
-    catalog: &'l dyn Catalog,
+    catalog: &'l dyn EvalTypeCatalog,
     files: Vec<(PathBuf, Arc<str>)>,
     /// Files that rubrics name, whether or not they are there.
     named: Vec<PathBuf>,
@@ -358,7 +362,7 @@ impl Loader<'_> {
             };
             self.keep(shown.clone(), Arc::clone(&text));
             let beside = Beside::of(self.root, &path);
-            let (rubric, found) = rubric::load_with(text, &shown, self.catalog, &beside);
+            let (rubric, found) = rubric::load_with_files(text, &shown, self.catalog, &beside);
             let read = beside.into_read();
             self.named.extend(read.named);
             for problem in found {

@@ -13,7 +13,7 @@ use super::{files, paths};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
 use crate::model::{Digest, pluralize};
-use crate::rubric::{Eval, Rubric, from_metadata};
+use crate::rubric::{Eval, Rubric, metadata_param_path};
 
 /// The type's name.
 const KIND: &str = "script";
@@ -32,15 +32,24 @@ pub(super) struct Found {
 pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) -> Found {
     let mut found = Found::default();
     for shared in rubrics {
-        if !shared.evals.iter().any(|eval| eval.kind == KIND) {
+        if !shared.evals.iter().any(|eval| eval.eval_type == KIND) {
             continue;
         }
         let rubric = Arc::make_mut(shared);
         let folder = root.join(rubric.path.parent().unwrap_or(Path::new("")));
         let mut scripts = 0;
-        for eval in rubric.evals.iter_mut().filter(|eval| eval.kind == KIND) {
+        for eval in rubric
+            .evals
+            .iter_mut()
+            .filter(|eval| eval.eval_type == KIND)
+        {
             scripts += 1;
-            if eval.params.get("command").and_then(from_metadata).is_some() {
+            if eval
+                .params
+                .get("command")
+                .and_then(metadata_param_path)
+                .is_some()
+            {
                 let why = "command cannot come from a transcript: whoever wrote it would choose the program";
                 let problem = Diagnostic::error("param", &rubric.path, why);
                 found
@@ -49,7 +58,7 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
             }
             found.eval(root, &folder, eval);
         }
-        let first = rubric.evals.iter().find(|eval| eval.kind == KIND);
+        let first = rubric.evals.iter().find(|eval| eval.eval_type == KIND);
         if let Some(first) = first.filter(|_| !allowed) {
             let what = format!(
                 "{} will be skipped: this workspace does not allow programs",

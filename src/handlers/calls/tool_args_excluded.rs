@@ -9,7 +9,7 @@ use super::matching::{Scope, arg_pointer, call_in, named, unreadable};
 use crate::handlers::explain::{Name, Shown, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::rubric::{Alias, ParamProblem, json_equal};
+use crate::rubric::{EvalTypeAlias, ParamProblem, json_equal};
 
 /// More values than these for one argument are refused: each is held against every call.
 const MOST_VALUES: usize = 1000;
@@ -34,7 +34,7 @@ impl EvalType for ToolArgsExcludedSession {
     const SUMMARY: &'static str =
         "No call of the tool has any of the listed arguments with a value it must not have.";
     const EXAMPLE: &'static str = "tool_name: send_mail\nexcluded_args: { to: everyone }";
-    const ALIASES: &'static [Alias] = &[Alias::of("tools_not_called_with_args")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("tools_not_called_with_args")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let mut problems = Vec::new();

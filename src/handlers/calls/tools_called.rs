@@ -8,7 +8,7 @@ use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::pluralize;
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `tools_called` and `tools_called_session`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,7 +38,7 @@ impl EvalType for ToolsCalled {
     const NAME: &'static str = "tools_called";
     const SUMMARY: &'static str = "Each of the tools was called at least `min_calls` (and at most `max_calls`) times up to the judged message, errors included.";
     const EXAMPLE: &'static str = "tool_names: [get_order]\nmin_calls: 1";
-    const ALIASES: &'static [Alias] = &[Alias::of("tool_called")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("tool_called")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
@@ -334,7 +334,7 @@ mod tests {
         let read: Vec<_> = rubric
             .evals
             .iter()
-            .map(|eval| (eval.kind.as_str(), eval.params.to_string()))
+            .map(|eval| (eval.eval_type.as_str(), eval.params.to_string()))
             .collect();
         let read: Vec<_> = read
             .iter()

@@ -8,7 +8,7 @@ use super::parts::{Parts, numbered};
 use super::{BOUNDS, judged_params, list_problems};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Compiled, JudgedEval, JudgedParams};
-use crate::rubric::{Alias, Expanded, ParamProblem, from_metadata};
+use crate::rubric::{EvalTypeAlias, ParamProblem, SubEval, metadata_param_path};
 
 /// How criteria are put to the judge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +50,7 @@ impl EvalType for BinaryRubric {
     const JUDGED: bool = true;
     const SCORED: bool = true;
     const DECIDES: &'static [&'static str] = BOUNDS;
-    const ALIASES: &'static [Alias] = &[Alias::of("binary_rubric_scorer")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("binary_rubric_scorer")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
@@ -67,12 +67,12 @@ impl EvalType for BinaryRubric {
         })))
     }
 
-    fn expand(params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+    fn expand(params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
         if params["grouping"] != json!("per_criterion") {
             return Ok(Vec::new());
         }
         for name in ["criteria", "grouping"] {
-            if from_metadata(&params[name]).is_some() {
+            if metadata_param_path(&params[name]).is_some() {
                 let why = "from a transcript's metadata needs `grouping: one_call`: how many evals there are must be known \
                            without a transcript";
                 return Err(problem(format!("/{name}"), why));
@@ -83,7 +83,7 @@ impl EvalType for BinaryRubric {
             let mut own = params.clone();
             own["criteria"] = json!([criterion]);
             own["grouping"] = json!("one_call");
-            Expanded {
+            SubEval {
                 params: own,
                 pointer: format!("/criteria/{at}"),
                 description: criterion.as_str().unwrap_or_default().to_owned(),

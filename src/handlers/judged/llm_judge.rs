@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{BOUNDS, empty, judged_params, scale_problem};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Compiled, JudgedEval, JudgedParams};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 judged_params! {
     /// Params of both.
@@ -49,7 +49,7 @@ pub(crate) struct LlmJudgeSession(Params);
 
 impl EvalType for LlmJudgeSession {
     const NAME: &'static str = "llm_judge_session";
-    const ALIASES: &'static [Alias] = &[Alias::of("llm_judge_conversation")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("llm_judge_conversation")];
     const SUMMARY: &'static str =
         "A judge decides whether the whole conversation, tool calls included, meets the criteria.";
     const EXAMPLE: &'static str =

@@ -6,7 +6,7 @@
 use super::{BOUNDS, empty, judged_params};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Compiled, JudgedEval, JudgedParams, Material};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 const SAME: &str = "\
 The output gives the same information as the block `expected answer`.
@@ -45,7 +45,7 @@ impl EvalType for LlmRater {
     const JUDGED: bool = true;
     const SCORED: bool = true;
     const DECIDES: &'static [&'static str] = BOUNDS;
-    const ALIASES: &'static [Alias] = &[Alias::of("llmrater")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("llmrater")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("golden", "expected"), ("expected_output", "expected")];
 

@@ -7,7 +7,7 @@ use super::{CALLS_BLOCK, Parts};
 use crate::handlers::testing::{refused, transcript};
 use crate::handlers::{Compiled, Finding, JudgedParams, Registry, Subject};
 use crate::model::{JsonText, Outcome, Transcript};
-use crate::rubric::{Catalog as _, Eval, load};
+use crate::rubric::{Eval, EvalTypeCatalog as _, load};
 
 fn asked(kind: &str, params: &Value, transcript: &Transcript<'_>) -> Result<JudgedParams, Finding> {
     match Registry::builtin().compile(kind, params) {
@@ -153,7 +153,7 @@ fn one_eval_a_criterion_where_that_is_wanted() {
     );
     assert_eq!(evals[0].params["criteria"], json!(["First"]));
     assert_eq!((evals[0].weight, evals[0].repeat), (2.0, 3));
-    assert_eq!(evals[0].decides["min_score"], json!(0.5));
+    assert_eq!(evals[0].decision_settings["min_score"], json!(0.5));
     assert_ne!(evals[0].digest, evals[1].digest);
     // By itself a criterion is the same question as one in a list of one.
     let alone = read("evals: [{ id: a, type: binary_rubric, params: { criteria: [First] } }]");
@@ -365,7 +365,7 @@ fn canned_texts_can_be_replaced_and_our_guide_goes_with_our_criteria() {
     );
     assert_eq!(of(json!({"rubric": "1 = yes"})).0, ours.0);
     let registry = Registry::builtin();
-    let spec = registry.kind("bias").expect("built in");
+    let spec = registry.eval_type("bias").expect("built in");
     assert_eq!(
         spec.schema["properties"]["criteria"]["default"],
         json!(ours.0),

@@ -6,7 +6,7 @@ use crate::handlers::testing::refused;
 #[test]
 fn types_are_sorted_and_found_by_name() {
     let registry = Registry::default();
-    let names: Vec<&str> = registry.kinds().iter().map(|spec| spec.name).collect();
+    let names: Vec<&str> = registry.eval_types().iter().map(|spec| spec.name).collect();
     assert_eq!(
         names,
         [
@@ -79,11 +79,15 @@ fn types_are_sorted_and_found_by_name() {
         ]
     );
     for name in names {
-        assert_eq!(registry.kind(name).map(|spec| spec.name), Some(name));
+        assert_eq!(registry.eval_type(name).map(|spec| spec.name), Some(name));
     }
-    assert_eq!(registry.kind("Contains"), None, "names are case-sensitive");
     assert_eq!(
-        registry.check("nope", &json!({}))[0].message,
+        registry.eval_type("Contains"),
+        None,
+        "names are case-sensitive"
+    );
+    assert_eq!(
+        registry.check_params("nope", &json!({}))[0].message,
         "there is no eval type `nope`"
     );
     assert_eq!(
@@ -95,7 +99,7 @@ fn types_are_sorted_and_found_by_name() {
 #[test]
 fn every_type_is_of_a_family_that_says_what_it_looks_at() {
     let registry = Registry::builtin();
-    let kinds = registry.kinds();
+    let kinds = registry.eval_types();
     for spec in &kinds {
         let known = FAMILIES.iter().any(|(family, _)| *family == spec.family);
         let (name, family) = (spec.name, spec.family);
@@ -115,7 +119,7 @@ fn every_type_is_of_a_family_that_says_what_it_looks_at() {
 
 #[test]
 fn every_type_is_described_and_closed() {
-    for spec in Registry::builtin().kinds() {
+    for spec in Registry::builtin().eval_types() {
         let name = spec.name;
         assert_eq!(spec.schema["additionalProperties"], json!(false), "{name}");
         assert!(
@@ -131,7 +135,7 @@ fn every_type_is_described_and_closed() {
                 "{name}.{param} takes one type: {schema}"
             );
         }
-        for decides in spec.decides {
+        for decides in spec.decision_params {
             assert!(
                 spec.schema["properties"][decides].is_object(),
                 "{name}.{decides}"
@@ -148,11 +152,11 @@ fn every_type_is_described_and_closed() {
 fn a_schema_is_what_an_author_would_write() {
     let registry = Registry::builtin();
     assert_eq!(
-        registry.kind("regex").expect("built in").schema["properties"]["expect_match"],
+        registry.eval_type("regex").expect("built in").schema["properties"]["expect_match"],
         json!({"description": "`false`: passes when the pattern does not occur.", "type": "boolean", "default": true})
     );
     assert_eq!(
-        registry.kind("llm_judge").expect("built in").schema["properties"]["min_score"],
+        registry.eval_type("llm_judge").expect("built in").schema["properties"]["min_score"],
         json!({
             "description": "Decides from the score (0 to 1, after scaling): passed if it is at least this.",
             "type": "number", "minimum": 0, "maximum": 1
@@ -206,7 +210,7 @@ fn load(yaml: &str) -> Result<crate::rubric::Rubric, Vec<String>> {
 #[test]
 fn every_example_loads_and_compiles() {
     let registry = Registry::builtin();
-    for spec in registry.kinds() {
+    for spec in registry.eval_types() {
         let indented = spec.example.replace('\n', "\n      ");
         let yaml = format!(
             "evals:\n  - id: e\n    type: {}\n    params:\n      {indented}\n",
@@ -214,7 +218,10 @@ fn every_example_loads_and_compiles() {
         );
         let rubric = load(&yaml).unwrap_or_else(|why| panic!("{yaml}{why:?}"));
         let eval = &rubric.evals[0];
-        assert!(registry.compile(&eval.kind, &eval.params).is_ok(), "{yaml}");
+        assert!(
+            registry.compile(&eval.eval_type, &eval.params).is_ok(),
+            "{yaml}"
+        );
     }
 }
 
@@ -248,8 +255,9 @@ fn the_demo_shows_the_breadth_of_what_code_decides() {
         include_str!("../../../sample-runs/demo/rubrics/tool-work.yaml"),
     ] {
         let rubric = load(yaml).unwrap_or_else(|why| panic!("{why:?}"));
-        let kinds = rubric.evals.into_iter().map(|eval| eval.kind);
-        shown.extend(kinds.filter(|kind| registry.kind(kind).is_some_and(|spec| !spec.judged)));
+        let kinds = rubric.evals.into_iter().map(|eval| eval.eval_type);
+        shown
+            .extend(kinds.filter(|kind| registry.eval_type(kind).is_some_and(|spec| !spec.judged)));
     }
     assert!(shown.len() >= 8, "{shown:?}");
 }

@@ -11,7 +11,7 @@ use crate::handlers::explain::{Place, Quoted, list};
 use crate::handlers::registry::EvalType;
 use crate::handlers::subject::Memo;
 use crate::handlers::{Check, Compiled, Finding, Mark, Said, Subject};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `contains`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ impl EvalType for Contains {
     const SUMMARY: &'static str = "The output holds all of the patterns, case-insensitively. User, tool and argument text is not searched. The score is the share of patterns found.";
     const EXAMPLE: &'static str = "patterns: [refund, order number]";
     const SCORED: bool = true;
-    const ALIASES: &'static [Alias] = &[Alias::of("content_includes")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_includes")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let patterns = Patterns::new(self.patterns, "patterns")?;
@@ -49,7 +49,7 @@ impl EvalType for ContainsAny {
     const SUMMARY: &'static str =
         "Any assistant message holds any of the patterns, case-insensitively.";
     const EXAMPLE: &'static str = "patterns: [refund, invoice]";
-    const ALIASES: &'static [Alias] = &[Alias::of("content_includes_any")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_includes_any")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let patterns = Patterns::new(self.patterns, "patterns")?;
@@ -82,11 +82,11 @@ impl EvalType for ContentExcludes {
     const SUMMARY: &'static str =
         "No assistant message holds any of the patterns, case-insensitively.";
     const EXAMPLE: &'static str = "patterns: [As an AI language model]\nmatch_mode: substring";
-    const ALIASES: &'static [Alias] = &[
-        Alias::of("content_not_includes"),
-        Alias {
+    const ALIASES: &'static [EvalTypeAlias] = &[
+        EvalTypeAlias::new("content_not_includes"),
+        EvalTypeAlias {
             name: "banned_words",
-            sets: &[("match_mode", "\"word_boundary\"")],
+            preset_params: &[("match_mode", "\"word_boundary\"")],
         },
     ];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("words", "patterns")];

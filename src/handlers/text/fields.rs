@@ -12,7 +12,7 @@ use super::wrapped::Unwrap;
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `field_presence`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ impl EvalType for FieldPresence {
     const SUMMARY: &'static str = "The output has all of the fields: as keys if it is a JSON object (a code block around it aside), else as whole words in the text. The score is the share of fields there.";
     const EXAMPLE: &'static str = "fields: [status, order.id]";
     const SCORED: bool = true;
-    const ALIASES: &'static [Alias] = &[Alias::of("required_fields")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("required_fields")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("required_fields", "fields")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {

@@ -11,7 +11,7 @@ use super::wrapped::Unwrap;
 use crate::handlers::explain::{Place, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Said, Subject};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 use crate::schema;
 
 /// Params of `json_valid`.
@@ -30,7 +30,10 @@ impl EvalType for JsonValid {
     const NAME: &'static str = "json_valid";
     const SUMMARY: &'static str = "The output is JSON, any value, and nothing else; numbers must fit a double. Code fences are not removed unless the params say so.";
     const EXAMPLE: &'static str = "allow_wrapped: true";
-    const ALIASES: &'static [Alias] = &[Alias::of("is_valid_json"), Alias::of("valid_json")];
+    const ALIASES: &'static [EvalTypeAlias] = &[
+        EvalTypeAlias::new("is_valid_json"),
+        EvalTypeAlias::new("valid_json"),
+    ];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         Ok(Compiled::Check(Box::new(Valid(Unwrap {

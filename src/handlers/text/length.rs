@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::pluralize;
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `max_length`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ impl EvalType for MaxLength {
     const SUMMARY: &'static str = "The output has at most so many characters. The score is 1, or the share that would have been within the limit.";
     const EXAMPLE: &'static str = "max: 700";
     const SCORED: bool = true;
-    const ALIASES: &'static [Alias] = &[Alias::of("length")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("length")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("max_characters", "max"), ("max_chars", "max")];
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::handlers::explain::{Place, Quoted};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// What a compiled pattern may take, in bytes: saying no to a larger one costs seconds.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -39,7 +39,7 @@ impl EvalType for RegexEval {
     const SUMMARY: &'static str =
         "The output matches the pattern somewhere; or nowhere, with `expect_match: false`.";
     const EXAMPLE: &'static str = r"pattern: 'Beam \d+\.\d+'";
-    const ALIASES: &'static [Alias] = &[Alias::of("content_matches")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_matches")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let pattern = compile("/pattern", &self.pattern).map_err(|problem| vec![problem])?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::handlers::grounding::sentences;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `sentence_count`: one of them or both.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ impl EvalType for SentenceCount {
     const NAME: &'static str = "sentence_count";
     const SUMMARY: &'static str = "The output has so many sentences. A heading or list item without an end mark is one; code blocks are not counted; `e.g.` and `Dr.` end none.";
     const EXAMPLE: &'static str = "min: 1\nmax: 3";
-    const ALIASES: &'static [Alias] = &[Alias::of("max_sentences")];
+    const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("max_sentences")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("min_sentences", "min"), ("max_sentences", "max")];
 

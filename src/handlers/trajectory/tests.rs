@@ -9,7 +9,7 @@ use crate::handlers::testing::{on_output, refused, transcript};
 use crate::handlers::{Compiled, Finding, Registry, Subject};
 use crate::model::Outcome::{self, Fail, Pass};
 use crate::model::{JsonText, Transcript};
-use crate::rubric::Catalog;
+use crate::rubric::EvalTypeCatalog;
 
 /// The registry is made once: properties ask it thousands of times.
 static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::builtin);
@@ -386,7 +386,7 @@ fn the_fields_other_names_lead_here() {
         "trajectory_superset",
         "trajectory_unordered_match",
     ] {
-        let kind = REGISTRY.kind(alias).map(|spec| spec.name);
+        let kind = REGISTRY.eval_type(alias).map(|spec| spec.name);
         assert_eq!(kind, Some("trajectory_match"), "{alias}");
     }
 }

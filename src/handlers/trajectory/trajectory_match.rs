@@ -20,7 +20,7 @@ use crate::handlers::explain::Name;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
 use crate::model::pluralize;
-use crate::rubric::{Alias, ParamProblem};
+use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// How the two lists compare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,23 +83,23 @@ impl EvalType for TrajectoryMatch {
     const EXAMPLE: &'static str = "mode: superset\nexpected:\n  - get_policy\n  - { tool: refund, args: { order: 7 } }\n\
         before: [[get_policy, refund]]";
     const SCORED: bool = true;
-    const ALIASES: &'static [Alias] = &[
-        Alias::of("trajectory"),
-        Alias {
+    const ALIASES: &'static [EvalTypeAlias] = &[
+        EvalTypeAlias::new("trajectory"),
+        EvalTypeAlias {
             name: "trajectory_strict_match",
-            sets: &[("mode", "\"strict\"")],
+            preset_params: &[("mode", "\"strict\"")],
         },
-        Alias {
+        EvalTypeAlias {
             name: "trajectory_subset",
-            sets: &[("mode", "\"subset\"")],
+            preset_params: &[("mode", "\"subset\"")],
         },
-        Alias {
+        EvalTypeAlias {
             name: "trajectory_superset",
-            sets: &[("mode", "\"superset\"")],
+            preset_params: &[("mode", "\"superset\"")],
         },
-        Alias {
+        EvalTypeAlias {
             name: "trajectory_unordered_match",
-            sets: &[("mode", "\"unordered\"")],
+            preset_params: &[("mode", "\"unordered\"")],
         },
     ];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[

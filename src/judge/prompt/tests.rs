@@ -300,7 +300,7 @@ fn a_value_filled_into_the_criteria_cannot_end_their_block() {
         )),
         ..Transcript::default()
     };
-    let said = crate::rubric::template::Said::Framed;
+    let said = crate::rubric::template::TextPlacement::Delimited;
     request.params.criteria =
         crate::rubric::template::render(criteria, said, &transcript).expect("it is there");
     let prompt = render(&request, &frame());

@@ -6,17 +6,17 @@ use serde_json::Value;
 use crate::diag::find_nearest;
 
 /// How many other names are listed with one that nobody knows.
-const MOST: usize = 6;
+const MAX_LISTED_NAMES: usize = 6;
 /// A value with more characters is not repeated.
-const SHOWN: usize = 40;
+const MAX_SHOWN_CHARS: usize = 40;
 
 /// What to write instead of what stands at `pointer` of the params.
-pub(super) fn hint(schema: &Value, params: &Value, pointer: &str) -> Option<String> {
+pub(super) fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> {
     let value = params.pointer(pointer)?;
     let (above, key) = pointer.rsplit_once('/')?;
     let outer = schema_at(schema, above)?;
     let Some(wanted) = schema_at(schema, pointer) else {
-        return known_keys(outer, key);
+        return list_known_keys(outer, key);
     };
     let takes = |kind: &str| match &wanted["type"] {
         Value::String(one) => one == kind,
@@ -30,12 +30,12 @@ pub(super) fn hint(schema: &Value, params: &Value, pointer: &str) -> Option<Stri
         format!("{key}: ")
     };
     let shown = match value.to_string() {
-        long if long.chars().count() > SHOWN => "…".to_owned(),
+        long if long.chars().count() > MAX_SHOWN_CHARS => "…".to_owned(),
         shown => shown,
     };
     match value {
         Value::Object(_) => None,
-        _ if takes("object") && !takes("string") => Some(a_mapping(wanted)),
+        _ if takes("object") && !takes("string") => Some(describe_mapping(wanted)),
         Value::Array(_) | Value::Null => None,
         // A command has no shell that would take it apart.
         Value::String(text) if key == "command" && takes("array") => {
@@ -64,7 +64,7 @@ pub(super) fn hint(schema: &Value, params: &Value, pointer: &str) -> Option<Stri
     }
 }
 
-fn a_mapping(schema: &Value) -> String {
+fn describe_mapping(schema: &Value) -> String {
     let keys = schema["properties"].as_object().into_iter().flatten();
     let keys: Vec<&str> = keys.map(|(key, _)| key.as_str()).collect();
     match keys.as_slice() {
@@ -74,7 +74,7 @@ fn a_mapping(schema: &Value) -> String {
 }
 
 /// The keys a mapping takes, the nearest first where one is near.
-fn known_keys(schema: &Value, key: &str) -> Option<String> {
+fn list_known_keys(schema: &Value, key: &str) -> Option<String> {
     let known: Vec<&str> = schema["properties"]
         .as_object()?
         .keys()
@@ -102,7 +102,7 @@ fn schema_at<'s>(schema: &'s Value, pointer: &str) -> Option<&'s Value> {
 }
 
 /// The names that share a word with one that nobody knows, in their order.
-pub(in crate::rubric) fn alike<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
+pub(in crate::rubric) fn find_similar_names<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
     let words = |name: &str| -> Vec<String> {
         let parts = name.split(|c: char| !c.is_alphanumeric());
         let long = parts.filter(|part| part.len() > 2);
@@ -124,7 +124,11 @@ pub(in crate::rubric) fn alike<'k>(written: &str, known: &[&'k str]) -> Vec<&'k 
     found.retain(|(shared, _)| *shared > 0);
     // Most words first; what shares as many stays in its order.
     found.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
-    found.into_iter().take(MOST).map(|(_, name)| name).collect()
+    found
+        .into_iter()
+        .take(MAX_LISTED_NAMES)
+        .map(|(_, name)| name)
+        .collect()
 }
 
 #[cfg(test)]
@@ -197,7 +201,7 @@ mod tests {
             (json!({}), "", None),
         ] {
             assert_eq!(
-                hint(&schema, &params, pointer).as_deref(),
+                suggest_fix(&schema, &params, pointer).as_deref(),
                 hint_is,
                 "{params}"
             );
@@ -213,8 +217,14 @@ mod tests {
             "binary_rubric",
             "regex",
         ];
-        assert_eq!(alike("contain-all", &known), ["contains", "contains_any"]);
-        assert_eq!(alike("llm-rubric", &known), ["llm_judge", "binary_rubric"]);
-        assert_eq!(alike("xyzzy", &known), [""; 0]);
+        assert_eq!(
+            find_similar_names("contain-all", &known),
+            ["contains", "contains_any"]
+        );
+        assert_eq!(
+            find_similar_names("llm-rubric", &known),
+            ["llm_judge", "binary_rubric"]
+        );
+        assert_eq!(find_similar_names("xyzzy", &known), [""; 0]);
     }
 }

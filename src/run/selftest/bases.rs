@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::texts::HOLLOW;
 use crate::handlers::Registry;
 use crate::model::pluralize;
-use crate::rubric::{self, Catalog as _, Eval, Rubric};
+use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
 
 use crate::workspace::Workspace;
 
@@ -116,7 +116,11 @@ pub(super) fn of_workspace(
     limit: usize,
     seed: u64,
 ) -> Result<Bases, String> {
-    let judged = |eval: &&Eval| registry.kind(&eval.kind).is_some_and(|kind| kind.judged);
+    let judged = |eval: &&Eval| {
+        registry
+            .eval_type(&eval.eval_type)
+            .is_some_and(|kind| kind.judged)
+    };
     let evals: Vec<Eval> = rubric
         .evals
         .iter()
@@ -131,8 +135,8 @@ pub(super) fn of_workspace(
         ));
     }
     let mut drawn: Vec<(u64, String, Value, String, Vec<usize>)> = Vec::new();
-    let whole = rubric.applies_to.matcher();
-    let own: Vec<_> = evals.iter().map(|eval| eval.applies_to.matcher()).collect();
+    let whole = rubric.applies_to.compile();
+    let own: Vec<_> = evals.iter().map(|eval| eval.applies_to.compile()).collect();
     for path in &workspace.transcripts {
         let mut file = workspace
             .maps

@@ -13,7 +13,7 @@ use crate::event::{EventKind, ParentCause, RunTotals};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{Run, RunStore};
-use crate::rubric::{self, KeptFiles};
+use crate::rubric::{self, SnapshotFiles};
 use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, prompts, start};
 use crate::workspace::{Env, Workspace};
 
@@ -337,8 +337,9 @@ evals:
         .into();
         let kept = (PathBuf::from("guides/tone.md"), Arc::from(criteria));
         let path = PathBuf::from("rubrics/r.yaml");
-        let files = KeptFiles(vec![kept.clone()]);
-        let loaded = rubric::load_with(Arc::clone(&text), &path, &Registry::builtin(), &files);
+        let files = SnapshotFiles(vec![kept.clone()]);
+        let loaded =
+            rubric::load_with_files(Arc::clone(&text), &path, &Registry::builtin(), &files);
         let mut workspace = home.workspace();
         workspace.rubrics = vec![Arc::new(loaded.0.expect("it loads"))];
         workspace.files = vec![(path, text), kept];

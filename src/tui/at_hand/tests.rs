@@ -19,7 +19,7 @@ fn order() -> (tempfile::TempDir, RunOrder) {
     let eval = workspace.rubrics[0]
         .evals
         .iter()
-        .find(|eval| eval.kind == "llm_judge")
+        .find(|eval| eval.eval_type == "llm_judge")
         .expect("the starter has one");
     let file = std::fs::read_to_string(&workspace.transcripts[0]).expect("transcripts");
     let first: serde_json::Value =

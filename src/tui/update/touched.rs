@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use crate::handlers::Registry;
 use crate::model::pluralize;
-use crate::rubric::{Catalog as _, Eval, Example, JudgedBy, Rubric};
+use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric};
 use crate::run::judge_digest;
 use crate::tui::model::saves::EvalName;
 use crate::workspace::Workspace;
@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// The eval types that a judge decides.
 static JUDGED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     let registry = Registry::builtin();
-    let kinds = registry.kinds().into_iter();
+    let kinds = registry.eval_types().into_iter();
     kinds.filter(|kind| kind.judged).map(|k| k.name).collect()
 });
 
@@ -53,9 +53,10 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
             let how = how(was, (of, now), old, new)?;
             // What several judges said already may be enough for how they decide now.
             let decides = was.is_some_and(|(was_of, was)| {
-                was.decides != now.decides || panel(was_of, was) != panel(of, now)
+                was.decision_settings != now.decision_settings
+                    || panel(was_of, was) != panel(of, now)
             });
-            let judged = JUDGED.contains(now.kind.as_str());
+            let judged = JUDGED.contains(now.eval_type.as_str());
             Some(Touched {
                 name: EvalName {
                     rubric: rubric.to_owned(),
@@ -154,7 +155,7 @@ pub(super) fn same_examples(was: &[Example], is: &[Example]) -> bool {
 
 /// Whether a judge decides an eval.
 pub(super) fn is_judged(eval: &Eval) -> bool {
-    JUDGED.contains(eval.kind.as_str())
+    JUDGED.contains(eval.eval_type.as_str())
 }
 
 /// Whether the judge of an eval may be asked by itself, and which that is.
@@ -181,8 +182,8 @@ fn costly<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> O
 }
 
 /// Several judges of an eval, and how they decide.
-fn panel<'w>(rubric: &'w Rubric, eval: &'w Eval) -> Option<JudgedBy<'w>> {
-    let by = eval.judged_by(rubric, None)?;
+fn panel<'w>(rubric: &'w Rubric, eval: &'w Eval) -> Option<JudgeAssignment<'w>> {
+    let by = eval.assign_judges(rubric, None)?;
     by.rule.is_some().then_some(by)
 }
 
@@ -194,7 +195,7 @@ fn evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Rubric,
 }
 
 fn judges<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> Vec<&'w str> {
-    let by = eval.judged_by(rubric, workspace.judge.as_deref());
+    let by = eval.assign_judges(rubric, workspace.judge.as_deref());
     by.map(|by| by.judges).unwrap_or_default()
 }
 
@@ -204,7 +205,7 @@ fn how(
     old: &Workspace,
     new: &Workspace,
 ) -> Option<How> {
-    let judged = JUDGED.contains(eval.kind.as_str());
+    let judged = JUDGED.contains(eval.eval_type.as_str());
     // Which cells there are, and what is asked.
     let same = was.is_some_and(|(was_rubric, was)| {
         was.digest == eval.digest
@@ -216,7 +217,7 @@ fn how(
                     && old.frozen == new.frozen
                     && same_judge((was_rubric, was, old), (rubric, eval, new))))
     });
-    let decides = was.is_some_and(|(_, was)| was.decides != eval.decides);
+    let decides = was.is_some_and(|(_, was)| was.decision_settings != eval.decision_settings);
     match (same, judged) {
         (true, true) if decides => Some(How::Decides),
         (true, false) if decides => Some(How::Check),

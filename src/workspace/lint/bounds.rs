@@ -21,7 +21,7 @@ pub(super) fn threshold(lints: &mut Lints<'_>) {
 
 pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
     scores(lints, of);
-    if of.eval.kind == "regex"
+    if of.eval.eval_type == "regex"
         && let Some(pattern) = of.eval.params["pattern"].as_str()
         && patterns::matches_everything(pattern)
     {
@@ -36,7 +36,7 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
 }
 
 fn scores(lints: &mut Lints<'_>, of: Of<'_>) {
-    let decides = &of.eval.decides;
+    let decides = &of.eval.decision_settings;
     let bounds = ScoreBounds::from_decision_settings(decides);
     // One from metadata is not known here.
     let known = decides.values().all(serde_json::Value::is_number);

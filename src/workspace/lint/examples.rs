@@ -119,7 +119,7 @@ pub fn examples(rubrics: &[Arc<Rubric>], registry: &Registry) -> Tried {
     for rubric in rubrics {
         for (_, eval) in enabled(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
             let Some(findings) = run_examples(registry, eval) else {
-                let kind = crate::rubric::Catalog::kind(registry, &eval.kind);
+                let kind = crate::rubric::EvalTypeCatalog::eval_type(registry, &eval.eval_type);
                 let untried = match kind {
                     Some(kind) if !kind.judged => &mut tried.programs,
                     _ => &mut tried.judged,

@@ -26,7 +26,7 @@ use indexmap::IndexMap;
 use crate::diag::yaml::{self, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::JudgeConfig;
-use crate::rubric::{Catalog, Eval, Rubric};
+use crate::rubric::{Eval, EvalTypeCatalog, Rubric};
 
 pub use examples::{Fate, Trial, Tried, count, examples, misses, word};
 pub use observer::Observer;
@@ -37,7 +37,7 @@ pub fn of_rubrics(
     rubrics: &[Arc<Rubric>],
     judges: &IndexMap<String, JudgeConfig>,
     default: Option<&str>,
-    catalog: &dyn Catalog,
+    catalog: &dyn EvalTypeCatalog,
 ) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     for rubric in rubrics {
@@ -47,8 +47,11 @@ pub fn of_rubrics(
             let of = Of { at, eval };
             bounds::look(&mut lints, of);
             patterns::look(&mut lints, of);
-            if catalog.kind(&eval.kind).is_some_and(|kind| kind.judged) {
-                let court = eval.judged_by(rubric, default).into_iter();
+            if catalog
+                .eval_type(&eval.eval_type)
+                .is_some_and(|kind| kind.judged)
+            {
+                let court = eval.assign_judges(rubric, default).into_iter();
                 let members = court.flat_map(|by| by.judges);
                 let seated: Vec<&JudgeConfig> =
                     members.filter_map(|name| judges.get(name)).collect();

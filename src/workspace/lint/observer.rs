@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Lints, Of, Said, enabled, tools};
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Transcript, TranscriptPart};
-use crate::rubric::{Matcher, Rubric, Selector};
+use crate::rubric::{CompiledSelector, Rubric, Selector};
 
 /// Tags and tools that are remembered at most: a hint names one of them.
 const REMEMBERED: usize = 10_000;
@@ -28,14 +28,14 @@ struct Watched {
 /// A selector, and whether it selected something.
 struct Hit {
     /// `None`: it asks for nothing.
-    matcher: Option<Matcher>,
+    matcher: Option<CompiledSelector>,
     found: bool,
 }
 
 impl Hit {
     fn of(selector: &Selector) -> Self {
         Self {
-            matcher: (!selector.is_empty()).then(|| selector.matcher()),
+            matcher: (!selector.is_empty()).then(|| selector.compile()),
             found: false,
         }
     }
@@ -103,7 +103,7 @@ impl Observer {
             let mut lints = Lints::of(&watched.rubric);
             for (at, eval) in enabled(&watched.rubric) {
                 let of = Of { at, eval };
-                if eval.trigger.samples() && eval.sample_percentage == 0.0 {
+                if eval.trigger.is_sampled() && eval.sample_percentage == 0.0 {
                     let said = Said {
                         lint: "selects-nothing",
                         message: "sample_percentage is 0: nothing is sampled".to_owned(),

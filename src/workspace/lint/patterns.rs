@@ -18,14 +18,14 @@ const OF_TYPES: &[(&str, &[&str])] = &[
 
 pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
     let eval = of.eval;
-    if eval.kind == "regex" {
+    if eval.eval_type == "regex" {
         // Where no match is asked for, that the empty text has one makes the eval fail on it: a way to ask for an answer.
         let wanted = eval.params["expect_match"].as_bool().unwrap_or(true);
         if wanted == eval.negate {
             return;
         }
     }
-    let own = OF_TYPES.iter().find(|(kind, _)| *kind == eval.kind);
+    let own = OF_TYPES.iter().find(|(kind, _)| *kind == eval.eval_type);
     let own = own.map_or(&[][..], |(_, params)| params);
     let mut empty = Vec::new();
     let into = |key: &str| !FOREIGN.contains(&key);
@@ -41,7 +41,7 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
         }
     });
     for (pointer, text) in empty {
-        if eval.kind == "regex" && matches_everything(text) {
+        if eval.eval_type == "regex" && matches_everything(text) {
             // Said by what it leads to: the eval cannot fail.
             continue;
         }

@@ -42,14 +42,14 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) 
     if let Some(name) = awaited.filter(|name| !known.contains(*name)) {
         tell(lints, of, "/when/tool_called", name, known, true);
     }
-    if !OF_CALLS.iter().any(|part| eval.kind.contains(part)) {
+    if !OF_CALLS.iter().any(|part| eval.eval_type.contains(part)) {
         return;
     }
     let mut most = ["max", "max_calls"].into_iter();
     let none = most.any(|most| eval.params[most] == 0);
     // What may be called at most need not be called.
     let none = none || eval.params["mode"] == "subset";
-    let forbids = none || FORBIDS.iter().any(|part| eval.kind.contains(part));
+    let forbids = none || FORBIDS.iter().any(|part| eval.eval_type.contains(part));
     let wants = forbids == eval.negate;
     let mut unknown = Vec::new();
     // An argument may be called as a param is.

@@ -30,7 +30,7 @@ pub(super) fn look(lints: &mut Lints<'_>) {
 
 fn are_twins(one: &Eval, other: &Eval) -> bool {
     one.digest == other.digest
-        && one.decides == other.decides
+        && one.decision_settings == other.decision_settings
         && one.judge == other.judge
         && one.panel == other.panel
         && one.applies_to == other.applies_to

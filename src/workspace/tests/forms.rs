@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::handlers::Registry;
-use crate::rubric::{Form, NOT_CARRIED, load_with};
+use crate::rubric::{NOT_CARRIED, RubricFormat, load_with_files};
 
 const SET: &str = r#"{"scenarios": [{"id": "a", "conversation_plan": "Ask.", "expected_trajectory": ["s__t"],
   "binary_rubric": ["x", "y"], "max_turns": 3}]}"#;
@@ -69,13 +69,13 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
     ]);
     let root = folder.root();
     for (text, form) in [
-        (RUN, Form::EvalbenchRun),
-        (SET, Form::Evalset),
-        (ASSERTS, Form::Promptfoo),
-        (GRADERS, Form::OpenaiEval),
+        (RUN, RubricFormat::EvalbenchRun),
+        (SET, RubricFormat::Evalset),
+        (ASSERTS, RubricFormat::Promptfoo),
+        (GRADERS, RubricFormat::OpenaiEval),
     ] {
         let files = Beside::of(&root, &root.join("x.yaml"));
-        let (rubric, problems) = load_with(
+        let (rubric, problems) = load_with_files(
             text.into(),
             Path::new("x.yaml"),
             &Registry::builtin(),
@@ -86,7 +86,7 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
             assert!(problem.message.contains(lacks), "{form}: {problem}");
         }
         if let Some(rubric) = rubric {
-            assert_eq!(rubric.form, form);
+            assert_eq!(rubric.format, form);
         } else {
             let others: Vec<_> = problems.iter().filter(|p| p.code != NOT_CARRIED).collect();
             assert!(
@@ -102,7 +102,7 @@ fn a_judge_named_by_its_file_is_the_workspaces_one_of_that_file() {
     let config = json!({"judges": {"house": "models/a.yaml", "b": {"provider": "rules"}}});
     let root = Path::new("/w");
     let mut names = JudgeNames::of_config(&config, root, &Env::default());
-    let (rubric, _) = load_with(
+    let (rubric, _) = load_with_files(
         RUBRIC.into(),
         Path::new("r.yaml"),
         &FakeCatalog::new(),

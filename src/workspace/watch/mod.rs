@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
 use crate::model::Millis;
-use crate::rubric::Catalog;
+use crate::rubric::EvalTypeCatalog;
 use arms::{Arms, Ear};
 use quiet::{Act, Heard, Quiet};
 use sight::{Scope, Sight, agrees, loses};
@@ -66,7 +66,7 @@ pub struct Watch {
     /// For paths from home and what else dicta.yaml takes from it.
     pub env: Env,
     /// Which eval types there are.
-    pub catalog: Arc<dyn Catalog>,
+    pub catalog: Arc<dyn EvalTypeCatalog>,
     /// For the quiet time.
     pub clock: Arc<dyn Clock>,
 }

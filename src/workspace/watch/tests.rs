@@ -30,7 +30,7 @@ fn env() -> Env {
     Env::default()
 }
 
-fn catalog() -> Arc<dyn Catalog> {
+fn catalog() -> Arc<dyn EvalTypeCatalog> {
     Arc::new(Registry::builtin())
 }
 
@@ -338,10 +338,10 @@ async fn what_a_rubric_names_is_watched_too() {
         panic!("a reload was expected");
     };
     assert_eq!(workspace.rubrics[0].evals[0].params["criteria"], "Again");
-    let kept = crate::rubric::KeptFiles(workspace.files.clone());
+    let kept = crate::rubric::SnapshotFiles(workspace.files.clone());
     let now = &workspace.rubrics[0];
     let source = Arc::clone(&now.source);
-    let (then, _) = crate::rubric::load_with(source, &now.path, &*catalog(), &kept);
+    let (then, _) = crate::rubric::load_with_files(source, &now.path, &*catalog(), &kept);
     assert_eq!(
         then.as_ref(),
         Some(&**now),

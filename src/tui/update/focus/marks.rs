@@ -74,7 +74,7 @@ fn wanted(model: &Model) -> Option<Wanted<'_>> {
     let eval = eval_of(model, &shown)?;
     let spec = eval.eval();
     // A program of the user's is not run again to look at a cell.
-    if spec.kind == "script" || !same_eval(&shown, &spec.digest) {
+    if spec.eval_type == "script" || !same_eval(&shown, &spec.digest) {
         return None;
     }
     Some(Wanted {

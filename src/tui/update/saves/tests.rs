@@ -192,7 +192,7 @@ fn with_row(model: &mut Model, state: SlotState) {
     let info = EvalInfo {
         rubric: rubric.id.clone(),
         id: eval.id.clone(),
-        kind: eval.kind.clone(),
+        kind: eval.eval_type.clone(),
         digest: eval.digest.clone(),
         judged: true,
         groups: Vec::new(),

@@ -8,14 +8,14 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::at::At;
-use super::make::{Lost, Maker, NewEval};
-use super::promptfoo::{is_template, lone};
+use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
+use super::doc_location::DocLocation;
+use super::promptfoo::{is_template, lone_variable};
 use crate::diag::yaml::YamlDoc;
 use crate::rubric::Rubric;
 
 /// The types of graders.
-pub(super) const TYPES: &[&str] = &[
+pub(super) const GRADER_TYPES: &[&str] = &[
     "string_check",
     "text_similarity",
     "score_model",
@@ -26,8 +26,8 @@ pub(super) const TYPES: &[&str] = &[
     "azure_ai_evaluator",
 ];
 
-pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut Maker<'_>) {
-    let root = At::root(doc);
+pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut EvalConverter<'_>) {
+    let root = DocLocation::root(doc);
     if let Some(name) = root.text("name") {
         name.clone_into(&mut rubric.description);
     }
@@ -42,37 +42,37 @@ pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut Maker<'_>
             .iter()
             .map(|eval| eval.child("testing_criteria")),
     );
-    for at in lists.iter().flat_map(At::items) {
+    for at in lists.iter().flat_map(DocLocation::items) {
         let kind = at.text("type").unwrap_or("grader").to_owned();
         let id = at.text("name").unwrap_or(&kind).to_owned();
-        let made = grader(&at, &kind);
+        let made = convert_grader(&at, &kind);
         if let (Ok(_), Some(model)) = (&made, at.get("model")) {
             let why = "the eval's judge decides";
             let instead = "a judge of dicta.yaml with that model: `judge:` of the workspace";
-            maker.lose(&model, "model", Lost::new(why, instead));
+            maker.report_error(&model, "model", ConversionError::new(why, instead));
         }
-        maker.add_or_lose(&id, &at, &kind, made);
+        maker.add_or_report(&id, &at, &kind, made);
     }
 }
 
-fn grader(at: &At, kind: &str) -> Result<NewEval, Lost> {
+fn convert_grader(at: &DocLocation, kind: &str) -> Result<ConvertedEval, ConversionError> {
     match kind {
-        "string_check" => string_check(at),
-        "score_model" => score_model(at),
-        "label_model" => label_model(at),
-        "text_similarity" => Err(Lost::new(
+        "string_check" => convert_string_check(at),
+        "score_model" => convert_score_model(at),
+        "label_model" => convert_label_model(at),
+        "text_similarity" => Err(ConversionError::new(
             "it scores the overlap of words, or embeddings, with a reference",
             "`exact_match`, `contains` with the words that matter, or `llm_judge` with the expected answer",
         )),
-        "python" => Err(Lost::new(
+        "python" => Err(ConversionError::new(
             "it is code of another program",
             "a `script` eval: JSON in on stdin, {passed, score, reason} out",
         )),
-        "multi" => Err(Lost::new(
+        "multi" => Err(ConversionError::new(
             "it is a formula over graders",
             "its graders as evals with weights, and a `threshold` of the rubric",
         )),
-        _ => Err(Lost::new(
+        _ => Err(ConversionError::new(
             "its grader runs elsewhere",
             "`llm_judge` with its criteria",
         )),
@@ -80,75 +80,90 @@ fn grader(at: &At, kind: &str) -> Result<NewEval, Lost> {
 }
 
 /// What a text of a grader stands for.
-enum Term {
+enum GraderText {
     Output,
     Column(String),
     Text(String),
 }
 
-fn term(at: &At, key: &str) -> Result<Term, Lost> {
+fn parse_grader_text(at: &DocLocation, key: &str) -> Result<GraderText, ConversionError> {
     let text = match at.value().get(key) {
         Some(Value::String(text)) => text.as_str(),
-        _ => return Err(Lost::new(format!("it has no `{key}`"), "")),
+        _ => return Err(ConversionError::new(format!("it has no `{key}`"), "")),
     };
-    match lone(text) {
-        Some("sample.output_text") => return Ok(Term::Output),
+    match lone_variable(text) {
+        Some("sample.output_text") => return Ok(GraderText::Output),
         Some(name) => {
             if let Some(column) = name.strip_prefix("item.") {
-                return Ok(Term::Column(column.to_owned()));
+                return Ok(GraderText::Column(column.to_owned()));
             }
         }
-        None if !is_template(text) => return Ok(Term::Text(text.to_owned())),
+        None if !is_template(text) => return Ok(GraderText::Text(text.to_owned())),
         None => {}
     }
     let shown: String = text.chars().take(60).collect();
-    Err(Lost::new(
+    Err(ConversionError::new(
         format!("`{shown}` is a template of more than the output or one column"),
         "the text itself, or a param as `{ from: metadata.NAME }`",
     ))
 }
 
-fn string_check(at: &At) -> Result<NewEval, Lost> {
+fn convert_string_check(at: &DocLocation) -> Result<ConvertedEval, ConversionError> {
     let operation = at.text("operation").unwrap_or_default();
-    let (input, reference) = (term(at, "input")?, term(at, "reference")?);
+    let (input, reference) = (
+        parse_grader_text(at, "input")?,
+        parse_grader_text(at, "reference")?,
+    );
     // Equality is the same from either side; "like" asks whether the input holds the reference.
     let (wanted, place) = match (input, reference) {
-        (Term::Output, Term::Output) => {
-            return Err(Lost::new("it compares the output with itself", ""));
+        (GraderText::Output, GraderText::Output) => {
+            return Err(ConversionError::new(
+                "it compares the output with itself",
+                "",
+            ));
         }
-        (Term::Output, wanted) => (wanted, at.child("reference")),
-        (wanted, Term::Output) if matches!(operation, "eq" | "ne") => (wanted, at.child("input")),
-        (_, Term::Output) => {
+        (GraderText::Output, wanted) => (wanted, at.child("reference")),
+        (wanted, GraderText::Output) if matches!(operation, "eq" | "ne") => {
+            (wanted, at.child("input"))
+        }
+        (_, GraderText::Output) => {
             let why = "it asks whether a text holds the whole output";
-            return Err(Lost::new(why, "a `script` eval"));
+            return Err(ConversionError::new(why, "a `script` eval"));
         }
         _ => {
             let why = "it compares the data set with itself, not with an output";
-            return Err(Lost::new(why, "compare with `{{sample.output_text}}`"));
+            return Err(ConversionError::new(
+                why,
+                "compare with `{{sample.output_text}}`",
+            ));
         }
     };
-    let new = |ours: &str| NewEval::new("string_check", ours, at);
+    let new = |ours: &str| ConvertedEval::new("string_check", ours, at);
     Ok(match (operation, wanted) {
-        ("eq" | "ne", Term::Column(column)) => {
+        ("eq" | "ne", GraderText::Column(column)) => {
             let from = json!({ "from": format!("metadata.{column}") });
             new("exact_match")
-                .param("expected", from, &place)
-                .negated(operation == "ne")
+                .with_param("expected", from, &place)
+                .negated_if(operation == "ne")
         }
-        ("eq" | "ne", Term::Text(text)) => new("exact_match")
-            .param("expected", text, &place)
-            .negated(operation == "ne"),
+        ("eq" | "ne", GraderText::Text(text)) => new("exact_match")
+            .with_param("expected", text, &place)
+            .negated_if(operation == "ne"),
         // `like` tells upper from lower case, our `contains` does not: the text as a pattern.
-        ("like", Term::Text(text)) => new("regex").param("pattern", regex::escape(&text), &place),
-        ("ilike", Term::Text(text)) => new("contains").param("patterns", json!([text]), &place),
+        ("like", GraderText::Text(text)) => {
+            new("regex").with_param("pattern", regex::escape(&text), &place)
+        }
+        ("ilike", GraderText::Text(text)) => {
+            new("contains").with_param("patterns", json!([text]), &place)
+        }
         ("like" | "ilike", _) => {
             let why = "what must occur is a column of the data set, and patterns are a list";
             let instead =
                 "`contains` with `patterns: { from: metadata.NAME }`, and a list in the metadata";
-            return Err(Lost::new(why, instead));
+            return Err(ConversionError::new(why, instead));
         }
         (other, _) => {
-            return Err(Lost::new(
+            return Err(ConversionError::new(
                 format!("there is no operation `{other}`"),
                 "eq, ne, like or ilike",
             ));
@@ -157,30 +172,30 @@ fn string_check(at: &At) -> Result<NewEval, Lost> {
 }
 
 /// A grader's messages as criteria: the judge has the transcript before it, so the output is named, not repeated.
-fn criteria(at: &At) -> Result<String, Lost> {
+fn read_criteria(at: &DocLocation) -> Result<String, ConversionError> {
     let mut parts = Vec::new();
     for message in at.child("input").items() {
         let text = match message.value().get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Object(part)) => match part.get("text").and_then(Value::as_str) {
                 Some(text) => text.to_owned(),
-                None => return Err(Lost::new("its prompt holds what is no text", "")),
+                None => return Err(ConversionError::new("its prompt holds what is no text", "")),
             },
-            Some(_) => return Err(Lost::new("its prompt holds what is no text", "")),
+            Some(_) => return Err(ConversionError::new("its prompt holds what is no text", "")),
             None => continue,
         };
-        parts.push(named(&text)?);
+        parts.push(replace_template_variables(&text)?);
     }
     if let Some(text) = at.text("input") {
-        parts.push(named(text)?);
+        parts.push(replace_template_variables(text)?);
     }
     if parts.is_empty() {
-        return Err(Lost::new("it has no `input`", ""));
+        return Err(ConversionError::new("it has no `input`", ""));
     }
     Ok(parts.join("\n\n"))
 }
 
-fn named(text: &str) -> Result<String, Lost> {
+fn replace_template_variables(text: &str) -> Result<String, ConversionError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -193,13 +208,13 @@ fn named(text: &str) -> Result<String, Lost> {
                 out.push_str("(what the user asked)");
             }
             other => match other.strip_prefix("item.") {
-                Some(column) if lone(&format!("{{{{{column}}}}}")).is_some() => {
+                Some(column) if lone_variable(&format!("{{{{{column}}}}}")).is_some() => {
                     let _infallible = write!(out, "{{{{ metadata.{column} }}}}");
                 }
                 _ => {
                     let why = format!("its prompt holds `{{{{{other}}}}}`, which is no column");
                     let instead = "`llm_judge` with criteria that hold the text itself";
-                    return Err(Lost::new(why, instead));
+                    return Err(ConversionError::new(why, instead));
                 }
             },
         }
@@ -209,10 +224,10 @@ fn named(text: &str) -> Result<String, Lost> {
     Ok(out)
 }
 
-fn score_model(at: &At) -> Result<NewEval, Lost> {
-    let mut eval = NewEval::new("score_model", "llm_judge", at).param(
+fn convert_score_model(at: &DocLocation) -> Result<ConvertedEval, ConversionError> {
+    let mut eval = ConvertedEval::new("score_model", "llm_judge", at).with_param(
         "criteria",
-        criteria(at)?,
+        read_criteria(at)?,
         &at.child("input"),
     );
     let range = at.child("range");
@@ -225,27 +240,30 @@ fn score_model(at: &At) -> Result<NewEval, Lost> {
         [low, high] if low < high => (*low, *high),
         [] => (0.0, 1.0),
         _ => {
-            return Err(Lost::new(
+            return Err(ConversionError::new(
                 "its `range` is not a lowest and a highest score",
                 "",
             ));
         }
     };
     if (low, high) != (0.0, 1.0) {
-        eval = eval.param("scale", range.value().clone(), &range);
+        eval = eval.with_param("scale", range.value().clone(), &range);
     }
     if let Some(threshold) = at.get("pass_threshold") {
         let score = threshold.value().as_f64().unwrap_or(f64::NAN);
         let share = (score - low) / (high - low);
         if !(0.0..=1.0).contains(&share) {
-            return Err(Lost::new("its `pass_threshold` is outside its `range`", ""));
+            return Err(ConversionError::new(
+                "its `pass_threshold` is outside its `range`",
+                "",
+            ));
         }
-        eval = eval.param("min_score", share, &threshold);
+        eval = eval.with_param("min_score", share, &threshold);
     }
     Ok(eval)
 }
 
-fn label_model(at: &At) -> Result<NewEval, Lost> {
+fn convert_label_model(at: &DocLocation) -> Result<ConvertedEval, ConversionError> {
     let texts = |key: &str| -> Vec<String> {
         let items = at.child(key).items();
         items
@@ -257,13 +275,19 @@ fn label_model(at: &At) -> Result<NewEval, Lost> {
     if passing.is_empty() || labels.iter().all(|label| passing.contains(label)) {
         let why =
             "its `passing_labels` are none or all of its `labels`: it always decides the same";
-        return Err(Lost::new(why, ""));
+        return Err(ConversionError::new(why, ""));
     }
     let text = format!(
         "{}\n\nThe labels are: {}. It passes if the label is {}.",
-        criteria(at)?,
+        read_criteria(at)?,
         labels.join(", "),
         passing.join(" or ")
     );
-    Ok(NewEval::new("label_model", "llm_judge", at).param("criteria", text, &at.child("input")))
+    Ok(
+        ConvertedEval::new("label_model", "llm_judge", at).with_param(
+            "criteria",
+            text,
+            &at.child("input"),
+        ),
+    )
 }

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::Form;
+use super::RubricFormat;
 
 /// What a file of YAML or JSON was recognised as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recognised {
+pub enum DetectedFile {
     /// A rubric in this form.
-    Rubric(Form),
+    Rubric(RubricFormat),
     /// Another tool's file that holds none: what it is, and what to do with it.
-    NoRubric {
+    NotARubric {
         /// `promptfoo results`.
         what: &'static str,
         /// A sentence.
@@ -19,43 +19,43 @@ pub enum Recognised {
 }
 
 /// The form of a document; `None` for what no tool we know writes.
-pub fn recognise(value: &Value) -> Option<Recognised> {
+pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     let has = |key: &str| value.get(key).is_some();
     let list = |key: &str| value.get(key).is_some_and(Value::is_array);
     let map = |key: &str| value.get(key).is_some_and(Value::is_object);
-    let rubric = |form| Some(Recognised::Rubric(form));
+    let rubric = |form| Some(DetectedFile::Rubric(form));
     if let Value::Array(items) = value {
-        return bare_list(items);
+        return detect_bare_list(items);
     }
-    if let Some(found) = promptkit(value) {
+    if let Some(found) = detect_promptkit(value) {
         return Some(found);
     }
     if map("prompts") || has("template_engine") || schema_of(value).contains("promptpack") {
-        return rubric(Form::Pack);
+        return rubric(RubricFormat::Pack);
     }
     // Before other tools' keys: whoever writes `evals` writes a rubric of ours.
     if has("evals") {
-        return rubric(Form::Own);
+        return rubric(RubricFormat::Native);
     }
-    if list("testing_criteria") || openai_page(value) {
-        return rubric(Form::OpenaiEval);
+    if list("testing_criteria") || is_openai_page(value) {
+        return rubric(RubricFormat::OpenaiEval);
     }
-    if let Some(what) = results(value) {
+    if let Some(what) = detect_results(value) {
         return Some(what);
     }
     let scorers = map("scorers") || value.get("scorers").is_some_and(Value::is_null);
     if has("dataset_config") || (scorers && (has("orchestrator") || has("model_config"))) {
-        return rubric(Form::EvalbenchRun);
+        return rubric(RubricFormat::EvalbenchRun);
     }
     if list("scenarios")
         && value["scenarios"]
             .as_array()
             .is_some_and(|s| s.iter().any(is_scenario))
     {
-        return rubric(Form::Evalset);
+        return rubric(RubricFormat::Evalset);
     }
     if has("generator") && (has("vertex_model") || has("base_prompt")) {
-        return Some(no_rubric(
+        return Some(not_a_rubric(
             "an evalbench model config",
             "name it under `judges:` of dicta.yaml: `house: judges/this.yaml`",
         ));
@@ -64,7 +64,7 @@ pub fn recognise(value: &Value) -> Option<Recognised> {
         || has("defaultTest")
         || (has("tests") && (has("prompts") || has("providers") || has("targets")))
     {
-        return rubric(Form::Promptfoo);
+        return rubric(RubricFormat::Promptfoo);
     }
     if let Value::Object(map) = value
         && map
@@ -72,16 +72,16 @@ pub fn recognise(value: &Value) -> Option<Recognised> {
             .and_then(Value::as_array)
             .is_some_and(|tests| tests.iter().any(is_test))
     {
-        return rubric(Form::Promptfoo);
+        return rubric(RubricFormat::Promptfoo);
     }
     if has("transcripts") && has("rubrics") {
-        return Some(no_rubric(
+        return Some(not_a_rubric(
             "a dicta workspace",
             "dicta check looks through a whole one",
         ));
     }
     if list("messages") {
-        return Some(no_rubric(
+        return Some(not_a_rubric(
             "a transcript",
             "list it under `transcripts:` of dicta.yaml",
         ));
@@ -89,8 +89,8 @@ pub fn recognise(value: &Value) -> Option<Recognised> {
     None
 }
 
-const fn no_rubric(what: &'static str, help: &'static str) -> Recognised {
-    Recognised::NoRubric { what, help }
+const fn not_a_rubric(what: &'static str, help: &'static str) -> DetectedFile {
+    DetectedFile::NotARubric { what, help }
 }
 
 fn schema_of(value: &Value) -> &str {
@@ -100,7 +100,7 @@ fn schema_of(value: &Value) -> &str {
         .unwrap_or_default()
 }
 
-fn promptkit(value: &Value) -> Option<Recognised> {
+fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
     let kind = value.get("kind").and_then(Value::as_str)?;
     let ours = value
         .get("apiVersion")
@@ -113,18 +113,20 @@ fn promptkit(value: &Value) -> Option<Recognised> {
             .any(|key| spec.get(key).is_some())
     };
     match kind {
-        "PromptConfig" => Some(Recognised::Rubric(Form::PromptConfig)),
-        "Scenario" if ours || asserts(spec) => Some(Recognised::Rubric(Form::ArenaScenario)),
-        "Eval" if ours || asserts(spec) => Some(Recognised::Rubric(Form::ArenaEval)),
-        "Arena" if ours => Some(no_rubric(
+        "PromptConfig" => Some(DetectedFile::Rubric(RubricFormat::PromptConfig)),
+        "Scenario" if ours || asserts(spec) => {
+            Some(DetectedFile::Rubric(RubricFormat::ArenaScenario))
+        }
+        "Eval" if ours || asserts(spec) => Some(DetectedFile::Rubric(RubricFormat::ArenaEval)),
+        "Arena" if ours => Some(not_a_rubric(
             "a PromptKit Arena config",
             "the scenarios and prompt configs it names hold the checks",
         )),
-        "Provider" if ours => Some(no_rubric(
+        "Provider" if ours => Some(not_a_rubric(
             "a PromptKit provider",
             "a judge is written under `judges:` of dicta.yaml",
         )),
-        _ if ours => Some(no_rubric(
+        _ if ours => Some(not_a_rubric(
             "a PromptKit file of another kind",
             "checks stand in prompt configs, packs, scenarios and evals",
         )),
@@ -133,7 +135,7 @@ fn promptkit(value: &Value) -> Option<Recognised> {
 }
 
 /// Results of other tools: verdicts, not what decides them.
-fn results(value: &Value) -> Option<Recognised> {
+fn detect_results(value: &Value) -> Option<DetectedFile> {
     let has = |key: &str| value.get(key).is_some();
     let inner = value.get("results");
     let promptfoo = (has("evalId") && has("results"))
@@ -142,7 +144,7 @@ fn results(value: &Value) -> Option<Recognised> {
             r.get("table").is_some() || (r.get("stats").is_some() && r.get("version").is_some())
         });
     if promptfoo {
-        return Some(no_rubric(
+        return Some(not_a_rubric(
             "promptfoo results",
             "they hold verdicts; the config they were made with (promptfooconfig.yaml) holds the assertions",
         ));
@@ -152,7 +154,7 @@ fn results(value: &Value) -> Option<Recognised> {
         .and_then(Value::as_str)
         .unwrap_or_default();
     if object.starts_with("eval.run") {
-        return Some(no_rubric(
+        return Some(not_a_rubric(
             "results of an OpenAI eval run",
             "the eval itself holds the `testing_criteria`",
         ));
@@ -161,7 +163,7 @@ fn results(value: &Value) -> Option<Recognised> {
 }
 
 /// A page of evals, as the API lists them.
-fn openai_page(value: &Value) -> bool {
+fn is_openai_page(value: &Value) -> bool {
     let data = value.get("data").and_then(Value::as_array);
     data.is_some_and(|data| {
         data.iter()
@@ -187,24 +189,24 @@ fn is_test(value: &Value) -> bool {
     value.get("assert").is_some_and(Value::is_array) && (value.get("type").is_none())
 }
 
-fn bare_list(items: &[Value]) -> Option<Recognised> {
+fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
     let all = |is: &dyn Fn(&Value) -> bool| !items.is_empty() && items.iter().all(is);
     let kind = |value: &Value| value.get("type").and_then(Value::as_str).map(str::to_owned);
     if items.iter().any(|item| item.get("nl_prompt").is_some()) {
-        return Some(no_rubric(
+        return Some(not_a_rubric(
             "an evalbench SQL evalset",
             "its checks run SQL; dicta reads what an agent said and called",
         ));
     }
     if items.iter().any(is_test) {
-        return Some(Recognised::Rubric(Form::Promptfoo));
+        return Some(DetectedFile::Rubric(RubricFormat::Promptfoo));
     }
     let openai = |value: &Value| {
-        kind(value).is_some_and(|kind| super::openai::TYPES.contains(&kind.as_str()))
+        kind(value).is_some_and(|kind| super::openai::GRADER_TYPES.contains(&kind.as_str()))
             && value.get("name").is_some()
     };
     if all(&openai) {
-        return Some(Recognised::Rubric(Form::OpenaiEval));
+        return Some(DetectedFile::Rubric(RubricFormat::OpenaiEval));
     }
     // An eval of ours has an id; an assertion has none.
     let assertion = |value: &Value| {
@@ -213,7 +215,7 @@ fn bare_list(items: &[Value]) -> Option<Recognised> {
                 || value.get("$ref").is_some())
     };
     if items.iter().any(assertion) {
-        return Some(Recognised::Rubric(Form::Promptfoo));
+        return Some(DetectedFile::Rubric(RubricFormat::Promptfoo));
     }
     None
 }

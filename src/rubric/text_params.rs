@@ -6,67 +6,67 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::files::{clean, named};
-use super::params::Written;
-use super::{Cx, KindSpec, from_metadata, template};
+use super::params::WrittenParams;
+use super::referenced_files::{normalize_path, parse_file_reference};
+use super::{EvalTypeSpec, RubricCx, metadata_param_path, template};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::SpanOffset;
 
 /// Params that may stand in a file: a text, or each text of a list.
-const TEXTS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_prompt"];
+const TEXT_PARAMS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_prompt"];
 /// A judge's model is no text.
-const NO_TEMPLATE: &str = "model";
+const LITERAL_PARAM: &str = "model";
 
 /// Files that texts came from, by the text's pointer in the params.
-type From = HashMap<String, (PathBuf, Arc<str>)>;
+type TextSources = HashMap<String, (PathBuf, Arc<str>)>;
 
-impl Cx<'_> {
+impl RubricCx<'_> {
     /// Puts what files hold in the place of their names, and checks what is to be filled in. Whether all was well.
-    pub(super) fn texts(&self, kind: &KindSpec, written: &mut Written) -> bool {
-        let mut from = From::new();
+    pub(super) fn resolve_texts(&self, kind: &EvalTypeSpec, written: &mut WrittenParams) -> bool {
+        let mut from = TextSources::new();
         let mut good = true;
-        for name in TEXTS {
+        for name in TEXT_PARAMS {
             let Some(place) = written.params.get_mut(name) else {
                 continue;
             };
             let mut value = std::mem::take(place);
             let pointer = format!("/{name}");
-            good &= self.read_named(&pointer, name, &mut value, written, &mut from);
+            good &= self.read_referenced_text(&pointer, name, &mut value, written, &mut from);
             if let Value::Array(items) = &mut value {
                 for (index, item) in items.iter_mut().enumerate() {
                     let (pointer, name) =
                         (format!("{pointer}/{index}"), format!("{name}[{index}]"));
-                    good &= self.read_named(&pointer, &name, item, written, &mut from);
+                    good &= self.read_referenced_text(&pointer, &name, item, written, &mut from);
                 }
             }
             written.params.insert(name.to_owned(), value);
         }
         for (name, value) in &written.params {
-            if kind.decides.contains(&name.as_str())
-                || name == NO_TEMPLATE
-                || from_metadata(value).is_some()
+            if kind.decision_params.contains(&name.as_str())
+                || name == LITERAL_PARAM
+                || metadata_param_path(value).is_some()
             {
                 continue;
             }
-            good &= self.templates(name, &format!("/{name}"), value, written, &from);
+            good &= self.check_templates(name, &format!("/{name}"), value, written, &from);
         }
         good
     }
 
     /// A text that names a file becomes what the file holds.
-    fn read_named(
+    fn read_referenced_text(
         &self,
         pointer: &str,
         name: &str,
         value: &mut Value,
-        written: &Written,
-        from: &mut From,
+        written: &WrittenParams,
+        from: &mut TextSources,
     ) -> bool {
-        let Some(file) = value.as_str().and_then(named) else {
+        let Some(file) = value.as_str().and_then(parse_file_reference) else {
             return true;
         };
-        let at = written.place(pointer);
-        match self.text_file(file, &at) {
+        let at = written.pointer_in_file(pointer);
+        match self.read_text_file(file, &at) {
             Ok((path, text)) => {
                 *value = Value::String(text.to_string());
                 from.insert(pointer.to_owned(), (path, text));
@@ -83,23 +83,23 @@ impl Cx<'_> {
         }
     }
 
-    fn text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
+    fn read_text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
         let of = self.layers.file(&self.doc.span(at));
         let path = of.parent().unwrap_or(Path::new("")).join(file);
         let text = self.files.read(&path)?;
         if text.trim().is_empty() {
             return Err("is empty".to_owned());
         }
-        Ok((clean(&path), text))
+        Ok((normalize_path(&path), text))
     }
 
-    fn templates(
+    fn check_templates(
         &self,
         name: &str,
         pointer: &str,
         value: &Value,
-        written: &Written,
-        from: &From,
+        written: &WrittenParams,
+        from: &TextSources,
     ) -> bool {
         match value {
             Value::String(text) => {
@@ -108,15 +108,16 @@ impl Cx<'_> {
                 };
                 let problem = if let Some((path, text)) = from.get(pointer) {
                     let place = SpanOffset::default().line_span(text, fault.line);
-                    Diagnostic::error("template", path, format!("{name}: {}", fault.why))
+                    Diagnostic::error("template", path, format!("{name}: {}", fault.message))
                         .with_span(place, text)
                 } else {
                     let line = match fault.line {
                         1 => String::new(),
                         line => format!("line {line} of the text: "),
                     };
-                    let message = format!("{name}: {line}{}", fault.why);
-                    self.doc.error(&written.place(pointer), "template", message)
+                    let message = format!("{name}: {line}{}", fault.message);
+                    self.doc
+                        .error(&written.pointer_in_file(pointer), "template", message)
                 };
                 self.problems.push(problem.help(
                     "{{ metadata.NAME }} is filled in from each transcript; {% raw %}…{% endraw %} keeps a text as it is",
@@ -127,7 +128,7 @@ impl Cx<'_> {
                 let mut good = true;
                 for (index, item) in items.iter().enumerate() {
                     let pointer = format!("{pointer}/{index}");
-                    good &= self.templates(name, &pointer, item, written, from);
+                    good &= self.check_templates(name, &pointer, item, written, from);
                 }
                 good
             }
@@ -135,7 +136,7 @@ impl Cx<'_> {
                 let mut good = true;
                 for (key, item) in map {
                     let pointer = format!("{pointer}/{}", crate::model::escape_pointer_step(key));
-                    good &= self.templates(name, &pointer, item, written, from);
+                    good &= self.check_templates(name, &pointer, item, written, from);
                 }
                 good
             }

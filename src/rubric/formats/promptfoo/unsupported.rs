@@ -1,6 +1,6 @@
 //! The assertion types that no eval of ours does: why, and what to write instead.
 
-use super::super::make::Lost;
+use super::super::conversion::ConversionError;
 
 const CODE: (&str, &str) = (
     "it is code of another program",
@@ -41,7 +41,7 @@ const COMPARES: (&str, &str) = (
 );
 
 /// Why an assertion of this type does not carry over.
-pub(super) fn why(base: &str) -> Option<Lost> {
+pub(super) fn explain_unsupported(base: &str) -> Option<ConversionError> {
     let (why, instead) = match base {
         "javascript" | "python" | "ruby" => CODE,
         "webhook" => ("it asks a server of yours", "a `script` eval"),
@@ -88,5 +88,5 @@ pub(super) fn why(base: &str) -> Option<Lost> {
         ),
         _ => return None,
     };
-    Some(Lost::new(why, instead))
+    Some(ConversionError::new(why, instead))
 }

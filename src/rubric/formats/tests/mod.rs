@@ -16,12 +16,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::make::Maker;
-use super::{Form, Recognised, recognise};
+use super::conversion::EvalConverter;
+use super::{DetectedFile, RubricFormat, detect_rubric_format};
 use crate::diag::Diagnostic;
 use crate::diag::yaml;
 use crate::rubric::tests_support::FakeCatalog;
-use crate::rubric::{Files, Rubric, Selector, load_with};
+use crate::rubric::{Rubric, RubricFiles, Selector, load_with_files};
 
 /// Files by their names.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Shelf {
     }
 }
 
-impl Files for Shelf {
+impl RubricFiles for Shelf {
     fn read(&self, path: &Path) -> Result<Arc<str>, String> {
         self.asked.borrow_mut().push(path.to_owned());
         let text = self.files.get(path).map(Arc::clone);
@@ -67,11 +67,11 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
     let source: Arc<str> = Arc::from(text);
     let doc =
         Rc::new(yaml::read_document(&source, Path::new(path)).unwrap_or_else(|p| panic!("{p:?}")));
-    let Some(Recognised::Rubric(form)) = recognise(&doc.value) else {
-        panic!("not recognised: {:?}", recognise(&doc.value));
+    let Some(DetectedFile::Rubric(form)) = detect_rubric_format(&doc.value) else {
+        panic!("not recognised: {:?}", detect_rubric_format(&doc.value));
     };
     let catalog = FakeCatalog::new();
-    let mut maker = Maker::new(&catalog, files);
+    let mut maker = EvalConverter::new(&catalog, files);
     let mut rubric = Rubric {
         id: "x".to_owned(),
         description: String::new(),
@@ -83,18 +83,18 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
         allow: Vec::new(),
         path: path.into(),
         source,
-        form,
+        format: form,
         judges: IndexMap::new(),
         not_carried: Vec::new(),
     };
     match form {
-        Form::ArenaScenario | Form::ArenaEval => {
+        RubricFormat::ArenaScenario | RubricFormat::ArenaEval => {
             super::arena::read(&doc, form, &mut rubric, &mut maker);
         }
-        Form::EvalbenchRun => super::evalbench::read(&doc, files, &mut rubric, &mut maker),
-        Form::Evalset => super::evalset::read(&doc, &mut maker),
-        Form::Promptfoo => super::promptfoo::read(&doc, files, &mut rubric, &mut maker),
-        Form::OpenaiEval => super::openai::read(&doc, &mut rubric, &mut maker),
+        RubricFormat::EvalbenchRun => super::evalbench::read(&doc, files, &mut rubric, &mut maker),
+        RubricFormat::Evalset => super::evalset::read(&doc, &mut maker),
+        RubricFormat::Promptfoo => super::promptfoo::read(&doc, files, &mut rubric, &mut maker),
+        RubricFormat::OpenaiEval => super::openai::read(&doc, &mut rubric, &mut maker),
         other => panic!("{other} is read by our own loader"),
     }
     let (evals, lost) = maker.written();
@@ -109,7 +109,7 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
 
 /// The whole way, with the few types of the fake catalog.
 pub(super) fn loaded(text: &str, path: &str, files: &Shelf) -> (Option<Rubric>, Vec<Diagnostic>) {
-    load_with(Arc::from(text), Path::new(path), &FakeCatalog::new(), files)
+    load_with_files(Arc::from(text), Path::new(path), &FakeCatalog::new(), files)
 }
 
 pub(super) fn from_yaml(text: &str) -> Value {

@@ -3,7 +3,7 @@
 //! What our search cannot do (look-around, back-references) stays as it is: our loader refuses it with the reason.
 
 /// The same pattern in our syntax.
-pub(super) fn ours(pattern: &str) -> String {
+pub(super) fn to_rust_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut in_class = false;
     let mut chars = pattern.chars().peekable();
@@ -56,7 +56,7 @@ pub(super) fn ours(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::ours;
+    use super::to_rust_pattern;
 
     #[test]
     fn ascii_classes_stay_ascii_and_classes_hold_no_classes() {
@@ -73,7 +73,7 @@ mod tests {
             (r"\u00e9", r"\u00e9"),
             ("a\\", "a\\"),
         ] {
-            assert_eq!(ours(theirs), here, "{theirs}");
+            assert_eq!(to_rust_pattern(theirs), here, "{theirs}");
             if theirs != "a\\" {
                 assert!(regex::Regex::new(here).is_ok(), "{here}");
             }

@@ -10,16 +10,16 @@ use crate::diag::SourceSpan;
 use crate::diag::yaml::{self, YamlDoc};
 use crate::diag::{Diagnostic, Severity};
 use crate::model::escape_pointer_step;
-use crate::rubric::Files;
+use crate::rubric::RubricFiles;
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct At {
+pub(super) struct DocLocation {
     pub(super) doc: Rc<YamlDoc>,
     pub(super) pointer: String,
 }
 
-impl At {
+impl DocLocation {
     pub(super) fn root(doc: &Rc<YamlDoc>) -> Self {
         Self {
             doc: Rc::clone(doc),
@@ -48,7 +48,7 @@ impl At {
     }
 
     /// The place at another pointer of the same document.
-    pub(super) fn elsewhere(&self, pointer: &str) -> Self {
+    pub(super) fn at_pointer(&self, pointer: &str) -> Self {
         Self {
             doc: Rc::clone(&self.doc),
             pointer: pointer.to_owned(),
@@ -102,8 +102,8 @@ impl At {
 
 /// Reads a file that another names. Other tools count paths from where they are started, mostly the folder of the whole
 /// project: what is not beside the file is looked for in each folder above it.
-pub(super) fn find(
-    files: &dyn Files,
+pub(super) fn find_file(
+    files: &dyn RubricFiles,
     beside: &Path,
     written: &str,
 ) -> Result<(PathBuf, Arc<str>), String> {
@@ -127,12 +127,12 @@ pub(super) fn find(
 }
 
 /// The same, as a document. The error is the file's own problems, or one at the place that names it.
-pub(super) fn find_doc(
-    files: &dyn Files,
-    named: &At,
+pub(super) fn load_doc(
+    files: &dyn RubricFiles,
+    named: &DocLocation,
     written: &str,
 ) -> Result<Rc<YamlDoc>, Vec<Diagnostic>> {
-    let (path, text) = find(files, &named.doc.path, written).map_err(|why| {
+    let (path, text) = find_file(files, &named.doc.path, written).map_err(|why| {
         let message = format!("the file `{written}` {why}");
         vec![named.problem(Severity::Error, "io", message)]
     })?;

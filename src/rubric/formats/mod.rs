@@ -7,31 +7,31 @@
 //! metadata that holds the case's variables. Refuses to run anything, and to read files but through [`Files`].
 
 mod arena;
-mod at;
+mod conversion;
+mod detect;
+mod doc_location;
 mod evalbench;
 mod evalset;
-mod make;
 mod openai;
 mod promptfoo;
 mod promptkit;
-mod recognise;
 
 use std::fmt;
 use std::rc::Rc;
 
-pub use recognise::{Recognised, recognise};
+pub use detect::{DetectedFile, detect_rubric_format};
 
 use super::eval::EvalReader;
-use super::{Cx, Rubric};
+use super::{Rubric, RubricCx};
 use crate::diag::yaml::YamlDoc;
-use make::Maker;
+use conversion::EvalConverter;
 
 /// The form of a rubric file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum RubricFormat {
     /// Ours, and bare `evals:` lists of PromptKit.
     #[default]
-    Own,
+    Native,
     /// PromptKit's `kind: PromptConfig`.
     PromptConfig,
     /// PromptKit's pack.
@@ -50,11 +50,11 @@ pub enum Form {
     OpenaiEval,
 }
 
-impl Form {
+impl RubricFormat {
     /// What a user calls it: `an evalbench run config`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Own => "a dicta rubric",
+            Self::Native => "a dicta rubric",
             Self::PromptConfig => "a PromptKit prompt config",
             Self::Pack => "a PromptKit pack",
             Self::ArenaScenario => "a PromptKit Arena scenario",
@@ -67,36 +67,43 @@ impl Form {
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for RubricFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
 /// Reads a rubric in another form than ours.
-pub(super) fn read(form: Form, cx: Cx<'_>, doc: &Rc<YamlDoc>, rubric: &mut Rubric) {
-    let Cx {
+pub(super) fn read_foreign(
+    form: RubricFormat,
+    cx: RubricCx<'_>,
+    doc: &Rc<YamlDoc>,
+    rubric: &mut Rubric,
+) {
+    let RubricCx {
         problems,
         catalog,
         files,
         ..
     } = cx;
-    let mut maker = Maker::new(catalog, files);
+    let mut maker = EvalConverter::new(catalog, files);
     match form {
-        Form::Own => return,
-        Form::PromptConfig => {
+        RubricFormat::Native => return,
+        RubricFormat::PromptConfig => {
             let mut evals = EvalReader::new(cx);
-            return promptkit::prompt_config(doc, problems, &mut evals, rubric);
+            return promptkit::read_prompt_config(doc, problems, &mut evals, rubric);
         }
-        Form::Pack => {
+        RubricFormat::Pack => {
             let mut evals = EvalReader::new(cx);
-            return promptkit::pack(doc, problems, &mut evals, rubric);
+            return promptkit::read_pack(doc, problems, &mut evals, rubric);
         }
-        Form::ArenaScenario | Form::ArenaEval => arena::read(doc, form, rubric, &mut maker),
-        Form::EvalbenchRun => evalbench::read(doc, files, rubric, &mut maker),
-        Form::Evalset => evalset::read(doc, &mut maker),
-        Form::Promptfoo => promptfoo::read(doc, files, rubric, &mut maker),
-        Form::OpenaiEval => openai::read(doc, rubric, &mut maker),
+        RubricFormat::ArenaScenario | RubricFormat::ArenaEval => {
+            arena::read(doc, form, rubric, &mut maker)
+        }
+        RubricFormat::EvalbenchRun => evalbench::read(doc, files, rubric, &mut maker),
+        RubricFormat::Evalset => evalset::read(doc, &mut maker),
+        RubricFormat::Promptfoo => promptfoo::read(doc, files, rubric, &mut maker),
+        RubricFormat::OpenaiEval => openai::read(doc, rubric, &mut maker),
     }
     let made = maker.finish();
     let broken = crate::diag::has_errors(&made.problems);

@@ -7,21 +7,21 @@ use serde_json::Value;
 use crate::diag::yaml::{DiagnosticCollector, YamlDoc};
 use crate::rubric::Rubric;
 use crate::rubric::eval::EvalReader;
-use crate::rubric::load::{check_id, read_list};
+use crate::rubric::load::{check_id, read_evals};
 
 /// `spec.evals` of a prompt config.
-pub(super) fn prompt_config(
+pub(super) fn read_prompt_config(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,
     rubric: &mut Rubric,
 ) {
-    rubric.evals = read_list(doc, problems, evals, "/spec/evals");
+    rubric.evals = read_evals(doc, problems, evals, "/spec/evals");
 }
 
 /// A pack has much that is none of a judge's business: keys other than the evals are left alone. Pack and prompt evals
 /// merge by id: a prompt's version replaces the pack's in place, prompt-only ones go last.
-pub(super) fn pack(
+pub(super) fn read_pack(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
     evals: &mut EvalReader<'_>,
@@ -39,7 +39,7 @@ pub(super) fn pack(
         text.clone_into(&mut rubric.description);
     }
     if doc.value.get("evals").is_some() {
-        rubric.evals = read_list(doc, problems, evals, "/evals");
+        rubric.evals = read_evals(doc, problems, evals, "/evals");
     }
     let mut from_prompts: HashMap<String, String> = HashMap::new();
     let prompts = doc.value.get("prompts").and_then(Value::as_object);
@@ -50,7 +50,7 @@ pub(super) fn pack(
         }
         found = true;
         let at = format!("/prompts/{}/evals", crate::model::escape_pointer_step(name));
-        for eval in read_list(doc, problems, evals, &at) {
+        for eval in read_evals(doc, problems, evals, &at) {
             if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
                 && other != *name
             {

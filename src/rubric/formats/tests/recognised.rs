@@ -1,36 +1,45 @@
-use super::{Form, Recognised, Shelf, from_yaml, loaded, recognise};
+use super::{DetectedFile, RubricFormat, Shelf, detect_rubric_format, from_yaml, loaded};
 
 #[test]
 fn a_form_is_told_by_its_keys() {
     for (text, form) in [
-        ("evals: []", Form::Own),
-        ("{kind: PromptConfig, spec: {}}", Form::PromptConfig),
-        ("{prompts: {}}", Form::Pack),
+        ("evals: []", RubricFormat::Native),
+        ("{kind: PromptConfig, spec: {}}", RubricFormat::PromptConfig),
+        ("{prompts: {}}", RubricFormat::Pack),
         (
             "{apiVersion: promptkit.altairalabs.ai/v1alpha1, kind: Scenario, spec: {}}",
-            Form::ArenaScenario,
+            RubricFormat::ArenaScenario,
         ),
         (
             "{kind: Eval, spec: {conversation_assertions: []}}",
-            Form::ArenaEval,
+            RubricFormat::ArenaEval,
         ),
-        ("{dataset_config: x, scorers: {}}", Form::EvalbenchRun),
+        (
+            "{dataset_config: x, scorers: {}}",
+            RubricFormat::EvalbenchRun,
+        ),
         (
             "{orchestrator: agent, scorers: {a: null}}",
-            Form::EvalbenchRun,
+            RubricFormat::EvalbenchRun,
         ),
-        ("{scenarios: [{id: a, starting_prompt: x}]}", Form::Evalset),
-        ("{prompts: [x], providers: [y], tests: []}", Form::Promptfoo),
-        ("{defaultTest: {assert: []}}", Form::Promptfoo),
-        ("{assert: [{type: is-json}]}", Form::Promptfoo),
-        ("[{vars: {}, assert: []}]", Form::Promptfoo),
-        ("[{type: not-contains, value: x}]", Form::Promptfoo),
-        ("{testing_criteria: []}", Form::OpenaiEval),
-        ("[{type: string_check, name: a}]", Form::OpenaiEval),
+        (
+            "{scenarios: [{id: a, starting_prompt: x}]}",
+            RubricFormat::Evalset,
+        ),
+        (
+            "{prompts: [x], providers: [y], tests: []}",
+            RubricFormat::Promptfoo,
+        ),
+        ("{defaultTest: {assert: []}}", RubricFormat::Promptfoo),
+        ("{assert: [{type: is-json}]}", RubricFormat::Promptfoo),
+        ("[{vars: {}, assert: []}]", RubricFormat::Promptfoo),
+        ("[{type: not-contains, value: x}]", RubricFormat::Promptfoo),
+        ("{testing_criteria: []}", RubricFormat::OpenaiEval),
+        ("[{type: string_check, name: a}]", RubricFormat::OpenaiEval),
     ] {
         assert_eq!(
-            recognise(&from_yaml(text)),
-            Some(Recognised::Rubric(form)),
+            detect_rubric_format(&from_yaml(text)),
+            Some(DetectedFile::Rubric(form)),
             "{text}"
         );
     }
@@ -41,7 +50,7 @@ fn a_form_is_told_by_its_keys() {
         "x",
         "{scenarios: [{config: []}]}",
     ] {
-        assert_eq!(recognise(&from_yaml(text)), None, "{text}");
+        assert_eq!(detect_rubric_format(&from_yaml(text)), None, "{text}");
     }
 }
 

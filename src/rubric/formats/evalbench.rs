@@ -10,89 +10,93 @@ use std::rc::Rc;
 use globset::GlobBuilder;
 use serde_json::{Map, Value};
 
-use super::at::{At, find, find_doc};
-use super::evalset::{self, Expects};
-use super::make::{Lost, Maker, NewEval, globs, tidy_id};
+use super::conversion::{ConversionError, ConvertedEval, EvalConverter, literal_globs, to_safe_id};
+use super::doc_location::{DocLocation, find_file, load_doc};
+use super::evalset::{self, ScenarioExpectation};
 use crate::diag::Severity;
 use crate::diag::yaml::YamlDoc;
-use crate::rubric::{Files, Rubric};
+use crate::rubric::{Rubric, RubricFiles};
 
 /// What becomes of a scorer.
-enum Scorer {
+enum ScorerMapping {
     /// An eval a scenario.
-    Scenario(Expects),
+    PerScenario(ScenarioExpectation),
     /// One eval of this type, as it stands.
-    Whole(&'static str),
+    SingleEval(&'static str),
     /// One eval of this type if it has a bound.
-    Measures(&'static str, &'static str),
+    NeedsBound(&'static str, &'static str),
     /// None.
-    None(&'static str, &'static str),
+    Unsupported(&'static str, &'static str),
 }
 
-const SQL: Scorer = Scorer::None(
+const SQL: ScorerMapping = ScorerMapping::Unsupported(
     "it compares executions of SQL, which no transcript holds",
     "a check of the SQL's text: `regexp_matcher` or `regex`",
 );
-const ROWS: Scorer = Scorer::None(
+const ROWS: ScorerMapping = ScorerMapping::Unsupported(
     "it compares rows of two executions, which no transcript holds",
     "a judge with the expected answer: `llm_rater` or `llm_judge`",
 );
-const BUILD: Scorer = Scorer::None(
+const BUILD: ScorerMapping = ScorerMapping::Unsupported(
     "it builds a project on disk",
     "what the agent's own build said: `tool_result_includes`",
 );
-const TOKENS: Scorer = Scorer::None(
+const TOKENS: ScorerMapping = ScorerMapping::Unsupported(
     "it measures, and nothing makes it fail",
     "a bound on tokens: `token_consumption` or `cost_budget`",
 );
-const MCP: Scorer = Scorer::None("it reviews an endpoint's tools, not a transcript", "");
-const TRIALS: Scorer = Scorer::None("it compares repeated trials with each other", "");
+const MCP: ScorerMapping =
+    ScorerMapping::Unsupported("it reviews an endpoint's tools, not a transcript", "");
+const TRIALS: ScorerMapping =
+    ScorerMapping::Unsupported("it compares repeated trials with each other", "");
 
-fn scorer(kind: &str) -> Scorer {
+fn map_scorer(kind: &str) -> ScorerMapping {
     match kind {
-        "binary_rubric_scorer" => Scorer::Scenario(Expects::Rubric),
-        "trajectory_matcher" => Scorer::Scenario(Expects::Trajectory),
-        "goal_completion" => Scorer::Scenario(Expects::Plan),
-        "behavioral_metrics" => Scorer::Whole("behavioral_metrics"),
-        "parameter_analysis" => Scorer::Whole("parameter_analysis"),
-        "regexp_matcher" => Scorer::Whole("regexp_matcher"),
-        "turn_count" => Scorer::Measures("turn_count", "max: 6"),
-        "agent_steps" => Scorer::Measures("agent_steps", "max: 20"),
-        "end_to_end_latency" => Scorer::Measures("end_to_end_latency", "max_ms: 60000"),
-        "tool_call_latency" => Scorer::Measures("tool_call_latency", "max_ms: 10000"),
-        "token_consumption" => Scorer::Measures("token_consumption", "max_tokens: 50000"),
+        "binary_rubric_scorer" => ScorerMapping::PerScenario(ScenarioExpectation::Rubric),
+        "trajectory_matcher" => ScorerMapping::PerScenario(ScenarioExpectation::Trajectory),
+        "goal_completion" => ScorerMapping::PerScenario(ScenarioExpectation::Plan),
+        "behavioral_metrics" => ScorerMapping::SingleEval("behavioral_metrics"),
+        "parameter_analysis" => ScorerMapping::SingleEval("parameter_analysis"),
+        "regexp_matcher" => ScorerMapping::SingleEval("regexp_matcher"),
+        "turn_count" => ScorerMapping::NeedsBound("turn_count", "max: 6"),
+        "agent_steps" => ScorerMapping::NeedsBound("agent_steps", "max: 20"),
+        "end_to_end_latency" => ScorerMapping::NeedsBound("end_to_end_latency", "max_ms: 60000"),
+        "tool_call_latency" => ScorerMapping::NeedsBound("tool_call_latency", "max_ms: 10000"),
+        "token_consumption" => ScorerMapping::NeedsBound("token_consumption", "max_tokens: 50000"),
         "tokens_processed" | "effective_billed_tokens" | "non_final_output_tokens" => TOKENS,
         "exact_match" | "recall_match" | "set_match" | "executable_sql" | "returned_sql" => SQL,
         "llmrater" | "analytics_scorer" => ROWS,
         "exact_match_consistency" | "llm_consistency" => TRIALS,
-        "python_scorer" => Scorer::None(
+        "python_scorer" => ScorerMapping::Unsupported(
             "it is a program of its own, with evalbench's input",
             "a `script` eval: JSON in on stdin, {passed, score, reason} out",
         ),
-        "skills_trajectory" | "skills_best_practices" => Scorer::None(
+        "skills_trajectory" | "skills_best_practices" => ScorerMapping::Unsupported(
             "activated skills are told apart from tools by the harness alone",
             "if the transcript has a call for it: `tool_args` with the skill's name",
         ),
         kind if kind.starts_with("dataform") || kind.starts_with("dbt_") => BUILD,
         kind if kind.starts_with("mcp_") => MCP,
         kind if kind.starts_with("set_match_turn") || kind.starts_with("set_match_") => SQL,
-        _ => Scorer::None("no eval type of ours does what it does", "a `script` eval"),
+        _ => {
+            ScorerMapping::Unsupported("no eval type of ours does what it does", "a `script` eval")
+        }
     }
 }
 
 pub(super) fn read(
     doc: &Rc<YamlDoc>,
-    files: &dyn Files,
+    files: &dyn RubricFiles,
     rubric: &mut Rubric,
-    maker: &mut Maker<'_>,
+    maker: &mut EvalConverter<'_>,
 ) {
-    let root = At::root(doc);
-    let Some((scenarios, filtered)) = scenarios(&root, files, maker) else {
+    let root = DocLocation::root(doc);
+    let Some((scenarios, filtered)) = load_scenarios(&root, files, maker) else {
         return;
     };
     if filtered {
         let ids: Vec<String> = scenarios.iter().map(|(id, _)| id.clone()).collect();
-        rubric.applies_to.ids = globs(&ids);
+        rubric.applies_to.ids = literal_globs(&ids);
     }
     let scorers = root.child("scorers");
     if scorers.value().as_object().is_none_or(Map::is_empty) {
@@ -106,26 +110,26 @@ pub(super) fn read(
     }
     for (name, at) in scorers.entries() {
         let kind = at.text("type").unwrap_or(&name).to_owned();
-        one(&name, &kind, &at, &scenarios, files, maker);
+        convert_scorer(&name, &kind, &at, &scenarios, files, maker);
     }
     if scorers.get("skills_trajectory").is_none() {
         for (_, at) in &scenarios {
-            evalset::skills(at, maker);
+            evalset::report_skills(at, maker);
         }
     }
 }
 
 /// The scenarios that are run, and whether some are left out. `None` where the evalset cannot be read.
-fn scenarios(
-    root: &At,
-    files: &dyn Files,
-    maker: &mut Maker<'_>,
-) -> Option<(Vec<(String, At)>, bool)> {
+fn load_scenarios(
+    root: &DocLocation,
+    files: &dyn RubricFiles,
+    maker: &mut EvalConverter<'_>,
+) -> Option<(Vec<(String, DocLocation)>, bool)> {
     let named = root.child("dataset_config");
     let Some(written) = named.value().as_str() else {
         return Some((Vec::new(), false));
     };
-    let set = match find_doc(files, &named, written) {
+    let set = match load_doc(files, &named, written) {
         Ok(set) => set,
         Err(problems) => {
             maker.problems.extend(problems);
@@ -134,10 +138,10 @@ fn scenarios(
     };
     if set.value.get("scenarios").is_none() {
         let why = "it is no evalset of scenarios: its checks run SQL";
-        maker.lose(&named, "dataset_config", Lost::new(why, ""));
+        maker.report_error(&named, "dataset_config", ConversionError::new(why, ""));
         return Some((Vec::new(), false));
     }
-    let all = evalset::scenarios(&set, maker);
+    let all = evalset::read_scenarios(&set, maker);
     let picked = root.child("scenarios");
     let ids: Vec<&str> = picked
         .value()
@@ -174,118 +178,148 @@ fn scenarios(
     Some((kept, filtered))
 }
 
-fn one(
+fn convert_scorer(
     name: &str,
     kind: &str,
-    at: &At,
-    scenarios: &[(String, At)],
-    files: &dyn Files,
-    maker: &mut Maker<'_>,
+    at: &DocLocation,
+    scenarios: &[(String, DocLocation)],
+    files: &dyn RubricFiles,
+    maker: &mut EvalConverter<'_>,
 ) {
-    let options = options(at, files, maker);
-    match scorer(kind) {
-        Scorer::None(why, instead) => maker.lose(at, name, Lost::new(why, instead)),
-        Scorer::Whole(ours) => whole(name, ours, at, options, maker),
-        Scorer::Scenario(expects) => {
-            if !each(expects, name, at, scenarios, options, maker) {
+    let options = read_options(at, files, maker);
+    match map_scorer(kind) {
+        ScorerMapping::Unsupported(why, instead) => {
+            maker.report_error(at, name, ConversionError::new(why, instead))
+        }
+        ScorerMapping::SingleEval(ours) => convert_as_single_eval(name, ours, at, options, maker),
+        ScorerMapping::PerScenario(expects) => {
+            if !convert_per_scenario(expects, name, at, scenarios, options, maker) {
                 let why = format!("no scenario has a `{}`", expects.key());
-                maker.lose(at, name, Lost::new(why, ""));
+                maker.report_error(at, name, ConversionError::new(why, ""));
             }
         }
         // A bound of its own is for all scenarios; else a scenario's `max_turns` is one.
-        Scorer::Measures(ours, _) if !options.params.is_empty() => {
-            whole(name, ours, at, options, maker);
+        ScorerMapping::NeedsBound(ours, _) if !options.params.is_empty() => {
+            convert_as_single_eval(name, ours, at, options, maker);
         }
-        Scorer::Measures(ours, bound) => {
-            let turns =
-                ours == "turn_count" && each(Expects::Turns, name, at, scenarios, options, maker);
+        ScorerMapping::NeedsBound(ours, bound) => {
+            let turns = ours == "turn_count"
+                && convert_per_scenario(
+                    ScenarioExpectation::Turns,
+                    name,
+                    at,
+                    scenarios,
+                    options,
+                    maker,
+                );
             if !turns {
                 let why = "it measures, and nothing makes it fail";
                 let instead =
                     format!("set a bound: `{name}: {{ {bound} }}`; evalbench passes over it");
-                maker.lose(at, name, Lost::new(why, instead));
+                maker.report_error(at, name, ConversionError::new(why, instead));
             }
         }
     }
 }
 
 /// An eval for each scenario that says so; whether any does.
-fn each(
-    expects: Expects,
+fn convert_per_scenario(
+    expects: ScenarioExpectation,
     name: &str,
-    at: &At,
-    scenarios: &[(String, At)],
-    mut options: Options,
-    maker: &mut Maker<'_>,
+    at: &DocLocation,
+    scenarios: &[(String, DocLocation)],
+    mut options: ScorerOptions,
+    maker: &mut EvalConverter<'_>,
 ) -> bool {
-    options.see_calls(expects.kind(), maker);
+    options.apply_tool_call_visibility(expects.eval_type(), maker);
     let mut any = false;
     for (id, scenario) in scenarios {
-        let made = evalset::expected(expects, name, id, scenario, &options.params);
+        let made = evalset::convert_expectation(expects, name, id, scenario, &options.params);
         let Some(made) = made else { continue };
         any = true;
-        let made = made.map(|eval| shown(eval, at, options.judge.as_deref()));
-        maker.add_or_lose(&format!("{}.{name}", tidy_id(id)), scenario, name, made);
+        let made = made.map(|eval| with_judge_and_span(eval, at, options.judge.as_deref()));
+        maker.add_or_report(&format!("{}.{name}", to_safe_id(id)), scenario, name, made);
     }
     any
 }
 
-fn whole(name: &str, ours: &str, at: &At, mut options: Options, maker: &mut Maker<'_>) {
-    options.see_calls(ours, maker);
-    let mut eval = NewEval::new(name, ours, at);
+fn convert_as_single_eval(
+    name: &str,
+    ours: &str,
+    at: &DocLocation,
+    mut options: ScorerOptions,
+    maker: &mut EvalConverter<'_>,
+) {
+    options.apply_tool_call_visibility(ours, maker);
+    let mut eval = ConvertedEval::new(name, ours, at);
     for (key, value) in options.params {
         let place = at.child(&key);
-        eval = eval.param(&key, value, &place);
+        eval = eval.with_param(&key, value, &place);
     }
-    maker.add(name, shown(eval, at, options.judge.as_deref()));
+    maker.add(
+        name,
+        with_judge_and_span(eval, at, options.judge.as_deref()),
+    );
 }
 
 /// With its judge; it begins at its scorer, since the scenario stands in another file than the rubric's.
-fn shown(eval: NewEval, scorer: &At, judge: Option<&str>) -> NewEval {
+fn with_judge_and_span(
+    eval: ConvertedEval,
+    scorer: &DocLocation,
+    judge: Option<&str>,
+) -> ConvertedEval {
     let mut eval = match judge {
-        Some(judge) => eval.field("judge", judge, &scorer.child("model_config")),
+        Some(judge) => eval.with_field("judge", judge, &scorer.child("model_config")),
         None => eval,
     };
-    eval.shown_at = Some(scorer.span());
+    eval.display_span = Some(scorer.span());
     eval
 }
 
 /// What is written of a scorer.
-struct Options {
+struct ScorerOptions {
     /// Those that are our eval type's params too.
     params: Map<String, Value>,
     judge: Option<String>,
     /// `include_tool_calls`, and where it stands.
-    calls: (bool, Option<At>),
+    tool_calls: (bool, Option<DocLocation>),
 }
 
-impl Options {
+impl ScorerOptions {
     /// There a judge sees the agent's calls only where that is said; here unless the type can hide them.
-    fn see_calls(&mut self, ours: &str, maker: &mut Maker<'_>) {
+    fn apply_tool_call_visibility(&mut self, ours: &str, maker: &mut EvalConverter<'_>) {
         const KEY: &str = "include_tool_calls";
-        let (seen, at) = &self.calls;
-        let kind = maker.catalog.kind(ours);
+        let (seen, at) = &self.tool_calls;
+        let kind = maker.catalog.eval_type(ours);
         if kind.is_some_and(|kind| kind.schema["properties"][KEY].is_object()) {
             self.params.insert(KEY.to_owned(), Value::Bool(*seen));
         } else if let (false, Some(at)) = (seen, at) {
             let why = "a judge here sees the agent's calls and their results";
-            maker.lose(at, "include_tool_calls: false", Lost::new(why, ""));
+            maker.report_error(
+                at,
+                "include_tool_calls: false",
+                ConversionError::new(why, ""),
+            );
         }
     }
 }
 
-fn options(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Options {
-    let mut options = Options {
+fn read_options(
+    at: &DocLocation,
+    files: &dyn RubricFiles,
+    maker: &mut EvalConverter<'_>,
+) -> ScorerOptions {
+    let mut options = ScorerOptions {
         params: Map::new(),
         judge: None,
-        calls: (false, None),
+        tool_calls: (false, None),
     };
     for (key, value) in at.entries() {
         match key.as_str() {
             "type" | "scorer_name" => {}
-            "model_config" => options.judge = named_judge(&value, files, maker),
+            "model_config" => options.judge = read_model_config_path(&value, files, maker),
             "include_tool_calls" => {
-                options.calls = (value.value() == &Value::Bool(true), Some(value));
+                options.tool_calls = (value.value() == &Value::Bool(true), Some(value));
             }
             _ => {
                 options.params.insert(key, value.value().clone());
@@ -296,7 +330,11 @@ fn options(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Options {
 }
 
 /// The judge of a model config, called by the file's name: the same path is the same judge.
-fn named_judge(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Option<String> {
+fn read_model_config_path(
+    at: &DocLocation,
+    files: &dyn RubricFiles,
+    maker: &mut EvalConverter<'_>,
+) -> Option<String> {
     let Some(written) = at.value().as_str() else {
         let message = "model_config must be the path of a model config".to_owned();
         maker
@@ -304,7 +342,7 @@ fn named_judge(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Option<Stri
             .push(at.problem(Severity::Error, "type", message));
         return None;
     };
-    let path = match find(files, &at.doc.path, written) {
+    let path = match find_file(files, &at.doc.path, written) {
         Ok((path, _)) => path,
         Err(why) => {
             let message = format!("the judge's file `{written}` {why}");
@@ -317,15 +355,15 @@ fn named_judge(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Option<Stri
     if let Some((name, _)) = maker.judges.iter().find(|(_, known)| **known == path) {
         return Some(name.clone());
     }
-    let name = judge_name(&path, |name| maker.judges.contains_key(name));
+    let name = unique_judge_name(&path, |name| maker.judges.contains_key(name));
     maker.judges.insert(name.clone(), path);
     Some(name)
 }
 
 /// A name that is free: the file's stem, or with a number behind it.
-fn judge_name(path: &Path, taken: impl Fn(&str) -> bool) -> String {
+fn unique_judge_name(path: &Path, taken: impl Fn(&str) -> bool) -> String {
     let stem: PathBuf = path.file_stem().unwrap_or_default().into();
-    let stem = tidy_id(&stem.to_string_lossy());
+    let stem = to_safe_id(&stem.to_string_lossy());
     let numbered = (2..).map(|n| format!("{stem}-{n}"));
     let mut names = std::iter::once(stem.clone()).chain(numbered);
     names.find(|name| !taken(name)).unwrap_or(stem)

@@ -16,17 +16,17 @@ impl Selector {
 
     /// Whether a transcript is selected. For many transcripts use [`Selector::matcher`], which compiles the globs once.
     pub fn matches(&self, transcript: &Transcript<'_>) -> bool {
-        self.is_empty() || self.matcher().matches(transcript)
+        self.is_empty() || self.compile().matches(transcript)
     }
 
     /// The selector ready for many transcripts.
-    pub fn matcher(&self) -> Matcher {
+    pub fn compile(&self) -> CompiledSelector {
         // Globs were checked when the rubric was loaded; one that is none matches nothing.
         let mut ids = GlobSetBuilder::new();
-        for glob in self.ids.iter().filter_map(|id| glob(id).ok()) {
+        for glob in self.ids.iter().filter_map(|id| build_glob(id).ok()) {
             ids.add(glob);
         }
-        Matcher {
+        CompiledSelector {
             ids: ids.build().unwrap_or_default(),
             selector: self.clone(),
         }
@@ -50,7 +50,7 @@ impl Selector {
         };
         let (ids, tags, has_tool) = (texts("ids"), texts("tags"), texts("has_tool"));
         for (id, _) in &ids {
-            if let Err(why) = glob(id) {
+            if let Err(why) = build_glob(id) {
                 own.error("ids", "glob", format!("`{id}` is no glob: {}", why.kind()));
             }
         }
@@ -78,18 +78,18 @@ fn is_empty_list(value: Option<&Value>) -> bool {
     value.and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
-fn glob(text: &str) -> Result<globset::Glob, globset::Error> {
+fn build_glob(text: &str) -> Result<globset::Glob, globset::Error> {
     GlobBuilder::new(text).build()
 }
 
 /// A [`Selector`] with its globs compiled.
 #[derive(Debug, Clone)]
-pub struct Matcher {
+pub struct CompiledSelector {
     selector: Selector,
     ids: GlobSet,
 }
 
-impl Matcher {
+impl CompiledSelector {
     /// Whether a transcript is selected: every given condition holds; within one, any entry.
     pub fn matches(&self, transcript: &Transcript<'_>) -> bool {
         let Selector {
@@ -128,19 +128,19 @@ fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -
     else {
         return false;
     };
-    wanted
-        .iter()
-        .all(|(path, value)| at_path(&metadata, path).is_some_and(|found| json_equal(found, value)))
+    wanted.iter().all(|(path, value)| {
+        value_at_path(&metadata, path).is_some_and(|found| json_equal(found, value))
+    })
 }
 
 /// The value at a dotted path; a key that holds dots itself is found too.
-fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let map = value.as_object()?;
     if let Some(found) = map.get(path) {
         return Some(found);
     }
     path.match_indices('.')
-        .find_map(|(dot, _)| at_path(map.get(&path[..dot])?, &path[dot + 1..]))
+        .find_map(|(dot, _)| value_at_path(map.get(&path[..dot])?, &path[dot + 1..]))
 }
 
 /// Equal as JSON: numbers as numbers (`10` is `10.0`), objects in any order, text never a number.

@@ -5,13 +5,13 @@
 
 use minijinja::Environment;
 
-use super::Fault;
+use super::TemplateError;
 use crate::diag::find_nearest;
 
 /// The statements there are; `raw` is none that is seen here.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
 /// Those that would read another template.
-const OTHERS: [&str; 4] = ["include", "import", "from", "extends"];
+const IMPORT_STATEMENTS: [&str; 4] = ["include", "import", "from", "extends"];
 /// The filters there are. `join` and `replace` are ours: they are bounded.
 pub(super) const FILTERS: [&str; 36] = [
     "abs",
@@ -52,7 +52,7 @@ pub(super) const FILTERS: [&str; 36] = [
     "trim",
 ];
 /// Filters that have no place in [`FILTERS`], being too many for a line.
-const MORE: [&str; 2] = ["unique", "upper"];
+const MORE_FILTERS: [&str; 2] = ["unique", "upper"];
 /// The tests there are.
 const TESTS: [&str; 26] = [
     "boolean",
@@ -84,11 +84,11 @@ const TESTS: [&str; 26] = [
 ];
 const MORE_TESTS: [&str; 3] = ["sameas", "true", "upper"];
 /// Functions of the language that are none here.
-const NO_FUNCTIONS: [&str; 3] = ["debug", "dict", "namespace"];
+const REMOVED_FUNCTIONS: [&str; 3] = ["debug", "dict", "namespace"];
 
 /// Takes what is not listed out of the language.
 pub(super) fn restrict(env: &mut Environment<'_>) {
-    for name in NO_FUNCTIONS {
+    for name in REMOVED_FUNCTIONS {
         env.remove_global(name);
     }
     for name in [
@@ -99,30 +99,30 @@ pub(super) fn restrict(env: &mut Environment<'_>) {
 }
 
 /// The first thing in a template's tags that is not to be had.
-pub(super) fn check(text: &str) -> Result<(), Fault> {
+pub(super) fn check_tags(text: &str) -> Result<(), TemplateError> {
     let mut rest = 0;
-    while let Some((at, open)) = next_tag(text, rest) {
+    while let Some((at, open)) = find_next_tag(text, rest) {
         let line = text[..at].matches('\n').count() + 1;
-        let tag = Tag::read(&text[at + 2..], open);
+        let tag = TemplateTag::read(&text[at + 2..], open);
         rest = at + 2 + tag.length;
         if open == '#' {
             continue;
         }
         let statement = (open == '%').then(|| tag.tokens.first().copied().unwrap_or_default());
         if statement == Some("raw") {
-            let Some(end) = end_of_raw(text, rest) else {
+            let Some(end) = find_raw_end(text, rest) else {
                 return Ok(()); // the parser told
             };
             rest = end;
             continue;
         }
-        tag.fault(statement)
-            .map_or(Ok(()), |why| Err(Fault { line, why }))?;
+        tag.find_fault(statement)
+            .map_or(Ok(()), |why| Err(TemplateError { line, message: why }))?;
     }
     Ok(())
 }
 
-fn next_tag(text: &str, from: usize) -> Option<(usize, char)> {
+fn find_next_tag(text: &str, from: usize) -> Option<(usize, char)> {
     let mut after = from;
     loop {
         let at = after + text.get(after..)?.find('{')?;
@@ -134,11 +134,11 @@ fn next_tag(text: &str, from: usize) -> Option<(usize, char)> {
 }
 
 /// Where text goes on after `{% endraw %}`.
-fn end_of_raw(text: &str, from: usize) -> Option<usize> {
+fn find_raw_end(text: &str, from: usize) -> Option<usize> {
     let mut after = from;
     loop {
         let at = after + text.get(after..)?.find("{%")?;
-        let tag = Tag::read(&text[at + 2..], '%');
+        let tag = TemplateTag::read(&text[at + 2..], '%');
         if tag.tokens.first() == Some(&"endraw") {
             return Some(at + 2 + tag.length);
         }
@@ -147,14 +147,14 @@ fn end_of_raw(text: &str, from: usize) -> Option<usize> {
 }
 
 /// A tag without its quoted texts.
-struct Tag<'t> {
+struct TemplateTag<'t> {
     /// Words, and each other character that is no blank.
     tokens: Vec<&'t str>,
     /// Bytes up to where it ends.
     length: usize,
 }
 
-impl<'t> Tag<'t> {
+impl<'t> TemplateTag<'t> {
     /// Reads what follows the opening up to the closing; to the end where it never closes.
     fn read(text: &'t str, open: char) -> Self {
         let close = match open {
@@ -172,7 +172,7 @@ impl<'t> Tag<'t> {
             }
             let word = |c: char| c.is_alphanumeric() || c == '_';
             let length = if open != '#' && (c == '"' || c == '\'') {
-                quoted(&text[at..], c)
+                quoted_len(&text[at..], c)
             } else if word(c) {
                 text[at..].find(|c| !word(c)).unwrap_or(text.len() - at)
             } else {
@@ -193,9 +193,9 @@ impl<'t> Tag<'t> {
         Self { tokens, length: at }
     }
 
-    fn fault(&self, statement: Option<&str>) -> Option<String> {
+    fn find_fault(&self, statement: Option<&str>) -> Option<String> {
         if let Some(word) = statement {
-            if OTHERS.contains(&word) {
+            if IMPORT_STATEMENTS.contains(&word) {
                 return Some(format!(
                     "no valid template: `{word}` takes another template, and there is none"
                 ));
@@ -221,19 +221,19 @@ impl<'t> Tag<'t> {
             .enumerate();
         pairs.find_map(|(at, (before, word))| match *before {
             // In `a is not defined` the test is the word after.
-            "|" => none_of("filter", word, &FILTERS, &MORE),
+            "|" => explain_unknown_word("filter", word, &FILTERS, &MORE_FILTERS),
             "is" if *word == "not" => {
                 let word = self.tokens.get(at + 2)?;
-                none_of("test", word, &TESTS, &MORE_TESTS)
+                explain_unknown_word("test", word, &TESTS, &MORE_TESTS)
             }
-            "is" => none_of("test", word, &TESTS, &MORE_TESTS),
+            "is" => explain_unknown_word("test", word, &TESTS, &MORE_TESTS),
             _ => None,
         })
     }
 }
 
 /// Bytes of a quoted text, with its quotes.
-fn quoted(text: &str, quote: char) -> usize {
+fn quoted_len(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         match c {
@@ -246,7 +246,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-fn none_of(what: &str, word: &str, known: &[&str], more: &[&str]) -> Option<String> {
+fn explain_unknown_word(what: &str, word: &str, known: &[&str], more: &[&str]) -> Option<String> {
     let all = || known.iter().chain(more).copied();
     let starts = word.starts_with(|c: char| c.is_alphabetic() || c == '_');
     if !starts || all().any(|name| name == word) {
@@ -312,9 +312,13 @@ mod tests {
                 "`set`",
             ),
         ] {
-            let fault = check(text).expect_err(text);
-            assert_eq!(fault.line, line, "{text}: {}", fault.why);
-            assert!(fault.why.contains(expected), "{text}: {}", fault.why);
+            let fault = check_tags(text).expect_err(text);
+            assert_eq!(fault.line, line, "{text}: {}", fault.message);
+            assert!(
+                fault.message.contains(expected),
+                "{text}: {}",
+                fault.message
+            );
         }
     }
 
@@ -330,7 +334,7 @@ mod tests {
             "{ {",
             "",
         ] {
-            assert_eq!(check(text), Ok(()), "{text}");
+            assert_eq!(check_tags(text), Ok(()), "{text}");
         }
     }
 
@@ -338,7 +342,7 @@ mod tests {
     fn every_filter_and_test_that_is_named_exists() {
         let mut env = Environment::new();
         restrict(&mut env);
-        for name in FILTERS.iter().chain(&MORE) {
+        for name in FILTERS.iter().chain(&MORE_FILTERS) {
             let text = format!("{{{{ ('{name}' is filter) }}}}");
             assert_eq!(
                 env.render_str(&text, ()).ok().as_deref(),

@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::panel::MARGIN;
-use super::{Catalog, KindSpec, LINTS};
+use super::{EvalTypeCatalog, EvalTypeSpec, LINTS};
 
 /// The JSON Schema (2020-12) of a rubric file with the types of a catalog.
-pub fn json_schema(catalog: &dyn Catalog) -> Value {
-    let kinds = catalog.kinds();
-    let aliases = |kind: &&KindSpec| kind.aliases.iter().map(|alias| alias.name);
+pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
+    let kinds = catalog.eval_types();
+    let aliases = |kind: &&EvalTypeSpec| kind.aliases.iter().map(|alias| alias.name);
     let names: Vec<&str> = kinds
         .iter()
         .flat_map(|kind| std::iter::once(kind.name).chain(aliases(kind)))
@@ -20,7 +20,7 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
         let mut params = kind.schema.clone();
         if let Value::Object(map) = &mut params {
             map.shift_remove("$schema");
-            as_written(map, kind);
+            allow_aliases_and_metadata(map, kind);
             map.insert("description".to_owned(), kind.summary.into());
             // A schema with parts of its own refers to them from its own root.
             if map.contains_key("$defs") {
@@ -31,7 +31,10 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
             }
         }
         let spelled: Vec<&str> = std::iter::once(kind.name).chain(aliases(kind)).collect();
-        let sets_params = kind.aliases.iter().any(|alias| !alias.sets.is_empty());
+        let sets_params = kind
+            .aliases
+            .iter()
+            .any(|alias| !alias.preset_params.is_empty());
         let needs_params = !sets_params
             && kind
                 .schema
@@ -50,38 +53,38 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
         }));
         defs.insert(format!("params-{}", kind.name), params);
     }
-    defs.insert("selector".to_owned(), selector());
-    defs.insert("jury".to_owned(), jury());
-    defs.insert("cascade".to_owned(), cascade());
-    defs.insert("eval".to_owned(), eval(&names, &by_type));
+    defs.insert("selector".to_owned(), selector_schema());
+    defs.insert("jury".to_owned(), jury_schema());
+    defs.insert("cascade".to_owned(), cascade_schema());
+    defs.insert("eval".to_owned(), eval_schema(&names, &by_type));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dicta rubric",
         "type": "object",
         "properties": {
-            "id": text("Its id; the file's name without ending where none is written."),
+            "id": text_schema("Its id; the file's name without ending where none is written."),
             "description": {"type": "string", "description": "For people."},
             "threshold": {"type": "number", "minimum": 0, "maximum": 1, "description": "The score a transcript needs; 1.0 where it matters."},
-            "judge": text("The default judge of the evals below."),
+            "judge": text_schema("The default judge of the evals below."),
             "jury": {"$ref": "#/$defs/jury", "description": "The default jury of the evals below."},
             "cascade": {"$ref": "#/$defs/cascade", "description": "The default cascade of the evals below."},
             "applies_to": {"$ref": "#/$defs/selector"},
-            "allow": allow(),
+            "allow": allowed_lints_schema(),
             "evals": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/eval"}},
         },
         "required": ["evals"],
-        "allOf": one_says_who_judges(),
+        "allOf": at_most_one_judge_key(),
         "additionalProperties": false,
         "$defs": defs,
     })
 }
 
 /// Params as an author may write them: by their other names, or from the metadata.
-fn as_written(params: &mut Map<String, Value>, kind: &KindSpec) {
+fn allow_aliases_and_metadata(params: &mut Map<String, Value>, kind: &EvalTypeSpec) {
     let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, own)| name == own);
     if let Some(Value::Array(required)) = params.get_mut("required") {
         let set = |name: &Value| {
-            let mut sets = kind.aliases.iter().flat_map(|alias| alias.sets);
+            let mut sets = kind.aliases.iter().flat_map(|alias| alias.preset_params);
             sets.any(|(set, _)| name == set)
         };
         required.retain(|name| !renamed(name) && !set(name));
@@ -101,7 +104,7 @@ fn as_written(params: &mut Map<String, Value>, kind: &KindSpec) {
         let description = own.shift_remove("description");
         let default = own.shift_remove("default");
         let own = std::mem::take(own);
-        *property = json!({"anyOf": [own, from()]});
+        *property = json!({"anyOf": [own, metadata_ref_schema()]});
         for (key, value) in [("description", description), ("default", default)] {
             if let Some(value) = value {
                 property[key] = value;
@@ -110,7 +113,7 @@ fn as_written(params: &mut Map<String, Value>, kind: &KindSpec) {
     }
 }
 
-fn from() -> Value {
+fn metadata_ref_schema() -> Value {
     json!({
         "type": "object",
         "description": "From the transcript's metadata: { from: metadata.NAME }.",
@@ -120,11 +123,11 @@ fn from() -> Value {
     })
 }
 
-fn text(description: &str) -> Value {
+fn text_schema(description: &str) -> Value {
     json!({"type": "string", "minLength": 1, "description": description})
 }
 
-fn texts(description: &str) -> Value {
+fn text_list_schema(description: &str) -> Value {
     json!({
         "description": description,
         "anyOf": [
@@ -135,7 +138,7 @@ fn texts(description: &str) -> Value {
 }
 
 /// Lints by name, one or several.
-fn allow() -> Value {
+fn allowed_lints_schema() -> Value {
     let names: Vec<&str> = LINTS.iter().map(|(name, _)| *name).collect();
     json!({
         "description": "Lints of `dicta check` that are meant so.",
@@ -143,21 +146,21 @@ fn allow() -> Value {
     })
 }
 
-fn selector() -> Value {
+fn selector_schema() -> Value {
     json!({
         "type": "object",
         "description": "Which transcripts it is for: every given condition must hold; within one, any entry.",
         "properties": {
-            "ids": texts("Globs over transcript ids."),
-            "tags": texts("Any of these tags."),
+            "ids": text_list_schema("Globs over transcript ids."),
+            "tags": text_list_schema("Any of these tags."),
             "metadata": {"type": "object", "description": "Dotted metadata paths and the values they must have."},
-            "has_tool": texts("Any of these tools was called."),
+            "has_tool": text_list_schema("Any of these tools was called."),
         },
         "additionalProperties": false,
     })
 }
 
-fn judges(description: &str) -> Value {
+fn judge_list_schema(description: &str) -> Value {
     json!({
         "type": "array",
         "minItems": 2,
@@ -167,12 +170,12 @@ fn judges(description: &str) -> Value {
     })
 }
 
-fn jury() -> Value {
+fn jury_schema() -> Value {
     json!({
         "type": "object",
         "description": "Several judges, each shown; their votes decide.",
         "properties": {
-            "judges": judges("Who judges; two or more."),
+            "judges": judge_list_schema("Who judges; two or more."),
             "by": {"enum": ["majority", "unanimity"], "default": "majority", "description": "Most votes win and ties fail, or all must pass it."},
         },
         "required": ["judges"],
@@ -180,12 +183,12 @@ fn jury() -> Value {
     })
 }
 
-fn cascade() -> Value {
+fn cascade_schema() -> Value {
     json!({
         "type": "object",
         "description": "One judge after the other, while the one before is unsure.",
         "properties": {
-            "judges": judges("Who judges, the cheapest first."),
+            "judges": judge_list_schema("Who judges, the cheapest first."),
             "margin": {"type": "number", "minimum": 0, "maximum": 1, "default": MARGIN, "description": "A score nearer than this to what decides is unsure."},
         },
         "required": ["judges"],
@@ -194,20 +197,20 @@ fn cascade() -> Value {
 }
 
 /// Of `judge`, `jury` and `cascade` at most one.
-fn one_says_who_judges() -> Vec<Value> {
+fn at_most_one_judge_key() -> Vec<Value> {
     [["judge", "jury"], ["judge", "cascade"], ["jury", "cascade"]]
         .iter()
         .map(|both| json!({"not": {"required": both}}))
         .collect()
 }
 
-fn eval(types: &[&str], by_type: &[Value]) -> Value {
+fn eval_schema(types: &[&str], by_type: &[Value]) -> Value {
     let mut all_of = by_type.to_vec();
-    all_of.extend(one_says_who_judges());
+    all_of.extend(at_most_one_judge_key());
     json!({
         "type": "object",
         "properties": {
-            "id": text("Unique within the rubric."),
+            "id": text_schema("Unique within the rubric."),
             "$ref": {"type": "string", "pattern": "#.", "description": "Another eval, FILE#EVAL-ID or #EVAL-ID; own keys are laid over it."},
             "type": {"enum": types, "description": "The eval type; `dicta evals` lists them."},
             "trigger": {
@@ -215,18 +218,18 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
                 "default": "on_session_complete",
             },
             "params": {"type": ["object", "null"]},
-            "judge": text("The judge, if another than the rubric's."),
+            "judge": text_schema("The judge, if another than the rubric's."),
             "jury": {"$ref": "#/$defs/jury"},
             "cascade": {"$ref": "#/$defs/cascade"},
             "description": {"type": "string"},
-            "message": text("Said with a failure, before why."),
-            "groups": texts("Names it is chosen by: --where group:NAME."),
+            "message": text_schema("Said with a failure, before why."),
+            "groups": text_list_schema("Names it is chosen by: --where group:NAME."),
             "when": {
                 "type": "object",
                 "description": "What must have happened for it to be decided; else it is skipped. All that is given must hold.",
                 "properties": {
-                    "tool_called": text("This tool was called."),
-                    "tool_called_pattern": text("A tool whose name this regex finds was called."),
+                    "tool_called": text_schema("This tool was called."),
+                    "tool_called_pattern": text_schema("A tool whose name this regex finds was called."),
                     "any_tool_called": {"const": true, "description": "Some tool was called."},
                     "min_tool_calls": {"type": "integer", "minimum": 1, "description": "So many calls were made."},
                 },
@@ -252,7 +255,7 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
             "required": {"type": "boolean", "default": false},
             "allow_na": {"type": "boolean", "default": false, "description": "The judge may answer \"not applicable\"."},
             "applies_to": {"$ref": "#/$defs/selector"},
-            "allow": allow(),
+            "allow": allowed_lints_schema(),
             "examples": {
                 "type": "array",
                 "description": "Tests of the eval itself.",

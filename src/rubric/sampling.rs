@@ -13,7 +13,7 @@ pub fn sample_bucket(session: &str, turn: u64) -> u64 {
 }
 
 /// Whether a turn (or a session, turn 0) is among `percent` of 100.
-pub fn sampled(session: &str, turn: u64, percent: f64) -> bool {
+pub fn is_sampled(session: &str, turn: u64, percent: f64) -> bool {
     (sample_bucket(session, turn) as f64) < (percent * 100.0).round()
 }
 
@@ -32,11 +32,11 @@ mod tests {
         for (session, turn, bucket) in golden {
             assert_eq!(sample_bucket(session, turn), bucket, "{session} {turn}");
         }
-        assert!(!sampled("session-1", 0, 70.0));
-        assert!(sampled("session-1", 0, 71.0));
-        assert!(!sampled("session-1", 0, 0.0), "0 is never");
+        assert!(!is_sampled("session-1", 0, 70.0));
+        assert!(is_sampled("session-1", 0, 71.0));
+        assert!(!is_sampled("session-1", 0, 0.0), "0 is never");
         assert!(
-            (0..500).all(|turn| sampled("s", turn, 100.0)),
+            (0..500).all(|turn| is_sampled("s", turn, 100.0)),
             "100 is always"
         );
     }

@@ -6,40 +6,42 @@
 //! assertion is for every test, from the transcript's metadata. Grading models named in the file are not used: the eval's
 //! judge decides.
 
+mod assertion_value;
+mod assertions;
 mod js_regex;
-mod map;
-mod refused;
-mod value;
+mod unsupported;
 
 use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::at::{At, find_doc};
-use super::make::{Lost, Maker, NewEval};
+use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
+use super::doc_location::{DocLocation, load_doc};
 use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, Severity};
-use crate::rubric::{Files, Rubric};
-use map::map;
-use value::{Filled, fill};
-pub(super) use value::{is_template, lone};
+use crate::rubric::{Rubric, RubricFiles};
+use assertion_value::{FilledValue, fill_value};
+pub(super) use assertion_value::{is_template, lone_variable};
+use assertions::convert_by_type;
 
 /// Whether promptfoo has an assertion of this type.
 pub(super) fn is_type(kind: &str) -> bool {
     let base = kind.strip_prefix("not-").unwrap_or(kind);
-    map::CARRIED.contains(&base) || refused::why(base).is_some() || base == "assert-set"
+    assertions::CONVERTIBLE_TYPES.contains(&base)
+        || unsupported::explain_unsupported(base).is_some()
+        || base == "assert-set"
 }
 
 /// What one assertion is read with.
-pub(super) struct Cx<'c> {
-    files: &'c dyn Files,
+pub(super) struct PromptfooCx<'c> {
+    files: &'c dyn RubricFiles,
     /// The root, for `$ref` into it.
-    root: At,
+    root: DocLocation,
 }
 
 /// A test: whose assertions they are.
 #[derive(Debug, Clone, Default)]
-struct Test {
+struct PromptfooTest {
     /// What its ids begin with; empty for every test.
     name: String,
     /// Its own variables and those of `defaultTest`; `None` where the assertion is for every test.
@@ -49,12 +51,12 @@ struct Test {
 
 pub(super) fn read(
     doc: &Rc<YamlDoc>,
-    files: &dyn Files,
+    files: &dyn RubricFiles,
     rubric: &mut Rubric,
-    maker: &mut Maker<'_>,
+    maker: &mut EvalConverter<'_>,
 ) {
-    let root = At::root(doc);
-    let cx = Cx {
+    let root = DocLocation::root(doc);
+    let cx = PromptfooCx {
         files,
         root: root.clone(),
     };
@@ -64,37 +66,48 @@ pub(super) fn read(
     if root.value().is_array() {
         let items = root.items();
         // An assertion set has a type, a test has none.
-        let is_test = |item: &At| item.get("assert").is_some() && item.get("type").is_none();
+        let is_test =
+            |item: &DocLocation| item.get("assert").is_some() && item.get("type").is_none();
         if items.iter().any(is_test) {
-            tests(&cx, &items, &root.child("defaultTest"), rubric, maker);
+            convert_tests(&cx, &items, &root.child("defaultTest"), rubric, maker);
         } else {
-            list(&cx, &items, &Test::default(), maker);
+            convert_assertions(&cx, &items, &PromptfooTest::default(), maker);
         }
         return;
     }
-    list(&cx, &root.child("assert").items(), &Test::default(), maker);
+    convert_assertions(
+        &cx,
+        &root.child("assert").items(),
+        &PromptfooTest::default(),
+        maker,
+    );
     let default = root.child("defaultTest");
     if default.value().is_string() {
-        let lost = Lost::new("it stands in another file", "write it here");
-        maker.lose(&default, "defaultTest", lost);
+        let lost = ConversionError::new("it stands in another file", "write it here");
+        maker.report_error(&default, "defaultTest", lost);
     }
     if root.get("scenarios").is_some() {
         let why = "each of its tests runs with each of its configs";
-        let lost = Lost::new(why, "write the tests out under `tests:`");
-        maker.lose(&root.child("scenarios"), "scenarios", lost);
+        let lost = ConversionError::new(why, "write the tests out under `tests:`");
+        maker.report_error(&root.child("scenarios"), "scenarios", lost);
     }
     let mut all = Vec::new();
-    collect(&cx, &root.child("tests"), &mut all, maker);
-    tests(&cx, &all, &default, rubric, maker);
+    collect_tests(&cx, &root.child("tests"), &mut all, maker);
+    convert_tests(&cx, &all, &default, rubric, maker);
 }
 
 /// The tests of a list, and of the files it names.
-fn collect(cx: &Cx<'_>, at: &At, all: &mut Vec<At>, maker: &mut Maker<'_>) {
+fn collect_tests(
+    cx: &PromptfooCx<'_>,
+    at: &DocLocation,
+    all: &mut Vec<DocLocation>,
+    maker: &mut EvalConverter<'_>,
+) {
     match at.value() {
         Value::Array(_) => {
             for item in at.items() {
                 if item.value().is_string() {
-                    collect(cx, &item, all, maker);
+                    collect_tests(cx, &item, all, maker);
                 } else {
                     all.push(item);
                 }
@@ -107,11 +120,11 @@ fn collect(cx: &Cx<'_>, at: &At, all: &mut Vec<At>, maker: &mut Maker<'_>) {
                 .any(|end| path.ends_with(end));
             if !is_read || path.contains('*') {
                 let why = "only single files of YAML or JSON are read for tests";
-                let lost = Lost::new(why, "name a YAML file of tests");
-                return maker.lose(at, written, lost);
+                let lost = ConversionError::new(why, "name a YAML file of tests");
+                return maker.report_error(at, written, lost);
             }
-            match find_doc(cx.files, at, path) {
-                Ok(doc) => all.extend(At::root(&doc).items()),
+            match load_doc(cx.files, at, path) {
+                Ok(doc) => all.extend(DocLocation::root(&doc).items()),
                 Err(problems) => maker.problems.extend(problems),
             }
         }
@@ -119,21 +132,27 @@ fn collect(cx: &Cx<'_>, at: &At, all: &mut Vec<At>, maker: &mut Maker<'_>) {
     }
 }
 
-fn tests(cx: &Cx<'_>, all: &[At], default: &At, rubric: &mut Rubric, maker: &mut Maker<'_>) {
-    threshold(all, default, rubric, maker);
+fn convert_tests(
+    cx: &PromptfooCx<'_>,
+    all: &[DocLocation],
+    default: &DocLocation,
+    rubric: &mut Rubric,
+    maker: &mut EvalConverter<'_>,
+) {
+    convert_threshold(all, default, rubric, maker);
     let defaults = default.child("assert").items();
-    let of_all = vars_of(default);
+    let of_all = read_vars(default);
     // What no variable fills in is the same for every test.
-    let (each, same): (Vec<At>, Vec<At>) = defaults
+    let (each, same): (Vec<DocLocation>, Vec<DocLocation>) = defaults
         .into_iter()
-        .partition(|at| value::has_template(at.value()) && !all.is_empty());
-    list(cx, &same, &Test::default(), maker);
-    let mut bound: Option<&At> = None;
+        .partition(|at| assertion_value::has_template(at.value()) && !all.is_empty());
+    convert_assertions(cx, &same, &PromptfooTest::default(), maker);
+    let mut bound: Option<&DocLocation> = None;
     for (index, at) in all.iter().enumerate() {
-        let test = match test(at, index, &of_all) {
+        let test = match read_test(at, index, &of_all) {
             Ok(test) => test,
             Err(lost) => {
-                maker.lose(at, "test", lost);
+                maker.report_error(at, "test", lost);
                 continue;
             }
         };
@@ -143,43 +162,48 @@ fn tests(cx: &Cx<'_>, all: &[At], default: &At, rubric: &mut Rubric, maker: &mut
         {
             let place = at.child("options").child(key);
             let why = "it changes the output before it is looked at";
-            let lost = Lost::new(why, "check the output as the agent gave it");
-            maker.lose(&place, key, lost);
+            let lost = ConversionError::new(why, "check the output as the agent gave it");
+            maker.report_error(&place, key, lost);
             continue;
         }
         for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
             if let Some(place) = at.get(key) {
-                let lost = Lost::new(
+                let lost = ConversionError::new(
                     "a test here has no such key",
                     "`applies_to` says which transcripts an eval is for",
                 );
-                maker.lose(&place, key, lost);
+                maker.report_error(&place, key, lost);
             }
         }
         let own = at.child("assert").items();
         if test.applies_to.is_some() && !(own.is_empty() && each.is_empty()) {
             bound.get_or_insert(at);
         }
-        list(cx, &own, &test, maker);
+        convert_assertions(cx, &own, &test, maker);
         if at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true)) {
-            list(cx, &each, &test, maker);
+            convert_assertions(cx, &each, &test, maker);
         }
     }
     if let Some(first) = bound {
-        maker.problems.push(binding(first));
+        maker.problems.push(metadata_binding_warning(first));
     }
 }
 
-fn binding(test: &At) -> Diagnostic {
+fn metadata_binding_warning(test: &DocLocation) -> Diagnostic {
     let message = "the assertions of a test with `vars` or `metadata` are for the transcripts whose metadata says the same";
     test.problem(Severity::Warning, "bound", message.to_owned())
         .help("a transcript's metadata then holds `vars: { … }`; `defaultTest` and a bare `assert:` are for all transcripts")
 }
 
 /// A test's threshold is the rubric's where it is the same for all.
-fn threshold(all: &[At], default: &At, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+fn convert_threshold(
+    all: &[DocLocation],
+    default: &DocLocation,
+    rubric: &mut Rubric,
+    maker: &mut EvalConverter<'_>,
+) {
     let of_default = default.number("threshold");
-    let same = |at: &At| at.number("threshold").or(of_default);
+    let same = |at: &DocLocation| at.number("threshold").or(of_default);
     let first = all.first().map_or(of_default, same);
     if all.iter().all(|at| same(at) == first) {
         rubric.threshold = first.filter(|x| (0.0..=1.0).contains(x));
@@ -187,15 +211,15 @@ fn threshold(all: &[At], default: &At, rubric: &mut Rubric, maker: &mut Maker<'_
     }
     let odd = all.iter().find_map(|at| at.get("threshold"));
     let why = "a rubric has one threshold, and the tests have several";
-    let lost = Lost::new(why, "a rubric a threshold");
-    maker.lose(
+    let lost = ConversionError::new(why, "a rubric a threshold");
+    maker.report_error(
         &odd.unwrap_or_else(|| default.child("threshold")),
         "threshold",
         lost,
     );
 }
 
-fn vars_of(at: &At) -> Map<String, Value> {
+fn read_vars(at: &DocLocation) -> Map<String, Value> {
     at.value()
         .get("vars")
         .and_then(Value::as_object)
@@ -203,12 +227,16 @@ fn vars_of(at: &At) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-fn test(at: &At, index: usize, of_all: &Map<String, Value>) -> Result<Test, Lost> {
+fn read_test(
+    at: &DocLocation,
+    index: usize,
+    of_all: &Map<String, Value>,
+) -> Result<PromptfooTest, ConversionError> {
     let own = match at.value().get("vars") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(map)) => map.clone(),
         Some(_) => {
-            return Err(Lost::new(
+            return Err(ConversionError::new(
                 "its `vars` stand in another file",
                 "write them here",
             ));
@@ -223,7 +251,7 @@ fn test(at: &At, index: usize, of_all: &Map<String, Value>) -> Result<Test, Lost
                 "its variable `{key}` is a {}, of which promptfoo makes several tests",
                 if is_file { "file" } else { "list" }
             );
-            return Err(Lost::new(
+            return Err(ConversionError::new(
                 why,
                 "one test a value, or `applies_to` of an eval of ours",
             ));
@@ -246,108 +274,132 @@ fn test(at: &At, index: usize, of_all: &Map<String, Value>) -> Result<Test, Lost
             .join(" "),
         None => format!("test-{}", index + 1),
     };
-    Ok(Test {
+    Ok(PromptfooTest {
         name,
         vars: Some(vars),
         applies_to: (!wanted.is_empty()).then(|| json!({ "metadata": wanted })),
     })
 }
 
-fn list(cx: &Cx<'_>, items: &[At], test: &Test, maker: &mut Maker<'_>) {
+fn convert_assertions(
+    cx: &PromptfooCx<'_>,
+    items: &[DocLocation],
+    test: &PromptfooTest,
+    maker: &mut EvalConverter<'_>,
+) {
     for at in items {
-        one(cx, at, test, 0, maker);
+        convert_assertion(cx, at, test, 0, maker);
     }
 }
 
 /// Templates refer to each other at most this deep.
 const MAX_REFS: u32 = 8;
 
-fn one(cx: &Cx<'_>, at: &At, test: &Test, depth: u32, maker: &mut Maker<'_>) {
+fn convert_assertion(
+    cx: &PromptfooCx<'_>,
+    at: &DocLocation,
+    test: &PromptfooTest,
+    depth: u32,
+    maker: &mut EvalConverter<'_>,
+) {
     if let Some(pointer) = at.text("$ref").and_then(|r| r.strip_prefix('#')) {
-        let found = cx.root.elsewhere(pointer);
+        let found = cx.root.at_pointer(pointer);
         if depth < MAX_REFS && !found.value().is_null() {
-            return one(cx, &found, test, depth + 1, maker);
+            return convert_assertion(cx, &found, test, depth + 1, maker);
         }
-        let lost = Lost::new("its `$ref` leads nowhere", "");
-        return maker.lose(at, "$ref", lost);
+        let lost = ConversionError::new("its `$ref` leads nowhere", "");
+        return maker.report_error(at, "$ref", lost);
     }
     let Some(kind) = at.text("type").map(str::to_owned) else {
-        return maker.lose(at, "assertion", Lost::new("it has no `type`", ""));
+        return maker.report_error(
+            at,
+            "assertion",
+            ConversionError::new("it has no `type`", ""),
+        );
     };
     if kind == "assert-set" {
         if at.get("threshold").is_some() {
             let why = "a set that passes in part is no eval of ours";
             let instead = "a rubric of its own, with `threshold` and weights";
-            return maker.lose(at, &kind, Lost::new(why, instead));
+            return maker.report_error(at, &kind, ConversionError::new(why, instead));
         }
         for inner in at.child("assert").items() {
             if depth < MAX_REFS {
-                one(cx, &inner, test, depth + 1, maker);
+                convert_assertion(cx, &inner, test, depth + 1, maker);
             }
         }
         return;
     }
     let metric = at
         .text("metric")
-        .filter(|metric| !value::is_template(metric));
+        .filter(|metric| !assertion_value::is_template(metric));
     let label = metric.unwrap_or(&kind);
     let id = match test.name.as_str() {
         "" => label.to_owned(),
-        name => format!("{}.{label}", super::make::tidy_id(name)),
+        name => format!("{}.{label}", super::conversion::to_safe_id(name)),
     };
-    let made = eval(cx, at, &kind, test, maker);
-    maker.add_or_lose(&id, at, &kind, made);
+    let made = convert_eval(cx, at, &kind, test, maker);
+    maker.add_or_report(&id, at, &kind, made);
 }
 
-fn eval(
-    cx: &Cx<'_>,
-    at: &At,
+fn convert_eval(
+    cx: &PromptfooCx<'_>,
+    at: &DocLocation,
     kind: &str,
-    test: &Test,
-    maker: &mut Maker<'_>,
-) -> Result<NewEval, Lost> {
+    test: &PromptfooTest,
+    maker: &mut EvalConverter<'_>,
+) -> Result<ConvertedEval, ConversionError> {
     let base = kind.strip_prefix("not-").unwrap_or(kind);
-    if let Some(lost) = refused::why(base) {
+    if let Some(lost) = unsupported::explain_unsupported(base) {
         return Err(lost);
     }
-    if !map::CARRIED.contains(&base) {
-        return Err(Lost::new("promptfoo's documentation has no such type", ""));
+    if !assertions::CONVERTIBLE_TYPES.contains(&base) {
+        return Err(ConversionError::new(
+            "promptfoo's documentation has no such type",
+            "",
+        ));
     }
     for key in ["transform", "contextTransform"] {
         if at.get(key).is_some() {
             let why = format!("its `{key}` changes what is looked at, in JavaScript");
-            return Err(Lost::new(why, "check the output as the agent gave it"));
+            return Err(ConversionError::new(
+                why,
+                "check the output as the agent gave it",
+            ));
         }
     }
     if at.number("weight").is_some_and(|weight| weight <= 0.0) {
         let why = "with `weight: 0` it measures, and nothing makes it fail";
-        return Err(Lost::new(why, "leave the weight out"));
+        return Err(ConversionError::new(why, "leave the weight out"));
     }
     let value = at.child("value");
-    let filled = match fill(value.value(), test.vars.as_ref())? {
-        Filled::Plain(value) => Filled::Plain(value::from_file(cx.files, at, value)?),
+    let filled = match fill_value(value.value(), test.vars.as_ref())? {
+        FilledValue::Plain(value) => {
+            FilledValue::Plain(assertion_value::read_file_value(cx.files, at, value)?)
+        }
         late => late,
     };
-    let mut eval = map(at, base, kind.starts_with("not-"), filled, maker.catalog)?;
+    let mut eval = convert_by_type(at, base, kind.starts_with("not-"), filled, maker.catalog)?;
     let judged = maker
         .catalog
-        .kind(&eval.kind)
+        .eval_type(&eval.eval_type)
         .is_some_and(|kind| kind.judged);
     for key in ["provider", "rubricPrompt"] {
         if let (true, Some(place)) = (judged, at.get(key)) {
             let why = "the eval's judge decides, with its own prompt";
-            let lost = Lost::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
-            maker.lose(&place, key, lost);
+            let lost =
+                ConversionError::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
+            maker.report_error(&place, key, lost);
         }
     }
     if let Some(weight) = at.get("weight") {
-        eval = eval.field("weight", weight.value().clone(), &weight);
+        eval = eval.with_field("weight", weight.value().clone(), &weight);
     }
     if let Some(metric) = at.get("metric") {
-        eval = eval.field("metric", json!({ "name": metric.value() }), &metric);
+        eval = eval.with_field("metric", json!({ "name": metric.value() }), &metric);
     }
     if let Some(applies_to) = &test.applies_to {
-        eval = eval.field("applies_to", applies_to.clone(), at);
+        eval = eval.with_field("applies_to", applies_to.clone(), at);
     }
     Ok(eval)
 }

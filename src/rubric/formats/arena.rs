@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::Form;
-use super::at::At;
-use super::make::{Lost, Maker, NewEval, globs};
+use super::RubricFormat;
+use super::conversion::{ConversionError, ConvertedEval, EvalConverter, literal_globs};
+use super::doc_location::DocLocation;
 use crate::diag::yaml::YamlDoc;
 use crate::rubric::{Rubric, Selector};
 
 /// Keys of an assertion that are read here.
-const KNOWN: &[&str] = &[
+const KNOWN_KEYS: &[&str] = &[
     "type",
     "params",
     "message",
@@ -24,8 +24,13 @@ const KNOWN: &[&str] = &[
     "pass_threshold",
 ];
 
-pub(super) fn read(doc: &Rc<YamlDoc>, form: Form, rubric: &mut Rubric, maker: &mut Maker<'_>) {
-    let root = At::root(doc);
+pub(super) fn read(
+    doc: &Rc<YamlDoc>,
+    form: RubricFormat,
+    rubric: &mut Rubric,
+    maker: &mut EvalConverter<'_>,
+) {
+    let root = DocLocation::root(doc);
     let spec = root.child("spec");
     let name = spec.text("id").or_else(|| {
         root.value()
@@ -36,43 +41,43 @@ pub(super) fn read(doc: &Rc<YamlDoc>, form: Form, rubric: &mut Rubric, maker: &m
         text.clone_into(&mut rubric.description);
     }
     if let Some(name) = name {
-        rubric.applies_to = bound_to(name, &spec);
+        rubric.applies_to = scenario_selector(name, &spec);
     }
     let turns = spec.child("turns").items();
-    if form == Form::ArenaEval {
+    if form == RubricFormat::ArenaEval {
         for at in spec.child("assertions").items() {
-            assertion(&at, None, maker);
+            convert_assertion(&at, None, maker);
         }
         for turn in &turns {
             match turn.get("all_turns") {
-                Some(all) => each(&all, Some("every_turn"), maker),
-                None => one_turn(turn, maker),
+                Some(all) => convert_assertions(&all, Some("every_turn"), maker),
+                None => report_turn_assertions(turn, maker),
             }
         }
     } else {
-        let asking = |turn: &&At| turn.text("role").is_none_or(|role| role == "user");
+        let asking = |turn: &&DocLocation| turn.text("role").is_none_or(|role| role == "user");
         let questions = turns.iter().filter(asking).count();
         for turn in &turns {
             // The only question's answer is the session's output.
             if questions == 1 {
-                each(turn, None, maker);
+                convert_assertions(turn, None, maker);
             } else {
-                one_turn(turn, maker);
+                report_turn_assertions(turn, maker);
             }
         }
     }
     for at in spec.child("conversation_assertions").items() {
         // Some versions nest a list under a mapping, as turns do.
         match at.get("assertions") {
-            Some(_) => each(&at, None, maker),
-            None => assertion(&at, None, maker),
+            Some(_) => convert_assertions(&at, None, maker),
+            None => convert_assertion(&at, None, maker),
         }
     }
 }
 
 /// The scenario's own transcripts: named by its id, or by its recording.
-fn bound_to(name: &str, spec: &At) -> Selector {
-    let mut ids = globs(&[name.to_owned()]);
+fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
+    let mut ids = literal_globs(&[name.to_owned()]);
     let recording = spec
         .value()
         .pointer("/recording/path")
@@ -91,27 +96,27 @@ fn bound_to(name: &str, spec: &At) -> Selector {
     }
 }
 
-fn each(holder: &At, trigger: Option<&str>, maker: &mut Maker<'_>) {
+fn convert_assertions(holder: &DocLocation, trigger: Option<&str>, maker: &mut EvalConverter<'_>) {
     for at in holder.child("assertions").items() {
-        assertion(&at, trigger, maker);
+        convert_assertion(&at, trigger, maker);
     }
 }
 
-fn one_turn(turn: &At, maker: &mut Maker<'_>) {
+fn report_turn_assertions(turn: &DocLocation, maker: &mut EvalConverter<'_>) {
     for at in turn.child("assertions").items() {
         let called = at.text("type").unwrap_or("assertion").to_owned();
         let why = "it is about one turn alone";
         let instead = "with `trigger: every_turn` it holds for each answer, without for the last one and the session";
-        maker.lose(&at, &called, Lost::new(why, instead));
+        maker.report_error(&at, &called, ConversionError::new(why, instead));
     }
 }
 
-fn assertion(at: &At, trigger: Option<&str>, maker: &mut Maker<'_>) {
+fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalConverter<'_>) {
     let Some(kind) = at.text("type").map(str::to_owned) else {
-        let lost = Lost::new("it has no `type`", "");
-        return maker.lose(at, "assertion", lost);
+        let lost = ConversionError::new("it has no `type`", "");
+        return maker.report_error(at, "assertion", lost);
     };
-    let mut eval = NewEval::new(&kind, &kind, at);
+    let mut eval = ConvertedEval::new(&kind, &kind, at);
     let params = at.child("params");
     let mut message = at.get("message").or_else(|| at.get("description"));
     for (key, value) in params.entries() {
@@ -121,34 +126,34 @@ fn assertion(at: &At, trigger: Option<&str>, maker: &mut Maker<'_>) {
             "judge" => {
                 let why = "it names a judge of the Arena config";
                 let instead = "name one of dicta.yaml's with `judge:` of the workspace";
-                maker.lose(&value, "judge", Lost::new(why, instead));
+                maker.report_error(&value, "judge", ConversionError::new(why, instead));
             }
-            _ => eval = eval.param(&key, value.value().clone(), &value),
+            _ => eval = eval.with_param(&key, value.value().clone(), &value),
         }
     }
     if let Some(message) = &message
         && let Some(text) = message.value().as_str()
     {
-        eval = eval.field("description", text, message);
+        eval = eval.with_field("description", text, message);
     }
     if let Some(trigger) = trigger {
-        eval = eval.field("trigger", json!(trigger), at);
+        eval = eval.with_field("trigger", json!(trigger), at);
     }
     if let Some(when) = at.get("when") {
-        eval = eval.field("when", when.value().clone(), &when);
+        eval = eval.with_field("when", when.value().clone(), &when);
     }
     if let Some(share) = at.get("pass_threshold") {
         let why =
             "it is the share of repeated trials that must pass, and a transcript is one trial";
         let instead = "the rates over transcripts are in the run's summary";
-        maker.lose(&share, "pass_threshold", Lost::new(why, instead));
+        maker.report_error(&share, "pass_threshold", ConversionError::new(why, instead));
     }
     for (key, value) in at.entries() {
-        if !KNOWN.contains(&key.as_str()) {
-            maker.lose(
+        if !KNOWN_KEYS.contains(&key.as_str()) {
+            maker.report_error(
                 &value,
                 &key,
-                Lost::new("no eval of ours has such a key", ""),
+                ConversionError::new("no eval of ours has such a key", ""),
             );
         }
     }

@@ -34,7 +34,7 @@ pub const LINTS: &[(&str, &str)] = &[
 ];
 
 /// Reads the `allow` of a mapping: names of lints, each known.
-pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Vec<&'static str> {
+pub(super) fn read_allowed_lints(fields: &mut MappingDecoder<'_>) -> Vec<&'static str> {
     let written = fields.texts("allow").unwrap_or_default();
     let mut allowed = Vec::with_capacity(written.len());
     for (at, (name, _)) in written.iter().enumerate() {

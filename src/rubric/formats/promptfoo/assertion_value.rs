@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::super::at::{At, find};
-use super::super::make::Lost;
+use super::super::conversion::ConversionError;
+use super::super::doc_location::{DocLocation, find_file};
 use crate::diag::yaml;
-use crate::rubric::Files;
+use crate::rubric::RubricFiles;
 
 /// A value with its variables filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::rubric::forms) enum Filled {
+pub(in crate::rubric::formats) enum FilledValue {
     /// As it is.
     Plain(Value),
     /// The transcript's own, at this path of its metadata.
-    Late(String),
+    FromMetadata(String),
     /// A text with parts from the transcript's metadata, as our templates write them.
-    Template(String),
+    MetadataTemplate(String),
 }
 
 /// Whether some text of it is a template.
@@ -31,17 +31,17 @@ pub(super) fn has_template(value: &Value) -> bool {
     }
 }
 
-pub(in crate::rubric::forms) fn is_template(text: &str) -> bool {
+pub(in crate::rubric::formats) fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
 /// The name in `{{ name }}`, if that is the whole text.
-pub(in crate::rubric::forms) fn lone(text: &str) -> Option<&str> {
+pub(in crate::rubric::formats) fn lone_variable(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
-    is_name(name).then_some(name)
+    is_variable_name(name).then_some(name)
 }
 
-fn is_name(name: &str) -> bool {
+fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && name
             .chars()
@@ -49,86 +49,97 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Fills in a test's variables; for an assertion of every test (`None`) a lone variable is the transcript's own.
-pub(super) fn fill(value: &Value, vars: Option<&Map<String, Value>>) -> Result<Filled, Lost> {
+pub(super) fn fill_value(
+    value: &Value,
+    vars: Option<&Map<String, Value>>,
+) -> Result<FilledValue, ConversionError> {
     if !has_template(value) {
-        return Ok(Filled::Plain(value.clone()));
+        return Ok(FilledValue::Plain(value.clone()));
     }
     match vars {
-        Some(vars) => Ok(Filled::Plain(filled(value, vars)?)),
-        None => match value.as_str().and_then(lone) {
-            Some(name) if is_var(name) => Ok(Filled::Late(format!("metadata.vars.{name}"))),
-            _ => from_metadata(value.as_str().unwrap_or_default()),
+        Some(vars) => Ok(FilledValue::Plain(fill_nested(value, vars)?)),
+        None => match value.as_str().and_then(lone_variable) {
+            Some(name) if is_test_variable(name) => {
+                Ok(FilledValue::FromMetadata(format!("metadata.vars.{name}")))
+            }
+            _ => to_metadata_template(value.as_str().unwrap_or_default()),
         },
     }
 }
 
 /// Whether a name is a variable of a test, not one that promptfoo has itself.
-fn is_var(name: &str) -> bool {
+fn is_test_variable(name: &str) -> bool {
     !name.starts_with("env.") && name != "output"
 }
 
 /// The same text over the transcript's metadata, where each part is one variable.
-fn from_metadata(text: &str) -> Result<Filled, Lost> {
+fn to_metadata_template(text: &str) -> Result<FilledValue, ConversionError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
         let name = after
             .split_once("}}")
             .map(|(name, after)| (name.trim(), after));
-        let Some((name, after)) = name.filter(|(name, _)| is_name(name) && is_var(name)) else {
-            return Err(template(text));
+        let Some((name, after)) =
+            name.filter(|(name, _)| is_variable_name(name) && is_test_variable(name))
+        else {
+            return Err(unfilled_template_error(text));
         };
         out.push_str(before);
         let _infallible = write!(out, "{{{{ metadata.vars.{name} }}}}");
         rest = after;
     }
     if text.is_empty() || text.contains("{%") {
-        return Err(template(text));
+        return Err(unfilled_template_error(text));
     }
     out.push_str(rest);
-    Ok(Filled::Template(out))
+    Ok(FilledValue::MetadataTemplate(out))
 }
 
-pub(super) fn template(text: &str) -> Lost {
+pub(super) fn unfilled_template_error(text: &str) -> ConversionError {
     let shown: String = text.chars().take(60).collect();
-    Lost::new(
+    ConversionError::new(
         format!("`{shown}` is a template that promptfoo fills in"),
         "write the text itself, or a param as `{ from: metadata.vars.NAME }`",
     )
 }
 
-fn filled(value: &Value, vars: &Map<String, Value>) -> Result<Value, Lost> {
+fn fill_nested(value: &Value, vars: &Map<String, Value>) -> Result<Value, ConversionError> {
     Ok(match value {
         Value::String(text) if is_template(text) => fill_text(text, vars)?.into(),
         Value::Array(items) => {
-            let items = items.iter().map(|item| filled(item, vars));
+            let items = items.iter().map(|item| fill_nested(item, vars));
             Value::Array(items.collect::<Result<_, _>>()?)
         }
         Value::Object(map) => {
-            let entries = map.iter().map(|(k, v)| Ok((k.clone(), filled(v, vars)?)));
-            Value::Object(entries.collect::<Result<_, Lost>>()?)
+            let entries = map
+                .iter()
+                .map(|(k, v)| Ok((k.clone(), fill_nested(v, vars)?)));
+            Value::Object(entries.collect::<Result<_, ConversionError>>()?)
         }
         other => other.clone(),
     })
 }
 
-fn fill_text(text: &str, vars: &Map<String, Value>) -> Result<String, Lost> {
+fn fill_text(text: &str, vars: &Map<String, Value>) -> Result<String, ConversionError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").ok_or_else(|| template(text))?;
+        let (name, after) = after
+            .split_once("}}")
+            .ok_or_else(|| unfilled_template_error(text))?;
         let name = name.trim();
         let value = vars.get(name).or_else(|| at_path(vars, name));
         out.push_str(before);
         match value {
             Some(Value::String(value)) if !is_template(value) => out.push_str(value),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => out.push_str(&value.to_string()),
-            _ => return Err(template(text)),
+            _ => return Err(unfilled_template_error(text)),
         }
         rest = after;
     }
     if rest.contains("{%") || out.contains("{%") {
-        return Err(template(text));
+        return Err(unfilled_template_error(text));
     }
     out.push_str(rest);
     Ok(out)
@@ -144,19 +155,23 @@ fn at_path<'v>(vars: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
 }
 
 /// What a `file://` value names; any other as it is.
-pub(super) fn from_file(files: &dyn Files, at: &At, value: Value) -> Result<Value, Lost> {
+pub(super) fn read_file_value(
+    files: &dyn RubricFiles,
+    at: &DocLocation,
+    value: Value,
+) -> Result<Value, ConversionError> {
     let Some(path) = value.as_str().and_then(|text| text.strip_prefix("file://")) else {
         return Ok(value);
     };
     let ends = |endings: &[&str]| endings.iter().any(|end| path.ends_with(end));
     if !ends(&[".json", ".yaml", ".yml", ".txt", ".md"]) {
-        return Err(Lost::new(
+        return Err(ConversionError::new(
             format!("`{path}` is a program"),
             "a `script` eval",
         ));
     }
-    let (path, text): (_, Arc<str>) = find(files, &at.doc.path, path)
-        .map_err(|why| Lost::new(format!("the file `{path}` {why}"), ""))?;
+    let (path, text): (_, Arc<str>) = find_file(files, &at.doc.path, path)
+        .map_err(|why| ConversionError::new(format!("the file `{path}` {why}"), ""))?;
     if ends(&[".txt", ".md"]) {
         return Ok(Value::from(&*text));
     }
@@ -167,19 +182,19 @@ pub(super) fn from_file(files: &dyn Files, at: &At, value: Value) -> Result<Valu
                 .first()
                 .map(ToString::to_string)
                 .unwrap_or_default();
-            Lost::new(format!("its file cannot be read: {first}"), "")
+            ConversionError::new(format!("its file cannot be read: {first}"), "")
         })
 }
 
 /// A schema as it stands or as text. Theirs is draft 7 where it does not say.
-pub(super) fn schema(value: &Value) -> Result<Option<Value>, Lost> {
+pub(super) fn parse_schema(value: &Value) -> Result<Option<Value>, ConversionError> {
     let parsed;
     let value = match value {
         Value::String(text) if text.trim().is_empty() => return Ok(None),
         Value::String(text) => {
             let source = text.as_str().into();
             parsed = yaml::read_document(&source, std::path::Path::new("schema"))
-                .map_err(|_| Lost::new("its schema is no YAML or JSON", ""))?
+                .map_err(|_| ConversionError::new("its schema is no YAML or JSON", ""))?
                 .value;
             &parsed
         }
@@ -201,7 +216,7 @@ pub(super) fn schema(value: &Value) -> Result<Option<Value>, Lost> {
                 "its schema must be a mapping (got {})",
                 yaml::describe_value(other)
             );
-            Err(Lost::new(why, ""))
+            Err(ConversionError::new(why, ""))
         }
     }
 }

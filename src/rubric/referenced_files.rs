@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Where a rubric's other files are read.
-pub trait Files {
+pub trait RubricFiles {
     /// The text of a file. `path` is joined to the folder of the rubric that names it, and otherwise as spelled there:
     /// `rubrics/../guides/tone.md`. The error is a lower-case sentence without the path: "does not exist".
     fn read(&self, path: &Path) -> Result<Arc<str>, String>;
@@ -18,9 +18,9 @@ pub trait Files {
 
 /// A rubric that stands alone.
 #[derive(Debug, Clone, Copy)]
-pub struct NoFiles;
+pub struct NoRubricFiles;
 
-impl Files for NoFiles {
+impl RubricFiles for NoRubricFiles {
     fn read(&self, _: &Path) -> Result<Arc<str>, String> {
         Err("cannot be read here: this rubric was loaded by itself".to_owned())
     }
@@ -32,18 +32,18 @@ impl Files for NoFiles {
 
 /// Files that were read before: what a run kept.
 #[derive(Debug, Clone, Default)]
-pub struct KeptFiles(pub Vec<(PathBuf, Arc<str>)>);
+pub struct SnapshotFiles(pub Vec<(PathBuf, Arc<str>)>);
 
-impl Files for KeptFiles {
+impl RubricFiles for SnapshotFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, String> {
-        let path = clean(path);
+        let path = normalize_path(path);
         let kept = self.0.iter().find(|(kept, _)| *kept == path);
         kept.map(|(_, text)| Arc::clone(text))
             .ok_or_else(|| "is not among the kept files".to_owned())
     }
 
     fn list(&self, pattern: &str) -> Vec<PathBuf> {
-        let pattern = clean(Path::new(pattern));
+        let pattern = normalize_path(Path::new(pattern));
         let glob = globset::GlobBuilder::new(&pattern.to_string_lossy())
             .literal_separator(true)
             .build();
@@ -58,7 +58,7 @@ impl Files for KeptFiles {
 }
 
 /// A path without `.` and with each `..` taken back as far as there is something to take back.
-pub fn clean(path: &Path) -> PathBuf {
+pub fn normalize_path(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {
@@ -78,7 +78,7 @@ pub fn clean(path: &Path) -> PathBuf {
 
 /// The file that a text names, if it looks like one: `file://x.md`, `./x`, `../x`, or one word that begins with `/` or `~/` or
 /// ends in `.md`, `.txt`, `.j2` or `.jinja`. A text of several lines, or with something to fill in, is none.
-pub(super) fn named(text: &str) -> Option<&str> {
+pub(super) fn parse_file_reference(text: &str) -> Option<&str> {
     const ENDINGS: [&str; 4] = [".md", ".txt", ".j2", ".jinja"];
     let text = text.trim();
     if text.contains(['\n', '\r']) || text.contains("{{") || text.contains("{%") {
@@ -122,17 +122,20 @@ mod tests {
             ("{{ metadata.x }}.md", None),
             ("Polite", None),
         ] {
-            assert_eq!(named(text), file, "{text}");
+            assert_eq!(parse_file_reference(text), file, "{text}");
         }
     }
 
     #[test]
     fn kept_files_are_found_as_they_are_spelled() {
-        let kept = KeptFiles(vec![("guides/tone.md".into(), "x".into())]);
+        let kept = SnapshotFiles(vec![("guides/tone.md".into(), "x".into())]);
         assert!(kept.read(Path::new("rubrics/../guides/./tone.md")).is_ok());
         assert!(kept.read(Path::new("tone.md")).is_err());
         assert_eq!(kept.list("guides/*"), [PathBuf::from("guides/tone.md")]);
-        assert_eq!(clean(Path::new("../../a/../b")), Path::new("../../b"));
-        assert_eq!(clean(Path::new("/../a")), Path::new("/a"));
+        assert_eq!(
+            normalize_path(Path::new("../../a/../b")),
+            Path::new("../../b")
+        );
+        assert_eq!(normalize_path(Path::new("/../a")), Path::new("/a"));
     }
 }
