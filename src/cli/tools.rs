@@ -17,7 +17,7 @@ use crate::diag::has_errors;
 use crate::event::CallCx;
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
-use crate::provider::declarations;
+use crate::provider::render_tool_declarations;
 use crate::report::wrap;
 use crate::tools::toolbox::{Definition, FileTool, Left, Toolbox};
 use crate::tools::{Claims, Tool, ToolDeps, ToolSet, available, open_one};
@@ -318,7 +318,7 @@ fn declared(decl: &ToolDeclaration, provider: Dialect) -> Value {
         Dialect::Anthropic => ProviderKind::Anthropic,
         Dialect::Gemini => ProviderKind::Gemini,
     };
-    let text = declarations(kind, std::slice::from_ref(decl)).unwrap_or_default();
+    let text = render_tool_declarations(kind, std::slice::from_ref(decl)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or(Value::Null)
 }
 

@@ -9,7 +9,7 @@ use crate::event::CallCx;
 use crate::model::{
     CellResult, HistoryBlock, HistoryItem, Outcome, SUBMIT_VERDICT, StopReason, ToolResponse,
 };
-use crate::provider::Finished;
+use crate::provider::CompletedReply;
 
 const NUDGE: &str = "That reply holds no call, so it states no verdict yet. Call `submit_verdict` now, or one of your tools \
                      if you still need a result.";
@@ -67,7 +67,7 @@ impl Trace<'_> {
         cx: &CallCx,
         memory: &mut Memory,
         last: bool,
-        finished: Finished,
+        finished: CompletedReply,
     ) -> Result<(), CellResult> {
         let empty = finished.reply.text.trim().is_empty();
         let end = match (&finished.reply.stop, empty) {

@@ -25,8 +25,8 @@ use crate::model::{
     CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDeclaration, TranscriptMode,
     VerdictMode,
 };
-use crate::provider::decisions::Question;
-use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
+use crate::provider::decisions::ProbabilityQuestion;
+use crate::provider::{self, Provider, ProviderError, RequestBody, ToolChoice, TurnRequest};
 use crate::tools::{Tool, ToolSet, reading};
 
 /// What a judge is built with besides its configuration, model and tools.
@@ -63,20 +63,20 @@ pub(super) struct Setup<'a> {
     pub(super) prompt: Prompt,
     pub(super) max_turns: u16,
     /// What is asked of a judge that answers with probabilities; empty for all others.
-    pub(super) questions: Vec<Question>,
+    pub(super) questions: Vec<ProbabilityQuestion>,
 }
 
 impl Setup<'_> {
     /// What the model may answer with on a turn.
-    pub(super) fn choice(&self, last: bool) -> Choice {
+    pub(super) fn choice(&self, last: bool) -> ToolChoice {
         match self.mode {
-            _ if !self.questions.is_empty() => Choice::Schema(json!(self.questions)),
-            VerdictMode::Schema => Choice::Schema(self.form.schema()),
-            VerdictMode::Text => Choice::NoTools,
+            _ if !self.questions.is_empty() => ToolChoice::Schema(json!(self.questions)),
+            VerdictMode::Schema => ToolChoice::Schema(self.form.schema()),
+            VerdictMode::Text => ToolChoice::NoTools,
             VerdictMode::Call | VerdictMode::Auto if last => {
-                Choice::Only(crate::model::SUBMIT_VERDICT.to_owned())
+                ToolChoice::ForcedTool(crate::model::SUBMIT_VERDICT.to_owned())
             }
-            VerdictMode::Call | VerdictMode::Auto => Choice::Auto,
+            VerdictMode::Call | VerdictMode::Auto => ToolChoice::Auto,
         }
     }
 }
@@ -111,17 +111,17 @@ impl Engine {
     }
 
     /// The exact request of a cell's first turn, unsent: what `dicta prompt` shows. Pure.
-    pub fn first_body(&self, ask: &JudgeRequest) -> Result<Body, ProviderError> {
+    pub fn first_body(&self, ask: &JudgeRequest) -> Result<RequestBody, ProviderError> {
         Ok(self.first_turn(ask)?.0)
     }
 
     /// The same, and how many turns the cell may take: a transcript that does not fit is read with tools.
-    pub fn first_turn(&self, ask: &JudgeRequest) -> Result<(Body, u16), ProviderError> {
+    pub fn first_turn(&self, ask: &JudgeRequest) -> Result<(RequestBody, u16), ProviderError> {
         let setup = self.setup(ask)?;
-        let body = setup.provider.body(&TurnRequest {
+        let body = setup.provider.build_body(&TurnRequest {
             history: &[setup.prompt.item()],
             tools: &setup.decls,
-            choice: setup.choice(setup.max_turns == 1),
+            tool_choice: setup.choice(setup.max_turns == 1),
         })?;
         Ok((body, setup.max_turns))
     }
@@ -252,7 +252,8 @@ impl Engine {
         summary: Option<u64>,
     ) -> Result<Setup<'s>, ProviderError> {
         let has_tools = summary.is_some() || !self.tools.tools.is_empty();
-        let mode = provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.caps());
+        let mode =
+            provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.capabilities());
         if (mode == VerdictMode::Call) != has_tools {
             return Err(ProviderError::Request(format!(
                 "judge {}: `verdict: call` needs tools, and `schema` and `text` need none",

@@ -19,7 +19,10 @@ use crate::model::{
     RawJson, Rejection, ReplyCall, StopReason, TokenUsage, ToolDeclaration, ToolResponse,
     Transcript, TranscriptMessage, TranscriptPart, TurnIx,
 };
-use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
+use crate::provider::{
+    CompletedReply, ModelCapabilities, Provider, ProviderError, RequestBody, ToolChoice,
+    TurnRequest,
+};
 use crate::tools::{Prepared, Seen, Tool, ToolSet};
 
 /// What a scripted model does when asked.
@@ -54,9 +57,9 @@ pub(super) const PASSED: &str = r#"{"citations":[],"reasoning":"ok","passed":tru
 
 /// A model that says what it is told to, and remembers what it was asked.
 pub(super) struct Script {
-    caps: Caps,
+    caps: ModelCapabilities,
     says: Mutex<VecDeque<Say>>,
-    pub(super) asked: Mutex<Vec<(Choice, Vec<String>)>>,
+    pub(super) asked: Mutex<Vec<(ToolChoice, Vec<String>)>>,
     pub(super) bodies: Mutex<Vec<String>>,
 }
 
@@ -68,8 +71,8 @@ impl Script {
     /// A model that can be forced to call a function, or cannot.
     pub(super) fn of(says: Vec<Say>, forced_call: bool) -> Arc<Self> {
         Arc::new(Self {
-            caps: Caps {
-                schema: false,
+            caps: ModelCapabilities {
+                structured_output: false,
                 forced_call,
                 dropped: Vec::new(),
             },
@@ -81,17 +84,17 @@ impl Script {
 }
 
 impl Provider for Script {
-    fn caps(&self) -> &Caps {
+    fn capabilities(&self) -> &ModelCapabilities {
         &self.caps
     }
 
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
         let tools: Vec<String> = turn.tools.iter().map(|t| t.name.clone()).collect();
         self.asked
             .lock()
             .expect("no panic")
-            .push((turn.choice.clone(), tools));
-        Ok(Body {
+            .push((turn.tool_choice.clone(), tools));
+        Ok(RequestBody {
             pieces: vec![format!("{:#?}", turn.history).into()],
             dropped: Vec::new(),
         })
@@ -99,10 +102,10 @@ impl Provider for Script {
 
     fn send<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             self.bodies.lock().expect("no panic").push(body.text());
             let say = {
@@ -122,7 +125,7 @@ impl Provider for Script {
             deltas.push(DeltaPart::Text, &reply.text).await;
             deltas.finish().await;
             let native = serde_json::value::to_raw_value(&json!({"n": attempt})).expect("JSON");
-            Ok(Finished {
+            Ok(CompletedReply {
                 native: vec![Arc::<RawValue>::from(native)],
                 reply,
                 usage: TokenUsage {

@@ -3,7 +3,7 @@
 use crate::clock::BoxFuture;
 use crate::event::GatePoint;
 use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict};
-use crate::provider::Body;
+use crate::provider::RequestBody;
 use crate::tools::Prepared;
 
 /// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
@@ -16,7 +16,7 @@ pub trait Gate: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub enum Stop<'a> {
     /// This body would be sent.
-    BeforeTurn(&'a Body),
+    BeforeTurn(&'a RequestBody),
     /// This call would start.
     Call(&'a Prepared),
     /// This call was refused.

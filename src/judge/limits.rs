@@ -73,7 +73,7 @@ mod tests {
     use crate::judge::Budget;
     use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story};
     use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices};
-    use crate::provider::{Choice, ProviderError};
+    use crate::provider::{ProviderError, ToolChoice};
 
     fn bench(limits: BudgetConfig) -> Bench {
         let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
@@ -107,10 +107,13 @@ mod tests {
         let (result, facts) = bench.judge(&script).await;
         assert_eq!(result.outcome, Outcome::Pass);
         let asked = script.asked.lock().expect("no panic");
-        let choices: Vec<&Choice> = asked.iter().map(|(choice, _)| choice).collect();
+        let choices: Vec<&ToolChoice> = asked.iter().map(|(choice, _)| choice).collect();
         assert_eq!(
             choices,
-            [&Choice::Auto, &Choice::Only("submit_verdict".to_owned())]
+            [
+                &ToolChoice::Auto,
+                &ToolChoice::ForcedTool("submit_verdict".to_owned())
+            ]
         );
         let told = story(&facts);
         assert_eq!(told.iter().filter(|t| *t == "budget reached").count(), 1);

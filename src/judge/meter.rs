@@ -11,7 +11,10 @@ use super::deadline::Deadline;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CellIx, Cost, JudgeConfig, Millis, ModelPricing, TokenUsage};
-use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
+use crate::provider::{
+    CompletedReply, ExchangeInfo, ModelCapabilities, Provider, ProviderError, RequestBody,
+    RequestPermit, TurnRequest,
+};
 
 /// Bytes a token at least: fewer than the four characters that English has on average, so that an estimate is rather too
 /// high than too low.
@@ -77,7 +80,7 @@ impl<'a> Meter<'a> {
 
     /// Waits until the budget lets a request out, and reserves what it may take. Time in which others' bills are waited
     /// for is not the cell's.
-    pub(super) async fn admit(&self, body: &Body) -> Result<(), Reached> {
+    pub(super) async fn admit(&self, body: &RequestBody) -> Result<(), Reached> {
         if !self.limited || self.lock().slot.is_some() {
             return Ok(());
         }
@@ -119,7 +122,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn estimate(&self, body: &Body) -> Call {
+    fn estimate(&self, body: &RequestBody) -> Call {
         let bytes: u64 = body.pieces.iter().map(|piece| piece.len() as u64).sum();
         let input = bytes.div_ceil(BYTES_A_TOKEN);
         let usd = self.pricing.map(|p| p.token_cost(input, self.reply));
@@ -253,16 +256,20 @@ impl Drop for Sending<'_, '_> {
 }
 
 impl Provider for Metered<'_> {
-    fn caps(&self) -> &Caps {
-        self.inner.caps()
+    fn capabilities(&self) -> &ModelCapabilities {
+        self.inner.capabilities()
     }
 
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
-        self.inner.body(turn)
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
+        self.inner.build_body(turn)
     }
 
-    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
-        self.inner.without(body, error)
+    fn without_refused_setting(
+        &self,
+        body: &RequestBody,
+        error: &ProviderError,
+    ) -> Option<RequestBody> {
+        self.inner.without_refused_setting(body, error)
     }
 
     fn max_attempts(&self) -> u8 {
@@ -274,37 +281,37 @@ impl Provider for Metered<'_> {
     }
 
     /// The cell's time stands still while its first request waits for a place.
-    fn admit<'a>(
+    fn wait_for_permit<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Pass, ProviderError>> {
+    ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
             if !self.first.swap(false, Ordering::Relaxed) {
-                return self.inner.admit(body, cx).await;
+                return self.inner.wait_for_permit(body, cx).await;
             }
             let began = cx.clock.now();
             let _still = self.deadline.pause();
-            let pass = self.inner.admit(body, cx).await;
+            let pass = self.inner.wait_for_permit(body, cx).await;
             self.meter.held(cx.clock.now().since(began));
             pass
         })
     }
 
-    fn told(&self, cell: CellIx) -> Option<Told> {
-        self.inner.told(cell)
+    fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {
+        self.inner.last_exchange(cell)
     }
 
-    fn forget(&self, cell: CellIx) {
-        self.inner.forget(cell);
+    fn forget_exchange(&self, cell: CellIx) {
+        self.inner.forget_exchange(cell);
     }
 
     fn send<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             // A further attempt is a further call.
             if let Err(reached) = self.meter.admit(body).await {
@@ -326,7 +333,7 @@ impl Provider for Metered<'_> {
                 open: true,
             };
             let done = self.inner.send(body, attempt, cx).await;
-            let told = self.inner.told(cx.cell).unwrap_or_default();
+            let told = self.inner.last_exchange(cx.cell).unwrap_or_default();
             let reservation = sending.done();
             match &done {
                 Ok(finished) => self.meter.bill(&finished.usage, reservation),

@@ -4,7 +4,7 @@
 //! trace, and the size of one request, which holds the whole history.
 
 use crate::model::{CellResult, Outcome};
-use crate::provider::{Body, Finished};
+use crate::provider::{CompletedReply, RequestBody};
 
 /// Most bytes of replies and tool results that a trace takes in.
 const MAX_RECEIVED: usize = 64 << 20;
@@ -20,7 +20,7 @@ pub(super) struct Session {
 
 impl Session {
     /// A reply came.
-    pub(super) fn reply(&mut self, finished: &Finished) {
+    pub(super) fn reply(&mut self, finished: &CompletedReply) {
         self.replies += finished.native.iter().map(|n| n.get().len()).sum::<usize>();
     }
 
@@ -34,7 +34,7 @@ impl Session {
         clippy::result_large_err,
         reason = "an end of the trace, as everywhere in it"
     )]
-    pub(super) fn fits(&self, body: &Body) -> Result<(), CellResult> {
+    pub(super) fn fits(&self, body: &RequestBody) -> Result<(), CellResult> {
         self.fits_bytes(body.pieces.iter().map(|piece| piece.len()).sum())
     }
 

@@ -19,7 +19,9 @@ use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     CallIx, CellResult, HistoryItem, ModelReply, Outcome, StopReason, TurnIx, Verdict, VerdictMode,
 };
-use crate::provider::{self, Body, Finished, Provider as _, ProviderError, TurnRequest};
+use crate::provider::{
+    self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
+};
 use crate::tools::{self, Seen};
 
 /// One cell being judged.
@@ -79,7 +81,7 @@ impl Trace<'_> {
             memory.session.reply(&finished);
             match &finished.reply.stop {
                 StopReason::Length => {
-                    let why = finished.ran_out();
+                    let why = finished.explain_token_limit();
                     return Err(self
                         .unparsed(&cx, Outcome::Truncated, &why, &finished.reply)
                         .await);
@@ -115,10 +117,11 @@ impl Trace<'_> {
         memory: &Memory,
         last: bool,
         cx: &CallCx,
-    ) -> Result<Finished, CellResult> {
+    ) -> Result<CompletedReply, CellResult> {
         // Where a call cannot be forced, what may not be called is not declared either.
-        let alone =
-            last && self.setup.mode == VerdictMode::Call && !self.setup.provider.caps().forced_call;
+        let alone = last
+            && self.setup.mode == VerdictMode::Call
+            && !self.setup.provider.capabilities().forced_call;
         let tools = match &self.setup.decls[..] {
             [.., submit] if alone => std::slice::from_ref(submit),
             all => all,
@@ -126,13 +129,17 @@ impl Trace<'_> {
         let request = TurnRequest {
             history: &memory.history,
             tools,
-            choice: self.setup.choice(last),
+            tool_choice: self.setup.choice(last),
         };
-        let mut body = self.setup.provider.body(&request).map_err(|e| failed(&e))?;
+        let mut body = self
+            .setup
+            .provider
+            .build_body(&request)
+            .map_err(|e| failed(&e))?;
         memory.session.fits(&body)?;
         match self.gate(Stop::BeforeTurn(&body)).await {
             Proceed::GoWith(Edit::Body(edited)) => {
-                body = Body {
+                body = RequestBody {
                     pieces: vec![edited.into()],
                     dropped: body.dropped,
                 };
@@ -155,7 +162,7 @@ impl Trace<'_> {
             deadline: self.deadline,
             first: AtomicBool::new(cx.turn == TurnIx(0)),
         };
-        let (attempt, finished) = match provider::call(&metered, &body, cx).await {
+        let (attempt, finished) = match provider::call_with_retries(&metered, &body, cx).await {
             Ok(answered) => answered,
             Err(error) => {
                 return Err(match self.meter.refused() {
@@ -164,8 +171,8 @@ impl Trace<'_> {
                 });
             }
         };
-        let told = metered.told(cx.cell);
-        metered.forget(cx.cell);
+        let told = metered.last_exchange(cx.cell);
+        metered.forget_exchange(cx.cell);
         let mut native = Vec::with_capacity(finished.native.len());
         let mut resendable = true;
         for item in &finished.native {
@@ -351,7 +358,7 @@ impl Trace<'_> {
         cx: &CallCx,
         memory: &mut Memory,
         last: bool,
-        finished: Finished,
+        finished: CompletedReply,
     ) -> Result<(), CellResult> {
         if last {
             for (ix, call) in indexed(&finished.reply) {

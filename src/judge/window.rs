@@ -70,7 +70,7 @@ pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
     } else {
         None
     };
-    let window = window.or_else(|| provider::window(config.provider, model));
+    let window = window.or_else(|| provider::find_context_window(config.provider, model));
     if asks_for_reading(config) {
         return Shows::Summary(window.map_or(SUMMARY, |w| (w / 4).min(SUMMARY)));
     }

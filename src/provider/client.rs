@@ -3,8 +3,8 @@
 //! Owns headers, the reading loop, what a failure means, and what was learned of the model's settings. The dialect
 //! writes bodies and reads frames. The key enters the headers and the redactor and no other place.
 
-mod fault;
-mod posting;
+mod failures;
+mod posting_auth;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -12,11 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 
-use super::frames::{Frame, FrameError, Framer};
-use super::google::Tokens;
-use super::refusal::{self, Param};
+use super::google_auth::GoogleTokens;
 use super::retry::{self, CAPPED, OVERDUE};
-use super::{Body, Caps, Finished, Provider, ProviderError, Told, TurnRequest};
+use super::server_error::{self, OmittableSetting};
+use super::sse::{SseFrame, SseFrameError, SseParser};
+use super::{
+    CompletedReply, ExchangeInfo, ModelCapabilities, Provider, ProviderError, RequestBody,
+    TurnRequest,
+};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, Redactor};
 use crate::model::{
@@ -28,7 +31,7 @@ use crate::net::{LlmClient, LlmResponse, NetError};
 /// only says it is alive does not answer.
 const WHOLE: Millis = Millis(15 * 60_000);
 /// How long an answer that is not streamed may take to begin.
-const FIRST_BYTE_WHOLE: Millis = Millis(10 * 60_000);
+const DOCUMENT_FIRST_BYTE_TIMEOUT: Millis = Millis(10 * 60_000);
 
 /// What differs between protocols.
 pub(super) trait Dialect: Send + Sync {
@@ -37,40 +40,48 @@ pub(super) trait Dialect: Send + Sync {
     /// The header that carries the key: its name and what precedes the key.
     fn key_header(&self) -> (&'static str, &'static str);
     /// Headers that the protocol asks for besides; a user's own of the same name win.
-    fn headers(&self) -> Vec<(&'static str, &'static str)> {
+    fn extra_headers(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()
     }
     /// The settings a server may refuse and we can leave out.
-    fn params(&self) -> &'static [Param];
+    fn omittable_settings(&self) -> &'static [OmittableSetting];
     /// The body as pieces, without the settings that `omit` names.
-    fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError>;
+    fn build_body_pieces(
+        &self,
+        turn: &TurnRequest<'_>,
+        omit: &OmittedSettings,
+    ) -> Result<Vec<Arc<str>>, ProviderError>;
     /// A reader for one reply of this turn.
-    fn reader(&self, turn: TurnIx) -> Box<dyn Reader>;
+    fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader>;
 }
 
 /// Makes a reply of frames.
-pub(super) trait Reader: Send {
+pub(super) trait ReplyReader: Send {
     /// Takes a frame; what is new for the screen is added to `new`.
-    fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError>;
+    fn read_frame(
+        &mut self,
+        frame: SseFrame,
+        new: &mut NewDeltas,
+    ) -> Result<StreamProgress, ProviderError>;
     /// Takes the body of a reply that was not streamed.
-    fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError>;
+    fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError>;
     /// The server ended its reply in the middle and is to be asked for the rest: the member to add to the request's
     /// body, as JSON (`"key":value`). What comes next is added to what came. Asked once a reply ended.
-    fn goes_on(&mut self) -> Option<String> {
+    fn take_continuation(&mut self) -> Option<String> {
         None
     }
     /// The stream has ended where it should, as far as HTTP knows.
-    fn end(self: Box<Self>) -> Result<Finished, ProviderError>;
+    fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError>;
     /// What the server has said so far that it costs.
-    fn billed(&self) -> Option<TokenUsage>;
+    fn billed_usage(&self) -> Option<TokenUsage>;
 }
 
 /// Text that came, by the part it belongs to.
-pub(super) type New = Vec<(DeltaPart, String)>;
+pub(super) type NewDeltas = Vec<(DeltaPart, String)>;
 
 /// Whether more is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum StreamProgress {
     /// Read on.
     More,
     /// The server's own end mark came.
@@ -79,57 +90,57 @@ pub(super) enum Progress {
 
 /// Settings to leave out, by [`Param::setting`].
 #[derive(Debug, Clone, Default)]
-pub(super) struct Omit {
+pub(super) struct OmittedSettings {
     /// The judge's settings that this model is known not to take. What the user wrote into `extra_body` stays.
-    pub(super) known: Vec<&'static str>,
+    pub(super) unsupported: Vec<&'static str>,
     /// What the server refused, wherever it was written.
     pub(super) refused: Vec<&'static str>,
     /// What the server wants under [`Param::instead`].
     pub(super) renamed: Vec<&'static str>,
 }
 
-impl Omit {
+impl OmittedSettings {
     /// Whether the judge's own setting is left out.
-    pub(super) fn has(&self, setting: &str) -> bool {
-        self.known.contains(&setting) || self.refused.contains(&setting)
+    pub(super) fn contains(&self, setting: &str) -> bool {
+        self.unsupported.contains(&setting) || self.refused.contains(&setting)
     }
 }
 
 /// What servers taught us of this model since the start.
 #[derive(Debug, Default)]
-struct Learned {
-    omit: Omit,
+struct LearnedSettings {
+    omitted: OmittedSettings,
     dropped: Vec<DroppedSetting>,
 }
 
 /// A dialect with its key and its connections.
-pub(super) struct Client {
+pub(super) struct ProviderClient {
     dialect: Box<dyn Dialect>,
-    caps: Caps,
+    capabilities: ModelCapabilities,
     /// Caps hold what to leave out as text for people; this is the same for the dialect.
-    known: Vec<&'static str>,
+    unsupported: Vec<&'static str>,
     stream: bool,
     headers: Vec<(String, String)>,
     /// Without userinfo and query: for people.
     shown_url: String,
     /// Where no key is sent: why, for a server that wants one.
-    keyless: Option<String>,
+    missing_key_reason: Option<String>,
     redactor: Redactor,
     /// In the place of a key.
-    tokens: Option<Arc<Tokens>>,
+    tokens: Option<Arc<GoogleTokens>>,
     http: LlmClient,
-    learned: Mutex<Learned>,
+    learned: Mutex<LearnedSettings>,
     max_attempts: u8,
     /// The last exchange of each cell, until somebody has read it.
-    exchanges: Mutex<HashMap<CellIx, Told>>,
+    exchanges: Mutex<HashMap<CellIx, ExchangeInfo>>,
 }
 
-impl Client {
+impl ProviderClient {
     /// `known` are the settings that `caps` says the model does not take.
     pub(super) fn new(
         dialect: Box<dyn Dialect>,
-        caps: Caps,
-        known: Vec<&'static str>,
+        capabilities: ModelCapabilities,
+        unsupported: Vec<&'static str>,
         config: &JudgeConfig,
         key: Option<&str>,
         http: LlmClient,
@@ -141,7 +152,7 @@ impl Client {
             "application/json"
         };
         headers.push(("accept".to_owned(), accept.to_owned()));
-        let asked = dialect.headers().into_iter();
+        let asked = dialect.extra_headers().into_iter();
         headers.extend(asked.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(key) = key {
             let (name, prefix) = dialect.key_header();
@@ -159,7 +170,7 @@ impl Client {
         let secrets = key
             .into_iter()
             .chain(config.headers.values().map(String::as_str));
-        let keyless = match (key, &config.key) {
+        let missing_key_reason = match (key, &config.key) {
             _ if !config.headers.is_empty() => None,
             (None, ApiKeySource::EnvIfSet(name)) => {
                 Some(format!("no key was sent: {name} is not set"))
@@ -168,61 +179,61 @@ impl Client {
             _ => None,
         };
         Self {
-            shown_url: fault::shown(dialect.url()),
+            shown_url: failures::display_url(dialect.url()),
             max_attempts: config.max_attempts.unwrap_or(retry::MAX_ATTEMPTS).max(1),
             exchanges: Mutex::default(),
-            keyless,
+            missing_key_reason,
             redactor: Redactor::new(secrets),
             tokens: None,
             stream: config.stream,
             dialect,
-            caps,
-            known,
+            capabilities,
+            unsupported,
             headers,
             http,
             learned: Mutex::default(),
         }
     }
 
-    fn learned(&self) -> std::sync::MutexGuard<'_, Learned> {
+    fn learned(&self) -> std::sync::MutexGuard<'_, LearnedSettings> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn exchanges(&self) -> std::sync::MutexGuard<'_, HashMap<CellIx, Told>> {
+    fn exchanges(&self) -> std::sync::MutexGuard<'_, HashMap<CellIx, ExchangeInfo>> {
         let exchanges = self.exchanges.lock();
         exchanges.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A server's or a system's words without our secrets, cut.
-    fn clean(&self, text: &str) -> String {
+    fn redact(&self, text: &str) -> String {
         match self.redactor.redact(text) {
-            Some(clean) => refusal::cut(&clean),
-            None => refusal::cut(text),
+            Some(clean) => server_error::truncate_text(&clean),
+            None => server_error::truncate_text(text),
         }
     }
 
     /// One exchange, and what is known of it besides its reply.
-    async fn exchange(
+    async fn run_exchange(
         &self,
-        body: &Body,
+        body: &RequestBody,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
-    ) -> Result<Finished, ProviderError> {
-        let mut told = Told::default();
-        let mut reader = self.dialect.reader(cx.turn);
+    ) -> Result<CompletedReply, ProviderError> {
+        let mut told = ExchangeInfo::default();
+        let mut reader = self.dialect.new_reply_reader(cx.turn);
         let read = tokio::select! {
             biased;
-            read = self.ask(body, &mut *reader, &mut told, cx, deltas) => read,
-            () = cx.clock.sleep(WHOLE) => Err(cut(format!("{OVERDUE}{WHOLE}"))),
+            read = self.request_reply(body, &mut *reader, &mut told, cx, deltas) => read,
+            () = cx.clock.sleep(WHOLE) => Err(truncated_error(format!("{OVERDUE}{WHOLE}"))),
         };
-        let billed = reader.billed().map(TokenUsage::without_zero_counts);
+        let billed = reader.billed_usage().map(TokenUsage::without_zero_counts);
         let done = read
-            .and_then(|()| reader.end())
-            .map(|finished| Finished {
+            .and_then(|()| reader.finish())
+            .map(|finished| CompletedReply {
                 usage: finished.usage.without_zero_counts(),
                 ..finished
             })
-            .map_err(|error| self.as_told(error, billed));
+            .map_err(|error| self.redact_error(error, billed));
         told.exchange.cost_unknown |= match &done {
             Ok(_) => false,
             Err(error) => error.may_be_billed() && billed.is_none(),
@@ -231,24 +242,24 @@ impl Client {
         done
     }
 
-    async fn ask(
+    async fn request_reply(
         &self,
-        body: &Body,
-        reader: &mut dyn Reader,
-        told: &mut Told,
+        body: &RequestBody,
+        reader: &mut dyn ReplyReader,
+        told: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut text = bytes::Bytes::from(body.text());
         loop {
-            let mut response = self.post(&text, told, cx).await?;
-            self.note_head(&response, told, cx);
+            let mut response = self.post_with_auth(&text, told, cx).await?;
+            self.read_response_headers(&response, told, cx);
             if !(200..300).contains(&response.status) {
-                return Err(self.refused(response, cx, told).await);
+                return Err(self.status_error(response, cx, told).await);
             }
             let coding = response.header("content-encoding").unwrap_or("identity");
             if !coding.eq_ignore_ascii_case("identity") {
-                let coding = refusal::cut(coding);
+                let coding = server_error::truncate_text(coding);
                 return Err(ProviderError::Malformed(format!(
                     "it is compressed ({coding}), which was not asked for"
                 )));
@@ -256,15 +267,17 @@ impl Client {
             if self.stream {
                 self.stream(&mut response, reader, told, cx, deltas).await?;
             } else {
-                self.whole(&mut response, reader, told, cx, deltas).await?;
+                self.read_document(&mut response, reader, told, cx, deltas)
+                    .await?;
             }
-            let rest = reader.goes_on();
-            let Some(longer) = rest.and_then(|member| posting::with_member(&body.text(), &member))
+            let rest = reader.take_continuation();
+            let Some(longer) =
+                rest.and_then(|member| posting_auth::append_member(&body.text(), &member))
             else {
                 return Ok(());
             };
             let why = "the server ended its reply in the middle; asking for the rest of it";
-            posting::note(cx, why).await;
+            posting_auth::emit_note(cx, why).await;
             text = longer.into();
         }
     }
@@ -273,34 +286,34 @@ impl Client {
     async fn stream(
         &self,
         response: &mut LlmResponse,
-        reader: &mut dyn Reader,
-        told: &mut Told,
+        reader: &mut dyn ReplyReader,
+        told: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
-        let mut framing = Framer::default();
+        let mut framing = SseParser::default();
         let mut frames = Vec::new();
         while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
             // Frames before a fault are read first: what was billed, or an error that explains it, stands in them.
             let pushed = framing.push(&chunk, &mut frames);
-            if take(&mut frames, reader, deltas).await? == Progress::Done {
+            if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
                 // The end of the body usually lies in the same packet; reading it frees the connection for reuse.
                 let _end = response.next_chunk().now_or_never();
                 return Ok(());
             }
-            pushed.map_err(unframed)?;
+            pushed.map_err(framing_error)?;
         }
-        framing.finish(&mut frames).map_err(unframed)?;
-        take(&mut frames, reader, deltas).await?;
+        framing.finish(&mut frames).map_err(framing_error)?;
+        read_frames(&mut frames, reader, deltas).await?;
         Ok(())
     }
 
     /// Reads a reply that is one JSON document.
-    async fn whole(
+    async fn read_document(
         &self,
         response: &mut LlmResponse,
-        reader: &mut dyn Reader,
-        told: &mut Told,
+        reader: &mut dyn ReplyReader,
+        told: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
@@ -308,9 +321,9 @@ impl Client {
         while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
             bytes.extend_from_slice(&chunk);
         }
-        let text = String::from_utf8(bytes).map_err(|_| unframed(FrameError::NotUtf8))?;
-        let mut new = New::new();
-        let done = reader.whole(&text, &mut new);
+        let text = String::from_utf8(bytes).map_err(|_| framing_error(SseFrameError::NotUtf8))?;
+        let mut new = NewDeltas::new();
+        let done = reader.read_document(&text, &mut new);
         for (part, text) in new {
             deltas.push(part, &text).await;
         }
@@ -318,48 +331,48 @@ impl Client {
     }
 
     /// The error as it leaves us: without secrets, and with what the reply cost.
-    fn as_told(&self, error: ProviderError, billed: Option<TokenUsage>) -> ProviderError {
+    fn redact_error(&self, error: ProviderError, billed: Option<TokenUsage>) -> ProviderError {
         match error {
             ProviderError::Cut { why, .. } => ProviderError::Cut {
-                why: self.clean(&why),
+                why: self.redact(&why),
                 billed,
             },
             ProviderError::InStream { message, retryable } => ProviderError::InStream {
-                message: self.clean(&message),
+                message: self.redact(&message),
                 retryable,
             },
-            ProviderError::Malformed(why) => ProviderError::Malformed(self.clean(&why)),
+            ProviderError::Malformed(why) => ProviderError::Malformed(self.redact(&why)),
             other => other,
         }
     }
 }
 
-impl Provider for Client {
-    fn caps(&self) -> &Caps {
-        &self.caps
+impl Provider for ProviderClient {
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
     }
 
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
         let (mut omit, learned) = {
             let learned = self.learned();
-            (learned.omit.clone(), learned.dropped.clone())
+            (learned.omitted.clone(), learned.dropped.clone())
         };
-        omit.known.clone_from(&self.known);
-        let mut dropped = self.caps.dropped.clone();
+        omit.unsupported.clone_from(&self.unsupported);
+        let mut dropped = self.capabilities.dropped.clone();
         dropped.extend(learned);
-        let pieces = self.dialect.pieces(turn, &omit)?;
-        Ok(Body { pieces, dropped })
+        let pieces = self.dialect.build_body_pieces(turn, &omit)?;
+        Ok(RequestBody { pieces, dropped })
     }
 
     fn send<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let mut deltas = cx.coalesce_deltas(attempt);
-            let result = self.exchange(body, cx, &mut deltas).await;
+            let result = self.run_exchange(body, cx, &mut deltas).await;
             deltas.finish().await;
             result
         })
@@ -369,15 +382,19 @@ impl Provider for Client {
         self.max_attempts
     }
 
-    fn told(&self, cell: CellIx) -> Option<Told> {
+    fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {
         self.exchanges().get(&cell).cloned()
     }
 
-    fn forget(&self, cell: CellIx) {
+    fn forget_exchange(&self, cell: CellIx) {
         self.exchanges().remove(&cell);
     }
 
-    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
+    fn without_refused_setting(
+        &self,
+        body: &RequestBody,
+        error: &ProviderError,
+    ) -> Option<RequestBody> {
         let ProviderError::Status {
             status, message, ..
         } = error
@@ -388,15 +405,17 @@ impl Provider for Client {
         if !(matches!(status, 400 | 422) || *status == 500 && is_loopback_url(&self.shown_url)) {
             return None;
         }
-        let param = refusal::named(self.dialect.params(), message)?;
-        let rename = param.instead.is_some_and(|other| message.contains(other));
+        let param = server_error::find_refused_setting(self.dialect.omittable_settings(), message)?;
+        let rename = param
+            .replacement_key
+            .is_some_and(|other| message.contains(other));
         let dropped = DroppedSetting {
             what: param.setting.to_owned(),
             why: format!("the server refused it: {message}"),
         };
-        let shorter = refusal::without(body, param, rename, dropped.clone())?;
+        let shorter = server_error::remove_setting(body, param, rename, dropped.clone())?;
         let mut learned = self.learned();
-        let omit = &mut learned.omit;
+        let omit = &mut learned.omitted;
         let list = if rename {
             &mut omit.renamed
         } else {
@@ -413,7 +432,7 @@ impl Provider for Client {
 /// The next piece of the body; what was gathered goes out while nothing comes.
 async fn next_chunk(
     response: &mut LlmResponse,
-    told: &mut Told,
+    told: &mut ExchangeInfo,
     cx: &CallCx,
     deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
@@ -430,7 +449,7 @@ async fn next_chunk(
             biased;
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
             chunk = &mut coming => {
-                let chunk = chunk.map_err(|error| broken(&error))?;
+                let chunk = chunk.map_err(|error| broken_body_error(&error))?;
                 told.exchange.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
                 return Ok(chunk);
             }
@@ -439,42 +458,42 @@ async fn next_chunk(
     }
 }
 
-async fn take(
-    frames: &mut Vec<Frame>,
-    reader: &mut dyn Reader,
+async fn read_frames(
+    frames: &mut Vec<SseFrame>,
+    reader: &mut dyn ReplyReader,
     deltas: &mut DeltaCoalescer<'_>,
-) -> Result<Progress, ProviderError> {
-    let mut new = New::new();
+) -> Result<StreamProgress, ProviderError> {
+    let mut new = NewDeltas::new();
     for frame in frames.drain(..) {
-        let progress = reader.frame(frame, &mut new);
+        let progress = reader.read_frame(frame, &mut new);
         for (part, text) in new.drain(..) {
             deltas.push(part, &text).await;
         }
-        if progress? == Progress::Done {
-            return Ok(Progress::Done);
+        if progress? == StreamProgress::Done {
+            return Ok(StreamProgress::Done);
         }
     }
-    Ok(Progress::More)
+    Ok(StreamProgress::More)
 }
 
 /// The body broke off, or is too large.
-fn broken(error: &NetError) -> ProviderError {
+fn broken_body_error(error: &NetError) -> ProviderError {
     let why = match error {
         NetError::TooLarge { limit, .. } => format!("{CAPPED}{} MiB", limit >> 20),
         other => other.to_string(),
     };
-    cut(why)
+    truncated_error(why)
 }
 
-fn unframed(error: FrameError) -> ProviderError {
+fn framing_error(error: SseFrameError) -> ProviderError {
     match error {
-        FrameError::TooLarge(cap) => cut(format!("{CAPPED}the cap of {cap}")),
-        FrameError::NotUtf8 => ProviderError::Malformed("it is not UTF-8".to_owned()),
+        SseFrameError::TooLarge(cap) => truncated_error(format!("{CAPPED}the cap of {cap}")),
+        SseFrameError::NotUtf8 => ProviderError::Malformed("it is not UTF-8".to_owned()),
     }
 }
 
 /// A reply that is none, because it did not end as it should.
-pub(super) fn cut(why: impl Into<String>) -> ProviderError {
+pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
     ProviderError::Cut {
         why: why.into(),
         billed: None,
@@ -482,15 +501,15 @@ pub(super) fn cut(why: impl Into<String>) -> ProviderError {
 }
 
 /// A frame that is not JSON, or JSON of another kind.
-pub(super) fn malformed(what: &str, text: &str) -> ProviderError {
-    ProviderError::Malformed(format!("{what}: `{}`", refusal::cut(text)))
+pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
+    ProviderError::Malformed(format!("{what}: `{}`", server_error::truncate_text(text)))
 }
 
 /// An error that stands in the reply.
-pub(super) fn in_stream(error: serde_json::Value) -> ProviderError {
-    let said = refusal::of(error);
+pub(super) fn in_stream_error(error: serde_json::Value) -> ProviderError {
+    let said = server_error::parse_error_value(error);
     ProviderError::InStream {
-        retryable: said.retryable(),
+        retryable: said.is_retryable(),
         message: said.message,
     }
 }

@@ -2,7 +2,7 @@
 //! bytes. Where we differ on purpose it is said: `id` and `retry` mean nothing to a reply to a POST, lines that are no
 //! field are kept as strays, and an event without its blank line comes out flagged instead of being dropped.
 
-use super::frames::{Frame, Framer};
+use super::sse::{SseFrame, SseParser};
 
 /// Name, data.
 type Event = (&'static str, &'static str);
@@ -198,8 +198,8 @@ const CASES: &[(&str, &str, &[Event])] = &[
 ];
 
 /// What these chunks hold: complete events, and whether anything else came out.
-fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Vec<Frame>) {
-    let (mut framer, mut all) = (Framer::default(), Vec::new());
+fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Vec<SseFrame>) {
+    let (mut framer, mut all) = (SseParser::default(), Vec::new());
     for chunk in chunks {
         framer.push(chunk, &mut all).expect("within the caps");
     }
@@ -207,7 +207,7 @@ fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Vec<Frame>) {
     let (mut events, mut rest) = (Vec::new(), Vec::new());
     for frame in all {
         match frame {
-            Frame::Event {
+            SseFrame::Event {
                 name,
                 data,
                 complete: true,
@@ -259,8 +259,8 @@ fn what_is_no_field_is_kept_and_swallows_nothing() {
         let kept: Vec<&str> = rest
             .iter()
             .map(|frame| match frame {
-                Frame::Stray { text, .. } => text.as_str(),
-                Frame::Event { .. } => panic!("not complete: {frame:?}"),
+                SseFrame::Stray { text, .. } => text.as_str(),
+                SseFrame::Event { .. } => panic!("not complete: {frame:?}"),
             })
             .collect();
         assert_eq!(kept, *strays, "{stream:?}");

@@ -12,34 +12,34 @@
 
 mod anthropic;
 mod attempts;
-mod body;
-mod caps;
+mod capabilities;
 mod client;
+mod context_window;
 pub mod decisions;
-mod declared;
-mod delay;
-mod frames;
 #[cfg(test)]
 mod frames_cases;
 mod gemini;
-pub mod google;
-mod openai;
-mod refusal;
-mod responses;
+pub mod google_auth;
+mod openai_chat;
+mod openai_responses;
+mod request_body;
 pub mod retry;
+mod server_error;
+mod server_limits;
+mod sse;
 #[cfg(test)]
 mod testing;
+mod tool_declarations;
 mod vertex;
-mod window;
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-pub use attempts::call;
-pub use delay::{Left, Quota};
-pub use window::window;
+pub use attempts::call_with_retries;
+pub use context_window::find_context_window;
+pub use server_limits::{RateLimitStatus, RemainingLimit};
 
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, DroppedSetting, HttpExchange};
@@ -52,17 +52,17 @@ use crate::net::LlmClient;
 /// A dialect bound to one judge's configuration, key and client.
 pub trait Provider: Send + Sync {
     /// What the model takes.
-    fn caps(&self) -> &Caps;
+    fn capabilities(&self) -> &ModelCapabilities;
     /// The exact request for a turn. Pure: same input, same bytes, until a server teaches us what its model does not
     /// take ([`Provider::without`]); then `dropped` says so.
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError>;
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError>;
     /// One attempt: sends the body, emits deltas as `attempt` through `cx`, and returns the whole reply.
     fn send<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>>;
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>>;
     /// Attempts of one call in all.
     fn max_attempts(&self) -> u8 {
         retry::MAX_ATTEMPTS
@@ -73,26 +73,30 @@ pub trait Provider: Send + Sync {
     }
     /// Waits until the limits of this provider's key let another attempt begin, and tells the wait
     /// (`TurnFact::Held`). Whoever holds the pass holds a place; dropping it gives the place back.
-    fn admit<'a>(
+    fn wait_for_permit<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Pass, ProviderError>> {
+    ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         let _ = (body, cx);
-        Box::pin(std::future::ready(Ok(Pass::default())))
+        Box::pin(std::future::ready(Ok(RequestPermit::default())))
     }
     /// What is known of the last exchange for this cell besides its reply, until [`Provider::forget`].
-    fn told(&self, cell: CellIx) -> Option<Told> {
+    fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {
         let _ = cell;
         None
     }
     /// Nobody asks for the last exchange of this cell any more.
-    fn forget(&self, cell: CellIx) {
+    fn forget_exchange(&self, cell: CellIx) {
         let _ = cell;
     }
     /// The body again without the setting that this refusal names as not taken, its last `dropped` saying so; `None`
     /// where the refusal names none. It is remembered: later bodies leave it out.
-    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
+    fn without_refused_setting(
+        &self,
+        body: &RequestBody,
+        error: &ProviderError,
+    ) -> Option<RequestBody> {
         let _ = (body, error);
         None
     }
@@ -100,12 +104,12 @@ pub trait Provider: Send + Sync {
 
 /// Tool declarations as the requests of a provider hold them: JSON; `None` for one that calls no functions, or is asked of
 /// nobody.
-pub fn declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -> Option<String> {
+pub fn render_tool_declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -> Option<String> {
     let render = match kind {
-        ProviderKind::Openai => openai::declarations,
-        ProviderKind::OpenaiResponses => responses::declarations,
-        ProviderKind::Anthropic => anthropic::declarations,
-        ProviderKind::Gemini | ProviderKind::Vertex => gemini::declarations,
+        ProviderKind::Openai => openai_chat::render_tool_declarations,
+        ProviderKind::OpenaiResponses => openai_responses::render_tool_declarations,
+        ProviderKind::Anthropic => anthropic::render_tool_declarations,
+        ProviderKind::Gemini | ProviderKind::Vertex => gemini::render_tool_declarations,
         ProviderKind::OpenaiDecisions
         | ProviderKind::GeminiDecisions
         | ProviderKind::Rules
@@ -117,36 +121,36 @@ pub fn declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -> Option<Str
 
 /// Leave to send one request: a place at the server, held while this lives. The default holds none.
 #[derive(Default)]
-pub struct Pass(Option<Box<dyn std::any::Any + Send + Sync>>);
+pub struct RequestPermit(Option<Box<dyn std::any::Any + Send + Sync>>);
 
-impl Pass {
+impl RequestPermit {
     /// A pass that gives back its place when it is dropped, as `place` does.
-    pub fn holding(place: impl Send + Sync + 'static) -> Self {
+    pub fn with_slot(place: impl Send + Sync + 'static) -> Self {
         Self(Some(Box::new(place)))
     }
 
     /// Whether a place is held.
-    pub fn holds(&self) -> bool {
+    pub fn has_slot(&self) -> bool {
         self.0.is_some()
     }
 }
 
 /// What a server let on about an exchange besides its reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ExchangeInfo {
     /// For the log.
     pub exchange: HttpExchange,
     /// Whether trying again may help, where that was said (`x-should-retry`) or the failure itself says it.
     pub should_retry: Option<bool>,
     /// What is left of its limits.
-    pub quota: Quota,
+    pub rate_limits: RateLimitStatus,
 }
 
 /// What a model takes, known before the first call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caps {
+pub struct ModelCapabilities {
     /// Whether it has structured output.
-    pub schema: bool,
+    pub structured_output: bool,
     /// Whether a function can be forced.
     pub forced_call: bool,
     /// Settings of the judge that this model does not take.
@@ -155,7 +159,7 @@ pub struct Caps {
 
 /// What the model may answer with.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Choice {
+pub enum ToolChoice {
     /// Text alone; the request holds no tool key at all.
     NoTools,
     /// Text in this JSON Schema (structured output); no tool key either. A decisions endpoint, which writes no text, gets
@@ -164,7 +168,7 @@ pub enum Choice {
     /// Text or any of the declared functions.
     Auto,
     /// This function alone.
-    Only(String),
+    ForcedTool(String),
 }
 
 /// One turn to be asked.
@@ -175,19 +179,19 @@ pub struct TurnRequest<'a> {
     /// Declared functions; empty with [`Choice::NoTools`] and [`Choice::Schema`].
     pub tools: &'a [ToolDeclaration],
     /// What it may answer with.
-    pub choice: Choice,
+    pub tool_choice: ToolChoice,
 }
 
 /// A request body as pieces: concatenated they are the exact JSON. Large pieces (a history item each) are recorded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
+pub struct RequestBody {
     /// In order. Never holds a key: keys travel in headers.
     pub pieces: Vec<Arc<str>>,
     /// What was left out for this model.
     pub dropped: Vec<DroppedSetting>,
 }
 
-impl Body {
+impl RequestBody {
     /// The exact bytes.
     pub fn text(&self) -> String {
         self.pieces.concat()
@@ -196,7 +200,7 @@ impl Body {
 
 /// A complete reply.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct CompletedReply {
     /// The provider's own items in order, as received; what goes back.
     pub native: Vec<Arc<RawValue>>,
     /// Our reading.
@@ -205,9 +209,9 @@ pub struct Finished {
     pub usage: TokenUsage,
 }
 
-impl Finished {
+impl CompletedReply {
     /// Why a reply that hit its token limit is none.
-    pub fn ran_out(&self) -> String {
+    pub fn explain_token_limit(&self) -> String {
         let why = "the reply hit its token limit before it was complete";
         let silent = self.reply.text.trim().is_empty() && self.reply.calls.is_empty();
         let thinking = self.usage.thinking.filter(|tokens| *tokens > 0);
@@ -278,10 +282,14 @@ pub enum ProviderError {
 }
 
 /// Whether a verdict mode fits a judge with or without tools; what `auto` becomes.
-pub fn resolve_verdict_mode(mode: VerdictMode, has_tools: bool, caps: &Caps) -> VerdictMode {
+pub fn resolve_verdict_mode(
+    mode: VerdictMode,
+    has_tools: bool,
+    caps: &ModelCapabilities,
+) -> VerdictMode {
     match (mode, has_tools) {
         (VerdictMode::Auto, true) => VerdictMode::Call,
-        (VerdictMode::Auto, false) if caps.schema => VerdictMode::Schema,
+        (VerdictMode::Auto, false) if caps.structured_output => VerdictMode::Schema,
         (VerdictMode::Auto, false) => VerdictMode::Text,
         (mode, _) => mode,
     }
@@ -291,47 +299,47 @@ pub fn resolve_verdict_mode(mode: VerdictMode, has_tools: bool, caps: &Caps) -> 
 ///
 /// A kind without a dialect in this version, an unusable `base_url` and an `extra_body` that speaks for the judge are
 /// [`ProviderError::Request`]. Sends nothing.
-pub fn build(
+pub fn build_provider(
     config: &JudgeConfig,
     key: Option<&str>,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
-    let client = client(config, &Auth::Key(key), clock)?;
+    let client = client(config, &RequestAuth::Key(key), clock)?;
     Ok(Arc::new(client))
 }
 
 /// As [`build`], for a judge that Google's credentials speak for: each request carries an access token.
-pub fn build_with_tokens(
+pub fn build_provider_with_tokens(
     config: &JudgeConfig,
-    tokens: &Arc<google::Tokens>,
+    tokens: &Arc<google_auth::GoogleTokens>,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
-    let auth = Auth::Google(tokens.credentials().project());
+    let auth = RequestAuth::GoogleTokens(tokens.credentials().project());
     let client = client(config, &auth, clock)?;
     Ok(Arc::new(client.with_tokens(Arc::clone(tokens))))
 }
 
 /// What speaks for a judge.
-enum Auth<'a> {
+enum RequestAuth<'a> {
     /// A key, or nothing.
     Key(Option<&'a str>),
     /// Access tokens, made of credentials that belong to this project.
-    Google(Option<&'a str>),
+    GoogleTokens(Option<&'a str>),
 }
 
 fn client(
     config: &JudgeConfig,
-    auth: &Auth<'_>,
+    auth: &RequestAuth<'_>,
     clock: Arc<dyn Clock>,
-) -> Result<client::Client, ProviderError> {
+) -> Result<client::ProviderClient, ProviderError> {
     let dialect: Box<dyn client::Dialect> = match config.provider {
-        ProviderKind::Openai => Box::new(openai::Chat::new(config)?),
-        ProviderKind::Gemini => Box::new(gemini::Generate::new(config)?),
-        ProviderKind::OpenaiResponses => Box::new(responses::Responses::new(config)?),
-        ProviderKind::Anthropic => Box::new(anthropic::Messages::new(config)?),
-        ProviderKind::Vertex => vertex::dialect(config, auth)?,
+        ProviderKind::Openai => Box::new(openai_chat::ChatDialect::new(config)?),
+        ProviderKind::Gemini => Box::new(gemini::GeminiDialect::new(config)?),
+        ProviderKind::OpenaiResponses => Box::new(openai_responses::ResponsesDialect::new(config)?),
+        ProviderKind::Anthropic => Box::new(anthropic::AnthropicDialect::new(config)?),
+        ProviderKind::Vertex => vertex::build_dialect(config, auth)?,
         ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
-            Box::new(decisions::Decisions::new(config)?)
+            Box::new(decisions::DecisionsDialect::new(config)?)
         }
         kind @ (ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source) => {
             return Err(ProviderError::Request(format!(
@@ -340,16 +348,18 @@ fn client(
             )));
         }
     };
-    let (caps, known) = caps::of(config);
+    let (caps, known) = capabilities::find_capabilities(config);
     let http = LlmClient::new(clock);
     let key = match auth {
-        Auth::Key(key) => *key,
-        Auth::Google(_) => None,
+        RequestAuth::Key(key) => *key,
+        RequestAuth::GoogleTokens(_) => None,
     };
     let unary = config.provider.is_decisions();
     let config = &JudgeConfig {
         stream: config.stream && !unary,
         ..config.clone()
     };
-    Ok(client::Client::new(dialect, caps, known, config, key, http))
+    Ok(client::ProviderClient::new(
+        dialect, caps, known, config, key, http,
+    ))
 }

@@ -37,51 +37,51 @@ pub(super) const OVERDUE: &str = "it did not end within ";
 
 /// A failed attempt.
 #[derive(Debug, Clone, Copy)]
-pub struct Failed<'e> {
+pub struct FailedAttempt<'e> {
     /// How it failed.
     pub error: &'e ProviderError,
     /// Which one it was, from 1.
     pub attempt: u8,
     /// How many there are.
-    pub most: u8,
+    pub max_attempts: u8,
     /// What this call has waited before.
     pub waited: Millis,
     /// What the cell's deadline leaves, where there is one.
-    pub left: Option<Millis>,
+    pub time_left: Option<Millis>,
     /// What the server says of trying again (`x-should-retry`), or what the failure itself does.
-    pub told: Option<bool>,
+    pub server_advice: Option<bool>,
     /// The attempt before failed in the same words.
-    pub same: bool,
+    pub is_same_error: bool,
     /// A number from 0 to 1 that spreads the waits.
-    pub chance: f64,
+    pub jitter: f64,
 }
 
 /// What to do after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryAction {
     /// Try again after this long.
     Retry {
         /// How long.
         wait: Millis,
         /// Whether the server asked for it.
-        asked: bool,
+        server_asked: bool,
     },
     /// It would not help.
     Stop,
     /// A server on this machine says the same 500 again: it is about the request.
-    Same,
+    SameError,
     /// The server asks for more patience than we have.
-    TooLong(Millis),
+    WaitTooLong(Millis),
     /// The next attempt would begin this much later, after the cell's deadline.
     NoTime(Millis),
 }
 
 /// The table of this module's first lines.
-pub fn after(failed: &Failed<'_>) -> Next {
-    let Failed {
+pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
+    let FailedAttempt {
         attempt, waited, ..
     } = *failed;
-    let (asked, base) = match plan(failed) {
+    let (asked, base) = match plan_delay(failed) {
         Ok(plan) => plan,
         Err(next) => return next,
     };
@@ -90,46 +90,48 @@ pub fn after(failed: &Failed<'_>) -> Next {
     if let Some(delay) = asked
         && waited + delay > MAX_WAIT
     {
-        return Next::TooLong(delay);
+        return RetryAction::WaitTooLong(delay);
     }
-    if attempt >= failed.most {
-        return Next::Stop;
+    if attempt >= failed.max_attempts {
+        return RetryAction::Stop;
     }
     let wait = if let Some(delay) = asked {
-        delay + scaled(delay.0 / 10, failed.chance)
+        delay + scale_by_jitter(delay.0 / 10, failed.jitter)
     } else {
         let doublings = u32::from(attempt.saturating_sub(1)).min(10);
-        scaled(base << doublings, failed.chance)
+        scale_by_jitter(base << doublings, failed.jitter)
     };
     let wait = wait.min(MAX_WAIT.since(waited));
-    match failed.left {
-        Some(left) if wait >= left => Next::NoTime(wait),
-        _ => Next::Retry {
+    match failed.time_left {
+        Some(left) if wait >= left => RetryAction::NoTime(wait),
+        _ => RetryAction::Retry {
             wait,
-            asked: asked.is_some(),
+            server_asked: asked.is_some(),
         },
     }
 }
 
 /// The server's delay and the first back-off, or why there is no further attempt.
-fn plan(failed: &Failed<'_>) -> Result<(Option<Millis>, u64), Next> {
+fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), RetryAction> {
     match failed.error {
-        ProviderError::Status { terminal: true, .. } => Err(Next::Stop),
+        ProviderError::Status { terminal: true, .. } => Err(RetryAction::Stop),
         ProviderError::Status {
             status,
             url,
             retry_after,
             ..
         } => match status {
-            _ if failed.told == Some(false) => Err(Next::Stop),
+            _ if failed.server_advice == Some(false) => Err(RetryAction::Stop),
             429 | 503 | 529 => Ok((*retry_after, 2000)),
             // Servers that run models here answer 500 to mistakes of their clients.
-            500 if failed.same && is_loopback_url(url) => Err(Next::Same),
+            500 if failed.is_same_error && is_loopback_url(url) => Err(RetryAction::SameError),
             408 | 409 | 500..=599 => Ok((*retry_after, 500)),
-            _ if failed.told == Some(true) => Ok((*retry_after, 500)),
-            _ => Err(Next::Stop),
+            _ if failed.server_advice == Some(true) => Ok((*retry_after, 500)),
+            _ => Err(RetryAction::Stop),
         },
-        ProviderError::Connect { .. } if failed.told == Some(false) => Err(Next::Stop),
+        ProviderError::Connect { .. } if failed.server_advice == Some(false) => {
+            Err(RetryAction::Stop)
+        }
         ProviderError::Connect { .. }
         | ProviderError::Malformed(_)
         | ProviderError::InStream {
@@ -143,7 +145,7 @@ fn plan(failed: &Failed<'_>) -> Result<(Option<Millis>, u64), Next> {
         ProviderError::Cut { .. }
         | ProviderError::InStream { .. }
         | ProviderError::Request(_)
-        | ProviderError::Cancelled => Err(Next::Stop),
+        | ProviderError::Cancelled => Err(RetryAction::Stop),
     }
 }
 
@@ -152,12 +154,12 @@ fn plan(failed: &Failed<'_>) -> Result<(Option<Millis>, u64), Next> {
     clippy::cast_sign_loss,
     reason = "a share of at most 120 s"
 )]
-fn scaled(most: u64, chance: f64) -> Millis {
+fn scale_by_jitter(most: u64, chance: f64) -> Millis {
     Millis((most as f64 * chance.clamp(0.0, 1.0)) as u64)
 }
 
 /// Whether a status, or a code that a stream gives in its place, is worth another attempt.
-pub(super) fn worth_retrying(status: u64) -> bool {
+pub(super) fn is_retryable_status(status: u64) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
@@ -186,16 +188,16 @@ mod tests {
         }
     }
 
-    fn failed(error: &ProviderError) -> Failed<'_> {
-        Failed {
+    fn failed(error: &ProviderError) -> FailedAttempt<'_> {
+        FailedAttempt {
             error,
             attempt: 1,
-            most: MAX_ATTEMPTS,
+            max_attempts: MAX_ATTEMPTS,
             waited: Millis(0),
-            left: None,
-            told: None,
-            same: false,
-            chance: 1.0,
+            time_left: None,
+            server_advice: None,
+            is_same_error: false,
+            jitter: 1.0,
         }
     }
 
@@ -208,13 +210,13 @@ mod tests {
 
     #[test]
     fn the_table() {
-        let retry = |ms| Next::Retry {
+        let retry = |ms| RetryAction::Retry {
             wait: Millis(ms),
-            asked: false,
+            server_asked: false,
         };
-        let asked = |ms| Next::Retry {
+        let asked = |ms| RetryAction::Retry {
             wait: Millis(ms),
-            asked: true,
+            server_asked: true,
         };
         let in_stream = |retryable| ProviderError::InStream {
             message: String::new(),
@@ -231,7 +233,7 @@ mod tests {
         let cases = [
             (status(429, None), 1, 0, retry(2000)),
             (status(429, None), 3, 0, retry(8000)),
-            (status(429, None), 4, 0, Next::Stop),
+            (status(429, None), 4, 0, RetryAction::Stop),
             (status(429, Some(1000)), 1, 0, asked(1100)),
             (status(429, Some(0)), 1, 0, retry(2000)),
             (status(429, Some(120_000)), 1, 0, asked(120_000)),
@@ -239,15 +241,15 @@ mod tests {
                 status(429, Some(120_001)),
                 1,
                 0,
-                Next::TooLong(Millis(120_001)),
+                RetryAction::WaitTooLong(Millis(120_001)),
             ),
             (
                 status(429, Some(60_000)),
                 2,
                 61_000,
-                Next::TooLong(Millis(60_000)),
+                RetryAction::WaitTooLong(Millis(60_000)),
             ),
-            (quota, 1, 0, Next::Stop),
+            (quota, 1, 0, RetryAction::Stop),
             (status(500, None), 1, 0, retry(500)),
             (status(500, None), 3, 0, retry(2000)),
             (status(502, None), 1, 0, retry(500)),
@@ -256,34 +258,43 @@ mod tests {
             (status(529, None), 1, 0, retry(2000)),
             (status(408, None), 1, 0, retry(500)),
             (status(409, None), 1, 0, retry(500)),
-            (status(400, None), 1, 0, Next::Stop),
-            (status(401, None), 1, 0, Next::Stop),
-            (status(403, None), 1, 0, Next::Stop),
-            (status(404, None), 1, 0, Next::Stop),
-            (status(422, Some(1)), 1, 0, Next::Stop),
-            (status(307, None), 1, 0, Next::Stop),
+            (status(400, None), 1, 0, RetryAction::Stop),
+            (status(401, None), 1, 0, RetryAction::Stop),
+            (status(403, None), 1, 0, RetryAction::Stop),
+            (status(404, None), 1, 0, RetryAction::Stop),
+            (status(422, Some(1)), 1, 0, RetryAction::Stop),
+            (status(307, None), 1, 0, RetryAction::Stop),
             (connect(), 1, 0, retry(500)),
             (connect(), 1, 119_900, retry(100)),
             (cut("no end"), 2, 0, retry(1000)),
-            (cut(&format!("{CAPPED}x")), 1, 0, Next::Stop),
-            (cut(&format!("{OVERDUE}x")), 1, 0, Next::Stop),
+            (cut(&format!("{CAPPED}x")), 1, 0, RetryAction::Stop),
+            (cut(&format!("{OVERDUE}x")), 1, 0, RetryAction::Stop),
             (in_stream(true), 1, 0, retry(500)),
-            (in_stream(false), 1, 0, Next::Stop),
+            (in_stream(false), 1, 0, RetryAction::Stop),
             (ProviderError::Malformed(String::new()), 1, 0, retry(500)),
-            (ProviderError::Request(String::new()), 1, 0, Next::Stop),
-            (ProviderError::Cancelled, 1, 0, Next::Stop),
+            (
+                ProviderError::Request(String::new()),
+                1,
+                0,
+                RetryAction::Stop,
+            ),
+            (ProviderError::Cancelled, 1, 0, RetryAction::Stop),
         ];
         for (error, attempt, waited, expected) in cases {
-            let failed = Failed {
+            let failed = FailedAttempt {
                 attempt,
                 waited: Millis(waited),
                 ..failed(&error)
             };
-            assert_eq!(after(&failed), expected, "{error:?}, attempt {attempt}");
+            assert_eq!(
+                choose_retry_action(&failed),
+                expected,
+                "{error:?}, attempt {attempt}"
+            );
         }
         let chance = |error: &ProviderError, chance| {
-            after(&Failed {
-                chance,
+            choose_retry_action(&FailedAttempt {
+                jitter: chance,
                 ..failed(error)
             })
         };
@@ -295,33 +306,33 @@ mod tests {
     fn the_server_has_the_last_word_and_the_users_figure_counts() {
         let teapot = status(418, None);
         let told = |error, told| {
-            after(&Failed {
-                told: Some(told),
+            choose_retry_action(&FailedAttempt {
+                server_advice: Some(told),
                 ..failed(error)
             })
         };
-        assert!(matches!(told(&teapot, true), Next::Retry { .. }));
+        assert!(matches!(told(&teapot, true), RetryAction::Retry { .. }));
         let (busy, no_trust) = (status(503, Some(1)), connect());
-        assert_eq!(told(&busy, false), Next::Stop);
-        assert_eq!(told(&no_trust, false), Next::Stop);
+        assert_eq!(told(&busy, false), RetryAction::Stop);
+        assert_eq!(told(&no_trust, false), RetryAction::Stop);
         let busy = status(503, None);
         let most = |most, attempt| {
-            after(&Failed {
+            choose_retry_action(&FailedAttempt {
                 attempt,
-                most,
+                max_attempts: most,
                 ..failed(&busy)
             })
         };
-        assert_eq!(most(1, 1), Next::Stop);
-        assert!(matches!(most(9, 8), Next::Retry { .. }));
+        assert_eq!(most(1, 1), RetryAction::Stop);
+        assert!(matches!(most(9, 8), RetryAction::Retry { .. }));
     }
 
     #[test]
     fn a_500_said_twice_on_this_machine_is_about_the_request() {
         let twice = |error: &ProviderError| {
-            after(&Failed {
+            choose_retry_action(&FailedAttempt {
                 attempt: 2,
-                same: true,
+                is_same_error: true,
                 ..failed(error)
             })
         };
@@ -330,25 +341,32 @@ mod tests {
             "http://localhost/v1",
             "http://[::1]/v1",
         ] {
-            assert_eq!(twice(&from(url, 500, None)), Next::Same, "{url}");
+            assert_eq!(
+                twice(&from(url, 500, None)),
+                RetryAction::SameError,
+                "{url}"
+            );
             let again = twice(&from(url, 503, None));
-            assert!(matches!(again, Next::Retry { .. }), "a model that loads");
+            assert!(
+                matches!(again, RetryAction::Retry { .. }),
+                "a model that loads"
+            );
         }
         let elsewhere = twice(&status(500, None));
-        assert!(matches!(elsewhere, Next::Retry { .. }));
+        assert!(matches!(elsewhere, RetryAction::Retry { .. }));
     }
 
     #[test]
     fn a_wait_that_cannot_end_in_time_is_not_begun() {
         let slow = status(429, Some(10_000));
         let left = |left| {
-            after(&Failed {
-                left: Some(Millis(left)),
+            choose_retry_action(&FailedAttempt {
+                time_left: Some(Millis(left)),
                 ..failed(&slow)
             })
         };
-        assert_eq!(left(11_000), Next::NoTime(Millis(11_000)));
-        assert!(matches!(left(11_001), Next::Retry { .. }));
+        assert_eq!(left(11_000), RetryAction::NoTime(Millis(11_000)));
+        assert!(matches!(left(11_001), RetryAction::Retry { .. }));
     }
 
     #[test]
@@ -357,13 +375,13 @@ mod tests {
             let error = status(429, asked);
             let mut waits: Vec<u64> = (0..100)
                 .map(|cell| {
-                    let chance = super::super::attempts::chance(cell, 0, 1);
-                    let failed = Failed {
-                        chance,
+                    let chance = super::super::attempts::derive_jitter(cell, 0, 1);
+                    let failed = FailedAttempt {
+                        jitter: chance,
                         ..failed(&error)
                     };
-                    match after(&failed) {
-                        Next::Retry { wait, .. } => wait.0,
+                    match choose_retry_action(&failed) {
+                        RetryAction::Retry { wait, .. } => wait.0,
                         other => panic!("{other:?}"),
                     }
                 })

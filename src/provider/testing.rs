@@ -1,22 +1,22 @@
 //! Reads scripted bytes as a client would, without a socket.
 
-use super::client::{Dialect, New, Omit, Progress, Reader};
-use super::frames::Framer;
-use super::{Choice, Finished, ProviderError, TurnRequest};
+use super::client::{Dialect, NewDeltas, OmittedSettings, ReplyReader, StreamProgress};
+use super::sse::SseParser;
+use super::{CompletedReply, ProviderError, ToolChoice, TurnRequest};
 use crate::event::DeltaPart;
 use crate::model::{HistoryBlock, HistoryItem, TokenUsage, ToolDeclaration};
 
 /// What a stream of these chunks becomes, and the deltas on the way.
 pub(super) fn read(
-    mut reader: Box<dyn Reader>,
+    mut reader: Box<dyn ReplyReader>,
     chunks: &[&[u8]],
-) -> Result<(Finished, New), ProviderError> {
-    let (mut framing, mut frames, mut new) = (Framer::default(), Vec::new(), New::new());
+) -> Result<(CompletedReply, NewDeltas), ProviderError> {
+    let (mut framing, mut frames, mut new) = (SseParser::default(), Vec::new(), NewDeltas::new());
     let mut ended = false;
     for chunk in chunks {
         framing.push(chunk, &mut frames).expect("within the caps");
         for frame in frames.drain(..) {
-            if !ended && reader.frame(frame, &mut new)? == Progress::Done {
+            if !ended && reader.read_frame(frame, &mut new)? == StreamProgress::Done {
                 ended = true;
             }
         }
@@ -24,16 +24,16 @@ pub(super) fn read(
     if !ended {
         framing.finish(&mut frames).expect("within the caps");
         for frame in frames.drain(..) {
-            if reader.frame(frame, &mut new)? == Progress::Done {
+            if reader.read_frame(frame, &mut new)? == StreamProgress::Done {
                 break;
             }
         }
     }
-    Ok((reader.end()?, new))
+    Ok((reader.finish()?, new))
 }
 
 /// The law of deltas: those of a reply concatenate to it.
-pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &New) {
+pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &NewDeltas) {
     let of = |part: DeltaPart| -> String {
         let texts = new.iter().filter(|(p, _)| *p == part);
         texts.map(|(_, text)| text.as_str()).collect()
@@ -48,7 +48,7 @@ pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &New) {
 
 /// A prefix of a good stream is a fault or the same reply (usage may not have come yet), never another one. Returns
 /// how many prefixes were whole replies.
-pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn Reader>, stream: &str) -> usize {
+pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn ReplyReader>, stream: &str) -> usize {
     let (whole, _) = read(make(), &[stream.as_bytes()]).expect("the stream is good");
     let mut good = 0;
     for cut in 0..stream.len() {
@@ -89,13 +89,13 @@ pub(super) fn body(
     dialect: &dyn Dialect,
     history: &[HistoryItem],
     tools: &[ToolDeclaration],
-    choice: Choice,
+    choice: ToolChoice,
 ) -> String {
     let turn = TurnRequest {
         history,
         tools,
-        choice,
+        tool_choice: choice,
     };
-    let pieces = dialect.pieces(&turn, &Omit::default());
+    let pieces = dialect.build_body_pieces(&turn, &OmittedSettings::default());
     pieces.expect("a body").concat()
 }

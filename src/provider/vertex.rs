@@ -5,23 +5,25 @@
 //! the path. Claude answers `rawPredict` and `streamRawPredict` there. Format: Google's REST reference and its Python SDK.
 
 use super::client::Dialect;
-use super::{Auth, ProviderError, anthropic, body, gemini};
+use super::{ProviderError, RequestAuth, anthropic, gemini, request_body};
 use crate::model::JudgeConfig;
 
-const VERSION: &str = "v1beta1";
+const API_VERSION: &str = "v1beta1";
 /// As Anthropic's own SDK asks there.
-const CLAUDE_API: &str = "v1";
+const CLAUDE_API_VERSION: &str = "v1";
 /// Anthropic's dialect as Vertex AI speaks it; stands in the body, and the model in the address alone.
-const CLAUDE_VERSION: &str = "vertex-2023-10-16";
+const CLAUDE_DIALECT_VERSION: &str = "vertex-2023-10-16";
 
 /// The dialect of a judge on Vertex AI.
-pub(super) fn dialect(
+pub(super) fn build_dialect(
     config: &JudgeConfig,
-    auth: &Auth<'_>,
+    auth: &RequestAuth<'_>,
 ) -> Result<Box<dyn Dialect>, ProviderError> {
-    let mut url = model_url(config, auth)?;
+    let mut url = build_model_url(config, auth)?;
     if !is_claude(&config.model) {
-        return Ok(Box::new(gemini::Generate::at(config, url)?));
+        return Ok(Box::new(gemini::GeminiDialect::with_model_url(
+            config, url,
+        )?));
     }
     let method = if config.stream {
         "streamRawPredict"
@@ -30,14 +32,16 @@ pub(super) fn dialect(
     };
     let path = format!("{}:{method}", url.path());
     url.set_path(&path);
-    let endpoint = anthropic::Endpoint {
+    let endpoint = anthropic::AnthropicEndpoint {
         url: url.into(),
         // Express mode is for Google's own models; should that change, its key travels as theirs does.
         key_header: ("x-goog-api-key", ""),
         version: None,
-        version_in_body: Some(CLAUDE_VERSION),
+        version_in_body: Some(CLAUDE_DIALECT_VERSION),
     };
-    Ok(Box::new(anthropic::Messages::at(config, endpoint)?))
+    Ok(Box::new(anthropic::AnthropicDialect::with_endpoint(
+        config, endpoint,
+    )?))
 }
 
 /// Whether Vertex AI serves this model in Anthropic's dialect.
@@ -49,12 +53,15 @@ pub(super) fn is_claude(model: &str) -> bool {
 }
 
 /// The model's address, without the method.
-fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, ProviderError> {
+fn build_model_url(
+    config: &JudgeConfig,
+    auth: &RequestAuth<'_>,
+) -> Result<url::Url, ProviderError> {
     let refused = |why: String| ProviderError::Request(format!("judge `{}`: {why}", config.name));
     let location = config.location.as_deref();
     let place = match auth {
-        Auth::Key(_) => None,
-        Auth::Google(own) => {
+        RequestAuth::Key(_) => None,
+        RequestAuth::GoogleTokens(own) => {
             let project = config.project.as_deref().or(*own).ok_or_else(|| {
                 refused(
                     "Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT".to_owned(),
@@ -72,21 +79,22 @@ fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, Provider
     };
     if let Some((project, location)) = place {
         for (what, word) in [("project", project), ("location", location)] {
-            if !is_word(what, word) {
+            if !is_path_word(what, word) {
                 return Err(refused(format!(
                     "`{word}` is no name of a Google Cloud {what}"
                 )));
             }
         }
     }
-    let mut url = body::base(config, &host(place.map(|(_, location)| location)))?;
+    let mut url =
+        request_body::parse_base_url(config, &build_host(place.map(|(_, location)| location)))?;
     let version = if is_claude(&config.model) {
-        CLAUDE_API
+        CLAUDE_API_VERSION
     } else {
-        VERSION
+        API_VERSION
     };
-    let path = body::versioned(&url, version);
-    let model = model_path(&config.model);
+    let path = request_body::append_version(&url, version);
+    let model = build_model_path(&config.model);
     let place = match place {
         Some((project, location)) if !model.starts_with("projects/") => {
             format!("/projects/{project}/locations/{location}")
@@ -97,7 +105,7 @@ fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, Provider
     Ok(url)
 }
 
-fn host(location: Option<&str>) -> String {
+fn build_host(location: Option<&str>) -> String {
     match location {
         None | Some("global") => "https://aiplatform.googleapis.com".to_owned(),
         Some(region @ ("us" | "eu")) => format!("https://aiplatform.{region}.rep.googleapis.com"),
@@ -106,7 +114,7 @@ fn host(location: Option<&str>) -> String {
 }
 
 /// A model as a resource: Google's own by its bare name, another publisher's, a tuned one's endpoint.
-fn model_path(model: &str) -> String {
+fn build_model_path(model: &str) -> String {
     let parts: Vec<&str> = model.split('/').collect();
     match parts[..] {
         ["publishers" | "endpoints" | "projects", ..] => model.to_owned(),
@@ -118,7 +126,7 @@ fn model_path(model: &str) -> String {
 }
 
 /// What may stand in a host and a path without changing where they lead.
-fn is_word(what: &str, text: &str) -> bool {
+fn is_path_word(what: &str, text: &str) -> bool {
     // `example.com:project` is how old projects of a domain are named.
     let more = |c: char| what == "project" && matches!(c, '_' | '.' | ':');
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || more(c);
@@ -129,9 +137,9 @@ fn is_word(what: &str, text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::model::ProviderKind;
-    use crate::provider::client::Omit;
+    use crate::provider::client::OmittedSettings;
     use crate::provider::testing::opening;
-    use crate::provider::{Choice, TurnRequest};
+    use crate::provider::{ToolChoice, TurnRequest};
 
     fn config(model: &str, location: Option<&str>) -> JudgeConfig {
         JudgeConfig {
@@ -142,8 +150,8 @@ mod tests {
         }
     }
 
-    fn url(config: &JudgeConfig, auth: &Auth<'_>) -> String {
-        dialect(config, auth).map_or_else(|e| e.to_string(), |d| d.url().to_owned())
+    fn url(config: &JudgeConfig, auth: &RequestAuth<'_>) -> String {
+        build_dialect(config, auth).map_or_else(|e| e.to_string(), |d| d.url().to_owned())
     }
 
     #[test]
@@ -158,7 +166,7 @@ mod tests {
             assert_eq!(
                 url(
                     &config("gemini-2.5-pro", Some(location)),
-                    &Auth::Google(None)
+                    &RequestAuth::GoogleTokens(None)
                 ),
                 format!(
                     "https://{host}/v1beta1/projects/p-1/locations/{location}/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
@@ -191,7 +199,11 @@ mod tests {
             let mut config = config(model, Some("global"));
             config.stream = false;
             let expected = format!("{expected}:generateContent");
-            assert_eq!(url(&config, &Auth::Google(None)), expected, "{model}");
+            assert_eq!(
+                url(&config, &RequestAuth::GoogleTokens(None)),
+                expected,
+                "{model}"
+            );
         }
     }
 
@@ -200,14 +212,14 @@ mod tests {
         let mut config = config("m", None);
         config.stream = false;
         assert_eq!(
-            url(&config, &Auth::Key(Some("k"))),
+            url(&config, &RequestAuth::Key(Some("k"))),
             "https://aiplatform.googleapis.com/v1beta1/publishers/google/models/m:generateContent"
         );
         config.location = Some("global".to_owned());
         for (base, version) in [("http://h:1", "/v1beta1"), ("http://h:1/v1/", "/v1")] {
             config.base_url = Some(base.to_owned());
             assert_eq!(
-                url(&config, &Auth::Google(Some("other"))),
+                url(&config, &RequestAuth::GoogleTokens(Some("other"))),
                 format!(
                     "http://h:1{version}/projects/p-1/locations/global/publishers/google/models/m:generateContent"
                 )
@@ -219,25 +231,25 @@ mod tests {
     fn what_is_missing_or_leads_elsewhere_is_named() {
         let mut nowhere = config("m", None);
         assert_eq!(
-            url(&nowhere, &Auth::Google(None)),
+            url(&nowhere, &RequestAuth::GoogleTokens(None)),
             "judge `j`: Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or GOOGLE_CLOUD_LOCATION"
         );
         nowhere.location = Some("global".to_owned());
         nowhere.project = None;
         assert_eq!(
-            url(&nowhere, &Auth::Google(None)),
+            url(&nowhere, &RequestAuth::GoogleTokens(None)),
             "judge `j`: Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT"
         );
-        assert!(url(&nowhere, &Auth::Google(Some("own"))).contains("/projects/own/"));
+        assert!(url(&nowhere, &RequestAuth::GoogleTokens(Some("own"))).contains("/projects/own/"));
         for evil in ["evil.example/#", "a@b", "a/../b", "a?b", "", ".."] {
-            let told = url(&config("m", Some(evil)), &Auth::Google(None));
+            let told = url(&config("m", Some(evil)), &RequestAuth::GoogleTokens(None));
             assert!(
                 told.ends_with("is no name of a Google Cloud location"),
                 "{told}"
             );
             let mut other = config("m", Some("global"));
             other.project = None;
-            assert!(!url(&other, &Auth::Google(Some(evil))).starts_with("https:"));
+            assert!(!url(&other, &RequestAuth::GoogleTokens(Some(evil))).starts_with("https:"));
         }
     }
 
@@ -258,23 +270,23 @@ mod tests {
         let mut config = config("claude-sonnet-4-5@20250929", Some("us-east5"));
         let at = "https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5@20250929";
         assert_eq!(
-            url(&config, &Auth::Google(None)),
+            url(&config, &RequestAuth::GoogleTokens(None)),
             format!("{at}:streamRawPredict")
         );
         config.stream = false;
         assert_eq!(
-            url(&config, &Auth::Google(None)),
+            url(&config, &RequestAuth::GoogleTokens(None)),
             format!("{at}:rawPredict")
         );
-        let claude = dialect(&config, &Auth::Google(None)).expect("a dialect");
-        assert_eq!(claude.headers(), []);
+        let claude = build_dialect(&config, &RequestAuth::GoogleTokens(None)).expect("a dialect");
+        assert_eq!(claude.extra_headers(), []);
         let turn = TurnRequest {
             history: &opening(),
             tools: &[],
-            choice: Choice::NoTools,
+            tool_choice: ToolChoice::NoTools,
         };
         let body = claude
-            .pieces(&turn, &Omit::default())
+            .build_body_pieces(&turn, &OmittedSettings::default())
             .expect("a body")
             .concat();
         assert!(

@@ -16,7 +16,7 @@ use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
-use crate::provider::{self, Provider, google::Tokens};
+use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
 use crate::tools::ToolSet;
 use crate::tools::toolbox::Toolbox;
@@ -220,12 +220,12 @@ fn engine<'m>(
         None => google_credentials(config, parts.env)?,
         Some(_) => None,
     };
-    let tokens = credentials.map(|found| Tokens::new(found, Arc::clone(parts.clock)));
+    let tokens = credentials.map(|found| GoogleTokens::new(found, Arc::clone(parts.clock)));
     let provider = |config: &JudgeConfig| -> Result<Arc<dyn Provider>, String> {
         let clock = Arc::clone(parts.clock);
         let built = match &tokens {
-            Some(tokens) => provider::build_with_tokens(config, tokens, clock),
-            None => provider::build(config, key.as_deref(), clock),
+            Some(tokens) => provider::build_provider_with_tokens(config, tokens, clock),
+            None => provider::build_provider(config, key.as_deref(), clock),
         };
         let built = built.map_err(|error| named(&config.name, &error.to_string()))?;
         Ok(Arc::new(Paced {
@@ -234,7 +234,7 @@ fn engine<'m>(
         }))
     };
     let own = provider(config)?;
-    let dropped = own.caps().dropped.clone();
+    let dropped = own.capabilities().dropped.clone();
     let mut engine = Engine::new(config.clone(), own, tools.clone(), parts.deps.clone());
     for model in models {
         let other = JudgeConfig {

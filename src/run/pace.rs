@@ -21,7 +21,10 @@ use self::bounds::{Bounds, Held};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, ThrottleReason, TurnFact};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis};
-use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
+use crate::provider::{
+    CompletedReply, ExchangeInfo, ModelCapabilities, Provider, ProviderError, RequestBody,
+    RequestPermit, TurnRequest,
+};
 
 /// Waits shorter than this are not told.
 const NOT_WORTH_TELLING: Millis = Millis(100);
@@ -248,7 +251,7 @@ impl Pace {
     }
 
     /// About how many tokens a request and its reply are.
-    fn estimate(&self, body: &Body) -> u64 {
+    fn estimate(&self, body: &RequestBody) -> u64 {
         let bytes: usize = body.pieces.iter().map(|piece| piece.len()).sum();
         bytes as u64 / BYTES_A_TOKEN + self.reply.load(Ordering::Relaxed)
     }
@@ -258,12 +261,12 @@ impl Pace {
         &self,
         began: Millis,
         need: u64,
-        done: &Result<Finished, ProviderError>,
-        told: &Told,
+        done: &Result<CompletedReply, ProviderError>,
+        told: &ExchangeInfo,
         now: Millis,
     ) {
         let mut bounds = self.key.bounds();
-        bounds.heard(&told.quota, now);
+        bounds.heard(&told.rate_limits, now);
         match done {
             Ok(finished) => {
                 bounds.answered();
@@ -292,25 +295,25 @@ pub(super) struct Paced {
 }
 
 impl Provider for Paced {
-    fn caps(&self) -> &Caps {
-        self.inner.caps()
+    fn capabilities(&self) -> &ModelCapabilities {
+        self.inner.capabilities()
     }
 
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
-        self.inner.body(turn)
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
+        self.inner.build_body(turn)
     }
 
     fn send<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let began = cx.clock.now();
             let need = self.pace.estimate(body);
             let done = self.inner.send(body, attempt, cx).await;
-            let told = self.inner.told(cx.cell).unwrap_or_default();
+            let told = self.inner.last_exchange(cx.cell).unwrap_or_default();
             self.pace.learn(began, need, &done, &told, cx.clock.now());
             done
         })
@@ -324,27 +327,34 @@ impl Provider for Paced {
         self.inner.time_left()
     }
 
-    fn admit<'a>(
+    fn wait_for_permit<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Pass, ProviderError>> {
+    ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
             let need = self.pace.estimate(body);
-            self.pace.enter(need, cx).await.map(Pass::holding)
+            self.pace
+                .enter(need, cx)
+                .await
+                .map(RequestPermit::with_slot)
         })
     }
 
-    fn told(&self, cell: CellIx) -> Option<Told> {
-        self.inner.told(cell)
+    fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {
+        self.inner.last_exchange(cell)
     }
 
-    fn forget(&self, cell: CellIx) {
-        self.inner.forget(cell);
+    fn forget_exchange(&self, cell: CellIx) {
+        self.inner.forget_exchange(cell);
     }
 
-    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
-        self.inner.without(body, error)
+    fn without_refused_setting(
+        &self,
+        body: &RequestBody,
+        error: &ProviderError,
+    ) -> Option<RequestBody> {
+        self.inner.without_refused_setting(body, error)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
 use crate::model::{CellName, CellPattern, Digest, ProviderKind};
-use crate::provider::Body;
+use crate::provider::RequestBody;
 use crate::workspace::{Env, Workspace};
 
 /// What would be sent for a cell.
@@ -19,7 +19,7 @@ pub struct Prompted {
     /// The cell.
     pub name: CellName,
     /// The request's body: the first turn's.
-    pub body: Body,
+    pub body: RequestBody,
     /// The cache key.
     pub key: Digest,
     /// What the key is made of.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Env, files};
 use crate::model::{ApiKeySource, JudgeConfig};
-use crate::provider::google::Credentials;
+use crate::provider::google_auth::GoogleCredentials;
 
 /// A credentials file is short.
 const MAX_FILE: u64 = 64 << 10;
@@ -39,21 +39,24 @@ pub(super) fn location(env: &Env) -> Option<String> {
 
 /// The credentials that speak for a judge, `None` where it has none of Google's. Reads files, and asks nobody: whether
 /// there is a metadata server shows when a token is asked for.
-pub fn google_credentials(judge: &JudgeConfig, env: &Env) -> Result<Option<Credentials>, String> {
+pub fn google_credentials(
+    judge: &JudgeConfig,
+    env: &Env,
+) -> Result<Option<GoogleCredentials>, String> {
     let ApiKeySource::Google(named) = &judge.key else {
         return Ok(None);
     };
     let told = |why: String| format!("judge `{}`: {why}", judge.name);
     let found = match find(named.as_deref(), env) {
-        None => Credentials::of_metadata_server(env.get("GCE_METADATA_HOST")),
+        None => GoogleCredentials::from_metadata_server(env.get("GCE_METADATA_HOST")),
         Some((path, from)) => {
             let from = format!("{} ({from})", path.display());
             let text = files::read_text(&path, MAX_FILE)
                 .map_err(|why| told(format!("the Google credentials {from}: the file {why}")))?;
-            Credentials::parse(&text, &from).map_err(told)?
+            GoogleCredentials::parse(&text, &from).map_err(told)?
         }
     };
-    let credentials = found.billing(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
+    let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
     if judge.project.is_none() && credentials.project().is_none() {
         return Err(told(format!(
             "Vertex AI needs a project: set `project`, or {}",

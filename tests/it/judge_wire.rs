@@ -99,8 +99,8 @@ impl Bench {
         config.base_url = Some(server.base_url());
         let clock = FakeClock::new();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        let provider =
-            provider::build(&config, Some("sk-test-4711-abcdef"), shared).expect("a known dialect");
+        let provider = provider::build_provider(&config, Some("sk-test-4711-abcdef"), shared)
+            .expect("a known dialect");
         let tools = if with_tools {
             vec![Page::named("fetch_url")]
         } else {

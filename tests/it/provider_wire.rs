@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use dicta::event::{DeltaPart, TurnFact};
 use dicta::model::{HistoryItem, Millis, ProviderKind, ReplyCall, StopReason, ToolResponse};
-use dicta::provider::{self, Choice, Finished};
+use dicta::provider::{self, CompletedReply, ToolChoice};
 use serde_json::json;
 
 use self::bench::{ALL, Bench, KEY, asked, decl, deltas, keys, turn_fact};
@@ -57,7 +57,10 @@ async fn a_judge_without_tools_sends_no_tool_key() {
                 model.clone_into(&mut config.model);
                 config.stream = stream;
             });
-            for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
+            for choice in [
+                ToolChoice::NoTools,
+                ToolChoice::Schema(json!({"type": "object"})),
+            ] {
                 let body = bench.body_of(&asked(), &[], choice);
                 let sent = bench.provider.send(&body, 1, &bench.cx).await;
                 assert_eq!(sent.expect("a reply").reply.text, "ok", "{kind:?} {model}");
@@ -69,7 +72,7 @@ async fn a_judge_without_tools_sends_no_tool_key() {
         let bench = Bench::new(WireServer::openai(vec![Reply::status(400)]), kind);
         let question =
             json!([{"id": "met", "instructions": "Is it?", "among": {"yes_no": ["yes", "no"]}}]);
-        let body = bench.body_of(&asked(), &[], Choice::Schema(question));
+        let body = bench.body_of(&asked(), &[], ToolChoice::Schema(question));
         bench
             .provider
             .send(&body, 1, &bench.cx)
@@ -160,7 +163,8 @@ async fn text_is_told_while_the_model_thinks() {
     let mut bench = Bench::openai(vec![reply]);
     let body = bench.body();
     let (provider, cx) = (Arc::clone(&bench.provider), bench.cx.clone());
-    let running = tokio::spawn(async move { provider::call(&*provider, &body, &cx).await });
+    let running =
+        tokio::spawn(async move { provider::call_with_retries(&*provider, &body, &cx).await });
     assert_eq!(
         bench.facts.recv().await.map(turn_fact),
         Some(TurnFact::AttemptStarted { attempt: 1 })
@@ -214,16 +218,16 @@ async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
         let tools = [decl("f"), decl("submit_verdict")];
         let mut history = asked();
         for raw in said {
-            let body = bench.body_of(&history, &tools, Choice::Auto);
+            let body = bench.body_of(&history, &tools, ToolChoice::Auto);
             let finished = bench.provider.send(&body, 1, &bench.cx).await;
-            let Finished { native, reply, .. } =
+            let CompletedReply { native, reply, .. } =
                 finished.unwrap_or_else(|e| panic!("{kind:?} {model}, {raw}: {e}"));
             history.push(HistoryItem::Model { native, reply });
             history.push(HistoryItem::ToolResponses(vec![ToolResponse::error(
                 "not JSON",
             )]));
         }
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let last = bench.provider.send(&body, 1, &bench.cx).await;
         assert_eq!(last.expect("no 500").reply.text, "done", "{kind:?} {model}");
     }
@@ -240,9 +244,9 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let mut history = asked();
     for canonical in [r#"{"url":"https://a.example"}"#, "nonsense", ""] {
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let finished = bench.provider.send(&body, 1, &bench.cx).await;
-        let Finished { native, reply, .. } = finished.expect("a call");
+        let CompletedReply { native, reply, .. } = finished.expect("a call");
         let mut view = reply;
         canonical.clone_into(&mut view.calls[0].raw);
         history.push(HistoryItem::Model {
@@ -253,7 +257,7 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
             "the page",
         )]));
     }
-    let only = Choice::Only("submit_verdict".to_owned());
+    let only = ToolChoice::ForcedTool("submit_verdict".to_owned());
     let body = bench.body_of(&history, &tools, only);
     let last = bench
         .provider
@@ -284,16 +288,19 @@ async fn declarations_are_rendered_once_and_every_body_shares_them() {
             Arc::clone(&found[0])
         };
         let mut history = asked();
-        let first = declared(&history, Choice::Auto);
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let first = declared(&history, ToolChoice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
-        let Finished { native, reply, .. } = sent.expect("a call");
+        let CompletedReply { native, reply, .. } = sent.expect("a call");
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(
             "the page",
         )]));
-        let second = declared(&history, Choice::Auto);
-        let last = declared(&history, Choice::Only("submit_verdict".to_owned()));
+        let second = declared(&history, ToolChoice::Auto);
+        let last = declared(
+            &history,
+            ToolChoice::ForcedTool("submit_verdict".to_owned()),
+        );
         assert!(Arc::ptr_eq(&first, &second) && Arc::ptr_eq(&first, &last));
     }
 }
@@ -344,9 +351,9 @@ async fn signatures_survive_tool_turns() {
     let mut history = asked();
     let tools = [decl("f")];
     for _ in 0..2 {
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
-        let Finished { native, reply, .. } = sent.expect("calls");
+        let CompletedReply { native, reply, .. } = sent.expect("calls");
         let answers = reply
             .calls
             .iter()
@@ -355,7 +362,7 @@ async fn signatures_survive_tool_turns() {
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(answers));
     }
-    let body = bench.body_of(&history, &tools, Choice::Auto);
+    let body = bench.body_of(&history, &tools, ToolChoice::Auto);
     assert!(bench.provider.send(&body, 1, &bench.cx).await.is_ok());
     let sent = bench.server.requests().pop().expect("three").json();
     assert_eq!(

@@ -6,7 +6,7 @@ use super::super::parts::PartsForm;
 use super::super::prompt::{self, Prompt};
 use crate::handlers::{JudgeRequest, Parts};
 use crate::provider::ProviderError;
-use crate::provider::decisions::{Among, Question};
+use crate::provider::decisions::{AllowedAnswers, ProbabilityQuestion};
 
 /// Levels of a scale that has no whole steps, or too many of them.
 const EVEN: u32 = 11;
@@ -27,7 +27,7 @@ pub(in super::super) fn prompt(ask: &JudgeRequest, base_prompt: &str, secret: &S
 pub(in super::super) fn questions(
     ask: &JudgeRequest,
     form: &Form,
-) -> Result<Vec<Question>, ProviderError> {
+) -> Result<Vec<ProbabilityQuestion>, ProviderError> {
     let matter = prompt::matter_of(ask);
     let Some(parts) = form.parts else {
         return Ok(whole(ask, form, &matter));
@@ -67,7 +67,8 @@ pub(in super::super) fn questions(
             [met, failed],
         )
     };
-    let mut all: Vec<Question> = (1..=parts.numbered().unwrap_or(0)).map(asked).collect();
+    let mut all: Vec<ProbabilityQuestion> =
+        (1..=parts.numbered().unwrap_or(0)).map(asked).collect();
     if form.allow_na {
         all.push(yes_no(
             "applicable".to_owned(),
@@ -78,7 +79,7 @@ pub(in super::super) fn questions(
     Ok(all)
 }
 
-fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<Question> {
+fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<ProbabilityQuestion> {
     let by = match (ask.params.criteria.is_empty(), ask.params.guide.is_empty()) {
         (false, true) => "the criteria",
         (true, _) => "the scoring guide",
@@ -91,10 +92,10 @@ fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<Question> {
     ];
     let mut all = vec![if form.allow_na {
         let option = |name: &str, means: &str| (name.to_owned(), means.to_owned());
-        Question {
+        ProbabilityQuestion {
             id: "met".to_owned(),
             instructions,
-            among: Among::Options(vec![
+            allowed_answers: AllowedAnswers::Options(vec![
                 option("met", met),
                 option("not_met", failed),
                 option(
@@ -119,20 +120,20 @@ fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<Question> {
             };
             (level.to_string(), means)
         });
-        all.push(Question {
+        all.push(ProbabilityQuestion {
             id: "score".to_owned(),
             instructions: format!("{matter} By {by} alone: to what degree does it meet them?"),
-            among: Among::Levels(described.collect()),
+            allowed_answers: AllowedAnswers::Levels(described.collect()),
         });
     }
     all
 }
 
-fn yes_no(id: String, instructions: String, [yes, no]: [&str; 2]) -> Question {
-    Question {
+fn yes_no(id: String, instructions: String, [yes, no]: [&str; 2]) -> ProbabilityQuestion {
+    ProbabilityQuestion {
         id,
         instructions,
-        among: Among::YesNo(yes.to_owned(), no.to_owned()),
+        allowed_answers: AllowedAnswers::YesNo(yes.to_owned(), no.to_owned()),
     }
 }
 

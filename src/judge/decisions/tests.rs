@@ -5,7 +5,7 @@ use super::questions::levels;
 use crate::handlers::Parts;
 use crate::model::Outcome::{self, Fail, JudgeError, NotApplicable, Pass, Unparsed};
 use crate::model::{CellResult, ProviderKind};
-use crate::provider::Choice;
+use crate::provider::ToolChoice;
 
 fn bench() -> Bench {
     let mut bench = Bench::new(&[]);
@@ -18,7 +18,7 @@ async fn judged(bench: &Bench, answers: Value) -> (CellResult, Vec<Value>) {
     let script = Script::new(vec![text(&json!({"answers": answers}).to_string())]);
     let (result, _) = bench.judge(&script).await;
     let asked = script.asked.lock().expect("no panic");
-    let Some((Choice::Schema(Value::Array(questions)), _)) = asked.first() else {
+    let Some((ToolChoice::Schema(Value::Array(questions)), _)) = asked.first() else {
         return (result, Vec::new());
     };
     (result, questions.clone())

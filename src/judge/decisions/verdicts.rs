@@ -3,7 +3,9 @@
 use super::super::form::Form;
 use super::questions::levels;
 use crate::model::{CalibratedScore, ProviderKind, ValueProbability, Verdict, VerdictPart};
-use crate::provider::decisions::{Among, Answer, Question, read as read_answers};
+use crate::provider::decisions::{
+    AllowedAnswers, ProbabilityAnswer, ProbabilityQuestion, parse_answers as read_answers,
+};
 
 /// Why there is no verdict.
 #[derive(Debug, PartialEq)]
@@ -21,7 +23,7 @@ const LIKELY: f64 = 0.5;
 pub(super) fn read(
     provider: ProviderKind,
     form: &Form,
-    questions: &[Question],
+    questions: &[ProbabilityQuestion],
     reply: &str,
 ) -> Result<Verdict, Fault> {
     let answers = read_answers(provider, questions, reply).map_err(|why| Fault::Unparsed(why.0))?;
@@ -49,12 +51,12 @@ pub(super) fn read(
 fn take(
     verdict: &mut Verdict,
     form: &Form,
-    question: &Question,
-    answer: Answer,
+    question: &ProbabilityQuestion,
+    answer: ProbabilityAnswer,
 ) -> Result<(), Fault> {
     let calibrated = verdict.calibrated.get_or_insert_default();
     match (question.id.as_str(), answer) {
-        (id, Answer::Refused(why)) => {
+        (id, ProbabilityAnswer::Refused(why)) => {
             let why = if why.is_empty() {
                 "it gives no reason"
             } else {
@@ -66,7 +68,7 @@ fn take(
         }
         (
             "met",
-            Answer::Yes {
+            ProbabilityAnswer::Yes {
                 probability,
                 confidence,
             },
@@ -76,7 +78,7 @@ fn take(
         }
         (
             "met",
-            Answer::Each {
+            ProbabilityAnswer::Distribution {
                 probabilities,
                 confidence,
             },
@@ -92,7 +94,7 @@ fn take(
                 passing(verdict, met / (met + failed));
             }
         }
-        ("score", Answer::Each { probabilities, .. }) => {
+        ("score", ProbabilityAnswer::Distribution { probabilities, .. }) => {
             let bounds = form.bounds();
             let levels = levels(bounds);
             let sum: f64 = probabilities.iter().sum();
@@ -104,15 +106,15 @@ fn take(
             verdict.raw_score = Some(expected);
             verdict.score = Some((expected - bounds.0) / (bounds.1 - bounds.0));
         }
-        ("applicable", Answer::Yes { probability, .. }) => {
+        ("applicable", ProbabilityAnswer::Yes { probability, .. }) => {
             verdict.applicable = Some(probability >= LIKELY);
         }
-        (_, Answer::Yes { probability, .. }) => verdict.parts.push(VerdictPart {
+        (_, ProbabilityAnswer::Yes { probability, .. }) => verdict.parts.push(VerdictPart {
             met: probability >= LIKELY,
             probability: Some(probability),
             ..VerdictPart::default()
         }),
-        (id, Answer::Each { .. }) => {
+        (id, ProbabilityAnswer::Distribution { .. }) => {
             return Err(Fault::Unparsed(format!("`{id}` is no question of ours")));
         }
     }
@@ -128,8 +130,8 @@ fn passing(verdict: &mut Verdict, probability: f64) {
     verdict.score = Some(probability);
 }
 
-fn odds(question: &Question, probabilities: &[f64]) -> Vec<ValueProbability> {
-    let Among::Options(all) = &question.among else {
+fn odds(question: &ProbabilityQuestion, probabilities: &[f64]) -> Vec<ValueProbability> {
+    let AllowedAnswers::Options(all) = &question.allowed_answers else {
         return Vec::new();
     };
     let pairs = all.iter().zip(probabilities);

@@ -54,7 +54,10 @@ use crate::model::{
     CallIx, HistoryBlock, HistoryItem, JudgeConfig, Millis, ModelReply, ReplyCall, StopReason,
     TokenUsage,
 };
-use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
+use crate::provider::{
+    CompletedReply, ModelCapabilities, Provider, ProviderError, RequestBody, ToolChoice,
+    TurnRequest,
+};
 use crate::tools::ToolSet;
 
 /// The version of the grammar and its checks; part of the cache key of `rules`. Raise it when a verdict could change.
@@ -76,7 +79,7 @@ pub fn engine(
 /// `rules` as a provider.
 #[derive(Debug)]
 pub struct Rules {
-    caps: Caps,
+    caps: ModelCapabilities,
     pace: Option<Millis>,
 }
 
@@ -84,8 +87,8 @@ impl Rules {
     /// See [`engine`].
     pub fn new(pace: Option<Millis>) -> Self {
         Self {
-            caps: Caps {
-                schema: true,
+            caps: ModelCapabilities {
+                structured_output: true,
                 forced_call: true,
                 dropped: Vec::new(),
             },
@@ -138,11 +141,11 @@ struct Asked {
 }
 
 impl Provider for Rules {
-    fn caps(&self) -> &Caps {
+    fn capabilities(&self) -> &ModelCapabilities {
         &self.caps
     }
 
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
         let mut prompt = String::new();
         let mut results = Vec::new();
         let mut calls: &[ReplyCall] = &[];
@@ -167,8 +170,8 @@ impl Provider for Rules {
                 }
             }
         }
-        let schema = match &turn.choice {
-            Choice::Schema(schema) => Some(schema),
+        let schema = match &turn.tool_choice {
+            ToolChoice::Schema(schema) => Some(schema),
             _ => turn
                 .tools
                 .iter()
@@ -180,10 +183,10 @@ impl Provider for Rules {
             prompt,
             results,
             tools: turn.tools.iter().map(|t| t.name.clone()).collect(),
-            answer: match turn.choice {
-                Choice::NoTools | Choice::Schema(_) => "text",
-                Choice::Auto => "any",
-                Choice::Only(_) => "verdict",
+            answer: match turn.tool_choice {
+                ToolChoice::NoTools | ToolChoice::Schema(_) => "text",
+                ToolChoice::Auto => "any",
+                ToolChoice::ForcedTool(_) => "verdict",
             }
             .to_owned(),
             scale: schema.map_or((0.0, 1.0), Form::bounds_in),
@@ -191,7 +194,7 @@ impl Provider for Rules {
         };
         let text =
             serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
-        Ok(Body {
+        Ok(RequestBody {
             pieces: vec![text.into()],
             dropped: Vec::new(),
         })
@@ -199,10 +202,10 @@ impl Provider for Rules {
 
     fn send<'a>(
         &'a self,
-        body: &'a Body,
+        body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let request: Request = serde_json::from_str(&body.text())
                 .map_err(|e| ProviderError::Request(format!("this is no request of rules: {e}")))?;
@@ -229,7 +232,7 @@ impl Provider for Rules {
             let native = json!({"thought": work.thought, "text": work.text, "calls": calls});
             let native = serde_json::value::to_raw_value(&native)
                 .map_err(|e| ProviderError::Malformed(e.to_string()))?;
-            Ok(Finished {
+            Ok(CompletedReply {
                 native: vec![Arc::<RawValue>::from(native)],
                 reply: ModelReply {
                     stop: if work.calls.is_empty() {

@@ -12,7 +12,7 @@ use crate::model::{
     JudgeTool, MessageRole, ProviderKind, ReplyCall, RunId, Transcript, TranscriptMessage,
     TranscriptMode, TranscriptPart,
 };
-use crate::provider::{Caps, Choice, Provider};
+use crate::provider::{ModelCapabilities, Provider, ToolChoice};
 
 /// A reply that says something and calls something.
 fn says_and_calls(said: &str, made: &[(&str, &str)]) -> Say {
@@ -145,7 +145,10 @@ async fn a_model_that_cannot_be_forced_is_told_of_nothing_else_in_its_last_turn(
         bench.judge(&script).await;
         let asked = script.asked.lock().expect("no panic");
         assert_eq!(asked[0].1, ["fetch_url", SUBMIT_VERDICT]);
-        assert_eq!(asked[1].0, Choice::Only(SUBMIT_VERDICT.to_owned()));
+        assert_eq!(
+            asked[1].0,
+            ToolChoice::ForcedTool(SUBMIT_VERDICT.to_owned())
+        );
         assert_eq!(asked[1].1.len(), if forced { 2 } else { 1 });
         assert_eq!(asked[1].1.last().map(String::as_str), Some(SUBMIT_VERDICT));
     }
@@ -333,17 +336,17 @@ async fn reading_tools_are_given_where_they_are_needed_or_asked_for_and_nowhere_
 
 /// A judge that obeys: it makes every call that any text it sees tells it to, then the verdict it was last told.
 struct Obedient {
-    caps: Caps,
+    caps: ModelCapabilities,
     orders: Mutex<VecDeque<ReplyCall>>,
     known: Mutex<Vec<String>>,
 }
 
 impl Provider for Obedient {
-    fn caps(&self) -> &Caps {
+    fn capabilities(&self) -> &ModelCapabilities {
         &self.caps
     }
 
-    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+    fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
         let mut said = String::new();
         for item in turn.history {
             match item {
@@ -376,7 +379,7 @@ impl Provider for Obedient {
                 });
             }
         }
-        Ok(Body {
+        Ok(RequestBody {
             pieces: vec![said.into()],
             dropped: Vec::new(),
         })
@@ -384,10 +387,10 @@ impl Provider for Obedient {
 
     fn send<'a>(
         &'a self,
-        _body: &'a Body,
+        _body: &'a RequestBody,
         _attempt: u8,
         _cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let mut calls: Vec<ReplyCall> =
                 self.orders.lock().expect("no panic").drain(..).collect();
@@ -404,7 +407,7 @@ impl Provider for Obedient {
                 stop: StopReason::ToolCalls,
                 ..ModelReply::default()
             };
-            Ok(Finished {
+            Ok(CompletedReply {
                 native: Vec::new(),
                 reply,
                 usage: crate::model::TokenUsage::default(),
@@ -452,8 +455,8 @@ async fn a_judge_that_obeys_all_it_reads_can_do_nothing_outside_its_tools() {
         ..(*bench.ask.transcript).clone()
     });
     let judge = Arc::new(Obedient {
-        caps: Caps {
-            schema: false,
+        caps: ModelCapabilities {
+            structured_output: false,
             forced_call: true,
             dropped: Vec::new(),
         },

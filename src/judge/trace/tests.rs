@@ -7,7 +7,7 @@ use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{Budget, EvidenceKey, FrozenEvidence, MissPolicy};
 use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, ToolResponse};
-use crate::provider::{Choice, ProviderError};
+use crate::provider::{ProviderError, ToolChoice};
 use crate::tools::Tool as _;
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn a_judge_without_tools_asks_once_and_declares_none() {
     assert_eq!(story(&facts), ["0 started", "0 finished", "0 verdict"]);
     assert_eq!(
         *script.asked.lock().expect("no panic"),
-        [(Choice::NoTools, Vec::new())]
+        [(ToolChoice::NoTools, Vec::new())]
     );
     assert_eq!(
         result.usage.map(|u| (u.input, u.calls)),
@@ -74,7 +74,7 @@ async fn a_judge_with_tools_reads_a_page_and_submits() {
     assert_eq!(
         asked[0],
         (
-            Choice::Auto,
+            ToolChoice::Auto,
             vec!["fetch_url".to_owned(), "submit_verdict".to_owned()]
         )
     );
@@ -117,7 +117,7 @@ async fn the_last_turn_is_for_the_verdict_alone_and_then_it_is_the_turn_limit() 
     assert_eq!((result.outcome, result.score), (Outcome::TurnLimit, None));
     assert_eq!(
         script.asked.lock().expect("no panic")[1].0,
-        Choice::Only(SUBMIT_VERDICT.to_owned())
+        ToolChoice::ForcedTool(SUBMIT_VERDICT.to_owned())
     );
     assert_eq!(
         tool.ran.lock().expect("no panic").len(),

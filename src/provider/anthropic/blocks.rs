@@ -12,25 +12,25 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::ProviderError;
-use super::super::client::{New, malformed};
+use super::super::client::{NewDeltas, malformed_error};
 use crate::event::DeltaPart;
 use crate::model::{CallIx, ReplyCall, TurnIx};
 
 /// Most blocks of one reply.
 const MAX_BLOCKS: usize = 2000;
 
-type Members = IndexMap<String, Box<RawValue>>;
+type RawMembers = IndexMap<String, Box<RawValue>>;
 
 /// The blocks of one reply, in the order they began.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct AnthropicBlocks {
     turn: TurnIx,
-    all: Vec<Block>,
+    blocks: Vec<AnthropicBlock>,
     calls: u16,
 }
 
 #[derive(Debug)]
-struct Block {
+struct AnthropicBlock {
     /// The server's key for it: not a position.
     index: u64,
     kind: String,
@@ -39,18 +39,18 @@ struct Block {
     id: String,
     name: String,
     /// What the start held: text, thinking, or a call's input.
-    given: String,
+    initial_text: String,
     /// What deltas brought of the same.
-    came: Option<String>,
+    delta_text: Option<String>,
     signature: Option<String>,
     citations: Vec<Value>,
     /// Which of the reply's calls it is.
-    call: Option<CallIx>,
+    call_ix: Option<CallIx>,
 }
 
 /// A block's own fields, as far as we read them.
 #[derive(Debug, Default, serde::Deserialize)]
-struct Start<'a> {
+struct AnthropicBlockStart<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(default)]
@@ -65,15 +65,15 @@ struct Start<'a> {
     input: Option<&'a RawValue>,
 }
 
-impl<'a> Start<'a> {
+impl<'a> AnthropicBlockStart<'a> {
     /// Of a kind that we do not read, the kind alone.
-    fn of(raw: &'a RawValue) -> Result<Self, ProviderError> {
+    fn parse(raw: &'a RawValue) -> Result<Self, ProviderError> {
         #[derive(serde::Deserialize)]
         struct Kind {
             #[serde(rename = "type")]
             kind: String,
         }
-        let fault = |_| malformed("it holds a block that is none", raw.get());
+        let fault = |_| malformed_error("it holds a block that is none", raw.get());
         let Kind { kind } = serde_json::from_str(raw.get()).map_err(fault)?;
         if !["text", "thinking", "tool_use"].contains(&kind.as_str()) {
             return Ok(Self {
@@ -85,17 +85,17 @@ impl<'a> Start<'a> {
     }
 }
 
-impl Blocks {
+impl AnthropicBlocks {
     pub(super) fn new(turn: TurnIx) -> Self {
         Self {
             turn,
-            all: Vec::new(),
+            blocks: Vec::new(),
             calls: 0,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.blocks.is_empty()
     }
 
     /// A block begins.
@@ -103,17 +103,18 @@ impl Blocks {
         &mut self,
         index: u64,
         raw: &RawValue,
-        new: &mut New,
+        new: &mut NewDeltas,
     ) -> Result<(), ProviderError> {
-        let start = Start::of(raw)?;
+        let start = AnthropicBlockStart::parse(raw)?;
         let id = start.id.unwrap_or_default();
-        let known = self.all.iter().rev().find(|block| block.index == index);
+        let known = self.blocks.iter().rev().find(|block| block.index == index);
         // Told twice, as some gateways do.
-        let again = |b: &Block| b.kind == start.kind && b.id == id && b.came.is_none();
+        let again =
+            |b: &AnthropicBlock| b.kind == start.kind && b.id == id && b.delta_text.is_none();
         if known.is_some_and(again) {
             return Ok(());
         }
-        if self.all.len() >= MAX_BLOCKS {
+        if self.blocks.len() >= MAX_BLOCKS {
             return Err(ProviderError::Malformed(format!(
                 "it holds more than {MAX_BLOCKS} blocks"
             )));
@@ -122,7 +123,7 @@ impl Blocks {
         let name = start.name.unwrap_or_default();
         if start.kind == "tool_use" {
             if name.is_empty() {
-                return Err(malformed("a call names no function", raw.get()));
+                return Err(malformed_error("a call names no function", raw.get()));
             }
             call = Some(CallIx(self.calls));
             self.calls = self.calls.saturating_add(1);
@@ -130,7 +131,7 @@ impl Blocks {
         let given = match start.kind.as_str() {
             "text" => start.text.unwrap_or_default(),
             "thinking" => start.thinking.unwrap_or_default(),
-            "tool_use" => start.input.map(arguments).unwrap_or_default(),
+            "tool_use" => start.input.map(initial_arguments).unwrap_or_default(),
             _ => String::new(),
         };
         let part = match start.kind.as_str() {
@@ -141,27 +142,27 @@ impl Blocks {
         if let Some(part) = part.filter(|_| !given.is_empty()) {
             new.push((part, given.clone()));
         }
-        self.all.push(Block {
+        self.blocks.push(AnthropicBlock {
             index,
             kind: start.kind,
             start: raw.to_owned(),
             id,
             name,
-            given,
-            came: None,
+            initial_text: given,
+            delta_text: None,
             signature: None,
             citations: Vec::new(),
-            call,
+            call_ix: call,
         });
         Ok(())
     }
 
     /// More of a block. Kinds of deltas we do not know change nothing.
-    pub(super) fn delta(
+    pub(super) fn add_delta(
         &mut self,
         index: u64,
         delta: &Value,
-        new: &mut New,
+        new: &mut NewDeltas,
     ) -> Result<(), ProviderError> {
         let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = text("type");
@@ -173,25 +174,25 @@ impl Blocks {
             "input_json_delta" => ("tool_use", text("partial_json")),
             _ => return Ok(()),
         };
-        if !self.all.iter().any(|block| block.index == index) {
+        if !self.blocks.iter().any(|block| block.index == index) {
             // A server that leaves out the start of a text.
             let start = to_raw_value(&serde_json::json!({"type": of, of: ""}));
             let start = start.expect("a map of strings is JSON");
             self.start(index, &start, new)?;
         }
-        let block = self.all.iter_mut().rfind(|block| block.index == index);
+        let block = self.blocks.iter_mut().rfind(|block| block.index == index);
         let Some(block) = block else { return Ok(()) };
         if of != block.kind && !(of == "tool_use" && block.kind.ends_with("_tool_use")) {
             let what = format!("a {kind} for a block of kind {}", block.kind);
-            return Err(malformed(&what, &delta.to_string()));
+            return Err(malformed_error(&what, &delta.to_string()));
         }
         match kind {
             "signature_delta" => block.signature = Some(more.to_owned()),
             "citations_delta" => block.citations.extend(delta.get("citation").cloned()),
             _ => {
-                let came = block.came.get_or_insert_default();
+                let came = block.delta_text.get_or_insert_default();
                 came.push_str(more);
-                let part = match (of, block.call) {
+                let part = match (of, block.call_ix) {
                     ("text", _) => Some(DeltaPart::Text),
                     ("thinking", _) => Some(DeltaPart::Thought),
                     (_, call) => call.map(DeltaPart::Args),
@@ -206,16 +207,20 @@ impl Blocks {
 
     /// Nothing more comes: calls whose arguments came with their start, or never, are told; ids are made for those that
     /// have none of their own, or answers would have nothing to refer to.
-    pub(super) fn close(&mut self, new: &mut New) {
+    pub(super) fn finish(&mut self, new: &mut NewDeltas) {
         let mut ids = HashSet::new();
-        for block in self.all.iter_mut().filter(|block| block.call.is_some()) {
-            let Some(ix) = block.call else { continue };
-            if block.came.as_ref().is_none_or(String::is_empty) {
-                if block.given.is_empty() {
-                    "{}".clone_into(&mut block.given);
+        for block in self
+            .blocks
+            .iter_mut()
+            .filter(|block| block.call_ix.is_some())
+        {
+            let Some(ix) = block.call_ix else { continue };
+            if block.delta_text.as_ref().is_none_or(String::is_empty) {
+                if block.initial_text.is_empty() {
+                    "{}".clone_into(&mut block.initial_text);
                 }
-                block.came = None;
-                new.push((DeltaPart::Args(ix), block.given.clone()));
+                block.delta_text = None;
+                new.push((DeltaPart::Args(ix), block.initial_text.clone()));
             }
             if block.id.is_empty() || ids.contains(&block.id) {
                 block.id = format!("call_{}_{}", self.turn.0, ix.0);
@@ -225,9 +230,9 @@ impl Blocks {
     }
 
     /// All text of a kind.
-    pub(super) fn said(&self, kind: &str) -> String {
-        let all = self.all.iter().filter(|block| block.kind == kind);
-        all.flat_map(|block| [Some(&block.given), block.came.as_ref()])
+    pub(super) fn text_of_type(&self, kind: &str) -> String {
+        let all = self.blocks.iter().filter(|block| block.kind == kind);
+        all.flat_map(|block| [Some(&block.initial_text), block.delta_text.as_ref()])
             .flatten()
             .map(String::as_str)
             .collect()
@@ -235,7 +240,7 @@ impl Blocks {
 
     /// Our reading of the calls.
     pub(super) fn calls(&self) -> Vec<ReplyCall> {
-        let calls = self.all.iter().filter(|block| block.call.is_some());
+        let calls = self.blocks.iter().filter(|block| block.call_ix.is_some());
         let calls = calls.map(|block| ReplyCall {
             id: block.id.clone(),
             name: block.name.clone(),
@@ -246,23 +251,23 @@ impl Blocks {
 
     /// The blocks as they go back. A text of nothing but space is left out: the service refuses it.
     pub(super) fn native(&self) -> Vec<Arc<RawValue>> {
-        let told = self.all.iter().filter(|block| !block.is_blank());
+        let told = self.blocks.iter().filter(|block| !block.is_blank());
         told.map(|block| Arc::from(block.native())).collect()
     }
 }
 
-impl Block {
+impl AnthropicBlock {
     fn is_blank(&self) -> bool {
-        let came = self.came.as_deref().unwrap_or_default();
-        self.kind == "text" && self.given.trim().is_empty() && came.trim().is_empty()
+        let came = self.delta_text.as_deref().unwrap_or_default();
+        self.kind == "text" && self.initial_text.trim().is_empty() && came.trim().is_empty()
     }
 
     fn arguments(&self) -> &str {
-        self.came.as_deref().unwrap_or(&self.given)
+        self.delta_text.as_deref().unwrap_or(&self.initial_text)
     }
 
     fn native(&self) -> Box<RawValue> {
-        let Ok(mut members) = serde_json::from_str::<Members>(self.start.get()) else {
+        let Ok(mut members) = serde_json::from_str::<RawMembers>(self.start.get()) else {
             return self.start.clone();
         };
         let mut changed = false;
@@ -273,25 +278,27 @@ impl Block {
                 changed = true;
             }
         };
-        let whole = |came: &str| string(&[self.given.as_str(), came].concat());
-        match (self.kind.as_str(), &self.came) {
+        let whole = |came: &str| to_json_string(&[self.initial_text.as_str(), came].concat());
+        match (self.kind.as_str(), &self.delta_text) {
             ("text", Some(came)) => set("text", whole(came)),
             ("thinking", Some(came)) => set("thinking", whole(came)),
-            (kind, Some(came)) if kind.ends_with("tool_use") => set("input", json_or_text(came)),
-            ("tool_use", None) if self.lacks_input() => set("input", json_or_text("{}")),
+            (kind, Some(came)) if kind.ends_with("tool_use") => {
+                set("input", keep_json_or_quote(came))
+            }
+            ("tool_use", None) if self.lacks_input() => set("input", keep_json_or_quote("{}")),
             _ => {}
         }
         if let Some(signature) = &self.signature {
-            set("signature", string(signature));
+            set("signature", to_json_string(signature));
         }
         if !self.citations.is_empty() {
             let all = to_raw_value(&self.citations);
             set("citations", all.expect("JSON values can be written"));
         }
-        if self.call.is_some() {
-            let id = members_id(self.start.get());
+        if self.call_ix.is_some() {
+            let id = find_member_id(self.start.get());
             if id.as_deref() != Some(self.id.as_str()) {
-                set("id", string(&self.id));
+                set("id", to_json_string(&self.id));
             }
         }
         if !changed {
@@ -301,17 +308,19 @@ impl Block {
     }
 
     fn lacks_input(&self) -> bool {
-        let start: Result<Start<'_>, _> = serde_json::from_str(self.start.get());
+        let start: Result<AnthropicBlockStart<'_>, _> = serde_json::from_str(self.start.get());
         start.is_ok_and(|start| start.input.is_none())
     }
 }
 
-fn members_id(start: &str) -> Option<String> {
-    serde_json::from_str::<Start<'_>>(start).ok()?.id
+fn find_member_id(start: &str) -> Option<String> {
+    serde_json::from_str::<AnthropicBlockStart<'_>>(start)
+        .ok()?
+        .id
 }
 
 /// A call's arguments as they stand in a whole block: an object nobody wrote anything into is none yet.
-fn arguments(input: &RawValue) -> String {
+fn initial_arguments(input: &RawValue) -> String {
     match serde_json::from_str::<Value>(input.get()) {
         Ok(Value::Object(map)) if map.is_empty() => String::new(),
         Ok(Value::Null) => String::new(),
@@ -321,10 +330,10 @@ fn arguments(input: &RawValue) -> String {
     }
 }
 
-fn string(text: &str) -> Box<RawValue> {
+fn to_json_string(text: &str) -> Box<RawValue> {
     to_raw_value(text).expect("a string is JSON")
 }
 
-fn json_or_text(text: &str) -> Box<RawValue> {
-    RawValue::from_string(text.trim().to_owned()).unwrap_or_else(|_| string(text))
+fn keep_json_or_quote(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.trim().to_owned()).unwrap_or_else(|_| to_json_string(text))
 }

@@ -12,28 +12,28 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::ProviderError;
-use super::super::body::{json as text_of, paragraphs, unpaired};
+use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
 /// A message in the making.
-struct Message {
+struct AnthropicRequestMessage {
     role: &'static str,
     content: Vec<String>,
 }
 
 /// The instructions, and the messages. Instructions of the first item are `system`; later ones keep their place, as text
 /// of the user. `nudge` is said last.
-pub(super) fn messages(
+pub(super) fn render_messages(
     history: &[HistoryItem],
     nudge: Option<&str>,
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut system: Option<String> = None;
-    let mut all: Vec<Message> = Vec::with_capacity(history.len());
+    let mut all: Vec<AnthropicRequestMessage> = Vec::with_capacity(history.len());
     let mut said: &ModelReply = &ModelReply::default();
     for (at, item) in history.iter().enumerate() {
         match item {
             HistoryItem::User(blocks) => {
-                let blocks = paragraphs(blocks);
+                let blocks = join_paragraphs(blocks);
                 for block in blocks {
                     match block {
                         HistoryBlock::System(text) if at == 0 => match &mut system {
@@ -44,7 +44,7 @@ pub(super) fn messages(
                             None => system = Some(text),
                         },
                         HistoryBlock::System(text) | HistoryBlock::Text(text) => {
-                            add(&mut all, "user", text_block(&text));
+                            push_block(&mut all, "user", render_text_block(&text));
                         }
                     }
                 }
@@ -56,21 +56,25 @@ pub(super) fn messages(
                 said = view;
                 let mut calls = view.calls.iter().map(|call| call.raw.as_str());
                 for block in native {
-                    add(&mut all, "assistant", sent_back(block, &mut calls));
+                    push_block(
+                        &mut all,
+                        "assistant",
+                        render_native_block(block, &mut calls),
+                    );
                 }
             }
             HistoryItem::ToolResponses(answers) => {
                 if answers.len() != said.calls.len() {
-                    return Err(unpaired(answers.len(), said.calls.len()));
+                    return Err(unpaired_responses_error(answers.len(), said.calls.len()));
                 }
                 for (answer, call) in answers.iter().zip(&said.calls) {
-                    add(&mut all, "user", result_block(&call.id, answer));
+                    push_block(&mut all, "user", render_result_block(&call.id, answer));
                 }
             }
         }
     }
     if let Some(nudge) = nudge {
-        add(&mut all, "user", text_block(nudge));
+        push_block(&mut all, "user", render_text_block(nudge));
     }
     let written = all.into_iter().map(|message| {
         let content = message.content.join(",");
@@ -79,21 +83,21 @@ pub(super) fn messages(
     Ok((system, written.collect()))
 }
 
-fn add(all: &mut Vec<Message>, role: &'static str, block: String) {
+fn push_block(all: &mut Vec<AnthropicRequestMessage>, role: &'static str, block: String) {
     match all.last_mut() {
         Some(last) if last.role == role => last.content.push(block),
-        _ => all.push(Message {
+        _ => all.push(AnthropicRequestMessage {
             role,
             content: vec![block],
         }),
     }
 }
 
-fn text_block(text: &str) -> String {
+fn render_text_block(text: &str) -> String {
     text_of(&json!({"type": "text", "text": text}))
 }
 
-fn result_block(id: &str, answer: &ToolResponse) -> String {
+fn render_result_block(id: &str, answer: &ToolResponse) -> String {
     let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": answer.text});
     if answer.is_error {
         block["is_error"] = Value::Bool(true);
@@ -102,7 +106,7 @@ fn result_block(id: &str, answer: &ToolResponse) -> String {
 }
 
 #[derive(Deserialize)]
-struct Used<'a> {
+struct AnthropicToolUse<'a> {
     #[serde(rename = "type")]
     kind: String,
     /// `null` is something that stands there; only a missing key is none.
@@ -115,9 +119,9 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 }
 
 /// A block as it goes back. `calls` are the canonical arguments of the calls from here on.
-fn sent_back<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'v str>) -> String {
+fn render_native_block<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'v str>) -> String {
     let text = block.get();
-    let Ok(used) = serde_json::from_str::<Used<'_>>(text) else {
+    let Ok(used) = serde_json::from_str::<AnthropicToolUse<'_>>(text) else {
         return text.to_owned();
     };
     if used.kind != "tool_use" {

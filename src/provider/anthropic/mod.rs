@@ -17,34 +17,37 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, json as text, merge, versioned};
-use super::caps::claude::{self, Thinking};
-use super::client::{Dialect, Omit, Reader};
-use super::declared::Declared;
-use super::refusal::{Param, leave_out};
-use super::{Choice, ProviderError, TurnRequest};
+use super::capabilities::claude::{self, ThinkingMode};
+use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::request_body::{
+    BodyBuilder, append_version, check_declared_tools, merge_settings, parse_base_url,
+    parse_extra_body, to_json as text,
+};
+use super::server_error::{OmittableSetting, new_omittable_setting};
+use super::tool_declarations::ToolDeclarationCache;
+use super::{ProviderError, ToolChoice, TurnRequest};
 use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
-const VERSION: &str = "2023-06-01";
+const API_VERSION: &str = "2023-06-01";
 
 /// The least a model thinks where it thinks by a budget.
 const LEAST_BUDGET: u32 = 1024;
 
 /// Both settings that stand under `output_config`: an older server knows neither.
-const OUTPUT: &str = "structured output and effort";
+const OUTPUT_CONFIG: &str = "structured output and effort";
 
 /// What a server may refuse and we can leave out. `Thinking` with a capital begins the sentence that forbids it beside
 /// a forced call; what is left out then is the forced call.
-const PARAMS: [Param; 4] = [
-    leave_out("temperature", &["temperature"], &[&["temperature"]]),
-    leave_out("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
-    leave_out(
-        OUTPUT,
+const OMITTABLE_SETTINGS: [OmittableSetting; 4] = [
+    new_omittable_setting("temperature", &["temperature"], &[&["temperature"]]),
+    new_omittable_setting("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
+    new_omittable_setting(
+        OUTPUT_CONFIG,
         &["output_config", "output_format", "json_schema", "effort"],
         &[&["output_config"]],
     ),
-    leave_out(
+    new_omittable_setting(
         "reasoning",
         &["thinking", "budget_tokens"],
         &[&["thinking"]],
@@ -55,7 +58,7 @@ const PARAMS: [Param; 4] = [
 /// Claude. On Vertex the address names the model, the key is a bearer token and the version is `anthropic_version` in
 /// the body.
 #[derive(Debug, Clone)]
-pub(super) struct Endpoint {
+pub(super) struct AnthropicEndpoint {
     /// Where to post.
     pub(super) url: String,
     /// The header that carries the key: its name and what precedes the key.
@@ -66,19 +69,19 @@ pub(super) struct Endpoint {
     pub(super) version_in_body: Option<&'static str>,
 }
 
-impl Endpoint {
+impl AnthropicEndpoint {
     /// Anthropic itself, or a server that speaks as it does.
-    fn anthropic(config: &JudgeConfig) -> Result<Self, ProviderError> {
-        let mut url = base(config, DEFAULT_BASE)?;
+    fn from_config(config: &JudgeConfig) -> Result<Self, ProviderError> {
+        let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/');
         if !path.ends_with("/messages") {
-            let path = versioned(&url, "v1");
+            let path = append_version(&url, "v1");
             url.set_path(&format!("{path}/messages"));
         }
         Ok(Self {
             url: url.into(),
             key_header: ("x-api-key", ""),
-            version: Some(VERSION),
+            version: Some(API_VERSION),
             version_in_body: None,
         })
     }
@@ -86,55 +89,63 @@ impl Endpoint {
 
 /// The dialect of one judge.
 #[derive(Debug)]
-pub(super) struct Messages {
+pub(super) struct AnthropicDialect {
     config: JudgeConfig,
-    endpoint: Endpoint,
-    extra: Map<String, Value>,
-    tools: Declared,
-    limit: u32,
-    thinking: Map<String, Value>,
+    endpoint: AnthropicEndpoint,
+    extra_body: Map<String, Value>,
+    tool_declarations: ToolDeclarationCache,
+    max_tokens: u32,
+    thinking_settings: Map<String, Value>,
 }
 
-impl Messages {
+impl AnthropicDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
-        Self::at(config, Endpoint::anthropic(config)?)
+        Self::with_endpoint(config, AnthropicEndpoint::from_config(config)?)
     }
 
     /// The dialect somewhere else.
-    pub(super) fn at(config: &JudgeConfig, endpoint: Endpoint) -> Result<Self, ProviderError> {
+    pub(super) fn with_endpoint(
+        config: &JudgeConfig,
+        endpoint: AnthropicEndpoint,
+    ) -> Result<Self, ProviderError> {
         let limit = config.max_output_tokens;
-        let limit = limit.unwrap_or_else(|| claude::default_limit(&config.model));
+        let limit = limit.unwrap_or_else(|| claude::default_max_tokens(&config.model));
         Ok(Self {
-            thinking: thinking(config, limit)?,
-            extra: extra(config)?,
-            tools: Declared::default(),
-            limit,
+            thinking_settings: build_thinking_settings(config, limit)?,
+            extra_body: parse_extra_body(config)?,
+            tool_declarations: ToolDeclarationCache::default(),
+            max_tokens: limit,
             endpoint,
             config: config.clone(),
         })
     }
 
     /// Whether the model thinks, as far as the server lets it.
-    fn thinks(&self, omit: &Omit) -> bool {
-        claude::thinks(&self.config) && !omit.has("reasoning")
+    fn is_thinking(&self, omit: &OmittedSettings) -> bool {
+        claude::is_thinking(&self.config) && !omit.contains("reasoning")
     }
 
-    fn settings(&self, turn: &TurnRequest<'_>, has_tools: bool, omit: &Omit) -> Map<String, Value> {
+    fn build_settings(
+        &self,
+        turn: &TurnRequest<'_>,
+        has_tools: bool,
+        omit: &OmittedSettings,
+    ) -> Map<String, Value> {
         let mut map = Map::new();
-        if let Choice::Only(name) = &turn.choice
-            && !self.thinks(omit)
-            && !omit.has("tool_choice")
+        if let ToolChoice::ForcedTool(name) = &turn.tool_choice
+            && !self.is_thinking(omit)
+            && !omit.contains("tool_choice")
         {
             let forced = json!({"type": "tool", "name": name});
             map.insert("tool_choice".to_owned(), forced);
         }
         let mut output = Map::new();
-        if let Choice::Schema(schema) = &turn.choice {
+        if let ToolChoice::Schema(schema) = &turn.tool_choice {
             let format = json!({"type": "json_schema", "schema": schema});
             output.insert("format".to_owned(), format);
         }
-        if !omit.has("reasoning") {
-            for (key, value) in &self.thinking {
+        if !omit.contains("reasoning") {
+            for (key, value) in &self.thinking_settings {
                 let into = if key == "effort" {
                     &mut output
                 } else {
@@ -143,17 +154,17 @@ impl Messages {
                 into.insert(key.clone(), value.clone());
             }
         }
-        if !output.is_empty() && !omit.has(OUTPUT) {
+        if !output.is_empty() && !omit.contains(OUTPUT_CONFIG) {
             map.insert("output_config".to_owned(), output.into());
         }
         if let Some(temperature) = self.config.temperature
-            && !omit.has("temperature")
+            && !omit.contains("temperature")
         {
             map.insert("temperature".to_owned(), json!(temperature));
         }
-        map.insert("max_tokens".to_owned(), json!(self.limit));
+        map.insert("max_tokens".to_owned(), json!(self.max_tokens));
         map.insert("stream".to_owned(), json!(self.config.stream));
-        merge(&mut map, &self.extra, &PARAMS, omit);
+        merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         if !has_tools {
             // They may stand in `extra_body`; without tools they are none of ours.
             map.shift_remove("disable_parallel_tool_use");
@@ -166,7 +177,10 @@ impl Messages {
 ///
 /// A word is an effort where the model decides itself how much it thinks, and else a budget that leaves at least as much
 /// of the limit for the answer; a number is a budget as it stands.
-fn thinking(config: &JudgeConfig, limit: u32) -> Result<Map<String, Value>, ProviderError> {
+fn build_thinking_settings(
+    config: &JudgeConfig,
+    limit: u32,
+) -> Result<Map<String, Value>, ProviderError> {
     let refuse = |why: String| {
         let name = &config.name;
         Err(ProviderError::Request(format!("judge `{name}`: {why}")))
@@ -176,20 +190,30 @@ fn thinking(config: &JudgeConfig, limit: u32) -> Result<Map<String, Value>, Prov
     let Some(effort) = config.reasoning.as_deref() else {
         return Ok(out);
     };
-    let how = claude::thinking(&config.model);
+    let how = claude::find_thinking_mode(&config.model);
     let number = effort.parse::<u32>().ok().filter(|tokens| *tokens > 0);
     match (how, number) {
-        (Thinking::Adaptive { .. }, _) if claude::is_off(effort) => {
+        (ThinkingMode::Adaptive { .. }, _) if claude::is_thinking_off(effort) => {
             set("thinking", json!({"type": "disabled"}));
         }
-        (Thinking::Budget, _) if claude::is_off(effort) => {}
-        (Thinking::Adaptive { hides: true }, Some(_)) => {
+        (ThinkingMode::Budget, _) if claude::is_thinking_off(effort) => {}
+        (
+            ThinkingMode::Adaptive {
+                hides_reasoning: true,
+            },
+            Some(_),
+        ) => {
             let model = &config.model;
             return refuse(format!(
                 "reasoning: {effort} is a budget, which {model} does not take; write low, medium, high, xhigh or max"
             ));
         }
-        (Thinking::Adaptive { hides }, None) => {
+        (
+            ThinkingMode::Adaptive {
+                hides_reasoning: hides,
+            },
+            None,
+        ) => {
             let mut thinking = json!({"type": "adaptive"});
             if hides {
                 // What is not shown cannot be read by whoever has to trust the verdict.
@@ -206,40 +230,40 @@ fn thinking(config: &JudgeConfig, limit: u32) -> Result<Map<String, Value>, Prov
                      which holds thinking and answer"
                 ));
             }
-            set("thinking", budget(tokens));
+            set("thinking", thinking_budget(tokens));
         }
-        (Thinking::Budget, None) => {
+        (ThinkingMode::Budget, None) => {
             let wanted = match effort {
                 "minimal" | "low" => LEAST_BUDGET,
                 "medium" => 8192,
                 _ => 24_576,
             };
             let room = limit / 2;
-            if room < LEAST_BUDGET && claude::thinks(config) {
+            if room < LEAST_BUDGET && claude::is_thinking(config) {
                 return refuse(format!(
                     "reasoning: {effort} needs max_output_tokens of at least {} (got {limit}): it holds thinking and answer",
                     2 * LEAST_BUDGET
                 ));
             }
-            set("thinking", budget(wanted.min(room)));
+            set("thinking", thinking_budget(wanted.min(room)));
         }
     }
     Ok(out)
 }
 
-fn budget(tokens: u32) -> Value {
+fn thinking_budget(tokens: u32) -> Value {
     json!({"type": "enabled", "budget_tokens": tokens})
 }
 
 /// The declared functions as the protocol spells them.
-pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
+pub(super) fn render_tool_declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
     });
     text(&all.collect::<Vec<_>>())
 }
 
-impl Dialect for Messages {
+impl Dialect for AnthropicDialect {
     fn url(&self) -> &str {
         &self.endpoint.url
     }
@@ -248,30 +272,41 @@ impl Dialect for Messages {
         self.endpoint.key_header
     }
 
-    fn headers(&self) -> Vec<(&'static str, &'static str)> {
+    fn extra_headers(&self) -> Vec<(&'static str, &'static str)> {
         let version = self.endpoint.version.into_iter();
         version.map(|v| ("anthropic-version", v)).collect()
     }
 
-    fn params(&self) -> &'static [Param] {
-        &PARAMS
+    fn omittable_settings(&self) -> &'static [OmittableSetting] {
+        &OMITTABLE_SETTINGS
     }
 
-    fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
-        let all = declared(turn)?;
-        let unforced = match &turn.choice {
-            Choice::Only(name) if self.thinks(omit) || omit.has("tool_choice") => Some(name),
+    fn build_body_pieces(
+        &self,
+        turn: &TurnRequest<'_>,
+        omit: &OmittedSettings,
+    ) -> Result<Vec<Arc<str>>, ProviderError> {
+        let all = check_declared_tools(turn)?;
+        let unforced = match &turn.tool_choice {
+            ToolChoice::ForcedTool(name)
+                if self.is_thinking(omit) || omit.contains("tool_choice") =>
+            {
+                Some(name)
+            }
             _ => None,
         };
         let tools = match unforced {
-            None => self.tools.piece(all, declarations),
+            None => self
+                .tool_declarations
+                .get_or_render(all, render_tool_declarations),
             Some(only) => {
                 let left: Vec<ToolDeclaration> = all
                     .iter()
                     .filter(|tool| tool.name == *only)
                     .cloned()
                     .collect();
-                self.tools.piece(&left, declarations)
+                self.tool_declarations
+                    .get_or_render(&left, render_tool_declarations)
             }
         };
         let nudge = unforced.map(|only| {
@@ -279,23 +314,23 @@ impl Dialect for Messages {
                 "This is your last turn, and `{only}` is all that is left to call: call it now."
             )
         });
-        let (system, messages) = history::messages(turn.history, nudge.as_deref())?;
-        let mut body = Pieces::new();
+        let (system, messages) = history::render_messages(turn.history, nudge.as_deref())?;
+        let mut body = BodyBuilder::new();
         match self.endpoint.version_in_body {
-            Some(version) => body.member("anthropic_version", &version),
-            None => body.member("model", &self.config.model),
+            Some(version) => body.add_member("anthropic_version", &version),
+            None => body.add_member("model", &self.config.model),
         }
         if let Some(system) = system {
-            body.member("system", &system);
+            body.add_member("system", &system);
         }
-        body.array("messages", messages);
-        let has_tools = body.tools(tools);
-        body.members(&self.settings(turn, has_tools, omit));
+        body.add_array("messages", messages);
+        let has_tools = body.add_tools(tools);
+        body.add_members(&self.build_settings(turn, has_tools, omit));
         Ok(body.finish())
     }
 
-    fn reader(&self, turn: TurnIx) -> Box<dyn Reader> {
-        Box::new(stream::MessagesReader::new(turn))
+    fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader> {
+        Box::new(stream::AnthropicReplyReader::new(turn))
     }
 }
 

@@ -1,16 +1,16 @@
 use proptest::prelude::*;
 
-use super::super::client::New;
+use super::super::client::NewDeltas;
 use super::super::testing::{assert_deltas_make, cut_everywhere, read};
-use super::super::{Finished, ProviderError};
+use super::super::{CompletedReply, ProviderError};
 use super::*;
 use crate::model::{ModelReply, ReplyCall, StopReason, TokenUsage};
 
-fn reader() -> Box<dyn Reader> {
-    Box::new(stream::MessagesReader::new(TurnIx(1)))
+fn reader() -> Box<dyn ReplyReader> {
+    Box::new(stream::AnthropicReplyReader::new(TurnIx(1)))
 }
 
-fn finished(stream: &str) -> Finished {
+fn finished(stream: &str) -> CompletedReply {
     let (finished, new) = read(reader(), &[stream.as_bytes()]).expect("a reply");
     assert_deltas_make(&finished.reply, &new);
     finished
@@ -61,7 +61,7 @@ fn says(what: &str) -> String {
     block(0, &json!({"type": "text", "text": ""})) + &text(0, what)
 }
 
-fn native(finished: &Finished) -> Vec<&str> {
+fn native(finished: &CompletedReply) -> Vec<&str> {
     finished.native.iter().map(|block| block.get()).collect()
 }
 
@@ -197,17 +197,17 @@ fn stop_reasons_are_told_apart() {
     let ended = |reason: &str| failed(&[start(), says("{\"passed\":true}"), end(reason)].concat());
     let full = ended("model_context_window_exceeded");
     assert!(full.to_string().contains("context window"), "{full}");
-    let next = super::super::retry::after(&super::super::retry::Failed {
+    let next = super::super::retry::choose_retry_action(&super::super::retry::FailedAttempt {
         error: &full,
         attempt: 1,
-        most: 4,
+        max_attempts: 4,
         waited: crate::model::Millis(0),
-        left: None,
-        told: None,
-        same: false,
-        chance: 1.0,
+        time_left: None,
+        server_advice: None,
+        is_same_error: false,
+        jitter: 1.0,
     });
-    assert_eq!(next, super::super::retry::Next::Stop);
+    assert_eq!(next, super::super::retry::RetryAction::Stop);
     let paused = ended("pause_turn");
     assert!(matches!(
         paused,
@@ -392,9 +392,9 @@ fn a_fault_is_a_fault_and_never_a_reply() {
 #[test]
 fn a_whole_reply_is_read() {
     let read_whole = |body: &str| {
-        let (mut reader, mut new) = (reader(), New::new());
-        reader.whole(body, &mut new)?;
-        let finished = reader.end()?;
+        let (mut reader, mut new) = (reader(), NewDeltas::new());
+        reader.read_document(body, &mut new)?;
+        let finished = reader.finish()?;
         assert_deltas_make(&finished.reply, &new);
         Ok::<_, ProviderError>(finished)
     };

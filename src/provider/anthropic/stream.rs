@@ -12,23 +12,25 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::client::{New, Progress, Reader, cut, in_stream, malformed};
-use super::super::frames::Frame;
+use super::super::client::{
+    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+};
 use super::super::retry::CAPPED;
-use super::super::{Finished, ProviderError};
-use super::blocks::Blocks;
+use super::super::sse::SseFrame;
+use super::super::{CompletedReply, ProviderError};
+use super::blocks::AnthropicBlocks;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
 /// Gathers one message.
 #[derive(Debug)]
-pub(super) struct MessagesReader {
-    blocks: Blocks,
+pub(super) struct AnthropicReplyReader {
+    blocks: AnthropicBlocks,
     /// Content that came with the start, by position; a block that begins in its place replaces it.
     prefilled: Vec<Option<Box<RawValue>>>,
     stop: Option<String>,
     /// What a refusal says of itself.
-    details: Option<Value>,
-    usage: Tally,
+    stop_details: Option<Value>,
+    usage: AnthropicUsage,
     events: usize,
     done: bool,
     /// The first line that was no frame, to explain a reply that is none.
@@ -36,12 +38,12 @@ pub(super) struct MessagesReader {
 }
 
 #[derive(Debug, Deserialize)]
-struct Event<'a> {
+struct AnthropicEvent<'a> {
     #[serde(rename = "type")]
     kind: Option<String>,
     index: Option<u64>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<AnthropicMessage<'a>>,
     #[serde(borrow)]
     content_block: Option<&'a RawValue>,
     delta: Option<Value>,
@@ -50,7 +52,7 @@ struct Event<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Message<'a> {
+struct AnthropicMessage<'a> {
     #[serde(borrow)]
     content: Option<Vec<&'a RawValue>>,
     stop_reason: Option<String>,
@@ -61,21 +63,24 @@ struct Message<'a> {
 
 /// Figures as they came; later ones replace earlier ones, absent ones nothing.
 #[derive(Debug, Default)]
-struct Tally {
+struct AnthropicUsage {
     input: Option<u64>,
-    written: Option<u64>,
-    cached: Option<u64>,
+    cache_written: Option<u64>,
+    cache_read: Option<u64>,
     output: Option<u64>,
     thinking: Option<u64>,
 }
 
-impl Tally {
+impl AnthropicUsage {
     fn add(&mut self, usage: &Value) {
         let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
         let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         keep(&mut self.input, number("/input_tokens"));
-        keep(&mut self.written, number("/cache_creation_input_tokens"));
-        keep(&mut self.cached, number("/cache_read_input_tokens"));
+        keep(
+            &mut self.cache_written,
+            number("/cache_creation_input_tokens"),
+        );
+        keep(&mut self.cache_read, number("/cache_read_input_tokens"));
         keep(&mut self.output, number("/output_tokens"));
         keep(
             &mut self.thinking,
@@ -84,15 +89,15 @@ impl Tally {
     }
 
     /// `input_tokens` leaves out what the cache took and gave; ours holds it.
-    fn read(&self) -> Option<TokenUsage> {
+    fn to_usage(&self) -> Option<TokenUsage> {
         let cache = self
-            .written
+            .cache_written
             .unwrap_or(0)
-            .saturating_add(self.cached.unwrap_or(0));
+            .saturating_add(self.cache_read.unwrap_or(0));
         let usage = TokenUsage {
             input: self.input.map(|input| input.saturating_add(cache)),
             output: self.output,
-            cached: self.cached,
+            cached: self.cache_read,
             thinking: self.thinking,
             calls: 1,
         };
@@ -100,41 +105,47 @@ impl Tally {
     }
 }
 
-impl MessagesReader {
+impl AnthropicReplyReader {
     pub(super) fn new(turn: TurnIx) -> Self {
         Self {
-            blocks: Blocks::new(turn),
+            blocks: AnthropicBlocks::new(turn),
             prefilled: Vec::new(),
             stop: None,
-            details: None,
-            usage: Tally::default(),
+            stop_details: None,
+            usage: AnthropicUsage::default(),
             events: 0,
             done: false,
             stray: None,
         }
     }
 
-    fn event(&mut self, name: &str, text: &str, new: &mut New) -> Result<(), ProviderError> {
-        let event: Event<'_> = serde_json::from_str(text).map_err(|_| not_ours(name, text))?;
+    fn read_event(
+        &mut self,
+        name: &str,
+        text: &str,
+        new: &mut NewDeltas,
+    ) -> Result<(), ProviderError> {
+        let event: AnthropicEvent<'_> =
+            serde_json::from_str(text).map_err(|_| explain_unreadable_event(name, text))?;
         let kind = event.kind.as_deref().unwrap_or(name);
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
-            return Err(reported(error));
+            return Err(parse_reported_error(error));
         }
         if kind == "error" {
             let said: Value = serde_json::from_str(text).unwrap_or_default();
-            return Err(reported(said));
+            return Err(parse_reported_error(said));
         }
         self.events += 1;
         let at = |what: &str| {
             let index = event.index;
-            index.ok_or_else(|| malformed(&format!("a {what} without its index"), text))
+            index.ok_or_else(|| malformed_error(&format!("a {what} without its index"), text))
         };
         match kind {
             "message_start" => {
                 let Some(message) = event.message else {
                     return Ok(());
                 };
-                self.envelope(&message);
+                self.merge_envelope(&message);
                 if self.blocks.is_empty() && self.prefilled.is_empty() {
                     let content = message.content.into_iter().flatten();
                     self.prefilled = content.map(|raw| Some(raw.to_owned())).collect();
@@ -144,7 +155,7 @@ impl MessagesReader {
                 let index = at(kind)?;
                 let raw = event
                     .content_block
-                    .ok_or_else(|| malformed("a block begins without a block", text))?;
+                    .ok_or_else(|| malformed_error("a block begins without a block", text))?;
                 for before in 0..index.min(self.prefilled.len() as u64) {
                     self.continue_prefilled(before, new)?;
                 }
@@ -155,7 +166,7 @@ impl MessagesReader {
                 let index = at(kind)?;
                 self.continue_prefilled(index, new)?;
                 let delta = event.delta.unwrap_or_default();
-                self.blocks.delta(index, &delta, new)?;
+                self.blocks.add_delta(index, &delta, new)?;
             }
             "message_delta" => {
                 if let Some(usage) = &event.usage {
@@ -165,30 +176,30 @@ impl MessagesReader {
                 let stop = delta.get("stop_reason").and_then(Value::as_str);
                 self.stop = stop.map(str::to_owned).or(self.stop.take());
                 let details = delta.get("stop_details").filter(|d| d.is_object());
-                self.details = details.cloned().or(self.details.take());
+                self.stop_details = details.cloned().or(self.stop_details.take());
             }
             "message_stop" => {
                 for index in 0..self.prefilled.len() as u64 {
                     self.continue_prefilled(index, new)?;
                 }
-                self.blocks.close(new);
+                self.blocks.finish(new);
                 self.done = true;
             }
             // A whole message where a stream was asked for.
-            "message" if self.events == 1 => self.message(text, new)?,
+            "message" if self.events == 1 => self.read_message(text, new)?,
             // `ping`, `content_block_stop`, and what later versions bring.
             _ => {}
         }
         Ok(())
     }
 
-    fn envelope(&mut self, message: &Message<'_>) {
+    fn merge_envelope(&mut self, message: &AnthropicMessage<'_>) {
         if let Some(usage) = &message.usage {
             self.usage.add(usage);
         }
         self.stop = message.stop_reason.clone().or(self.stop.take());
         let details = message.stop_details.clone().filter(Value::is_object);
-        self.details = details.or(self.details.take());
+        self.stop_details = details.or(self.stop_details.take());
     }
 
     fn replace_prefilled(&mut self, index: u64) {
@@ -199,7 +210,7 @@ impl MessagesReader {
     }
 
     /// Content that came with the start is content where nothing began in its place.
-    fn continue_prefilled(&mut self, index: u64, new: &mut New) -> Result<(), ProviderError> {
+    fn continue_prefilled(&mut self, index: u64, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let place = usize::try_from(index).ok();
         let held = place.and_then(|at| self.prefilled.get_mut(at)?.take());
         match held {
@@ -208,20 +219,20 @@ impl MessagesReader {
         }
     }
 
-    fn message(&mut self, text: &str, new: &mut New) -> Result<(), ProviderError> {
-        let message: Message<'_> = serde_json::from_str(text)
-            .map_err(|_| malformed("it is no message of Anthropic's", text))?;
+    fn read_message(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        let message: AnthropicMessage<'_> = serde_json::from_str(text)
+            .map_err(|_| malformed_error("it is no message of Anthropic's", text))?;
         if let Some(error) = message.error.as_ref().filter(|error| !error.is_null()) {
-            return Err(reported(error.clone()));
+            return Err(parse_reported_error(error.clone()));
         }
         if message.content.is_none() && message.stop_reason.is_none() {
-            return Err(malformed("it is no message of Anthropic's", text));
+            return Err(malformed_error("it is no message of Anthropic's", text));
         }
-        self.envelope(&message);
+        self.merge_envelope(&message);
         for (index, raw) in (0..).zip(message.content.into_iter().flatten()) {
             self.blocks.start(index, raw, new)?;
         }
-        self.blocks.close(new);
+        self.blocks.finish(new);
         self.events += 1;
         self.done = true;
         Ok(())
@@ -232,11 +243,11 @@ impl MessagesReader {
             "max_tokens" => StopReason::Length,
             "model_context_window_exceeded" => {
                 // As a token limit it is an end without a verdict; unlike one, no other limit helps.
-                return Err(cut(format!(
+                return Err(truncated_error(format!(
                     "{CAPPED}what is left of the model's context window ({reason})"
                 )));
             }
-            "refusal" => StopReason::Refused(self.refusal()),
+            "refusal" => StopReason::Refused(self.describe_refusal()),
             // What gateways say in front of other vendors' models.
             "content_filter" | "safety" => StopReason::Refused(reason.to_owned()),
             "pause_turn" => {
@@ -253,8 +264,8 @@ impl MessagesReader {
     }
 
     /// `refusal (cyber): why`.
-    fn refusal(&self) -> String {
-        let word = |key: &str| self.details.as_ref()?.get(key)?.as_str();
+    fn describe_refusal(&self) -> String {
+        let word = |key: &str| self.stop_details.as_ref()?.get(key)?.as_str();
         let mut text = "refusal".to_owned();
         if let Some(category) = word("category") {
             text = format!("{text} ({category})");
@@ -268,7 +279,7 @@ impl MessagesReader {
 }
 
 /// An error inside a reply, by the types that Anthropic has; what is of another shape is read as any server's.
-fn reported(error: Value) -> ProviderError {
+fn parse_reported_error(error: Value) -> ProviderError {
     let kind = error.get("type").and_then(Value::as_str);
     let known = match kind {
         Some("overloaded_error" | "rate_limit_error" | "api_error" | "timeout_error") => Some(true),
@@ -283,7 +294,7 @@ fn reported(error: Value) -> ProviderError {
         ) => Some(false),
         _ => None,
     };
-    match (in_stream(error), known) {
+    match (in_stream_error(error), known) {
         (ProviderError::InStream { message, .. }, Some(retryable)) => {
             ProviderError::InStream { message, retryable }
         }
@@ -292,82 +303,90 @@ fn reported(error: Value) -> ProviderError {
 }
 
 /// An event that cannot be read: an error of another shape, or nothing of this protocol.
-fn not_ours(name: &str, text: &str) -> ProviderError {
+fn explain_unreadable_event(name: &str, text: &str) -> ProviderError {
     match serde_json::from_str::<Value>(text) {
         Ok(said) if name == "error" || said.get("type").is_some_and(|kind| kind == "error") => {
-            reported(said)
+            parse_reported_error(said)
         }
-        Err(_) if name == "error" => reported(text.into()),
-        _ => malformed("an event is none of Anthropic Messages'", text),
+        Err(_) if name == "error" => parse_reported_error(text.into()),
+        _ => malformed_error("an event is none of Anthropic Messages'", text),
     }
 }
 
-impl Reader for MessagesReader {
-    fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError> {
+impl ReplyReader for AnthropicReplyReader {
+    fn read_frame(
+        &mut self,
+        frame: SseFrame,
+        new: &mut NewDeltas,
+    ) -> Result<StreamProgress, ProviderError> {
         match frame {
-            Frame::Event {
+            SseFrame::Event {
                 name,
                 data,
                 complete,
             } => {
                 let data = data.trim();
                 if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
-                    return Err(cut("it ended inside an event"));
+                    return Err(truncated_error("it ended inside an event"));
                 }
                 // The one is no part of this protocol, but gateways send it; the other keeps a connection alive.
                 if data != "[DONE]" && !data.is_empty() {
-                    self.event(&name, data, new)?;
+                    self.read_event(&name, data, new)?;
                 }
             }
-            Frame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
+            SseFrame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
                 Ok(Value::Object(mut map)) if map.get("error").is_some_and(|e| !e.is_null()) => {
-                    return Err(reported(map.remove("error").unwrap_or_default()));
+                    return Err(parse_reported_error(
+                        map.remove("error").unwrap_or_default(),
+                    ));
                 }
                 Ok(Value::Object(map)) if map.contains_key("content") && self.events == 0 => {
-                    self.message(&text, new)?;
+                    self.read_message(&text, new)?;
                 }
-                _ if !complete => return Err(cut("it ended inside a line that is no event")),
+                _ if !complete => {
+                    return Err(truncated_error("it ended inside a line that is no event"));
+                }
                 _ => {
                     self.stray.get_or_insert(text);
                 }
             },
         }
         Ok(if self.done {
-            Progress::Done
+            StreamProgress::Done
         } else {
-            Progress::More
+            StreamProgress::More
         })
     }
 
-    fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError> {
+    fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         match serde_json::from_str::<&RawValue>(body) {
-            Err(error) if error.is_eof() => Err(cut("it ended inside its JSON")),
-            _ => self.message(body, new),
+            Err(error) if error.is_eof() => Err(truncated_error("it ended inside its JSON")),
+            _ => self.read_message(body, new),
         }
     }
 
-    fn end(self: Box<Self>) -> Result<Finished, ProviderError> {
+    fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         if !self.done {
             return Err(match &self.stray {
-                Some(stray) if self.events == 0 => malformed("it holds no events", stray),
-                _ if self.events == 0 => cut("it is empty"),
-                _ => cut("it ended without message_stop"),
+                Some(stray) if self.events == 0 => malformed_error("it holds no events", stray),
+                _ if self.events == 0 => truncated_error("it is empty"),
+                _ => truncated_error("it ended without message_stop"),
             });
         }
         let Some(reason) = &self.stop else {
-            return Err(cut("it ended without a stop reason"));
+            return Err(truncated_error("it ended without a stop reason"));
         };
         let calls = self.blocks.calls();
         let stop = self.stop(reason, !calls.is_empty())?;
-        let usage = self.usage.read().unwrap_or(TokenUsage {
+        let usage = self.usage.to_usage().unwrap_or(TokenUsage {
             calls: 1,
             ..TokenUsage::default()
         });
-        Ok(Finished {
+        Ok(CompletedReply {
             native: self.blocks.native(),
             reply: ModelReply {
-                text: self.blocks.said("text"),
-                thought: self.blocks.said("thinking"),
+                text: self.blocks.text_of_type("text"),
+                thought: self.blocks.text_of_type("thinking"),
                 calls,
                 stop,
             },
@@ -375,7 +394,7 @@ impl Reader for MessagesReader {
         })
     }
 
-    fn billed(&self) -> Option<TokenUsage> {
-        self.usage.read()
+    fn billed_usage(&self) -> Option<TokenUsage> {
+        self.usage.to_usage()
     }
 }

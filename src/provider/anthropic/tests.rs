@@ -10,31 +10,37 @@ fn config() -> JudgeConfig {
     config
 }
 
-fn messages(config: &JudgeConfig) -> Messages {
-    Messages::new(config).expect("a good configuration")
+fn messages(config: &JudgeConfig) -> AnthropicDialect {
+    AnthropicDialect::new(config).expect("a good configuration")
 }
 
-fn pieces_of(config: &JudgeConfig, history: &[HistoryItem], omit: &Omit) -> Vec<Arc<str>> {
+fn pieces_of(
+    config: &JudgeConfig,
+    history: &[HistoryItem],
+    omit: &OmittedSettings,
+) -> Vec<Arc<str>> {
     let turn = TurnRequest {
         history,
         tools: &[],
-        choice: Choice::NoTools,
+        tool_choice: ToolChoice::NoTools,
     };
-    messages(config).pieces(&turn, omit).expect("a body")
+    messages(config)
+        .build_body_pieces(&turn, omit)
+        .expect("a body")
 }
 
-fn text_of(config: &JudgeConfig, omit: &Omit) -> String {
+fn text_of(config: &JudgeConfig, omit: &OmittedSettings) -> String {
     pieces_of(config, &[], omit).concat()
 }
 
 #[test]
 fn a_judge_without_tools_sends_no_tool_key() {
-    let text = body(&messages(&config()), &opening(), &[], Choice::NoTools);
+    let text = body(&messages(&config()), &opening(), &[], ToolChoice::NoTools);
     assert_eq!(
         text,
         r#"{"model":"claude-sonnet-4-5","system":"You judge.","messages":[{"role":"user","content":[{"type":"text","text":"Judge \"this\"."}]}],"temperature":0.0,"max_tokens":4096,"stream":true}"#
     );
-    let schema = Choice::Schema(json!({"type": "object"}));
+    let schema = ToolChoice::Schema(json!({"type": "object"}));
     let text = body(
         &messages(&config()),
         &opening(),
@@ -50,12 +56,12 @@ fn a_judge_without_tools_sends_no_tool_key() {
 #[test]
 fn a_function_is_forced_where_the_model_does_not_think_first() {
     let tools = [decl("fetch_url"), decl("submit_verdict")];
-    let only = || Choice::Only("submit_verdict".to_owned());
-    let sent = |config: &JudgeConfig, choice: Choice| -> Value {
+    let only = || ToolChoice::ForcedTool("submit_verdict".to_owned());
+    let sent = |config: &JudgeConfig, choice: ToolChoice| -> Value {
         let text = body(&messages(config), &opening(), &tools, choice);
         serde_json::from_str(&text).expect("JSON")
     };
-    let free = sent(&config(), Choice::Auto);
+    let free = sent(&config(), ToolChoice::Auto);
     assert_eq!(free.get("tool_choice"), None);
     assert_eq!(
         free["tools"][0],
@@ -81,29 +87,31 @@ fn a_function_is_forced_where_the_model_does_not_think_first() {
             .is_some_and(|text| text.contains("`submit_verdict`")),
         "{content}"
     );
-    assert_eq!(sent(&thinking, Choice::Auto)["tools"], free["tools"]);
+    assert_eq!(sent(&thinking, ToolChoice::Auto)["tools"], free["tools"]);
 }
 
 #[test]
 fn a_refused_forced_call_is_asked_for_in_words() {
     let message =
         "invalid_request_error: Thinking may not be enabled when tool_choice forces tool use.";
-    let named = super::super::refusal::named(&PARAMS, message);
+    let named = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, message);
     assert_eq!(named.map(|param| param.setting), Some("tool_choice"));
     let both = "invalid_request_error: `temperature` may only be set to 1 when thinking is enabled";
-    let named = super::super::refusal::named(&PARAMS, both);
+    let named = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, both);
     assert_eq!(named.map(|param| param.setting), Some("temperature"));
     let tools = [decl("submit_verdict")];
     let turn = TurnRequest {
         history: &opening(),
         tools: &tools,
-        choice: Choice::Only("submit_verdict".to_owned()),
+        tool_choice: ToolChoice::ForcedTool("submit_verdict".to_owned()),
     };
-    let omit = Omit {
+    let omit = OmittedSettings {
         refused: vec!["tool_choice"],
-        ..Omit::default()
+        ..OmittedSettings::default()
     };
-    let body = messages(&config()).pieces(&turn, &omit).expect("a body");
+    let body = messages(&config())
+        .build_body_pieces(&turn, &omit)
+        .expect("a body");
     let text = body.concat();
     assert!(!text.contains("tool_choice"), "{text}");
     assert!(text.contains("This is your last turn"), "{text}");
@@ -116,17 +124,20 @@ fn reasoning_is_said_as_the_model_understands_it() {
         model.clone_into(&mut config.model);
         config.reasoning = Some(effort.to_owned());
         config.max_output_tokens = limit;
-        let dialect = Messages::new(&config).map_err(|error| error.to_string())?;
-        let omit = Omit {
-            known: super::super::caps::of(&config).1,
-            ..Omit::default()
+        let dialect = AnthropicDialect::new(&config).map_err(|error| error.to_string())?;
+        let omit = OmittedSettings {
+            unsupported: super::super::capabilities::find_capabilities(&config).1,
+            ..OmittedSettings::default()
         };
         let turn = TurnRequest {
             history: &[],
             tools: &[],
-            choice: Choice::NoTools,
+            tool_choice: ToolChoice::NoTools,
         };
-        let body = dialect.pieces(&turn, &omit).expect("a body").concat();
+        let body = dialect
+            .build_body_pieces(&turn, &omit)
+            .expect("a body")
+            .concat();
         let body: Value = serde_json::from_str(&body).expect("JSON");
         Ok::<_, String>((
             body["thinking"].clone(),
@@ -229,12 +240,12 @@ fn settings_merge_and_what_is_refused_goes() {
     config.stream = false;
     config.extra_body = Some(json!({"metadata": {"user_id": "u"}, "output_config": {"x": 1}}));
     assert_eq!(
-        text_of(&config, &Omit::default()),
+        text_of(&config, &OmittedSettings::default()),
         r#"{"model":"claude-sonnet-4-6","messages":[],"thinking":{"type":"adaptive"},"output_config":{"effort":"low","x":1},"temperature":0.0,"max_tokens":4096,"stream":false,"metadata":{"user_id":"u"}}"#
     );
-    let omit = Omit {
-        refused: vec!["temperature", OUTPUT, "reasoning"],
-        ..Omit::default()
+    let omit = OmittedSettings {
+        refused: vec!["temperature", OUTPUT_CONFIG, "reasoning"],
+        ..OmittedSettings::default()
     };
     assert_eq!(
         text_of(&config, &omit),
@@ -242,7 +253,7 @@ fn settings_merge_and_what_is_refused_goes() {
     );
     for owned in ["system", "messages", "tools", "tool_choice"] {
         config.extra_body = Some(json!({owned: 1}));
-        assert!(Messages::new(&config).is_err(), "{owned}");
+        assert!(AnthropicDialect::new(&config).is_err(), "{owned}");
     }
 }
 
@@ -251,7 +262,7 @@ fn the_address_is_the_base_and_the_path() {
     let url = |base: Option<&str>| {
         let mut config = config();
         config.base_url = base.map(str::to_owned);
-        Messages::new(&config).map(|messages| messages.endpoint.url)
+        AnthropicDialect::new(&config).map(|messages| messages.endpoint.url)
     };
     for (base, expected) in [
         (None, "https://api.anthropic.com/v1/messages"),
@@ -268,22 +279,22 @@ fn the_address_is_the_base_and_the_path() {
 
 #[test]
 fn elsewhere_the_version_stands_in_the_body_and_the_model_in_the_address() {
-    let vertex = Endpoint {
+    let vertex = AnthropicEndpoint {
         url: "https://v/claude:streamRawPredict".to_owned(),
         key_header: ("authorization", "Bearer "),
         version: None,
         version_in_body: Some("vertex-2023-10-16"),
     };
-    let there = Messages::at(&config(), vertex).expect("good");
-    let text = body(&there, &[], &[], Choice::NoTools);
+    let there = AnthropicDialect::with_endpoint(&config(), vertex).expect("good");
+    let text = body(&there, &[], &[], ToolChoice::NoTools);
     assert!(
         text.starts_with(r#"{"anthropic_version":"vertex-2023-10-16","messages""#),
         "{text}"
     );
     assert!(!text.contains("claude"), "{text}");
-    assert_eq!(there.headers(), []);
+    assert_eq!(there.extra_headers(), []);
     assert_eq!(
-        messages(&config()).headers(),
+        messages(&config()).extra_headers(),
         [("anthropic-version", "2023-06-01")]
     );
 }
@@ -325,7 +336,7 @@ fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_me
     history.push(HistoryItem::User(vec![HistoryBlock::System(
         "Conclude.".to_owned(),
     )]));
-    let pieces = pieces_of(&config(), &history, &Omit::default());
+    let pieces = pieces_of(&config(), &history, &OmittedSettings::default());
     assert_eq!(
         &*pieces[2],
         format!(
@@ -341,9 +352,9 @@ fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_me
     let turn = TurnRequest {
         history: &history,
         tools: &[],
-        choice: Choice::NoTools,
+        tool_choice: ToolChoice::NoTools,
     };
-    let refused = messages(&config()).pieces(&turn, &Omit::default());
+    let refused = messages(&config()).build_body_pieces(&turn, &OmittedSettings::default());
     assert!(matches!(refused, Err(ProviderError::Request(_))));
 }
 
@@ -369,7 +380,7 @@ fn a_broken_input_goes_back_in_canonical_form_and_nothing_else_changes() {
             ),
             HistoryItem::ToolResponses(vec![ToolResponse::ok("a"), ToolResponse::ok("b")]),
         ];
-        let text = pieces_of(&config(), &history, &Omit::default()).concat();
+        let text = pieces_of(&config(), &history, &OmittedSettings::default()).concat();
         let whole = [signed, first, &block(sent)].join(",");
         assert!(text.contains(&whole), "{written}: {text}");
     }

@@ -22,12 +22,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-pub use self::answers::{Answer, NoAnswers, read};
-use super::body::{Pieces, base, extra, merge, versioned};
-use super::client::{Dialect, New, Omit, Progress, Reader, cut, in_stream, malformed};
-use super::frames::Frame;
-use super::refusal::Param;
-use super::{Choice, Finished, ProviderError, TurnRequest};
+pub use self::answers::{ProbabilityAnswer, ProbabilityAnswerError, parse_answers};
+use super::client::{
+    Dialect, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
+    malformed_error, truncated_error,
+};
+use super::request_body::{
+    BodyBuilder, append_version, merge_settings, parse_base_url, parse_extra_body,
+};
+use super::server_error::OmittableSetting;
+use super::sse::SseFrame;
+use super::{CompletedReply, ProviderError, ToolChoice, TurnRequest};
 use crate::event::DeltaPart;
 use crate::model::{
     HistoryBlock, HistoryItem, JudgeConfig, ModelReply, ProviderKind, StopReason, TokenUsage,
@@ -36,19 +41,20 @@ use crate::model::{
 
 /// A question that is answered with probabilities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct ProbabilityQuestion {
     /// Its name, by us.
     pub id: String,
     /// What is asked.
     pub instructions: String,
     /// How it may be answered.
-    pub among: Among,
+    #[serde(rename = "among")]
+    pub allowed_answers: AllowedAnswers,
 }
 
 /// What may be answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Among {
+pub enum AllowedAnswers {
     /// Yes or no: what each means.
     YesNo(String, String),
     /// One of these: its name and what it means.
@@ -58,31 +64,31 @@ pub enum Among {
 }
 
 /// The dialect of one judge.
-pub(super) struct Decisions {
+pub(super) struct DecisionsDialect {
     config: JudgeConfig,
     url: String,
-    google: bool,
-    extra: Map<String, Value>,
+    is_google: bool,
+    extra_body: Map<String, Value>,
 }
 
-impl Decisions {
+impl DecisionsDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let google = config.provider == ProviderKind::GeminiDecisions;
         let mut url = if google {
-            base(config, "https://generativelanguage.googleapis.com")?
+            parse_base_url(config, "https://generativelanguage.googleapis.com")?
         } else {
-            base(config, "https://api.openai.com/v1")?
+            parse_base_url(config, "https://api.openai.com/v1")?
         };
         let path = url.path().trim_end_matches('/');
         if !path.ends_with("/decisions") {
             let path = if google {
-                versioned(&url, "v1beta")
+                append_version(&url, "v1beta")
             } else {
                 path.to_owned()
             };
             url.set_path(&format!("{path}/decisions"));
         }
-        let extra = extra(config)?;
+        let extra = parse_extra_body(config)?;
         if let Some(key) = ["input", "questions"]
             .iter()
             .find(|key| extra.contains_key(**key))
@@ -95,59 +101,61 @@ impl Decisions {
         Ok(Self {
             config: config.clone(),
             url: url.into(),
-            google,
-            extra,
+            is_google: google,
+            extra_body: extra,
         })
     }
 
     /// The most questions of one request.
-    const fn most(&self) -> usize {
-        if self.google { 1000 } else { 400 }
+    const fn max_questions(&self) -> usize {
+        if self.is_google { 1000 } else { 400 }
     }
 
-    fn questions(&self, turn: &TurnRequest<'_>) -> Result<Value, ProviderError> {
-        let Choice::Schema(questions) = &turn.choice else {
+    fn render_questions(&self, turn: &TurnRequest<'_>) -> Result<Value, ProviderError> {
+        let ToolChoice::Schema(questions) = &turn.tool_choice else {
             return Err(ProviderError::Request(
                 "a decisions endpoint is asked questions and calls nothing".to_owned(),
             ));
         };
-        let questions: Vec<Question> = serde_json::from_value(questions.clone())
+        let questions: Vec<ProbabilityQuestion> = serde_json::from_value(questions.clone())
             .map_err(|error| ProviderError::Request(format!("these are no questions: {error}")))?;
-        if questions.len() > self.most() {
+        if questions.len() > self.max_questions() {
             return Err(ProviderError::Request(format!(
                 "the eval makes {} questions and the endpoint takes {} at once; split its criteria over several evals",
                 questions.len(),
-                self.most()
+                self.max_questions()
             )));
         }
-        Ok(if self.google {
-            let all = questions.iter().map(|q| (q.id.clone(), google(q)));
+        Ok(if self.is_google {
+            let all = questions
+                .iter()
+                .map(|q| (q.id.clone(), render_google_question(q)));
             Value::Object(all.collect())
         } else {
-            questions.iter().map(openai).collect()
+            questions.iter().map(render_openai_question).collect()
         })
     }
 }
 
-fn openai(question: &Question) -> Value {
+fn render_openai_question(question: &ProbabilityQuestion) -> Value {
     let mut asked = json!({"type": "", "name": question.id, "instructions": question.instructions});
     let listed = |all: &[(String, String)], key: &str| -> Value {
         all.iter()
             .map(|(name, means)| json!({ key: name, "description": means }))
             .collect()
     };
-    match &question.among {
-        Among::YesNo(yes, no) => {
+    match &question.allowed_answers {
+        AllowedAnswers::YesNo(yes, no) => {
             asked["type"] = "predicate".into();
             // It has no place of its own for what the two mean.
             asked["instructions"] =
                 format!("{} True: {yes} False: {no}", question.instructions).into();
         }
-        Among::Options(options) => {
+        AllowedAnswers::Options(options) => {
             asked["type"] = "choice".into();
             asked["choices"] = listed(options, "value");
         }
-        Among::Levels(levels) => {
+        AllowedAnswers::Levels(levels) => {
             asked["type"] = "score".into();
             asked["levels"] = listed(levels, "label");
         }
@@ -155,19 +163,19 @@ fn openai(question: &Question) -> Value {
     asked
 }
 
-fn google(question: &Question) -> Value {
+fn render_google_question(question: &ProbabilityQuestion) -> Value {
     let instructions = &question.instructions;
-    match &question.among {
-        Among::YesNo(yes, no) => json!({"type": "noul", "instructions": instructions,
+    match &question.allowed_answers {
+        AllowedAnswers::YesNo(yes, no) => json!({"type": "noul", "instructions": instructions,
             "criteria": {"true_description": yes, "false_description": no}}),
-        Among::Options(options) => {
+        AllowedAnswers::Options(options) => {
             let criteria: Map<String, Value> = options
                 .iter()
                 .map(|(name, means)| (name.clone(), means.as_str().into()))
                 .collect();
             json!({"type": "choice", "instructions": instructions, "criteria": criteria})
         }
-        Among::Levels(levels) => {
+        AllowedAnswers::Levels(levels) => {
             let criteria: Vec<String> = levels
                 .iter()
                 .map(|(label, means)| format!("{label}: {means}"))
@@ -177,46 +185,50 @@ fn google(question: &Question) -> Value {
     }
 }
 
-impl Dialect for Decisions {
+impl Dialect for DecisionsDialect {
     fn url(&self) -> &str {
         &self.url
     }
 
     fn key_header(&self) -> (&'static str, &'static str) {
-        if self.google {
+        if self.is_google {
             ("x-goog-api-key", "")
         } else {
             ("authorization", "Bearer ")
         }
     }
 
-    fn params(&self) -> &'static [Param] {
+    fn omittable_settings(&self) -> &'static [OmittableSetting] {
         &[]
     }
 
-    fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
+    fn build_body_pieces(
+        &self,
+        turn: &TurnRequest<'_>,
+        omit: &OmittedSettings,
+    ) -> Result<Vec<Arc<str>>, ProviderError> {
         let model = &self.config.model;
-        let mut body = Pieces::new();
-        if self.google && !model.contains('/') {
-            body.member("model", &format!("models/{model}"));
+        let mut body = BodyBuilder::new();
+        if self.is_google && !model.contains('/') {
+            body.add_member("model", &format!("models/{model}"));
         } else {
-            body.member("model", model);
+            body.add_member("model", model);
         }
-        body.member("input", &text(turn.history)?);
-        body.member("questions", &self.questions(turn)?);
+        body.add_member("input", &join_history(turn.history)?);
+        body.add_member("questions", &self.render_questions(turn)?);
         let mut more = Map::new();
-        merge(&mut more, &self.extra, &[], omit);
-        body.members(&more);
+        merge_settings(&mut more, &self.extra_body, &[], omit);
+        body.add_members(&more);
         Ok(body.finish())
     }
 
-    fn reader(&self, _: TurnIx) -> Box<dyn Reader> {
-        Box::new(DecisionReader::default())
+    fn new_reply_reader(&self, _: TurnIx) -> Box<dyn ReplyReader> {
+        Box::new(DecisionsReplyReader::default())
     }
 }
 
 /// All that is said, as one text: the endpoints know no roles that would keep the instructions apart.
-fn text(history: &[HistoryItem]) -> Result<String, ProviderError> {
+fn join_history(history: &[HistoryItem]) -> Result<String, ProviderError> {
     let [HistoryItem::User(blocks)] = history else {
         return Err(ProviderError::Request(
             "a decisions endpoint is asked once, and has no conversation".to_owned(),
@@ -233,65 +245,76 @@ fn text(history: &[HistoryItem]) -> Result<String, ProviderError> {
 
 /// Keeps the document as it came: what it answers is read against the questions, elsewhere.
 #[derive(Debug, Default)]
-struct DecisionReader {
+struct DecisionsReplyReader {
     text: String,
-    blocked: Option<String>,
+    block_reason: Option<String>,
     native: Option<Box<RawValue>>,
     usage: Option<TokenUsage>,
 }
 
-impl Reader for DecisionReader {
-    fn frame(&mut self, frame: Frame, _: &mut New) -> Result<Progress, ProviderError> {
-        let (Frame::Event { data: text, .. } | Frame::Stray { text, .. }) = frame;
-        Err(malformed("it is a stream, and none was asked for", &text))
+impl ReplyReader for DecisionsReplyReader {
+    fn read_frame(
+        &mut self,
+        frame: SseFrame,
+        _: &mut NewDeltas,
+    ) -> Result<StreamProgress, ProviderError> {
+        let (SseFrame::Event { data: text, .. } | SseFrame::Stray { text, .. }) = frame;
+        Err(malformed_error(
+            "it is a stream, and none was asked for",
+            &text,
+        ))
     }
 
-    fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError> {
+    fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         match serde_json::from_str::<Value>(body) {
             Ok(reply @ Value::Object(_)) => {
                 if let Some(error) = reply.get("error").filter(|e| !e.is_null()) {
-                    return Err(in_stream(error.clone()));
+                    return Err(in_stream_error(error.clone()));
                 }
                 self.usage = reply.get("usage").map(read_usage);
-                self.blocked = blocked(&reply);
+                self.block_reason = find_block_reason(&reply);
                 self.native = RawValue::from_string(body.trim().to_owned()).ok();
             }
-            Err(error) if error.is_eof() => return Err(cut("it ended inside its JSON")),
+            Err(error) if error.is_eof() => {
+                return Err(truncated_error("it ended inside its JSON"));
+            }
             // A number that JSON has no word for, say: the answers are unreadable, the server is not.
             Err(_) if body.trim_start().starts_with('{') => {}
-            _ => return Err(malformed("it holds no answers", body)),
+            _ => return Err(malformed_error("it holds no answers", body)),
         }
         body.clone_into(&mut self.text);
         new.push((DeltaPart::Text, body.to_owned()));
         Ok(())
     }
 
-    fn end(self: Box<Self>) -> Result<Finished, ProviderError> {
+    fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         if self.text.is_empty() {
-            return Err(cut("it is empty"));
+            return Err(truncated_error("it is empty"));
         }
-        let usage = self.billed().unwrap_or(TokenUsage {
+        let usage = self.billed_usage().unwrap_or(TokenUsage {
             calls: 1,
             ..TokenUsage::default()
         });
-        Ok(Finished {
+        Ok(CompletedReply {
             native: self.native.into_iter().map(Arc::from).collect(),
             reply: ModelReply {
                 text: self.text,
-                stop: self.blocked.map_or(StopReason::Stop, StopReason::Refused),
+                stop: self
+                    .block_reason
+                    .map_or(StopReason::Stop, StopReason::Refused),
                 ..ModelReply::default()
             },
             usage,
         })
     }
 
-    fn billed(&self) -> Option<TokenUsage> {
+    fn billed_usage(&self) -> Option<TokenUsage> {
         self.usage
     }
 }
 
 /// Why the whole was not looked at, if it was not.
-fn blocked(reply: &Value) -> Option<String> {
+fn find_block_reason(reply: &Value) -> Option<String> {
     let reason = ["prompt_feedback", "promptFeedback"]
         .iter()
         .filter_map(|key| reply.get(key))

@@ -12,18 +12,24 @@ fn pair(a: &str, b: &str) -> (String, String) {
     (a.to_owned(), b.to_owned())
 }
 
-fn questions() -> Vec<Question> {
-    let question = |id: &str, among| Question {
+fn questions() -> Vec<ProbabilityQuestion> {
+    let question = |id: &str, among| ProbabilityQuestion {
         id: id.to_owned(),
         instructions: "Is it?".to_owned(),
-        among,
+        allowed_answers: among,
     };
     vec![
-        question("a", Among::YesNo("Yes.".to_owned(), "No.".to_owned())),
-        question("b", Among::Options(vec![pair("x", "X"), pair("y", "Y")])),
+        question(
+            "a",
+            AllowedAnswers::YesNo("Yes.".to_owned(), "No.".to_owned()),
+        ),
+        question(
+            "b",
+            AllowedAnswers::Options(vec![pair("x", "X"), pair("y", "Y")]),
+        ),
         question(
             "c",
-            Among::Levels(vec![pair("1", "low"), pair("2", "high")]),
+            AllowedAnswers::Levels(vec![pair("1", "low"), pair("2", "high")]),
         ),
     ]
 }
@@ -34,10 +40,10 @@ fn sent(kind: ProviderKind) -> String {
     let turn = TurnRequest {
         history: &opening(),
         tools: &[],
-        choice: Choice::Schema(json!(questions())),
+        tool_choice: ToolChoice::Schema(json!(questions())),
     };
-    let dialect = Decisions::new(&config).expect("good");
-    let pieces = dialect.pieces(&turn, &Omit::default());
+    let dialect = DecisionsDialect::new(&config).expect("good");
+    let pieces = dialect.build_body_pieces(&turn, &OmittedSettings::default());
     pieces.expect("a body").concat()
 }
 
@@ -58,7 +64,7 @@ fn the_address_is_the_base_and_the_path() {
     let url = |kind, base: Option<&str>| {
         let mut config = config(kind);
         config.base_url = base.map(str::to_owned);
-        Decisions::new(&config).expect("good").url
+        DecisionsDialect::new(&config).expect("good").url
     };
     let (one, two) = (ProviderKind::OpenaiDecisions, ProviderKind::GeminiDecisions);
     assert_eq!(url(one, None), "https://api.openai.com/v1/decisions");
@@ -73,25 +79,25 @@ fn the_address_is_the_base_and_the_path() {
 
 #[test]
 fn what_is_no_question_is_not_sent() {
-    let dialect = Decisions::new(&config(ProviderKind::OpenaiDecisions)).expect("good");
-    let many: Vec<Question> = questions().into_iter().cycle().take(401).collect();
+    let dialect = DecisionsDialect::new(&config(ProviderKind::OpenaiDecisions)).expect("good");
+    let many: Vec<ProbabilityQuestion> = questions().into_iter().cycle().take(401).collect();
     for choice in [
-        Choice::NoTools,
-        Choice::Auto,
-        Choice::Schema(json!({"type": "object"})),
-        Choice::Schema(json!(many)),
+        ToolChoice::NoTools,
+        ToolChoice::Auto,
+        ToolChoice::Schema(json!({"type": "object"})),
+        ToolChoice::Schema(json!(many)),
     ] {
         let turn = TurnRequest {
             history: &opening(),
             tools: &[],
-            choice,
+            tool_choice: choice,
         };
-        let refused = dialect.pieces(&turn, &Omit::default());
+        let refused = dialect.build_body_pieces(&turn, &OmittedSettings::default());
         assert!(matches!(refused, Err(ProviderError::Request(_))));
     }
     let mut config = config(ProviderKind::OpenaiDecisions);
     config.extra_body = Some(json!({"questions": []}));
-    assert!(Decisions::new(&config).is_err());
+    assert!(DecisionsDialect::new(&config).is_err());
 }
 
 const A: &str = r#"{"type":"predicate","name":"a","probability":0.93,"confidence":0.8}"#;
@@ -106,32 +112,32 @@ fn openai_reply(a: &str, b: &str, c: &str) -> String {
 #[test]
 fn answers_are_read_in_the_order_of_the_questions() {
     let expected = [
-        Answer::Yes {
+        ProbabilityAnswer::Yes {
             probability: 0.93,
             confidence: Some(0.8),
         },
-        Answer::Each {
+        ProbabilityAnswer::Distribution {
             probabilities: vec![0.4, 0.6],
             confidence: Some(0.5),
         },
-        Answer::Each {
+        ProbabilityAnswer::Distribution {
             probabilities: vec![0.25, 0.75],
             confidence: Some(0.5),
         },
     ];
-    let one = read(
+    let one = parse_answers(
         ProviderKind::OpenaiDecisions,
         &questions(),
         &openai_reply(A, B, C),
     );
     assert_eq!(one.expect("answers"), expected);
-    let two = read(ProviderKind::GeminiDecisions, &questions(), G);
+    let two = parse_answers(ProviderKind::GeminiDecisions, &questions(), G);
     assert_eq!(two.expect("answers"), expected);
     let refused = openai_reply(r#"{"type":"refusal","refusal":"no"}"#, B, C);
-    let refused = read(ProviderKind::OpenaiDecisions, &questions(), &refused);
+    let refused = parse_answers(ProviderKind::OpenaiDecisions, &questions(), &refused);
     assert_eq!(
         refused.expect("answers")[0],
-        Answer::Refused("no".to_owned())
+        ProbabilityAnswer::Refused("no".to_owned())
     );
 }
 
@@ -182,7 +188,7 @@ fn what_answers_nothing_is_never_a_default() {
         bad.push(whole.replacen(good, wrong, 1));
     }
     for text in &bad {
-        let read = read(ProviderKind::OpenaiDecisions, &questions(), text);
+        let read = parse_answers(ProviderKind::OpenaiDecisions, &questions(), text);
         assert!(read.is_err(), "{text}: {read:?}");
     }
     for (good, wrong) in [
@@ -197,7 +203,7 @@ fn what_answers_nothing_is_never_a_default() {
     ] {
         assert!(G.contains(good), "{good}");
         let text = G.replacen(good, wrong, 1);
-        let read = read(ProviderKind::GeminiDecisions, &questions(), &text);
+        let read = parse_answers(ProviderKind::GeminiDecisions, &questions(), &text);
         assert!(read.is_err(), "{text}: {read:?}");
     }
 }
@@ -205,9 +211,9 @@ fn what_answers_nothing_is_never_a_default() {
 #[test]
 fn the_document_is_kept_as_it_came() {
     let whole = |body: &str| {
-        let mut reader = Box::new(DecisionReader::default());
-        reader.whole(body, &mut New::new())?;
-        reader.end()
+        let mut reader = Box::new(DecisionsReplyReader::default());
+        reader.read_document(body, &mut NewDeltas::new())?;
+        reader.finish()
     };
     let body = r#"{"answers":[],"usage":{"input_tokens":70}}"#;
     let finished = whole(body).expect("a document");

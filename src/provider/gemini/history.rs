@@ -10,22 +10,22 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::super::ProviderError;
-use super::super::body::{json as text_of, paragraphs, unpaired};
+use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse};
 
 /// The instructions, and one element for each history item that says something.
 ///
 /// Instructions of the first item become `systemInstruction`; later ones keep their place, as text of the user.
-pub(super) fn contents(
+pub(super) fn render_contents(
     history: &[HistoryItem],
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut system: Option<String> = None;
     let mut all = Vec::with_capacity(history.len());
-    let mut calls: Vec<Called> = Vec::new();
+    let mut calls: Vec<GeminiFunctionCall> = Vec::new();
     for (at, item) in history.iter().enumerate() {
         match item {
             HistoryItem::User(blocks) => {
-                let blocks = paragraphs(blocks);
+                let blocks = join_paragraphs(blocks);
                 let mut parts = Vec::new();
                 for block in blocks {
                     match block {
@@ -49,15 +49,18 @@ pub(super) fn contents(
                 native,
                 reply: view,
             } if is_foreign(native, view) => {
-                let called = |call: &ReplyCall| Called {
+                let called = |call: &ReplyCall| GeminiFunctionCall {
                     name: call.name.clone(),
                     id: None,
                 };
                 calls = view.calls.iter().map(called).collect();
-                all.extend(rewritten(view));
+                all.extend(render_foreign_turn(view));
             }
             HistoryItem::Model { native, .. } => {
-                calls = native.iter().filter_map(|part| called(part)).collect();
+                calls = native
+                    .iter()
+                    .filter_map(|part| parse_function_call(part))
+                    .collect();
                 let parts: Vec<&str> = native.iter().map(|part| part.get()).collect();
                 if !parts.is_empty() {
                     let parts = parts.join(",");
@@ -66,10 +69,10 @@ pub(super) fn contents(
             }
             HistoryItem::ToolResponses(answers) => {
                 if answers.len() != calls.len() {
-                    return Err(unpaired(answers.len(), calls.len()));
+                    return Err(unpaired_responses_error(answers.len(), calls.len()));
                 }
                 if !answers.is_empty() {
-                    all.push(responses(answers, &calls));
+                    all.push(render_function_responses(answers, &calls));
                 }
             }
         }
@@ -97,7 +100,7 @@ fn is_foreign(native: &[Arc<RawValue>], view: &ModelReply) -> bool {
 }
 
 /// A foreign turn as contents: its text and its calls, the first of them marked.
-fn rewritten(view: &ModelReply) -> Option<String> {
+fn render_foreign_turn(view: &ModelReply) -> Option<String> {
     let mut parts = Vec::new();
     if !view.text.is_empty() {
         parts.push(text_of(&json!({"text": view.text})));
@@ -129,27 +132,27 @@ fn is_object(text: &str) -> bool {
 
 /// A native function call: what its response must repeat.
 #[derive(Debug, Deserialize)]
-struct Called {
+struct GeminiFunctionCall {
     name: String,
     /// Sent back only where one came.
     id: Option<String>,
 }
 
-fn called(part: &RawValue) -> Option<Called> {
+fn parse_function_call(part: &RawValue) -> Option<GeminiFunctionCall> {
     #[derive(Deserialize)]
     struct Part {
         #[serde(rename = "functionCall")]
-        call: Option<Called>,
+        call: Option<GeminiFunctionCall>,
     }
     let call = serde_json::from_str::<Part>(part.get()).ok()?.call?;
-    Some(Called {
+    Some(GeminiFunctionCall {
         id: call.id.filter(|id| !id.is_empty()),
         ..call
     })
 }
 
 /// All answers to one model turn stand in one user content, in call order.
-fn responses(answers: &[ToolResponse], calls: &[Called]) -> String {
+fn render_function_responses(answers: &[ToolResponse], calls: &[GeminiFunctionCall]) -> String {
     let parts: Vec<_> = answers
         .iter()
         .zip(calls)

@@ -4,34 +4,37 @@
 //! `x-goog-api-key`. Format: Google's REST reference and captures of the service. A function is never forced together
 //! with a JSON reply type: the server refuses the pair, and [`Choice`] cannot spell it.
 
-mod finish;
+mod finish_reason;
 mod history;
-mod partial;
+mod partial_args;
 mod stream;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, json as text, merge, versioned};
-use super::client::{Dialect, Omit, Reader};
-use super::declared::Declared;
-use super::refusal::{Param, leave_out};
-use super::{Choice, ProviderError, TurnRequest};
+use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::request_body::{
+    BodyBuilder, append_version, check_declared_tools, merge_settings, parse_base_url,
+    parse_extra_body, to_json as text,
+};
+use super::server_error::{OmittableSetting, new_omittable_setting};
+use super::tool_declarations::ToolDeclarationCache;
+use super::{ProviderError, ToolChoice, TurnRequest};
 use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://generativelanguage.googleapis.com";
-const VERSION: &str = "v1beta";
+const API_VERSION: &str = "v1beta";
 
 /// What a server may refuse and we can leave out; names in both spellings in which the service writes them.
-const PARAMS: [Param; 5] = [
-    leave_out(
+const OMITTABLE_SETTINGS: [OmittableSetting; 5] = [
+    new_omittable_setting(
         "temperature",
         &["temperature"],
         &[&["generationConfig", "temperature"]],
     ),
-    leave_out("seed", &["seed"], &[&["generationConfig", "seed"]]),
-    leave_out(
+    new_omittable_setting("seed", &["seed"], &[&["generationConfig", "seed"]]),
+    new_omittable_setting(
         "reasoning",
         &[
             "thinkingConfig",
@@ -45,12 +48,12 @@ const PARAMS: [Param; 5] = [
         ],
         &[&["generationConfig", "thinkingConfig"]],
     ),
-    leave_out(
+    new_omittable_setting(
         "max_output_tokens",
         &["maxOutputTokens", "max_output_tokens"],
         &[&["generationConfig", "maxOutputTokens"]],
     ),
-    leave_out(
+    new_omittable_setting(
         "structured output",
         &[
             "responseJsonSchema",
@@ -67,28 +70,31 @@ const PARAMS: [Param; 5] = [
 ];
 
 /// The dialect of one judge.
-pub(super) struct Generate {
+pub(super) struct GeminiDialect {
     config: JudgeConfig,
     url: String,
-    tools: Declared,
-    extra: Map<String, Value>,
+    tool_declarations: ToolDeclarationCache,
+    extra_body: Map<String, Value>,
 }
 
-impl Generate {
+impl GeminiDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
-        let mut url = base(config, DEFAULT_BASE)?;
-        let path = versioned(&url, VERSION);
+        let mut url = parse_base_url(config, DEFAULT_BASE)?;
+        let path = append_version(&url, API_VERSION);
         let model = match &config.model {
             // Tuned models name their own collection.
             named if named.contains('/') => named.clone(),
             bare => format!("models/{bare}"),
         };
         url.set_path(&format!("{path}/{model}"));
-        Self::at(config, url)
+        Self::with_model_url(config, url)
     }
 
     /// For the model at this address (Vertex AI has its own).
-    pub(super) fn at(config: &JudgeConfig, mut url: url::Url) -> Result<Self, ProviderError> {
+    pub(super) fn with_model_url(
+        config: &JudgeConfig,
+        mut url: url::Url,
+    ) -> Result<Self, ProviderError> {
         let method = if config.stream {
             url.query_pairs_mut().append_pair("alt", "sse");
             "streamGenerateContent"
@@ -99,17 +105,17 @@ impl Generate {
         url.set_path(&format!("{path}:{method}"));
         Ok(Self {
             url: url.into(),
-            tools: Declared::default(),
-            extra: extra(config)?,
+            tool_declarations: ToolDeclarationCache::default(),
+            extra_body: parse_extra_body(config)?,
             config: config.clone(),
         })
     }
 
     /// Everything but who said what and the functions.
-    fn settings(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Map<String, Value> {
+    fn build_settings(&self, turn: &TurnRequest<'_>, omit: &OmittedSettings) -> Map<String, Value> {
         let mut generation = Map::new();
         let mut set = |setting: &str, key: &str, value: Value| {
-            if !omit.has(setting) {
+            if !omit.contains(setting) {
                 generation.insert(key.to_owned(), value);
             }
         };
@@ -122,7 +128,7 @@ impl Generate {
         if let Some(limit) = self.config.max_output_tokens {
             set("max_output_tokens", "maxOutputTokens", json!(limit));
         }
-        if let Choice::Schema(schema) = &turn.choice {
+        if let ToolChoice::Schema(schema) = &turn.tool_choice {
             let setting = "structured output";
             set(setting, "responseMimeType", json!("application/json"));
             set(setting, "responseJsonSchema", schema.clone());
@@ -131,14 +137,14 @@ impl Generate {
             set(
                 "reasoning",
                 "thinkingConfig",
-                thinking(&self.config.model, effort),
+                build_thinking_config(&self.config.model, effort),
             );
         }
         let mut map = Map::new();
         if !generation.is_empty() {
             map.insert("generationConfig".to_owned(), generation.into());
         }
-        merge(&mut map, &self.extra, &PARAMS, omit);
+        merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         map
     }
 }
@@ -146,7 +152,7 @@ impl Generate {
 /// `reasoning` as a thinking configuration. Gemini 2.5 takes a budget in tokens (the figures are those of Google's own
 /// OpenAI-compatible endpoint; 2.5 Pro cannot be turned off, 128 is its least), later ones a level. A number is a
 /// budget for any model.
-fn thinking(model: &str, effort: &str) -> Value {
+fn build_thinking_config(model: &str, effort: &str) -> Value {
     let budget = |tokens: i64| json!({"includeThoughts": true, "thinkingBudget": tokens});
     if let Ok(tokens) = effort.parse() {
         return budget(tokens);
@@ -164,7 +170,7 @@ fn thinking(model: &str, effort: &str) -> Value {
     }
 }
 
-pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
+pub(super) fn render_tool_declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description,
             "parametersJsonSchema": tool.schema})
@@ -172,7 +178,7 @@ pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
     text(&json!([{"functionDeclarations": all.collect::<Vec<Value>>()}]))
 }
 
-impl Dialect for Generate {
+impl Dialect for GeminiDialect {
     fn url(&self) -> &str {
         &self.url
     }
@@ -181,31 +187,39 @@ impl Dialect for Generate {
         ("x-goog-api-key", "")
     }
 
-    fn params(&self) -> &'static [Param] {
-        &PARAMS
+    fn omittable_settings(&self) -> &'static [OmittableSetting] {
+        &OMITTABLE_SETTINGS
     }
 
-    fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
-        let tools = self.tools.piece(declared(turn)?, declarations);
-        let (system, contents) = history::contents(turn.history)?;
-        let mut body = Pieces::new();
+    fn build_body_pieces(
+        &self,
+        turn: &TurnRequest<'_>,
+        omit: &OmittedSettings,
+    ) -> Result<Vec<Arc<str>>, ProviderError> {
+        let tools = self
+            .tool_declarations
+            .get_or_render(check_declared_tools(turn)?, render_tool_declarations);
+        let (system, contents) = history::render_contents(turn.history)?;
+        let mut body = BodyBuilder::new();
         if let Some(system) = system {
-            body.member("systemInstruction", &json!({"parts": [{"text": system}]}));
+            body.add_member("systemInstruction", &json!({"parts": [{"text": system}]}));
         }
-        body.array("contents", contents);
-        if body.tools(tools) {
-            let calling = match &turn.choice {
-                Choice::Only(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+        body.add_array("contents", contents);
+        if body.add_tools(tools) {
+            let calling = match &turn.tool_choice {
+                ToolChoice::ForcedTool(name) => {
+                    json!({"mode": "ANY", "allowedFunctionNames": [name]})
+                }
                 _ => json!({"mode": "AUTO"}),
             };
-            body.member("toolConfig", &json!({"functionCallingConfig": calling}));
+            body.add_member("toolConfig", &json!({"functionCallingConfig": calling}));
         }
-        body.members(&self.settings(turn, omit));
+        body.add_members(&self.build_settings(turn, omit));
         Ok(body.finish())
     }
 
-    fn reader(&self, turn: TurnIx) -> Box<dyn Reader> {
-        Box::new(stream::GenerateReader::new(turn))
+    fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader> {
+        Box::new(stream::GeminiReplyReader::new(turn))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Calls in pieces, replies in pieces, every way to end, and history of others.
 
-use super::super::client::New;
+use super::super::client::NewDeltas;
 use super::super::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
-use super::super::{Finished, ProviderError};
+use super::super::{CompletedReply, ProviderError};
 use super::*;
 use crate::model::{HistoryItem, ModelReply, ProviderKind, ReplyCall, StopReason, ToolResponse};
 
-fn reader() -> Box<dyn Reader> {
-    Box::new(stream::GenerateReader::new(TurnIx(1)))
+fn reader() -> Box<dyn ReplyReader> {
+    Box::new(stream::GeminiReplyReader::new(TurnIx(1)))
 }
 
 fn frame(parts: &str, more: &str) -> String {
@@ -16,7 +16,7 @@ fn frame(parts: &str, more: &str) -> String {
 
 const STOP: &str = r#","finishReason":"STOP""#;
 
-fn finished(stream: &str) -> Finished {
+fn finished(stream: &str) -> CompletedReply {
     read(reader(), &[stream.as_bytes()]).expect("a reply").0
 }
 
@@ -24,7 +24,7 @@ fn failed(stream: &str) -> ProviderError {
     read(reader(), &[stream.as_bytes()]).expect_err("no reply")
 }
 
-fn natives(finished: &Finished) -> Vec<&str> {
+fn natives(finished: &CompletedReply) -> Vec<&str> {
     finished.native.iter().map(|part| part.get()).collect()
 }
 
@@ -211,12 +211,13 @@ fn thinking_that_ate_the_limit_is_told() {
         "{}data: {{\"usageMetadata\":{{\"thoughtsTokenCount\":4096}}}}\n\n",
         frame("", r#","finishReason":"MAX_TOKENS""#)
     );
-    let told = finished(&stream).ran_out();
+    let told = finished(&stream).explain_token_limit();
     assert!(
         told.contains("thinking took all of it (4096 tokens)"),
         "{told}"
     );
-    let said = finished(&frame(r#"{"text":"x"}"#, r#","finishReason":"MAX_TOKENS""#)).ran_out();
+    let said = finished(&frame(r#"{"text":"x"}"#, r#","finishReason":"MAX_TOKENS""#))
+        .explain_token_limit();
     assert_eq!(said, "the reply hit its token limit before it was complete");
 }
 
@@ -225,15 +226,19 @@ fn a_continuation_adds_to_what_came_and_has_an_end() {
     let mut reader = reader();
     let going_on = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"CONTINUATION","continuationToken":"t"}]}"#;
     for _ in 0..3 {
-        reader.whole(going_on, &mut New::new()).expect("read");
+        reader
+            .read_document(going_on, &mut NewDeltas::new())
+            .expect("read");
         assert_eq!(
-            reader.goes_on().as_deref(),
+            reader.take_continuation().as_deref(),
             Some(r#""continuationToken":"t""#)
         );
     }
-    reader.whole(going_on, &mut New::new()).expect("read");
-    assert_eq!(reader.goes_on(), None, "three times are enough");
-    assert!(matches!(reader.end(), Err(ProviderError::Cut { .. })));
+    reader
+        .read_document(going_on, &mut NewDeltas::new())
+        .expect("read");
+    assert_eq!(reader.take_continuation(), None, "three times are enough");
+    assert!(matches!(reader.finish(), Err(ProviderError::Cut { .. })));
 }
 
 #[test]
@@ -273,8 +278,8 @@ fn ids_that_are_absent_empty_or_repeated_name_no_call_twice() {
 fn sent(history: &[HistoryItem]) -> String {
     let mut config = JudgeConfig::new("j", ProviderKind::Gemini);
     config.model = "gemini-3-pro".to_owned();
-    let dialect = Generate::new(&config).expect("a good configuration");
-    body(&dialect, history, &[decl("f")], Choice::Auto)
+    let dialect = GeminiDialect::new(&config).expect("a good configuration");
+    body(&dialect, history, &[decl("f")], ToolChoice::Auto)
 }
 
 #[test]

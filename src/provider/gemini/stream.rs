@@ -10,44 +10,46 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::client::{New, Progress, Reader, cut, in_stream, malformed};
-use super::super::frames::Frame;
-use super::super::{Finished, ProviderError};
-use super::finish;
-use super::partial::{Open, PartialArg};
+use super::super::client::{
+    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+};
+use super::super::sse::SseFrame;
+use super::super::{CompletedReply, ProviderError};
+use super::finish_reason;
+use super::partial_args::{GeminiPartialArg, OpenFunctionCall};
 use crate::event::DeltaPart;
 use crate::model::{CallIx, ModelReply, ReplyCall, TokenUsage, TurnIx};
 
 /// Most calls of one reply.
 const MAX_CALLS: usize = 1000;
 /// How often a reply's rest is asked for.
-const MAX_ROUNDS: usize = 3;
+const MAX_CONTINUATIONS: usize = 3;
 
 /// Gathers one reply.
 #[derive(Debug)]
-pub(super) struct GenerateReader {
+pub(super) struct GeminiReplyReader {
     turn: TurnIx,
     native: Vec<Arc<RawValue>>,
     reply: ModelReply,
     finish: Option<String>,
     finish_message: Option<String>,
-    blocked: Option<String>,
+    block_reason: Option<String>,
     usage: Option<TokenUsage>,
     /// Of the replies before, where this is the rest of one.
-    before: Option<TokenUsage>,
+    earlier_usage: Option<TokenUsage>,
     frames: usize,
     stray: Option<String>,
     /// A call whose arguments are still coming.
-    open: Option<Open>,
+    open_call: Option<OpenFunctionCall>,
     continuation: Option<String>,
-    rounds: usize,
+    continuations: usize,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
+struct GeminiChunk<'a> {
     #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
+    candidates: Option<Vec<GeminiCandidate<'a>>>,
     prompt_feedback: Option<Value>,
     usage_metadata: Option<Value>,
     error: Option<Value>,
@@ -55,43 +57,43 @@ struct Chunk<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct GeminiCandidate<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<GeminiContent<'a>>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
     continuation_token: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(borrow)]
     parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiPart<'a> {
     text: Option<String>,
     thought: Option<bool>,
     #[serde(borrow)]
-    function_call: Option<Call<'a>>,
+    function_call: Option<GeminiCallPart<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Call<'a> {
+struct GeminiCallPart<'a> {
     id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
     args: Option<&'a RawValue>,
     /// Vertex AI streams arguments piece by piece, where it is asked to.
-    partial_args: Option<Vec<PartialArg>>,
+    partial_args: Option<Vec<GeminiPartialArg>>,
     will_continue: Option<bool>,
 }
 
-impl GenerateReader {
+impl GeminiReplyReader {
     pub(super) fn new(turn: TurnIx) -> Self {
         Self {
             turn,
@@ -99,29 +101,33 @@ impl GenerateReader {
             reply: ModelReply::default(),
             finish: None,
             finish_message: None,
-            blocked: None,
+            block_reason: None,
             usage: None,
-            before: None,
+            earlier_usage: None,
             frames: 0,
             stray: None,
-            open: None,
+            open_call: None,
             continuation: None,
-            rounds: 0,
+            continuations: 0,
         }
     }
 
-    fn chunk(&mut self, text: &str, new: &mut New) -> Result<(), ProviderError> {
-        let chunk: Chunk<'_> = serde_json::from_str(text)
-            .map_err(|_| malformed("an event is no generateContent response", text))?;
+    fn read_chunk(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        let chunk: GeminiChunk<'_> = serde_json::from_str(text)
+            .map_err(|_| malformed_error("an event is no generateContent response", text))?;
         self.frames += 1;
         if let Some(usage) = &chunk.usage_metadata {
             self.usage = Some(read_usage(usage));
         }
         if let Some(error) = chunk.error {
-            return Err(in_stream(error));
+            return Err(in_stream_error(error));
         }
-        if let Some(why) = chunk.prompt_feedback.as_ref().and_then(finish::blocked) {
-            self.blocked = Some(why);
+        if let Some(why) = chunk
+            .prompt_feedback
+            .as_ref()
+            .and_then(finish_reason::find_block_reason)
+        {
+            self.block_reason = Some(why);
         }
         let candidates = chunk.candidates.into_iter().flatten();
         let first = candidates.into_iter().find(|c| c.index.unwrap_or(0) == 0);
@@ -130,11 +136,11 @@ impl GenerateReader {
         };
         let parts = candidate.content.and_then(|content| content.parts);
         for raw in parts.into_iter().flatten() {
-            self.part(raw, new)?;
+            self.read_part(raw, new)?;
         }
         let finish = candidate
             .finish_reason
-            .filter(|reason| finish::is_one(reason));
+            .filter(|reason| finish_reason::is_specified(reason));
         self.finish = finish.or(self.finish.take());
         self.continuation = candidate.continuation_token.or(self.continuation.take());
         self.finish_message = candidate.finish_message.or(self.finish_message.take());
@@ -142,31 +148,31 @@ impl GenerateReader {
     }
 
     /// One response, or an array of them: what the service sends without `alt=sse`, and how it wraps some errors.
-    fn document(&mut self, text: &str, new: &mut New) -> Result<(), ProviderError> {
+    fn read_chunks(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         if !text.trim_start().starts_with('[') {
-            return self.chunk(text, new);
+            return self.read_chunk(text, new);
         }
         let all: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| malformed("it is no generateContent response", text))?;
+            .map_err(|_| malformed_error("it is no generateContent response", text))?;
         all.into_iter()
-            .try_for_each(|one| self.chunk(one.get(), new))
+            .try_for_each(|one| self.read_chunk(one.get(), new))
     }
 
-    fn part(&mut self, raw: &RawValue, new: &mut New) -> Result<(), ProviderError> {
-        let part: Part<'_> = serde_json::from_str(raw.get())
-            .map_err(|_| malformed("a part is none of generateContent's", raw.get()))?;
-        if part.text.as_deref() == Some("") && is_bare(raw) {
+    fn read_part(&mut self, raw: &RawValue, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        let part: GeminiPart<'_> = serde_json::from_str(raw.get())
+            .map_err(|_| malformed_error("a part is none of generateContent's", raw.get()))?;
+        if part.text.as_deref() == Some("") && has_only_text(raw) {
             // It says nothing and carries nothing, and some models refuse an empty text when it comes back.
             return Ok(());
         }
         match part.function_call {
-            Some(call) if call.name.is_none() && self.open.is_some() => {
-                return self.more_of_call(call, raw, new);
+            Some(call) if call.name.is_none() && self.open_call.is_some() => {
+                return self.continue_call(call, raw, new);
             }
             Some(call) => {
-                self.close(new)?;
+                self.close_call(new)?;
                 self.native.push(Arc::from(raw.to_owned()));
-                self.call(call, raw, new)?;
+                self.read_call(call, raw, new)?;
             }
             None => self.native.push(Arc::from(raw.to_owned())),
         }
@@ -183,10 +189,15 @@ impl GenerateReader {
     }
 
     /// A call: whole, or its beginning. Its part was added to `native` already.
-    fn call(&mut self, call: Call<'_>, raw: &RawValue, new: &mut New) -> Result<(), ProviderError> {
+    fn read_call(
+        &mut self,
+        call: GeminiCallPart<'_>,
+        raw: &RawValue,
+        new: &mut NewDeltas,
+    ) -> Result<(), ProviderError> {
         let at = self.reply.calls.len();
         let Some(name) = call.name else {
-            return Err(malformed("a function call without a name", raw.get()));
+            return Err(malformed_error("a function call without a name", raw.get()));
         };
         if at >= MAX_CALLS {
             return Err(ProviderError::Malformed(format!(
@@ -203,106 +214,114 @@ impl GenerateReader {
             raw: args.to_owned(),
         });
         if call.will_continue == Some(true) || call.partial_args.is_some() {
-            let mut open = Open::new(self.native.len() - 1, at, args, raw)?;
-            open.add(call.partial_args.unwrap_or_default())?;
-            self.open = Some(open);
+            let mut open = OpenFunctionCall::new(self.native.len() - 1, at, args, raw)?;
+            open.add_args(call.partial_args.unwrap_or_default())?;
+            self.open_call = Some(open);
             if call.will_continue != Some(true) {
-                self.close(new)?;
+                self.close_call(new)?;
             }
             return Ok(());
         }
-        new.push((DeltaPart::Args(call_ix(at)), args.to_owned()));
+        new.push((DeltaPart::Args(to_call_ix(at)), args.to_owned()));
         Ok(())
     }
 
     /// A part without a name while a call is open: more of its arguments, or its end.
-    fn more_of_call(
+    fn continue_call(
         &mut self,
-        call: Call<'_>,
+        call: GeminiCallPart<'_>,
         raw: &RawValue,
-        new: &mut New,
+        new: &mut NewDeltas,
     ) -> Result<(), ProviderError> {
-        if let Some(open) = &mut self.open {
-            open.add(call.partial_args.unwrap_or_default())?;
-            open.keep_beside(raw)?;
+        if let Some(open) = &mut self.open_call {
+            open.add_args(call.partial_args.unwrap_or_default())?;
+            open.merge_part_members(raw)?;
         }
         if call.will_continue == Some(true) {
             return Ok(());
         }
-        self.close(new)
+        self.close_call(new)
     }
 
     /// The open call is complete. Its closing part may never come: the next call or the end of the reply close it too.
-    fn close(&mut self, new: &mut New) -> Result<(), ProviderError> {
-        let Some(open) = self.open.take() else {
+    fn close_call(&mut self, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        let Some(open) = self.open_call.take() else {
             return Ok(());
         };
-        let (args, part) = open.close()?;
-        if let Some(native) = self.native.get_mut(open.native_at) {
+        let (args, part) = open.finish()?;
+        if let Some(native) = self.native.get_mut(open.native_index) {
             *native = part;
         }
-        if let Some(call) = self.reply.calls.get_mut(open.call_at) {
+        if let Some(call) = self.reply.calls.get_mut(open.call_index) {
             call.raw.clone_from(&args);
         }
-        new.push((DeltaPart::Args(call_ix(open.call_at)), args));
+        new.push((DeltaPart::Args(to_call_ix(open.call_index)), args));
         Ok(())
     }
 
-    fn used(&self) -> Option<TokenUsage> {
-        match (self.before, self.usage) {
+    fn total_usage(&self) -> Option<TokenUsage> {
+        match (self.earlier_usage, self.usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),
             (before, usage) => before.or(usage),
         }
     }
 }
 
-fn call_ix(at: usize) -> CallIx {
+fn to_call_ix(at: usize) -> CallIx {
     CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
 /// Whether a text part holds nothing but its text.
-fn is_bare(raw: &RawValue) -> bool {
+fn has_only_text(raw: &RawValue) -> bool {
     let map: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(raw.get());
     map.is_ok_and(|map| map.len() == 1)
 }
 
-impl Reader for GenerateReader {
-    fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError> {
+impl ReplyReader for GeminiReplyReader {
+    fn read_frame(
+        &mut self,
+        frame: SseFrame,
+        new: &mut NewDeltas,
+    ) -> Result<StreamProgress, ProviderError> {
         match frame {
-            Frame::Event { data, complete, .. } => {
+            SseFrame::Event { data, complete, .. } => {
                 let data = data.trim();
                 if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
-                    return Err(cut("it ended inside an event"));
+                    return Err(truncated_error("it ended inside an event"));
                 }
                 // No part of this protocol, but gateways send both.
                 if !data.is_empty() && data != "[DONE]" {
-                    self.document(data, new)?;
+                    self.read_chunks(data, new)?;
                 }
             }
-            Frame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
-                Ok(Value::Object(_) | Value::Array(_)) => self.document(&text, new)?,
-                _ if !complete => return Err(cut("it ended inside a line that is no event")),
+            SseFrame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
+                Ok(Value::Object(_) | Value::Array(_)) => self.read_chunks(&text, new)?,
+                _ if !complete => {
+                    return Err(truncated_error("it ended inside a line that is no event"));
+                }
                 _ => {
                     self.stray.get_or_insert(text);
                 }
             },
         }
-        Ok(Progress::More)
+        Ok(StreamProgress::More)
     }
 
-    fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError> {
+    fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         match serde_json::from_str::<&RawValue>(body) {
-            Err(error) if error.is_eof() => Err(cut("it ended inside its JSON")),
-            _ => self.document(body, new),
+            Err(error) if error.is_eof() => Err(truncated_error("it ended inside its JSON")),
+            _ => self.read_chunks(body, new),
         }
     }
 
-    fn goes_on(&mut self) -> Option<String> {
-        if self.finish.as_deref() != Some(finish::GOES_ON) || self.rounds >= MAX_ROUNDS {
+    fn take_continuation(&mut self) -> Option<String> {
+        if self.finish.as_deref() != Some(finish_reason::CONTINUATION)
+            || self.continuations >= MAX_CONTINUATIONS
+        {
             return None;
         }
         let token = self.continuation.take()?;
-        self.rounds += 1;
+        self.continuations += 1;
         self.finish = None;
         self.finish_message = None;
         let once = TokenUsage {
@@ -310,39 +329,46 @@ impl Reader for GenerateReader {
             ..TokenUsage::default()
         };
         let usage = self.usage.take().unwrap_or(once);
-        self.before = Some(self.before.map_or(usage, |before| before.plus(usage)));
+        self.earlier_usage = Some(
+            self.earlier_usage
+                .map_or(usage, |before| before.plus(usage)),
+        );
         Some(format!("\"continuationToken\":{}", Value::from(token)))
     }
 
-    fn end(mut self: Box<Self>) -> Result<Finished, ProviderError> {
-        self.close(&mut New::new())?;
-        let stop = match (&self.blocked, &self.finish) {
-            (Some(why), _) => finish::refused_prompt(why),
+    fn finish(mut self: Box<Self>) -> Result<CompletedReply, ProviderError> {
+        self.close_call(&mut NewDeltas::new())?;
+        let stop = match (&self.block_reason, &self.finish) {
+            (Some(why), _) => finish_reason::blocked_prompt_stop(why),
             (None, Some(finish)) => {
                 let has_calls = !self.reply.calls.is_empty();
-                finish::read(finish, self.finish_message.as_deref(), has_calls)?
+                finish_reason::read_finish_reason(
+                    finish,
+                    self.finish_message.as_deref(),
+                    has_calls,
+                )?
             }
             (None, None) => {
                 return Err(match &self.stray {
-                    Some(stray) if self.frames == 0 => malformed("it holds no events", stray),
-                    _ if self.frames == 0 => cut("it is empty"),
-                    _ => cut("it ended without a finish reason"),
+                    Some(stray) if self.frames == 0 => malformed_error("it holds no events", stray),
+                    _ if self.frames == 0 => truncated_error("it is empty"),
+                    _ => truncated_error("it ended without a finish reason"),
                 });
             }
         };
-        let usage = self.used().unwrap_or(TokenUsage {
+        let usage = self.total_usage().unwrap_or(TokenUsage {
             calls: 1,
             ..TokenUsage::default()
         });
-        Ok(Finished {
+        Ok(CompletedReply {
             native: self.native,
             reply: ModelReply { stop, ..self.reply },
             usage,
         })
     }
 
-    fn billed(&self) -> Option<TokenUsage> {
-        self.used()
+    fn billed_usage(&self) -> Option<TokenUsage> {
+        self.total_usage()
     }
 }
 

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
-use super::super::client::New;
+use super::super::client::NewDeltas;
 use super::super::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
-use super::super::{Finished, ProviderError};
+use super::super::{CompletedReply, ProviderError};
 use super::*;
 use crate::model::{
     HistoryBlock, HistoryItem, ModelReply, ProviderKind, ReplyCall, StopReason, TokenUsage,
@@ -16,8 +16,8 @@ fn config() -> JudgeConfig {
     config
 }
 
-fn generate(config: &JudgeConfig) -> Generate {
-    Generate::new(config).expect("a good configuration")
+fn generate(config: &JudgeConfig) -> GeminiDialect {
+    GeminiDialect::new(config).expect("a good configuration")
 }
 
 fn parts(texts: &[&str]) -> Vec<Arc<RawValue>> {
@@ -28,12 +28,12 @@ fn parts(texts: &[&str]) -> Vec<Arc<RawValue>> {
 #[test]
 fn a_judge_without_tools_sends_no_tool_key() {
     let dialect = generate(&config());
-    let text = body(&dialect, &opening(), &[], Choice::NoTools);
+    let text = body(&dialect, &opening(), &[], ToolChoice::NoTools);
     assert_eq!(
         text,
         r#"{"systemInstruction":{"parts":[{"text":"You judge."}]},"contents":[{"role":"user","parts":[{"text":"Judge \"this\"."}]}],"generationConfig":{"temperature":0.0,"maxOutputTokens":4096}}"#
     );
-    let schema = Choice::Schema(json!({"type": "object"}));
+    let schema = ToolChoice::Schema(json!({"type": "object"}));
     let text = body(&dialect, &opening(), &[decl("fetch_url")], schema);
     assert!(
         !text.contains("tool") && !text.contains("function"),
@@ -48,14 +48,14 @@ fn a_judge_without_tools_sends_no_tool_key() {
 fn a_function_is_forced_without_a_json_reply() {
     let dialect = generate(&config());
     let tools = [decl("submit_verdict")];
-    let only = Choice::Only("submit_verdict".to_owned());
+    let only = ToolChoice::ForcedTool("submit_verdict".to_owned());
     let text = body(&dialect, &opening(), &tools, only);
     assert!(text.contains(
         r#""toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["submit_verdict"]}}"#
     ));
     assert!(!text.contains("responseMimeType"));
     let free: Value =
-        serde_json::from_str(&body(&dialect, &opening(), &tools, Choice::Auto)).expect("JSON");
+        serde_json::from_str(&body(&dialect, &opening(), &tools, ToolChoice::Auto)).expect("JSON");
     assert_eq!(free["toolConfig"]["functionCallingConfig"]["mode"], "AUTO");
     assert_eq!(
         free["tools"],
@@ -73,28 +73,28 @@ fn settings_go_into_the_generation_config() {
     let turn = TurnRequest {
         history: &[],
         tools: &[],
-        choice: Choice::NoTools,
+        tool_choice: ToolChoice::NoTools,
     };
-    let text = |config: &JudgeConfig, omit: &Omit| {
+    let text = |config: &JudgeConfig, omit: &OmittedSettings| {
         generate(config)
-            .pieces(&turn, omit)
+            .build_body_pieces(&turn, omit)
             .expect("a body")
             .concat()
     };
     assert_eq!(
-        text(&config, &Omit::default()),
+        text(&config, &OmittedSettings::default()),
         r#"{"contents":[],"generationConfig":{"temperature":0.0,"seed":3,"maxOutputTokens":4096,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1024},"topP":0.5},"safetySettings":[]}"#
     );
-    let omit = Omit {
+    let omit = OmittedSettings {
         refused: vec!["seed", "reasoning", "temperature"],
-        ..Omit::default()
+        ..OmittedSettings::default()
     };
     assert_eq!(
         text(&config, &omit),
         r#"{"contents":[],"generationConfig":{"maxOutputTokens":4096,"topP":0.5},"safetySettings":[]}"#
     );
     config.model = "gemini-3-flash".to_owned();
-    assert!(text(&config, &Omit::default()).contains(r#""thinkingLevel":"LOW""#));
+    assert!(text(&config, &OmittedSettings::default()).contains(r#""thinkingLevel":"LOW""#));
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn signed_parts_go_back_untouched_and_answers_in_call_order() {
     let turn = TurnRequest {
         history: &history,
         tools: &[],
-        choice: Choice::NoTools,
+        tool_choice: ToolChoice::NoTools,
     };
     let pieces = generate(&config())
-        .pieces(&turn, &Omit::default())
+        .build_body_pieces(&turn, &OmittedSettings::default())
         .expect("a body");
     assert_eq!(
         &*pieces[2],
@@ -170,9 +170,9 @@ fn signed_parts_go_back_untouched_and_answers_in_call_order() {
     let turn = TurnRequest {
         history: &history,
         tools: &[],
-        choice: Choice::NoTools,
+        tool_choice: ToolChoice::NoTools,
     };
-    let refused = generate(&config()).pieces(&turn, &Omit::default());
+    let refused = generate(&config()).build_body_pieces(&turn, &OmittedSettings::default());
     assert!(matches!(refused, Err(ProviderError::Request(_))));
 }
 
@@ -197,7 +197,12 @@ fn six_rounds_of_signed_parts_go_back_byte_for_byte() {
         ))]));
         natives.push(native.join(","));
     }
-    let text = body(&generate(&config()), &history, &[decl("f")], Choice::Auto);
+    let text = body(
+        &generate(&config()),
+        &history,
+        &[decl("f")],
+        ToolChoice::Auto,
+    );
     let sent: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(sent["contents"].as_array().map(Vec::len), Some(1 + 12));
     for (n, native) in natives.iter().enumerate() {
@@ -211,11 +216,11 @@ fn six_rounds_of_signed_parts_go_back_byte_for_byte() {
     }
 }
 
-fn reader() -> Box<dyn Reader> {
-    Box::new(stream::GenerateReader::new(TurnIx(1)))
+fn reader() -> Box<dyn ReplyReader> {
+    Box::new(stream::GeminiReplyReader::new(TurnIx(1)))
 }
 
-fn finished(stream: &str) -> Finished {
+fn finished(stream: &str) -> CompletedReply {
     let (finished, new) = read(reader(), &[stream.as_bytes()]).expect("a reply");
     assert_deltas_make(&finished.reply, &new);
     finished
@@ -389,8 +394,8 @@ fn a_whole_reply_is_read() {
     let whole = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}"#;
     let read_whole = |body: &str| {
         let mut reader = reader();
-        reader.whole(body, &mut New::new())?;
-        reader.end()
+        reader.read_document(body, &mut NewDeltas::new())?;
+        reader.finish()
     };
     assert_eq!(read_whole(whole).expect("a reply").reply.text, "hi");
     let array = format!("[{whole}]");

@@ -7,7 +7,7 @@
 
 use crate::event::ThrottleReason;
 use crate::model::Millis;
-use crate::provider::{Left, Quota};
+use crate::provider::{RateLimitStatus, RemainingLimit};
 
 /// Longest that everybody waits because one was told to: whoever is told more gives up, and so will the others.
 const MAX_HOLD: Millis = Millis(120_000);
@@ -69,7 +69,7 @@ impl Account {
     }
 
     /// What a server says; `None` where it does not say when there is more.
-    fn told(left: &Left, now: Millis) -> Option<Self> {
+    fn told(left: &RemainingLimit, now: Millis) -> Option<Self> {
         let reset = left.reset?;
         let amount = left.remaining as f64;
         let most = left
@@ -218,7 +218,7 @@ impl Bounds {
     }
 
     /// What a reply's headers say is left.
-    pub(super) fn heard(&mut self, quota: &Quota, now: Millis) {
+    pub(super) fn heard(&mut self, quota: &RateLimitStatus, now: Millis) {
         for (known, told) in [
             (&mut self.left_requests, quota.requests),
             (&mut self.left_tokens, quota.tokens),
@@ -334,14 +334,14 @@ mod tests {
     fn what_a_server_says_is_left_is_kept_account_of() {
         let mut bounds = Bounds::default();
         let left = |remaining, limit, reset| {
-            Some(Left {
+            Some(RemainingLimit {
                 remaining,
                 limit,
                 reset: Some(Millis(reset)),
             })
         };
         bounds.heard(
-            &Quota {
+            &RateLimitStatus {
                 requests: left(2, None, 5000),
                 tokens: left(1000, Some(61_000), 60_000),
             },
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(wait(&bounds, 1, NOW), Some((ThrottleReason::Server, 5000)));
         assert_eq!(wait(&bounds, 1, Millis(6000)), None);
         bounds.heard(
-            &Quota {
+            &RateLimitStatus {
                 requests: left(0, None, 86_400_000),
                 tokens: None,
             },

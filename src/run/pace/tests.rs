@@ -14,7 +14,7 @@ use crate::provider;
 
 /// Answers from a script and notes when it was asked; a script that has run out answers well.
 struct Scripted {
-    caps: Caps,
+    caps: ModelCapabilities,
     clock: FakeClock,
     script: Mutex<VecDeque<ProviderError>>,
     asked: Mutex<Vec<(CellIx, Millis)>>,
@@ -23,20 +23,20 @@ struct Scripted {
 }
 
 impl Provider for Scripted {
-    fn caps(&self) -> &Caps {
+    fn capabilities(&self) -> &ModelCapabilities {
         &self.caps
     }
 
-    fn body(&self, _: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+    fn build_body(&self, _: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
         Ok(body())
     }
 
     fn send<'a>(
         &'a self,
-        _: &'a Body,
+        _: &'a RequestBody,
         _: u8,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Finished, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let now = cx.clock.now();
             self.asked.lock().expect("no panic").push((cx.cell, now));
@@ -47,15 +47,15 @@ impl Provider for Scripted {
     }
 }
 
-fn body() -> Body {
-    Body {
+fn body() -> RequestBody {
+    RequestBody {
         pieces: vec!["{}".into()],
         dropped: Vec::new(),
     }
 }
 
-fn finished() -> Finished {
-    Finished {
+fn finished() -> CompletedReply {
+    CompletedReply {
         native: Vec::new(),
         reply: ModelReply {
             stop: StopReason::Stop,
@@ -93,8 +93,8 @@ impl Bench {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         change(&mut config);
         let inner = Arc::new(Scripted {
-            caps: Caps {
-                schema: true,
+            caps: ModelCapabilities {
+                structured_output: true,
                 forced_call: true,
                 dropped: Vec::new(),
             },
@@ -137,7 +137,7 @@ impl Bench {
         for cell in cells {
             let (paced, cx) = (Arc::clone(&self.paced), self.cx(cell));
             all.spawn(async move {
-                let called = provider::call(&*paced, &body(), &cx).await;
+                let called = provider::call_with_retries(&*paced, &body(), &cx).await;
                 called.map(|(attempt, _)| attempt)
             });
         }
@@ -217,7 +217,8 @@ async fn a_hundred_judges_refused_together_come_back_one_by_one() {
 async fn one_cells_delay_holds_for_all_of_the_key() {
     let mut bench = Bench::new([refused(Some(20_000))], |_| {});
     let (paced, cx) = (Arc::clone(&bench.paced), bench.cx(0));
-    let first = tokio::spawn(async move { provider::call(&*paced, &body(), &cx).await });
+    let first =
+        tokio::spawn(async move { provider::call_with_retries(&*paced, &body(), &cx).await });
     settle().await;
     bench.clock.advance(Millis(50));
     settle().await;

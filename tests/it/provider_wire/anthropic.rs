@@ -1,7 +1,7 @@
 //! Anthropic Messages over the wire: what is sent, what comes back, and that no fault becomes a reply.
 
 use dicta::model::{HistoryItem, ProviderKind, StopReason, TokenUsage, ToolResponse};
-use dicta::provider::{Choice, Finished, ProviderError};
+use dicta::provider::{CompletedReply, ProviderError, ToolChoice};
 use serde_json::json;
 
 use super::bench::{Bench, KEY, asked, decl, failures, keys};
@@ -22,7 +22,10 @@ async fn a_request_says_who_asks_and_which_version_and_nothing_of_tools() {
             "claude-opus-5".clone_into(&mut config.model);
         },
     );
-    for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
+    for choice in [
+        ToolChoice::NoTools,
+        ToolChoice::Schema(json!({"type": "object"})),
+    ] {
         let body = bench.body_of(&asked(), &[], choice);
         let dropped: Vec<&str> = body.dropped.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(dropped, ["temperature", "seed"]);
@@ -117,16 +120,16 @@ async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
     let mut history = asked();
     let mut natives: Vec<String> = Vec::new();
     for _ in 0..3 {
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
-        let Finished { native, reply, .. } = sent.expect("calls");
+        let CompletedReply { native, reply, .. } = sent.expect("calls");
         let blocks: Vec<&str> = native.iter().map(|block| block.get()).collect();
         natives.push(blocks.join(","));
         let answers = vec![ToolResponse::ok("the page"), ToolResponse::error("gone")];
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(answers));
     }
-    let only = Choice::Only("submit_verdict".to_owned());
+    let only = ToolChoice::ForcedTool("submit_verdict".to_owned());
     let body = bench.body_of(&history, &tools, only);
     let last = bench.provider.send(&body, 1, &bench.cx).await;
     assert_eq!(last.expect("no 500").reply.text, "done");
@@ -161,9 +164,9 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let mut history = asked();
     for canonical in [r#"{"url":"https://a.example"}"#, "nonsense", ""] {
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
-        let Finished { native, reply, .. } = sent.expect("a call");
+        let CompletedReply { native, reply, .. } = sent.expect("a call");
         let mut view = reply;
         canonical.clone_into(&mut view.calls[0].raw);
         history.push(HistoryItem::Model {
@@ -174,7 +177,7 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
             "the page",
         )]));
     }
-    let body = bench.body_of(&history, &tools, Choice::Auto);
+    let body = bench.body_of(&history, &tools, ToolChoice::Auto);
     let last = bench.provider.send(&body, 1, &bench.cx).await;
     assert_eq!(
         last.expect("no 500").reply.calls[0].raw,

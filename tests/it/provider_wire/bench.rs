@@ -9,7 +9,9 @@ use dicta::event::{
 use dicta::model::{
     CellIx, HistoryBlock, HistoryItem, JudgeConfig, ProviderKind, ToolDeclaration, TurnIx,
 };
-use dicta::provider::{self, Body, Choice, Finished, Provider, ProviderError, TurnRequest};
+use dicta::provider::{
+    self, CompletedReply, Provider, ProviderError, RequestBody, ToolChoice, TurnRequest,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +45,8 @@ impl Bench {
         change(&mut config);
         let clock = FakeClock::new();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        let provider =
-            provider::build(&config, Some(KEY), Arc::clone(&shared)).expect("a known dialect");
+        let provider = provider::build_provider(&config, Some(KEY), Arc::clone(&shared))
+            .expect("a known dialect");
         let (to, facts) = mpsc::channel(10_000);
         let blobs = Arc::new(MemoryBlobs::default());
         let cx = CallCx {
@@ -79,25 +81,25 @@ impl Bench {
         Self::new(WireServer::scripted(dialect, replies), kind(dialect))
     }
 
-    pub(super) fn body(&self) -> Body {
-        self.body_of(&asked(), &[], Choice::NoTools)
+    pub(super) fn body(&self) -> RequestBody {
+        self.body_of(&asked(), &[], ToolChoice::NoTools)
     }
 
     pub(super) fn body_of(
         &self,
         history: &[HistoryItem],
         tools: &[ToolDeclaration],
-        choice: Choice,
-    ) -> Body {
+        choice: ToolChoice,
+    ) -> RequestBody {
         let turn = TurnRequest {
             history,
             tools,
-            choice,
+            tool_choice: choice,
         };
-        self.provider.body(&turn).expect("a body")
+        self.provider.build_body(&turn).expect("a body")
     }
 
-    pub(super) async fn send(&self) -> Result<Finished, ProviderError> {
+    pub(super) async fn send(&self) -> Result<CompletedReply, ProviderError> {
         self.provider.send(&self.body(), 1, &self.cx).await
     }
 
@@ -106,13 +108,14 @@ impl Bench {
     pub(super) async fn call(
         &mut self,
     ) -> (
-        Result<(u8, Finished), ProviderError>,
+        Result<(u8, CompletedReply), ProviderError>,
         Vec<TurnFact>,
         Vec<u64>,
     ) {
         let body = self.body();
         let (provider, cx) = (Arc::clone(&self.provider), self.cx.clone());
-        let mut running = tokio::spawn(async move { provider::call(&*provider, &body, &cx).await });
+        let mut running =
+            tokio::spawn(async move { provider::call_with_retries(&*provider, &body, &cx).await });
         let (mut facts, mut waits) = (Vec::new(), Vec::new());
         let result = loop {
             tokio::select! {

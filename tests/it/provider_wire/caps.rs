@@ -137,7 +137,7 @@ async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
                 pause.go();
             }
         };
-        let calling = provider::call(&*bench.provider, &body, &bench.cx);
+        let calling = provider::call_with_retries(&*bench.provider, &body, &bench.cx);
         let result = tokio::select! {
             biased;
             result = calling => result,

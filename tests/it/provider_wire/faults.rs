@@ -136,7 +136,7 @@ async fn a_cut_reply_says_what_it_cost() {
         calls: 1,
         ..TokenUsage::default()
     };
-    assert_eq!(error.billed(), Some(billed));
+    assert_eq!(error.billed_usage(), Some(billed));
 }
 
 #[tokio::test]
@@ -170,7 +170,10 @@ async fn a_cancelled_call_leaves_nothing_behind() {
             }
         }
     };
-    let (result, ()) = tokio::join!(provider::call(&*bench.provider, &body, &bench.cx), stop);
+    let (result, ()) = tokio::join!(
+        provider::call_with_retries(&*bench.provider, &body, &bench.cx),
+        stop
+    );
     assert!(matches!(result, Err(ProviderError::Cancelled)));
 }
 
@@ -180,7 +183,7 @@ async fn an_endless_reply_ends_at_the_cap_and_is_not_asked_for_again() {
     // Nobody reads the deltas of 64 MiB here; a sequencer that is gone swallows them.
     bench.facts.close();
     let body = bench.body();
-    let result = provider::call(&*bench.provider, &body, &bench.cx).await;
+    let result = provider::call_with_retries(&*bench.provider, &body, &bench.cx).await;
     let error = result.expect_err("no end");
     assert_eq!(fault_of(&error), Fault::Cut);
     assert!(error.to_string().contains("larger than 64 MiB"), "{error}");

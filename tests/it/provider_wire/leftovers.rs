@@ -99,7 +99,7 @@ fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> Engine {
     config.base_url = Some(server.base_url());
     config.timeout = Millis::from_secs(20);
     let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-    let provider = provider::build(&config, Some(KEY), shared).expect("a known dialect");
+    let provider = provider::build_provider(&config, Some(KEY), shared).expect("a known dialect");
     let tool = Stuck(ToolDeclaration {
         name: "stuck".to_owned(),
         description: "…".to_owned(),

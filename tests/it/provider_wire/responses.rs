@@ -1,7 +1,7 @@
 //! OpenAI Responses over real loopback HTTP.
 
 use dicta::model::{HistoryItem, ProviderKind, StopReason, ToolResponse};
-use dicta::provider::{Choice, Finished, ProviderError};
+use dicta::provider::{CompletedReply, ProviderError, ToolChoice};
 use serde_json::{Value, json};
 
 use super::bench::{Bench, KEY, asked, decl, failures, keys};
@@ -50,7 +50,10 @@ async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
         config.seed = Some(4);
         config.reasoning = Some("low".to_owned());
     });
-    for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
+    for choice in [
+        ToolChoice::NoTools,
+        ToolChoice::Schema(json!({"type": "object"})),
+    ] {
         let body = bench.body_of(&asked(), &[], choice);
         let dropped: Vec<&str> = body.dropped.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(dropped, ["seed"]);
@@ -86,14 +89,14 @@ async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
     let bench = bench(vec![turn(1), turn(2), turn(3), Reply::raw(said("done"))]);
     let (mut history, tools) = (asked(), [decl("f")]);
     for _ in 0..3 {
-        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
-        let Finished { native, reply, .. } = sent.expect("a call");
+        let CompletedReply { native, reply, .. } = sent.expect("a call");
         assert_eq!(reply.stop, StopReason::ToolCalls);
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok("page")]));
     }
-    let body = bench.body_of(&history, &tools, Choice::Auto);
+    let body = bench.body_of(&history, &tools, ToolChoice::Auto);
     let last = bench.provider.send(&body, 1, &bench.cx).await;
     assert_eq!(last.expect("a text").reply.text, "done");
     let requests = bench.server.requests();

@@ -199,7 +199,10 @@ async fn each_attempt_tells_its_exchange() {
             (None, Some("back-off"), exchange("req_2", 300, true)),
         ]
     );
-    let last = bench.provider.told(bench.cx.cell).expect("of the third");
+    let last = bench
+        .provider
+        .last_exchange(bench.cx.cell)
+        .expect("of the third");
     assert_eq!(
         last.exchange.request_id.as_deref(),
         Some("[redacted]"),

@@ -11,8 +11,8 @@ use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redac
 use dicta::model::{
     CellIx, HistoryItem, JudgeConfig, Millis, ProviderKind, StopReason, ToolResponse, TurnIx,
 };
-use dicta::provider::google::{Credentials, Tokens};
-use dicta::provider::{self, Choice, Finished, Provider, ProviderError, TurnRequest};
+use dicta::provider::google_auth::{GoogleCredentials, GoogleTokens};
+use dicta::provider::{self, CompletedReply, Provider, ProviderError, ToolChoice, TurnRequest};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -71,13 +71,13 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(server: WireServer, credentials: Credentials) -> Self {
+    fn new(server: WireServer, credentials: GoogleCredentials) -> Self {
         Self::with(server, credentials, |_| {})
     }
 
     fn with(
         server: WireServer,
-        credentials: Credentials,
+        credentials: GoogleCredentials,
         change: impl FnOnce(&mut JudgeConfig),
     ) -> Self {
         let mut config = JudgeConfig::new("wire", ProviderKind::Vertex);
@@ -90,8 +90,8 @@ impl Bench {
         change(&mut config);
         let clock = FakeClock::new();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        let tokens = Tokens::new(credentials, Arc::clone(&shared));
-        let provider = provider::build_with_tokens(&config, &tokens, Arc::clone(&shared));
+        let tokens = GoogleTokens::new(credentials, Arc::clone(&shared));
+        let provider = provider::build_provider_with_tokens(&config, &tokens, Arc::clone(&shared));
         let (to, facts) = mpsc::channel(10_000);
         let blobs = Arc::new(MemoryBlobs::default());
         let cx = CallCx {
@@ -112,30 +112,31 @@ impl Bench {
 
     fn of_user(model: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Self {
         let server = cloud(model);
-        let credentials = Credentials::parse(&user(&server), "adc.json").expect("a user's file");
+        let credentials =
+            GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
         Self::new(server, credentials)
     }
 
-    async fn send(&self) -> Result<Finished, ProviderError> {
-        self.turn(&asked(), Choice::NoTools).await
+    async fn send(&self) -> Result<CompletedReply, ProviderError> {
+        self.turn(&asked(), ToolChoice::NoTools).await
     }
 
     async fn turn(
         &self,
         history: &[HistoryItem],
-        choice: Choice,
-    ) -> Result<Finished, ProviderError> {
+        choice: ToolChoice,
+    ) -> Result<CompletedReply, ProviderError> {
         let tools = [decl("f")];
         let turn = TurnRequest {
             history,
-            tools: if choice == Choice::NoTools {
+            tools: if choice == ToolChoice::NoTools {
                 &[]
             } else {
                 &tools
             },
-            choice,
+            tool_choice: choice,
         };
-        let body = self.provider.body(&turn).expect("a body");
+        let body = self.provider.build_body(&turn).expect("a body");
         self.provider.send(&body, 1, &self.cx).await
     }
 
@@ -183,7 +184,7 @@ fn decoded(text: &str) -> Vec<u8> {
 #[tokio::test]
 async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
     let server = cloud(|_, _| Reply::text("ok"));
-    let credentials = Credentials::parse(&account(&server), "sa.json").expect("an account");
+    let credentials = GoogleCredentials::parse(&account(&server), "sa.json").expect("an account");
     let bench = Bench::new(server, credentials);
     for _ in 0..2 {
         assert_eq!(bench.send().await.expect("a reply").reply.text, "ok");
@@ -296,7 +297,8 @@ async fn what_a_token_server_says_is_told_without_secrets() {
             let said = json!({"error": "invalid_grant", "error_description": format!("no: {}", request.body)});
             Reply::status(status).body(said.to_string())
         });
-        let credentials = Credentials::parse(&user(&server), "adc.json").expect("a user's file");
+        let credentials =
+            GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
         Bench::new(server, credentials)
     };
     let bench = refusing(400);
@@ -315,7 +317,7 @@ async fn what_a_token_server_says_is_told_without_secrets() {
     assert_eq!(passing.status(), Some(503), "{passing}");
     let garbled = cloud(|_, _| Reply::text("ok"));
     let file = user(&garbled).replace("/token", "/none");
-    let credentials = Credentials::parse(&file, "adc.json").expect("a user's file");
+    let credentials = GoogleCredentials::parse(&file, "adc.json").expect("a user's file");
     let error = Bench::new(garbled, credentials)
         .send()
         .await
@@ -327,7 +329,7 @@ async fn what_a_token_server_says_is_told_without_secrets() {
 async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
     let server = cloud(|_, _| Reply::text("ok"));
     let host = server.address().to_string();
-    let bench = Bench::new(server, Credentials::of_metadata_server(Some(&host)));
+    let bench = Bench::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
     assert_eq!(bench.send().await.expect("a reply").reply.text, "ok");
     let asked = &bench.requests("/computeMetadata/")[0];
     assert_eq!(
@@ -339,7 +341,10 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
         Reply::raw(r#"{"access_token":"ya29.evil-token","expires_in":3600}"#)
     });
     let host = impostor.address().to_string();
-    let bench = Bench::new(impostor, Credentials::of_metadata_server(Some(&host)));
+    let bench = Bench::new(
+        impostor,
+        GoogleCredentials::from_metadata_server(Some(&host)),
+    );
     let error = bench.send().await.expect_err("no token").to_string();
     assert!(
         error.contains("is no metadata server of Google's"),
@@ -350,7 +355,7 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
     let host = gone.local_addr().expect("bound").to_string();
     drop(gone);
     let server = cloud(|_, _| Reply::text("ok"));
-    let bench = Bench::new(server, Credentials::of_metadata_server(Some(&host)));
+    let bench = Bench::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
     let error = bench.send().await.expect_err("no token").to_string();
     for word in [
         "no metadata server at",
@@ -380,7 +385,7 @@ async fn express_mode_sends_a_key_and_no_project() {
 #[tokio::test]
 async fn a_users_own_authorization_needs_no_token() {
     let server = cloud(|_, _| Reply::text("ok"));
-    let credentials = Credentials::parse(&user(&server), "adc.json").expect("a user's file");
+    let credentials = GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
     let bench = Bench::with(server, credentials, |config| {
         let own = ("Authorization".to_owned(), "Bearer gateway".to_owned());
         config
@@ -423,8 +428,8 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
     });
     let mut history = asked();
     for _ in 0..3 {
-        let sent = bench.turn(&history, Choice::Auto).await;
-        let Finished { native, reply, .. } = sent.expect("calls");
+        let sent = bench.turn(&history, ToolChoice::Auto).await;
+        let CompletedReply { native, reply, .. } = sent.expect("calls");
         assert_eq!(reply.calls.len(), 2);
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(vec![
@@ -432,7 +437,7 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
             ToolResponse::error("b"),
         ]));
     }
-    let done = bench.turn(&history, Choice::Auto).await.expect("text");
+    let done = bench.turn(&history, ToolChoice::Auto).await.expect("text");
     assert_eq!(done.reply.text, "done");
     let last = bench.requests("enerateContent").pop().expect("four");
     for parts in &turns {

@@ -1,6 +1,6 @@
 //! Claude on Vertex AI.
 
-use dicta::provider::google::Credentials;
+use dicta::provider::google_auth::GoogleCredentials;
 
 use super::{Bench, bearer, cloud, token, user};
 use crate::support::wire::Reply;
@@ -9,7 +9,7 @@ use crate::support::wire::Reply;
 async fn claude_answers_on_vertex_in_its_own_dialect() {
     let reply = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"I am Claude."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}"#;
     let server = cloud(move |_, _| Reply::raw(reply));
-    let credentials = Credentials::parse(&user(&server), "adc.json").expect("a user's file");
+    let credentials = GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
     let bench = Bench::with(server, credentials, |config| {
         "claude-sonnet-4-5@20250929".clone_into(&mut config.model);
         config.stream = false;

@@ -1,0 +1,129 @@
+//! Sends a body with whatever speaks for the judge: its key stands in the headers already, an access token of Google's is
+//! fetched first, and fetched anew once where the server refuses it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{DOCUMENT_FIRST_BYTE_TIMEOUT, ProviderClient};
+use crate::event::{CallCx, EventKind};
+use crate::net::{LlmResponse, ReplyLimits};
+use crate::provider::google_auth::GoogleTokens;
+use crate::provider::{ExchangeInfo, ProviderError};
+
+/// The header that names the Google Cloud project to bill.
+const QUOTA_PROJECT: &str = "x-goog-user-project";
+
+impl ProviderClient {
+    /// Sends Google's access tokens in the place of a key, unless the user's own headers carry one.
+    pub(in crate::provider) fn with_tokens(mut self, tokens: Arc<GoogleTokens>) -> Self {
+        let has = |headers: &[(String, String)], name: &str| {
+            headers
+                .iter()
+                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
+        if let Some(project) = tokens.credentials().quota_project()
+            && !has(&self.headers, QUOTA_PROJECT)
+        {
+            self.headers
+                .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
+        }
+        self.redactor.add_secrets(tokens.credentials().secrets());
+        if !has(&self.headers, "authorization") {
+            self.tokens = Some(tokens);
+        }
+        self
+    }
+
+    /// Sends the body; with a token of Google's that is refused once more, with a fresh one.
+    pub(super) async fn post_with_auth(
+        &self,
+        body: &Bytes,
+        told: &mut ExchangeInfo,
+        cx: &CallCx,
+    ) -> Result<LlmResponse, ProviderError> {
+        let Some(tokens) = &self.tokens else {
+            return self.post_once(None, body, told, cx).await;
+        };
+        let token = self.fetch_token(tokens, None, cx).await?;
+        let response = self.post_once(Some(&token), body, told, cx).await?;
+        if response.status != 401 {
+            return Ok(response);
+        }
+        drop(response);
+        let fresh = self.fetch_token(tokens, Some(&token), cx).await?;
+        emit_note(
+            cx,
+            "the server refused the access token (401); asking again with a fresh one",
+        )
+        .await;
+        self.post_once(Some(&fresh), body, told, cx).await
+    }
+
+    /// A token, known to every redactor before it is used.
+    async fn fetch_token(
+        &self,
+        tokens: &GoogleTokens,
+        refused: Option<&str>,
+        cx: &CallCx,
+    ) -> Result<Arc<str>, ProviderError> {
+        let log = cx.out.redactor();
+        log.add_secrets(tokens.credentials().secrets());
+        let token = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
+            token = tokens.get(refused) => token?,
+        };
+        log.add_secrets([&*token]);
+        self.redactor.add_secrets([&*token]);
+        Ok(token)
+    }
+
+    async fn post_once(
+        &self,
+        token: Option<&str>,
+        body: &Bytes,
+        told: &mut ExchangeInfo,
+        cx: &CallCx,
+    ) -> Result<LlmResponse, ProviderError> {
+        let mut limits = ReplyLimits::default();
+        if !self.stream {
+            // All of it comes at once, when all of it is written.
+            limits.first_byte = DOCUMENT_FIRST_BYTE_TIMEOUT;
+        }
+        let signed: Vec<(String, String)>;
+        let headers = match token {
+            None => &self.headers,
+            Some(token) => {
+                let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
+                signed = [self.headers.as_slice(), &[bearer]].concat();
+                &signed
+            }
+        };
+        let posting = self
+            .http
+            .post(self.dialect.url(), headers, body.clone(), limits);
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            response = posting => response.map_err(|error| self.connection_error(&error, told)),
+        }
+    }
+}
+
+/// Tells what happened inside one attempt.
+pub(super) async fn emit_note(cx: &CallCx, text: &str) {
+    let (cell, text) = (Some(cx.cell), text.to_owned());
+    cx.out.send(EventKind::Note { cell, text }).await;
+}
+
+/// The body with one more member; `None` where it is no object (a person may have edited it).
+pub(super) fn append_member(body: &str, member: &str) -> Option<String> {
+    let open = body.trim_end().strip_suffix('}')?;
+    let comma = if open.trim_end().ends_with('{') {
+        ""
+    } else {
+        ","
+    };
+    Some(format!("{open}{comma}{member}}}"))
+}

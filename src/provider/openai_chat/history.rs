@@ -1,0 +1,150 @@
+//! The history as chat messages. What the model said goes back byte for byte, with one exception.
+//!
+//! **The exception.** A server may answer 5xx to past arguments that are not JSON (llama.cpp and others parse them for
+//! their templates). So where a native call's `function.arguments` is not the text of a JSON object, the canonical form
+//! stands in its place: `view.calls[i].raw`, which the judge sets to the canonical text for the items it sends back;
+//! where that is no JSON object either, `{}`. An object that stands there unquoted is written as the string that the
+//! protocol asks for. Only those bytes change.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::request_body::{join_paragraphs, to_json, unpaired_responses_error};
+use super::super::{ProviderError, client};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
+
+#[derive(Serialize)]
+struct ChatMessage<'a> {
+    role: &'a str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct ChatToolMessage<'a> {
+    role: &'a str,
+    tool_call_id: &'a str,
+    content: &'a str,
+}
+
+/// One element for each history item, in order; messages of one item are joined by commas. Items without any message
+/// are left out.
+pub(super) fn render_messages(history: &[HistoryItem]) -> Result<Vec<String>, ProviderError> {
+    let mut all = Vec::with_capacity(history.len());
+    let mut calls: &ModelReply = &ModelReply::default();
+    for item in history {
+        let element = match item {
+            HistoryItem::User(blocks) => render_user_message(blocks),
+            HistoryItem::Model {
+                native,
+                reply: view,
+            } => {
+                calls = view;
+                let parts: Result<Vec<String>, _> = native
+                    .iter()
+                    .map(|raw| render_assistant_message(raw, view))
+                    .collect();
+                parts?.join(",")
+            }
+            HistoryItem::ToolResponses(answers) => render_tool_messages(answers, calls)?,
+        };
+        if !element.is_empty() {
+            all.push(element);
+        }
+    }
+    Ok(all)
+}
+
+fn render_user_message(blocks: &[HistoryBlock]) -> String {
+    let messages: Vec<String> = join_paragraphs(blocks)
+        .iter()
+        .map(|block| match block {
+            HistoryBlock::System(content) => to_json(&ChatMessage {
+                role: "system",
+                content,
+            }),
+            HistoryBlock::Text(content) => to_json(&ChatMessage {
+                role: "user",
+                content,
+            }),
+        })
+        .collect();
+    messages.join(",")
+}
+
+fn render_tool_messages(
+    answers: &[ToolResponse],
+    reply: &ModelReply,
+) -> Result<String, ProviderError> {
+    if answers.len() != reply.calls.len() {
+        return Err(unpaired_responses_error(answers.len(), reply.calls.len()));
+    }
+    let messages: Vec<String> = answers
+        .iter()
+        .zip(&reply.calls)
+        .map(|(answer, call)| {
+            to_json(&ChatToolMessage {
+                role: "tool",
+                tool_call_id: &call.id,
+                content: &answer.text,
+            })
+        })
+        .collect();
+    Ok(messages.join(","))
+}
+
+#[derive(Deserialize)]
+struct RawAssistantMessage<'a> {
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<RawAssistantCall<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct RawAssistantCall<'a> {
+    #[serde(borrow)]
+    function: Option<RawAssistantFunction<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawAssistantFunction<'a> {
+    /// `null` is something that stands there; only a missing key is none.
+    #[serde(borrow, default, deserialize_with = "present")]
+    arguments: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<String, ProviderError> {
+    let text = native.get();
+    let message: RawAssistantMessage<'_> = serde_json::from_str(text)
+        .map_err(|_| client::malformed_error("a past reply is no chat message", text))?;
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, call) in message.tool_calls.iter().flatten().enumerate() {
+        let Some(arguments) = call.function.as_ref().and_then(|f| f.arguments) else {
+            continue;
+        };
+        let canonical = || {
+            let canonical = view.calls.get(at).map(|call| call.raw.as_str());
+            canonical.filter(|c| is_object(c)).unwrap_or("{}")
+        };
+        let written = arguments.get();
+        let replacement = match serde_json::from_str::<String>(written) {
+            Ok(inner) if is_object(&inner) => continue,
+            Err(_) if is_object(written) => to_json(&written),
+            _ => to_json(&canonical()),
+        };
+        // `arguments` borrows from `text`, so this is its place there.
+        let from = written.as_ptr() as usize - text.as_ptr() as usize;
+        out.push_str(&text[copied..from]);
+        out.push_str(&replacement);
+        copied = from + written.len();
+    }
+    out.push_str(&text[copied..]);
+    Ok(out)
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}

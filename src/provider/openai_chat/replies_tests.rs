@@ -1,0 +1,344 @@
+use proptest::prelude::*;
+use serde_json::value::to_raw_value;
+
+use super::super::client::NewDeltas;
+use super::super::testing::{assert_deltas_make, cut_everywhere, read};
+use super::super::{CompletedReply, ProviderError};
+use super::*;
+use crate::model::{ModelReply, ReplyCall, StopReason, TokenUsage};
+
+fn reader() -> Box<dyn ReplyReader> {
+    Box::new(stream::ChatReplyReader::new(TurnIx(2), false))
+}
+
+fn finished(stream: &str) -> CompletedReply {
+    let (finished, new) = read(reader(), &[stream.as_bytes()]).expect("a reply");
+    assert_deltas_make(&finished.reply, &new);
+    finished
+}
+
+fn failed(stream: &str) -> ProviderError {
+    read(reader(), &[stream.as_bytes()]).expect_err("no reply")
+}
+
+fn delta(delta: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n")
+}
+
+fn end(reason: &str) -> String {
+    format!(
+        "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+    )
+}
+
+const STREAM: &str = concat!(
+    ": ping\r\n\r\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}],\"usage\":null}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"hm é\"}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Let me 😀 look.\"}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":\"fetch_url\",\"arguments\":\"\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":\"{\\\"url\\\":\\\"\\\\u00\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":2,\"id\":\"b\",\"function\":{\"name\":\"fetch_url\",\"arguments\":\"{}\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":\"e9\\\"}\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4,\"prompt_tokens_details\":{\"cached_tokens\":3},\"completion_tokens_details\":{\"reasoning_tokens\":2}}}\n\n",
+    "data: [DONE]\n\n",
+);
+
+#[test]
+fn a_stream_becomes_a_reply_and_the_message_that_goes_back() {
+    let finished = finished(STREAM);
+    let call = |id: &str, raw: &str| ReplyCall {
+        id: id.to_owned(),
+        name: "fetch_url".to_owned(),
+        raw: raw.to_owned(),
+    };
+    assert_eq!(
+        finished.reply,
+        ModelReply {
+            text: "Let me 😀 look.".to_owned(),
+            thought: "hm é".to_owned(),
+            calls: vec![call("a", r#"{"url":"\u00e9"}"#), call("b", "{}")],
+            stop: StopReason::ToolCalls,
+        }
+    );
+    assert_eq!(
+        finished.usage,
+        TokenUsage {
+            input: Some(9),
+            output: Some(4),
+            cached: Some(3),
+            thinking: Some(2),
+            calls: 1
+        }
+    );
+    assert_eq!(
+        finished.native[0].get(),
+        r#"{"role":"assistant","content":"Let me 😀 look.","reasoning_content":"hm é","tool_calls":[{"id":"a","type":"function","function":{"name":"fetch_url","arguments":"{\"url\":\"\\u00e9\"}"}},{"id":"b","type":"function","function":{"name":"fetch_url","arguments":"{}"}}]}"#
+    );
+}
+
+#[test]
+fn a_stream_cut_anywhere_is_cut_or_complete() {
+    let lenient = cut_everywhere(reader, STREAM);
+    let finish = STREAM
+        .find("\"finish_reason\":\"tool_calls\"")
+        .expect("there");
+    assert!(lenient < STREAM.len() - finish);
+    let strict = cut_everywhere(
+        || Box::new(stream::ChatReplyReader::new(TurnIx(0), true)),
+        STREAM,
+    );
+    assert_eq!(
+        strict, 2,
+        "complete only with [DONE], its line ended or not"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_reply(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
+        let mut cuts = cuts;
+        cuts.sort_unstable();
+        let mut chunks = Vec::new();
+        let mut from = 0;
+        for cut in cuts {
+            chunks.push(&STREAM.as_bytes()[from..cut]);
+            from = cut;
+        }
+        chunks.push(&STREAM.as_bytes()[from..]);
+        let (whole, _) = read(reader(), &[STREAM.as_bytes()]).expect("a reply");
+        let (split, new) = read(reader(), &chunks).expect("the same reply");
+        assert_deltas_make(&split.reply, &new);
+        prop_assert_eq!(split.reply, whole.reply);
+        prop_assert_eq!(split.native[0].get(), whole.native[0].get());
+    }
+}
+
+/// What it is, the deltas, and the calls (id, name, arguments) they make.
+type Case<'a> = (&'a str, Vec<String>, &'a [(&'a str, &'a str, &'a str)]);
+
+#[test]
+fn calls_are_put_together_however_the_server_marks_them() {
+    let call = |json: &str| delta(&format!("{{\"tool_calls\":[{json}]}}"));
+    let cases: &[Case<'_>] = &[
+        (
+            "no index, whole calls",
+            vec![
+                call(r#"{"id":"a","function":{"name":"f","arguments":"{}"}}"#),
+                call(r#"{"id":"b","function":{"name":"g","arguments":"{}"}}"#),
+            ],
+            &[("a", "f", "{}"), ("b", "g", "{}")],
+        ),
+        (
+            "no index, no id, fragments",
+            vec![
+                call(r#"{"function":{"name":"f","arguments":"{\"a\""}}"#),
+                call(r#"{"function":{"arguments":":1}"}}"#),
+                call(r#"{"function":{"name":"f","arguments":"{}"}}"#),
+            ],
+            &[("call_2_0", "f", r#"{"a":1}"#), ("call_2_1", "f", "{}")],
+        ),
+        (
+            "id and name in every fragment",
+            vec![
+                call(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\""}}"#),
+                call(r#"{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}"#),
+            ],
+            &[("a", "f", r#"{"a":1}"#)],
+        ),
+        (
+            "index 0 for all",
+            vec![
+                call(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#),
+                call(r#"{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}"#),
+            ],
+            &[("a", "f", "{}"), ("b", "f", "{}")],
+        ),
+        (
+            "arguments as an object",
+            vec![call(
+                r#"{"id":"a","function":{"name":"f","arguments":{"a":1.50}}}"#,
+            )],
+            &[("a", "f", r#"{"a":1.5}"#)],
+        ),
+        (
+            "no arguments at all",
+            vec![call(
+                r#"{"index":3,"id":"a","function":{"name":"f","arguments":null}}"#,
+            )],
+            &[("a", "f", "")],
+        ),
+        (
+            "the same id twice, other indexes",
+            vec![
+                call(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#),
+                call(r#"{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}"#),
+            ],
+            &[("a", "f", "{}"), ("a", "g", "{}")],
+        ),
+    ];
+    for (what, deltas, expected) in cases {
+        let finished = finished(&format!("{}{}", deltas.concat(), end("stop")));
+        let calls: Vec<(&str, &str, &str)> = finished
+            .reply
+            .calls
+            .iter()
+            .map(|c| (c.id.as_str(), c.name.as_str(), c.raw.as_str()))
+            .collect();
+        assert_eq!(calls, *expected, "{what}");
+        assert_eq!(finished.reply.stop, StopReason::ToolCalls, "{what}");
+    }
+}
+
+#[test]
+fn a_gateways_signature_goes_back_with_its_call() {
+    let finished = finished(&format!(
+        "{}{}",
+        delta(
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"S"}}}]}"#
+        ),
+        end("tool_calls")
+    ));
+    assert!(
+        finished.native[0]
+            .get()
+            .contains(r#""extra_content":{"google":{"thought_signature":"S"}}"#)
+    );
+}
+
+#[test]
+fn reasoning_details_are_joined_by_index() {
+    let piece = |text: &str| {
+        delta(&format!(
+            r#"{{"reasoning":"{text}","reasoning_details":[{{"type":"reasoning.text","text":"{text}","index":0,"signature":null}}]}}"#
+        ))
+    };
+    let signed =
+        delta(r#"{"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"S"}]}"#);
+    let stream = [
+        piece("a"),
+        piece("b"),
+        signed,
+        delta(r#"{"content":"c"}"#),
+        end("stop"),
+    ];
+    assert_eq!(
+        finished(&stream.concat()).native[0].get(),
+        r#"{"role":"assistant","content":"c","reasoning":"ab","reasoning_details":[{"type":"reasoning.text","text":"ab","index":0,"signature":"S"}]}"#
+    );
+}
+
+#[test]
+fn stop_reasons_are_told_apart() {
+    let text = delta(r#"{"content":"x"}"#);
+    let stop = |reason: &str| finished(&format!("{text}{}", end(reason))).reply.stop;
+    assert_eq!(stop("stop"), StopReason::Stop);
+    assert_eq!(stop("eos"), StopReason::Stop);
+    assert_eq!(stop("length"), StopReason::Length);
+    assert_eq!(
+        stop("content_filter"),
+        StopReason::Refused("content_filter".into())
+    );
+    assert_eq!(stop("tool_calls"), StopReason::Other("tool_calls".into()));
+    assert_eq!(stop("moon"), StopReason::Other("moon".into()));
+    let refusal = delta(r#"{"content":null,"refusal":"I cannot."}"#);
+    let refused = finished(&format!("{refusal}{}", end("stop")));
+    assert_eq!(refused.reply.stop, StopReason::Refused("I cannot.".into()));
+}
+
+#[test]
+fn a_fault_is_a_fault_and_never_a_reply() {
+    let text = delta(r#"{"content":"{\"passed\":true}"}"#);
+    let with = |tail: &str| failed(&format!("{text}{tail}"));
+    let is_cut = |error: ProviderError| matches!(error, ProviderError::Cut { .. });
+    let is_malformed = |error: ProviderError| matches!(error, ProviderError::Malformed(_));
+    assert!(is_cut(failed("")));
+    assert!(is_cut(with("")));
+    assert!(is_cut(with("data: [DONE]\n\n")), "an end without a reason");
+    assert!(is_cut(with("data: {\"choices\":[{\"del")));
+    assert!(is_malformed(with("data: {\"choices\":[{\"del\n\n")));
+    assert!(is_malformed(with("data: 7\n\n")));
+    assert!(is_malformed(failed("<html>\nNot here\n</html>\n")));
+    for (tail, retryable) in [
+        (
+            "data: {\"error\":{\"message\":\"boom\",\"code\":503}}\n\n",
+            true,
+        ),
+        ("data: {\"error\":\"boom\"}\n\n", true),
+        (
+            "data: {\"error\":{\"message\":\"boom\",\"code\":400},\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n",
+            false,
+        ),
+        ("event: error\ndata: {\"message\":\"boom\"}\n\n", true),
+        ("event: error\ndata: boom\n\n", true),
+        ("{\"error\":{\"message\":\"boom\"}}\n", true),
+        (
+            "data: {\"object\":\"error\",\"message\":\"boom\",\"code\":400}\n\n",
+            false,
+        ),
+    ] {
+        let error = with(&format!("{tail}{}", end("stop")));
+        let ProviderError::InStream {
+            message,
+            retryable: r,
+        } = &error
+        else {
+            panic!("{tail}: {error:?}");
+        };
+        assert!(message.contains("boom"), "{message}");
+        assert_eq!(*r, retryable, "{tail}");
+    }
+}
+
+#[test]
+fn a_whole_reply_is_read_and_goes_back_as_received() {
+    let message = r#"{ "role": "assistant", "content": "hi", "annotations": [] }"#;
+    let whole = format!(
+        r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":2}}}}"#
+    );
+    let read_whole = |body: &str| {
+        let mut reader = reader();
+        let mut new = NewDeltas::new();
+        reader.read_document(body, &mut new)?;
+        reader.finish()
+    };
+    let finished = read_whole(&whole).expect("a reply");
+    assert_eq!(finished.reply.text, "hi");
+    assert_eq!(finished.native[0].get(), message);
+    assert_eq!(finished.usage.output, Some(2));
+    for bad in [
+        &whole[..whole.len() - 3],
+        r#"{"error":{"message":"no"}}"#,
+        "<html>",
+        "",
+        r#"{"choices":[]}"#,
+        &whole.replace(r#""stop""#, "null"),
+    ] {
+        assert!(read_whole(bad).is_err(), "{bad}");
+    }
+    let ignored_stream = super::super::testing::read(reader(), &[whole.as_bytes(), b"\n"]);
+    let (finished, _) = ignored_stream.expect("a server may ignore that a stream was asked for");
+    assert_eq!(finished.native[0].get(), message);
+}
+
+#[test]
+fn a_made_up_id_stands_in_the_message_too() {
+    let whole = json!({"choices": [{"message": {"role": "assistant", "content": null,
+        "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]});
+    let mut reader = reader();
+    reader
+        .read_document(&whole.to_string(), &mut NewDeltas::new())
+        .expect("read");
+    let finished = reader.finish().expect("a reply");
+    assert_eq!(finished.reply.calls[0].id, "call_2_0");
+    assert_eq!(
+        finished.native[0].get(),
+        to_raw_value(
+            &json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_2_0",
+            "type": "function", "function": {"name": "f", "arguments": "{}"}}]})
+        )
+        .expect("JSON")
+        .get()
+    );
+}

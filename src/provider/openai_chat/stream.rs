@@ -1,0 +1,356 @@
+//! Reads a chat completion, streamed or whole, from OpenAI and from servers that nearly speak its protocol.
+//!
+//! A reply is complete once a `finish_reason` came *and* the stream ended: with `[DONE]`, or, from any server but
+//! api.openai.com, with the proper end of the HTTP body (llama.cpp and gateways leave the mark out; a body that breaks
+//! off is an error of HTTP and never gets here). Anything else is [`ProviderError::Cut`].
+//!
+//! Tolerated (each seen in the field): `index` is a key, not a position, and may be missing or the same for all calls;
+//! ids missing or repeated; `arguments` as an object; `content` null, absent or a list; a reply in one JSON document
+//! although a stream was asked for; errors as object or text, in a frame, as an `error` event or outside SSE.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::super::client::{
+    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+};
+use super::super::sse::SseFrame;
+use super::super::{CompletedReply, ProviderError};
+use super::tool_calls::ChatToolCalls;
+use crate::event::DeltaPart;
+use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
+
+/// Gathers one reply.
+#[derive(Debug)]
+pub(super) struct ChatReplyReader {
+    /// Whether a missing `[DONE]` is a cut.
+    strict: bool,
+    text: String,
+    reasoning: String,
+    /// The key under which the server sends its thinking; what it is sent back under.
+    reasoning_key: &'static str,
+    refusal: String,
+    reasoning_details: Vec<Value>,
+    calls: ChatToolCalls,
+    finish: Option<String>,
+    usage: Option<TokenUsage>,
+    done: bool,
+    chunks: usize,
+    /// The first line that was no frame, to explain a reply that is none.
+    stray: Option<String>,
+    /// The message of a reply that was not streamed, as received.
+    message: Option<Box<RawValue>>,
+}
+
+impl ChatReplyReader {
+    pub(super) fn new(turn: TurnIx, strict: bool) -> Self {
+        Self {
+            strict,
+            text: String::new(),
+            reasoning: String::new(),
+            reasoning_key: "reasoning",
+            refusal: String::new(),
+            reasoning_details: Vec::new(),
+            calls: ChatToolCalls::new(turn),
+            finish: None,
+            usage: None,
+            done: false,
+            chunks: 0,
+            stray: None,
+            message: None,
+        }
+    }
+
+    fn read_chunk(&mut self, chunk: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        self.chunks += 1;
+        if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
+            return Err(in_stream_error(error.clone()));
+        }
+        if chunk.get("object").is_some_and(|kind| kind == "error") {
+            return Err(in_stream_error(chunk.clone()));
+        }
+        if let Some(usage) = chunk.get("usage").filter(|u| u.is_object()) {
+            self.usage = Some(read_usage(usage));
+        }
+        let choices = chunk.get("choices").and_then(Value::as_array);
+        let first = choices
+            .into_iter()
+            .flatten()
+            .find(|choice| choice.get("index").is_none_or(|i| i == 0 || i.is_null()));
+        let Some(choice) = first else {
+            return Ok(());
+        };
+        let said = choice.get("delta").or_else(|| choice.get("message"));
+        if let Some(said) = said {
+            self.read_message(said, new)?;
+        }
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str)
+            && !finish.is_empty()
+        {
+            self.finish = Some(finish.to_owned());
+        }
+        Ok(())
+    }
+
+    fn read_message(&mut self, said: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        for key in ["reasoning", "reasoning_content"] {
+            // Some send the same text under both names.
+            if let Some(thought) = said.get(key).and_then(Value::as_str)
+                && !thought.is_empty()
+            {
+                self.reasoning_key = key;
+                self.reasoning.push_str(thought);
+                new.push((DeltaPart::Thought, thought.to_owned()));
+                break;
+            }
+        }
+        if let Some(details) = said.get("reasoning_details").and_then(Value::as_array) {
+            for detail in details {
+                merge_reasoning_detail(&mut self.reasoning_details, detail);
+            }
+        }
+        match said.get("content") {
+            Some(Value::String(text)) => self.add_text(text, new),
+            Some(Value::Array(parts)) => {
+                let texts = parts.iter().filter_map(|p| p.get("text")?.as_str());
+                for text in texts {
+                    self.add_text(text, new);
+                }
+            }
+            _ => {}
+        }
+        if let Some(refusal) = said.get("refusal").and_then(Value::as_str) {
+            self.refusal.push_str(refusal);
+        }
+        let calls = said.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            if let Some((ix, args)) = self.calls.add_delta(call)?
+                && !args.is_empty()
+            {
+                new.push((DeltaPart::Args(ix), args));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_text(&mut self, text: &str, new: &mut NewDeltas) {
+        self.text.push_str(text);
+        new.push((DeltaPart::Text, text.to_owned()));
+    }
+
+    fn read_stop_reason(&self, finish: &str) -> StopReason {
+        if !self.refusal.is_empty() {
+            return StopReason::Refused(self.refusal.clone());
+        }
+        match finish {
+            "content_filter" => StopReason::Refused(finish.to_owned()),
+            "length" | "max_tokens" => StopReason::Length,
+            // Some say `stop` beside calls; some say `tool_calls` and make none.
+            "stop" | "tool_calls" | "function_call" if !self.calls.is_empty() => {
+                StopReason::ToolCalls
+            }
+            "stop" | "eos" | "end_turn" | "stop_sequence" => StopReason::Stop,
+            other => StopReason::Other(other.to_owned()),
+        }
+    }
+
+    /// The assistant message, put together of its deltas: what OpenAI would have sent in one piece.
+    fn build_native_message(&self) -> Value {
+        let mut message = Map::new();
+        let mut set = |key: &str, value: Value| {
+            message.insert(key.to_owned(), value);
+        };
+        set("role", "assistant".into());
+        let silent = self.text.is_empty() && !(self.calls.is_empty() && self.refusal.is_empty());
+        set(
+            "content",
+            if silent {
+                Value::Null
+            } else {
+                self.text.as_str().into()
+            },
+        );
+        if !self.refusal.is_empty() {
+            set("refusal", self.refusal.as_str().into());
+        }
+        if !self.reasoning.is_empty() {
+            set(self.reasoning_key, self.reasoning.as_str().into());
+        }
+        if !self.reasoning_details.is_empty() {
+            set("reasoning_details", self.reasoning_details.clone().into());
+        }
+        if !self.calls.is_empty() {
+            set("tool_calls", self.calls.native());
+        }
+        message.into()
+    }
+}
+
+impl ReplyReader for ChatReplyReader {
+    fn read_frame(
+        &mut self,
+        frame: SseFrame,
+        new: &mut NewDeltas,
+    ) -> Result<StreamProgress, ProviderError> {
+        match frame {
+            SseFrame::Event { data, .. } if data.trim() == "[DONE]" => {
+                self.done = true;
+                Ok(StreamProgress::Done)
+            }
+            SseFrame::Event {
+                name,
+                data,
+                complete,
+            } => match serde_json::from_str::<Value>(&data) {
+                Ok(error) if name == "error" => {
+                    let inner = error.get("error").filter(|e| !e.is_null()).cloned();
+                    Err(in_stream_error(inner.unwrap_or(error)))
+                }
+                Ok(chunk @ Value::Object(_)) => {
+                    self.read_chunk(&chunk, new)?;
+                    Ok(StreamProgress::More)
+                }
+                Err(_) if !complete => Err(truncated_error("it ended inside an event")),
+                _ if name == "error" => Err(in_stream_error(data.into())),
+                // An event without content keeps the connection alive.
+                Err(_) if data.trim().is_empty() => Ok(StreamProgress::More),
+                _ => Err(malformed_error(
+                    "an event is no chat completion chunk",
+                    &data,
+                )),
+            },
+            SseFrame::Stray { text, complete } => {
+                match serde_json::from_str::<Value>(&text) {
+                    Ok(Value::Object(map)) if map.contains_key("choices") && self.chunks == 0 => {
+                        self.read_document(&text, new)?;
+                    }
+                    Ok(Value::Object(mut map))
+                        if map.get("error").is_some_and(|e| !e.is_null()) =>
+                    {
+                        return Err(in_stream_error(map.remove("error").unwrap_or_default()));
+                    }
+                    _ if !complete => {
+                        return Err(truncated_error("it ended inside a line that is no event"));
+                    }
+                    _ => {
+                        self.stray.get_or_insert(text);
+                    }
+                }
+                Ok(StreamProgress::More)
+            }
+        }
+    }
+
+    fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
+        let reply: Value = match serde_json::from_str(body) {
+            Ok(reply @ Value::Object(_)) => reply,
+            Err(error) if error.is_eof() => {
+                return Err(truncated_error("it ended inside its JSON"));
+            }
+            _ => return Err(malformed_error("it is no chat completion", body)),
+        };
+        self.read_chunk(&reply, new)?;
+        self.message = find_message(body);
+        self.done = true;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
+        let Some(finish) = &self.finish else {
+            return Err(match &self.stray {
+                Some(stray) if self.chunks == 0 => malformed_error("it holds no events", stray),
+                _ if self.chunks == 0 => truncated_error("it is empty"),
+                _ => truncated_error("it ended without a finish reason"),
+            });
+        };
+        if self.strict && !self.done {
+            return Err(truncated_error("it ended without [DONE]"));
+        }
+        if finish == "error" {
+            return Err(in_stream_error("the finish reason is `error`".into()));
+        }
+        let native = match &self.message {
+            // Ids of ours must stand in it too, or the answers would have nothing to refer to.
+            Some(message) if !self.calls.has_generated_ids() => Arc::from(message.clone()),
+            _ => Arc::from(
+                serde_json::value::to_raw_value(&self.build_native_message())
+                    .expect("a JSON value can be written"),
+            ),
+        };
+        let usage = self.billed_usage().unwrap_or(TokenUsage {
+            calls: 1,
+            ..TokenUsage::default()
+        });
+        let stop = self.read_stop_reason(finish);
+        Ok(CompletedReply {
+            native: vec![native],
+            reply: ModelReply {
+                text: self.text,
+                thought: self.reasoning,
+                calls: self.calls.to_reply_calls(),
+                stop,
+            },
+            usage,
+        })
+    }
+
+    fn billed_usage(&self) -> Option<TokenUsage> {
+        self.usage
+    }
+}
+
+/// The assistant message of a whole reply, as received, where it says that it is one.
+fn find_message(body: &str) -> Option<Box<RawValue>> {
+    #[derive(serde::Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        choices: Vec<Choice<'a>>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Choice<'a> {
+        #[serde(borrow)]
+        message: &'a RawValue,
+    }
+    let body: Body<'_> = serde_json::from_str(body).ok()?;
+    let message = body.choices.first()?.message;
+    let says: Value = serde_json::from_str(message.get()).ok()?;
+    (says.get("role").and_then(Value::as_str) == Some("assistant")).then(|| message.to_owned())
+}
+
+/// `OpenRouter` cuts a reasoning detail over chunks: what has the type and index of the last one continues it.
+fn merge_reasoning_detail(details: &mut Vec<Value>, detail: &Value) {
+    let same = |last: &Value, key: &str| last.get(key) == detail.get(key);
+    let last = details
+        .last_mut()
+        .filter(|last| detail.get("index").is_some() && same(last, "type") && same(last, "index"));
+    let (Some(Value::Object(last)), Value::Object(more)) = (last, detail) else {
+        details.push(detail.clone());
+        return;
+    };
+    for (key, value) in more {
+        match (last.get_mut(key), value) {
+            (Some(Value::String(all)), Value::String(text))
+                if ["text", "summary", "data"].contains(&key.as_str()) =>
+            {
+                all.push_str(text);
+            }
+            (_, Value::Null) => {}
+            _ => {
+                last.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn read_usage(usage: &Value) -> TokenUsage {
+    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+    TokenUsage {
+        input: number("/prompt_tokens"),
+        output: number("/completion_tokens"),
+        cached: number("/prompt_tokens_details/cached_tokens"),
+        thinking: number("/completion_tokens_details/reasoning_tokens"),
+        calls: 1,
+    }
+}

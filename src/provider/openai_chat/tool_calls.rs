@@ -1,0 +1,157 @@
+//! Tool calls put together of deltas, by servers that agree on little but the pieces' order.
+
+use serde_json::{Map, Value, json};
+
+use super::super::ProviderError;
+use crate::model::{CallIx, ReplyCall, TurnIx};
+
+/// Most calls of one reply.
+const MAX_CALLS: usize = 1000;
+
+/// The calls of one reply, in the order they began.
+#[derive(Debug)]
+pub(super) struct ChatToolCalls {
+    turn: TurnIx,
+    calls: Vec<ChatToolCall>,
+}
+
+#[derive(Debug, Default)]
+struct ChatToolCall {
+    /// The server's key for it: not a position, it may begin at 1.
+    index: Option<u64>,
+    id: String,
+    generated_id: bool,
+    name: String,
+    arguments: String,
+    /// What else the server sent with it (signatures of gateways), to go back with it.
+    extra_members: Map<String, Value>,
+}
+
+impl ChatToolCalls {
+    pub(super) fn new(turn: TurnIx) -> Self {
+        Self {
+            turn,
+            calls: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether an id had to be made up.
+    pub(super) fn has_generated_ids(&self) -> bool {
+        self.calls.iter().any(|call| call.generated_id)
+    }
+
+    /// Takes a delta; returns the call it belongs to and the arguments it adds.
+    pub(super) fn add_delta(
+        &mut self,
+        delta: &Value,
+    ) -> Result<Option<(CallIx, String)>, ProviderError> {
+        let Value::Object(fields) = delta else {
+            return Ok(None);
+        };
+        let index = fields.get("index").and_then(Value::as_u64);
+        let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
+        let function = fields.get("function");
+        let name = function
+            .and_then(|f| f.get("name")?.as_str())
+            .unwrap_or_default();
+        let arguments = match function.and_then(|f| f.get("arguments")) {
+            Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(other) => other.to_string(),
+        };
+        let at = match self.find_continued(index, id, name) {
+            Some(at) => at,
+            // A piece of nothing: neither a place nor a name.
+            None if index.is_none() && id.is_empty() && name.is_empty() => {
+                return Ok(None);
+            }
+            None => self.begin(index)?,
+        };
+        let call = &mut self.calls[at];
+        if !id.is_empty() && (call.id.is_empty() || call.generated_id) {
+            id.clone_into(&mut call.id);
+            call.generated_id = false;
+        }
+        if call.name != name && call.arguments.is_empty() {
+            call.name.push_str(name);
+        }
+        call.arguments.push_str(&arguments);
+        for (key, value) in fields {
+            if !["index", "id", "type", "function"].contains(&key.as_str()) && !value.is_null() {
+                call.extra_members.insert(key.clone(), value.clone());
+            }
+        }
+        Ok(Some((to_call_ix(at), arguments)))
+    }
+
+    /// The call that a delta continues.
+    fn find_continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let at = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        let call = &self.calls[at];
+        let names_itself = !id.is_empty() || !name.is_empty();
+        let other_id = !id.is_empty() && !call.generated_id && call.id != id;
+        let begins = match index {
+            // The same place for all calls: seen from gateways. A name with another id is another call.
+            Some(_) => other_id && !name.is_empty(),
+            // Without a place a call begins where one is named, unless the last one is only named again.
+            None => names_itself && (other_id || !name.is_empty() && call.is_complete()),
+        };
+        (!begins).then_some(at)
+    }
+
+    fn begin(&mut self, index: Option<u64>) -> Result<usize, ProviderError> {
+        let at = self.calls.len();
+        if at >= MAX_CALLS {
+            return Err(ProviderError::Malformed(format!(
+                "it makes more than {MAX_CALLS} calls"
+            )));
+        }
+        self.calls.push(ChatToolCall {
+            index,
+            id: format!("call_{}_{at}", self.turn.0),
+            generated_id: true,
+            ..ChatToolCall::default()
+        });
+        Ok(at)
+    }
+
+    /// Our reading.
+    pub(super) fn to_reply_calls(&self) -> Vec<ReplyCall> {
+        let calls = self.calls.iter().map(|call| ReplyCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            raw: call.arguments.clone(),
+        });
+        calls.collect()
+    }
+
+    /// As they stand in an assistant message.
+    pub(super) fn native(&self) -> Value {
+        let calls = self.calls.iter().map(|call| {
+            let mut native = json!({"id": call.id, "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments}});
+            if let Value::Object(map) = &mut native {
+                map.extend(call.extra_members.clone());
+            }
+            native
+        });
+        calls.collect()
+    }
+}
+
+impl ChatToolCall {
+    fn is_complete(&self) -> bool {
+        serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
+    }
+}
+
+fn to_call_ix(at: usize) -> CallIx {
+    CallIx(u16::try_from(at).unwrap_or(u16::MAX))
+}

@@ -1,0 +1,142 @@
+//! The history as input items. What the model said goes back item by item, byte for byte and in order: a reasoning item
+//! belongs directly before its call, and the service refuses a turn that moved or lost one.
+//!
+//! **The one exception**, as in `openai`: where a call's `arguments` are not the text of a JSON object, the canonical form
+//! stands in their place (servers answer 5xx to broken ones); where that is none either, `{}`. Only those bytes change.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::{ProviderError, client};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
+
+#[derive(Serialize)]
+struct ResponsesCallOutput<'a> {
+    r#type: &'a str,
+    call_id: &'a str,
+    output: &'a str,
+}
+
+/// The instructions, and one element for each history item that says something; items of one are joined by commas.
+///
+/// Instructions of the first item become `instructions`; later ones keep their place, as a message of their own.
+pub(super) fn render_input(
+    history: &[HistoryItem],
+) -> Result<(Option<String>, Vec<String>), ProviderError> {
+    let mut instructions: Option<String> = None;
+    let mut all = Vec::with_capacity(history.len());
+    let mut calls: &ModelReply = &ModelReply::default();
+    for (at, item) in history.iter().enumerate() {
+        let element = match item {
+            HistoryItem::User(blocks) => {
+                let blocks = join_paragraphs(blocks);
+                let mut messages = Vec::new();
+                for block in blocks {
+                    match block {
+                        HistoryBlock::System(text) if at == 0 && instructions.is_none() => {
+                            instructions = Some(text);
+                        }
+                        HistoryBlock::System(text) => {
+                            messages.push(render_message("system", &text))
+                        }
+                        HistoryBlock::Text(text) => messages.push(render_message("user", &text)),
+                    }
+                }
+                messages.join(",")
+            }
+            HistoryItem::Model {
+                native,
+                reply: view,
+            } => {
+                calls = view;
+                render_native_items(native.iter().map(|raw| &**raw), view)?
+            }
+            HistoryItem::ToolResponses(answers) => render_call_outputs(answers, calls)?,
+        };
+        if !element.is_empty() {
+            all.push(element);
+        }
+    }
+    Ok((instructions, all))
+}
+
+fn render_message(role: &str, text: &str) -> String {
+    text_of(&json!({"role": role, "content": [{"type": "input_text", "text": text}]}))
+}
+
+fn render_call_outputs(
+    answers: &[ToolResponse],
+    reply: &ModelReply,
+) -> Result<String, ProviderError> {
+    if answers.len() != reply.calls.len() {
+        return Err(unpaired_responses_error(answers.len(), reply.calls.len()));
+    }
+    let items = answers.iter().zip(&reply.calls).map(|(answer, call)| {
+        text_of(&ResponsesCallOutput {
+            r#type: "function_call_output",
+            call_id: &call.id,
+            output: &answer.text,
+        })
+    });
+    Ok(items.collect::<Vec<_>>().join(","))
+}
+
+#[derive(Deserialize)]
+struct RawResponsesItem<'a> {
+    #[serde(borrow, default)]
+    r#type: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+fn render_native_items<'a>(
+    native: impl Iterator<Item = &'a RawValue>,
+    view: &ModelReply,
+) -> Result<String, ProviderError> {
+    let mut calls = view.calls.iter();
+    let mut out = String::new();
+    for raw in native {
+        let text = raw.get();
+        let item: RawResponsesItem<'_> = serde_json::from_str(text)
+            .map_err(|_| client::malformed_error("a past reply holds no item", text))?;
+        if !out.is_empty() {
+            out.push(',');
+        }
+        let call = (item.r#type == "function_call")
+            .then(|| calls.next())
+            .flatten();
+        let replaced = item.arguments.and_then(|arguments| {
+            let canonical = call?.raw.as_str();
+            Some((
+                arguments.get(),
+                repair_arguments(arguments.get(), canonical)?,
+            ))
+        });
+        let Some((arguments, instead)) = replaced else {
+            out.push_str(text);
+            continue;
+        };
+        // `arguments` borrows from `text`, so this is its place there.
+        let from = arguments.as_ptr() as usize - text.as_ptr() as usize;
+        out.push_str(&text[..from]);
+        out.push_str(&instead);
+        out.push_str(&text[from + arguments.len()..]);
+    }
+    Ok(out)
+}
+
+/// What stands in the place of arguments that are not the text of a JSON object; `None` where they are.
+fn repair_arguments(written: &str, canonical: &str) -> Option<String> {
+    match serde_json::from_str::<String>(written) {
+        Ok(inner) if is_object(&inner) => None,
+        Err(_) if is_object(written) => Some(text_of(&written)),
+        _ if is_object(canonical) => Some(text_of(&canonical)),
+        _ => Some(text_of(&"{}")),
+    }
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}

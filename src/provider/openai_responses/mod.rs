@@ -1,0 +1,234 @@
+//! OpenAI Responses, and the servers that nearly speak it.
+//!
+//! `base_url` + `/responses`, `authorization: Bearer`. Nothing is kept at the server (`store: false`): the reasoning that
+//! must survive tool turns comes encrypted and goes back as it came. The protocol has no seed; that one is left out is
+//! recorded (`caps`).
+
+mod history;
+mod output_items;
+mod stream;
+mod strict_schema;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::request_body::{
+    BodyBuilder, check_declared_tools, merge_settings, parse_base_url, parse_extra_body,
+    to_json as text,
+};
+use super::server_error::{OmittableSetting, new_omittable_setting};
+use super::tool_declarations::ToolDeclarationCache;
+use super::{ProviderError, ToolChoice, TurnRequest};
+use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
+
+const DEFAULT_BASE: &str = "https://api.openai.com/v1";
+
+/// What a server may refuse and we can leave out. The summary stands before the whole: a refusal of `reasoning.summary`
+/// names both.
+const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
+    new_omittable_setting(
+        "reasoning summary",
+        &[
+            "reasoning.summary",
+            "reasoning summaries",
+            "reasoning_summary",
+        ],
+        &[&["reasoning", "summary"]],
+    ),
+    new_omittable_setting(
+        "reasoning",
+        &["reasoning", "reasoning.effort", "reasoning_effort"],
+        &[&["reasoning"]],
+    ),
+    new_omittable_setting(
+        "encrypted reasoning",
+        &[
+            "include",
+            "reasoning.encrypted_content",
+            "encrypted_content",
+            "Encrypted content",
+        ],
+        &[&["include"]],
+    ),
+    new_omittable_setting("temperature", &["temperature"], &[&["temperature"]]),
+    new_omittable_setting(
+        "max_output_tokens",
+        &["max_output_tokens"],
+        &[&["max_output_tokens"]],
+    ),
+    new_omittable_setting(
+        "structured output",
+        &["text.format", "json_schema", "response_format"],
+        &[&["text", "format"]],
+    ),
+    new_omittable_setting("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
+    new_omittable_setting("store", &["store"], &[&["store"]]),
+];
+
+/// Keys of `extra_body` that would say what the history says, or have the reply come another way.
+const RESPONSES_RESERVED_KEYS: [&str; 6] = [
+    "input",
+    "instructions",
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "background",
+];
+
+/// The dialect of one judge.
+pub(super) struct ResponsesDialect {
+    config: JudgeConfig,
+    url: String,
+    /// OpenAI itself, whose word on how a reply ended can be relied on.
+    is_openai: bool,
+    extra_body: Map<String, Value>,
+    tool_declarations: ToolDeclarationCache,
+}
+
+impl ResponsesDialect {
+    pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
+        let mut url = parse_base_url(config, DEFAULT_BASE)?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        if !path.ends_with("/responses") {
+            url.set_path(&format!("{path}/responses"));
+        }
+        let extra = parse_extra_body(config)?;
+        if let Some(key) = extra
+            .keys()
+            .find(|key| RESPONSES_RESERVED_KEYS.contains(&key.as_str()))
+        {
+            return Err(ProviderError::Request(format!(
+                "judge `{}`: extra_body must not hold `{key}`: dicta sends the whole conversation itself",
+                config.name
+            )));
+        }
+        Ok(Self {
+            tool_declarations: ToolDeclarationCache::default(),
+            is_openai: url.host_str() == Some("api.openai.com"),
+            url: url.into(),
+            extra_body: extra,
+            config: config.clone(),
+        })
+    }
+
+    fn build_settings(
+        &self,
+        turn: &TurnRequest<'_>,
+        has_tools: bool,
+        omit: &OmittedSettings,
+    ) -> Map<String, Value> {
+        let mut map = Map::new();
+        let mut set = |setting: &str, key: &str, value: Value| {
+            if !omit.contains(setting) {
+                map.insert(key.to_owned(), value);
+            }
+        };
+        match &turn.tool_choice {
+            ToolChoice::ForcedTool(name) => set(
+                "tool_choice",
+                "tool_choice",
+                json!({"type": "function", "name": name}),
+            ),
+            ToolChoice::Schema(schema) => set(
+                "structured output",
+                "text",
+                json!({"format": {"type": "json_schema", "name": "verdict", "strict": true, "schema": schema}}),
+            ),
+            ToolChoice::NoTools | ToolChoice::Auto => {}
+        }
+        if let Some(temperature) = self.config.temperature {
+            set("temperature", "temperature", json!(temperature));
+        }
+        if let Some(effort) = &self.config.reasoning {
+            let asked = if omit.contains("reasoning summary") {
+                json!({"effort": effort})
+            } else {
+                json!({"effort": effort, "summary": "auto"})
+            };
+            set("reasoning", "reasoning", asked);
+        }
+        if let Some(limit) = self.config.max_output_tokens {
+            set("max_output_tokens", "max_output_tokens", json!(limit));
+        }
+        set("store", "store", json!(false));
+        set(
+            "encrypted reasoning",
+            "include",
+            json!(["reasoning.encrypted_content"]),
+        );
+        set("stream", "stream", json!(self.config.stream));
+        merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
+        if !has_tools {
+            // The tool keys that may stand in `extra_body`: without tools they are none of ours.
+            map.shift_remove("parallel_tool_calls");
+            map.shift_remove("max_tool_calls");
+        }
+        map
+    }
+
+    /// The token limit that is sent.
+    fn token_limit(&self) -> Option<u64> {
+        let own = self.config.max_output_tokens.map(u64::from);
+        let written = self
+            .extra_body
+            .get("max_output_tokens")
+            .and_then(Value::as_u64);
+        written.or(own)
+    }
+}
+
+/// The declared functions as the protocol spells them: flat.
+pub(super) fn render_tool_declarations(tools: &[ToolDeclaration]) -> String {
+    let all = tools.iter().map(|tool| {
+        // `strict` is said either way: left out, the service takes it for true.
+        json!({"type": "function", "name": tool.name, "description": tool.description,
+            "parameters": tool.schema, "strict": strict_schema::can_be_strict(&tool.schema)})
+    });
+    text(&all.collect::<Vec<_>>())
+}
+
+impl Dialect for ResponsesDialect {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
+
+    fn omittable_settings(&self) -> &'static [OmittableSetting] {
+        &OMITTABLE_SETTINGS
+    }
+
+    fn build_body_pieces(
+        &self,
+        turn: &TurnRequest<'_>,
+        omit: &OmittedSettings,
+    ) -> Result<Vec<Arc<str>>, ProviderError> {
+        let tools = self
+            .tool_declarations
+            .get_or_render(check_declared_tools(turn)?, render_tool_declarations);
+        let (instructions, input) = history::render_input(turn.history)?;
+        let mut body = BodyBuilder::new();
+        body.add_member("model", &self.config.model);
+        if let Some(instructions) = instructions {
+            body.add_member("instructions", &instructions);
+        }
+        body.add_array("input", input);
+        let has_tools = body.add_tools(tools);
+        body.add_members(&self.build_settings(turn, has_tools, omit));
+        Ok(body.finish())
+    }
+
+    fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader> {
+        let limit = self.token_limit().filter(|_| !self.is_openai);
+        Box::new(stream::ResponsesReplyReader::new(turn, limit))
+    }
+}
+
+#[cfg(test)]
+mod replies_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! What both dialects need to write a body: settings, `extra_body`, and JSON put together of pieces.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::client::OmittedSettings;
+use super::server_error::OmittableSetting;
+use super::{ProviderError, ToolChoice, TurnRequest};
+use crate::model::{HistoryBlock, JudgeConfig, ToolDeclaration};
+
+/// A JSON object in the making, cut into pieces where large parts begin and end.
+#[derive(Debug)]
+pub(super) struct BodyBuilder {
+    closed_pieces: Vec<Arc<str>>,
+    open_piece: String,
+}
+
+impl BodyBuilder {
+    /// An object without members yet.
+    pub(super) fn new() -> Self {
+        Self {
+            closed_pieces: Vec::new(),
+            open_piece: "{".to_owned(),
+        }
+    }
+
+    /// A member.
+    pub(super) fn add_member(&mut self, key: &str, value: &impl Serialize) {
+        self.write_key(key);
+        self.open_piece.push_str(&to_json(value));
+    }
+
+    /// A member that is an array; each element is a piece of its own, its comma included.
+    pub(super) fn add_array(&mut self, key: &str, elements: Vec<String>) {
+        self.write_key(key);
+        self.open_piece.push('[');
+        for (at, element) in elements.into_iter().enumerate() {
+            if at == 0 {
+                self.close_piece();
+                self.closed_pieces.push(element.into());
+            } else {
+                self.closed_pieces.push(format!(",{element}").into());
+            }
+        }
+        self.open_piece.push(']');
+    }
+
+    /// The declared functions, a piece of its own that bodies share. Whether there are any: without, there is no key.
+    pub(super) fn add_tools(&mut self, declared: Option<Arc<str>>) -> bool {
+        let Some(declared) = declared else {
+            return false;
+        };
+        self.write_key("tools");
+        self.close_piece();
+        self.closed_pieces.push(declared);
+        true
+    }
+
+    /// All members of a map.
+    pub(super) fn add_members(&mut self, map: &Map<String, Value>) {
+        for (key, value) in map {
+            self.add_member(key, value);
+        }
+    }
+
+    /// The object, complete.
+    pub(super) fn finish(mut self) -> Vec<Arc<str>> {
+        self.open_piece.push('}');
+        self.close_piece();
+        self.closed_pieces
+    }
+
+    fn write_key(&mut self, key: &str) {
+        if !(self.closed_pieces.is_empty() && self.open_piece == "{") {
+            self.open_piece.push(',');
+        }
+        self.open_piece.push_str(&to_json(&key));
+        self.open_piece.push(':');
+    }
+
+    fn close_piece(&mut self) {
+        if !self.open_piece.is_empty() {
+            self.closed_pieces
+                .push(std::mem::take(&mut self.open_piece).into());
+        }
+    }
+}
+
+/// Any of our own values as JSON text.
+pub(super) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and maps with string keys are JSON")
+}
+
+/// The declared functions a request names: none where the model must answer in text.
+pub(super) fn check_declared_tools<'t>(
+    turn: &TurnRequest<'t>,
+) -> Result<&'t [ToolDeclaration], ProviderError> {
+    match &turn.tool_choice {
+        ToolChoice::NoTools | ToolChoice::Schema(_) => Ok(&[]),
+        ToolChoice::Auto => Ok(turn.tools),
+        ToolChoice::ForcedTool(name) if turn.tools.iter().any(|tool| tool.name == *name) => {
+            Ok(turn.tools)
+        }
+        ToolChoice::ForcedTool(name) => Err(ProviderError::Request(format!(
+            "the model can only call a function that is declared, and `{name}` is not"
+        ))),
+    }
+}
+
+/// Keys of `extra_body` that would say something else than the judge's own configuration does.
+const RESERVED_KEYS: [&str; 15] = [
+    "model",
+    "messages",
+    "system",
+    "contents",
+    "systemInstruction",
+    "system_instruction",
+    "stream",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "toolConfig",
+    "tool_config",
+    "n",
+    "candidateCount",
+];
+
+/// `extra_body` as a map, or why it cannot be one.
+pub(super) fn parse_extra_body(config: &JudgeConfig) -> Result<Map<String, Value>, ProviderError> {
+    let map = match &config.extra_body {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(map)) => map.clone(),
+        Some(_) => {
+            return Err(ProviderError::Request(format!(
+                "judge `{}`: extra_body must be a mapping of request keys",
+                config.name
+            )));
+        }
+    };
+    let generation = map.get("generationConfig").and_then(Value::as_object);
+    let inner = generation.into_iter().flat_map(Map::keys);
+    match map
+        .keys()
+        .chain(inner)
+        .find(|key| RESERVED_KEYS.contains(&key.as_str()))
+    {
+        None => Ok(map),
+        Some(key) => Err(ProviderError::Request(format!(
+            "judge `{}`: extra_body must not hold `{key}`: dicta sets it from the judge's own keys",
+            config.name
+        ))),
+    }
+}
+
+/// Adds `extra` to the settings, objects merged, everything else replaced; then takes out what the server refused.
+pub(super) fn merge_settings(
+    settings: &mut Map<String, Value>,
+    extra: &Map<String, Value>,
+    params: &[OmittableSetting],
+    omit: &OmittedSettings,
+) {
+    merge_deep(settings, extra);
+    for param in params.iter().filter(|p| omit.refused.contains(&p.setting)) {
+        for path in param.body_paths {
+            remove_path(settings, path);
+        }
+    }
+}
+
+fn merge_deep(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Object(into)), Value::Object(from)) => merge_deep(into, from),
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn remove_path(map: &mut Map<String, Value>, path: &[&str]) {
+    match path {
+        [] => {}
+        [key] => {
+            map.shift_remove(*key);
+        }
+        [key, deeper @ ..] => {
+            if let Some(Value::Object(inner)) = map.get_mut(*key) {
+                remove_path(inner, deeper);
+            }
+        }
+    }
+}
+
+/// Blocks of one user item, neighbours of a kind joined by a blank line.
+pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
+    let mut out: Vec<HistoryBlock> = Vec::new();
+    for block in blocks {
+        match (out.last_mut(), block) {
+            (Some(HistoryBlock::System(all)), HistoryBlock::System(text))
+            | (Some(HistoryBlock::Text(all)), HistoryBlock::Text(text)) => {
+                all.push_str("\n\n");
+                all.push_str(text);
+            }
+            _ => out.push(block.clone()),
+        }
+    }
+    out
+}
+
+/// Says that a history cannot be sent: a defect of the caller, told instead of sent.
+pub(super) fn unpaired_responses_error(answers: usize, calls: usize) -> ProviderError {
+    ProviderError::Request(format!(
+        "the history holds {answers} answers to {calls} calls"
+    ))
+}
+
+/// A configured or default base as a URL.
+pub(super) fn parse_base_url(
+    config: &JudgeConfig,
+    default: &str,
+) -> Result<url::Url, ProviderError> {
+    let text = config.base_url.as_deref().unwrap_or(default);
+    let url = url::Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.ok_or_else(|| {
+        ProviderError::Request(format!(
+            "judge `{}`: base_url `{text}` must be an http or https address, as in {default}",
+            config.name
+        ))
+    })
+}
+
+/// The path of a base without its last slash, with the version at its end: `version` where it has none of its own.
+pub(super) fn append_version(base: &url::Url, version: &str) -> String {
+    let path = base.path().trim_end_matches('/');
+    match path.rsplit('/').next() {
+        Some(last) if is_version(last) => path.to_owned(),
+        _ => format!("{path}/{version}"),
+    }
+}
+
+/// `v1`, `v1beta`, `v1alpha2`.
+fn is_version(segment: &str) -> bool {
+    let rest = segment.strip_prefix('v').unwrap_or_default();
+    let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    rest.starts_with(|c: char| c.is_ascii_digit()) && ["", "alpha", "beta"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProviderKind;
+    use serde_json::json;
+
+    #[test]
+    fn pieces_concatenate_to_the_object() {
+        let mut pieces = BodyBuilder::new();
+        pieces.add_member("model", &"m");
+        pieces.add_array("messages", vec!["{\"a\":1}".into(), "{\"b\":2}".into()]);
+        pieces.add_array("none", Vec::new());
+        pieces.add_member("stream", &true);
+        let all = pieces.finish();
+        let texts: Vec<&str> = all.iter().map(|p| &**p).collect();
+        assert_eq!(
+            texts,
+            [
+                r#"{"model":"m","messages":["#,
+                r#"{"a":1}"#,
+                r#",{"b":2}"#,
+                r#"],"none":[],"stream":true}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn extra_body_merges_objects_and_may_not_speak_for_the_judge() {
+        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        config.extra_body =
+            Some(json!({"provider": {"order": ["a"]}, "top_p": 0.5, "o": {"x": 1}}));
+        let extra = parse_extra_body(&config).expect("fine");
+        let Value::Object(mut settings) = json!({"top_p": 1, "o": {"x": 0, "y": 2}}) else {
+            unreachable!()
+        };
+        merge_settings(&mut settings, &extra, &[], &OmittedSettings::default());
+        assert_eq!(
+            Value::Object(settings),
+            json!({"top_p": 0.5, "o": {"x": 1, "y": 2}, "provider": {"order": ["a"]}})
+        );
+        for bad in [json!({"tools": []}), json!({"messages": []}), json!([1])] {
+            config.extra_body = Some(bad);
+            assert!(parse_extra_body(&config).is_err());
+        }
+    }
+}
