@@ -37,7 +37,7 @@ use std::sync::Arc;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::clock::{Clock, SystemClock};
-use crate::tools::kinds::Reaper;
+use crate::tools::kinds::SourceProcessReaper;
 use crate::workspace::Env;
 use args::{Cli, Command, RunArgs};
 use output::Streams;
@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
         return code;
     }
     // However the program ends from here on, what its tools started ends with it.
-    let _children = Reaper;
+    let _children = SourceProcessReaper;
     let env = Env::of_process();
     let streams = Streams::of_process(&env);
     let cx = Cx {

@@ -23,7 +23,7 @@ use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
 };
-use crate::tools::kinds::Handled;
+use crate::tools::kinds::ExitSignalsHandled;
 use crate::workspace;
 use crate::workspace::lint::{EvalTally, same_verdict};
 
@@ -444,7 +444,7 @@ pub(super) struct Signals {
     hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
-    _ours: Handled,
+    _ours: ExitSignalsHandled,
 }
 
 impl Signals {
@@ -458,7 +458,7 @@ impl Signals {
             hangup: listen(SignalKind::hangup())?,
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            _ours: Handled::new(),
+            _ours: ExitSignalsHandled::new(),
         })
     }
 

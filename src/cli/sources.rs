@@ -141,7 +141,7 @@ async fn servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<P
     let tries = entries.map(|(judge, entry)| async move {
         let began = cx.clock.now();
         let opened = async {
-            let opened = tools::open_one(entry, deps, cx).await;
+            let opened = tools::open_single_tool(entry, deps, cx).await;
             opened.map_err(|problems| problems.join("; "))
         };
         let found = patiently(cx, opened).await.map(|set| {
@@ -162,7 +162,7 @@ async fn servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<P
 
 /// The judges whose tools do not go together, or whose tokens are not valid.
 async fn assembled(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<Probed> {
-    let known = tools::available();
+    let known = tools::built_in_tool_decls();
     let built_in = |entry: &JudgeTool| known.iter().any(|decl| decl.name == entry.name);
     let asked = judges
         .iter()
@@ -170,7 +170,7 @@ async fn assembled(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec
     let tries = asked.map(|judge| async move {
         let began = cx.clock.now();
         let opened = async {
-            let opened = tools::open(&judge.tools, deps, cx).await;
+            let opened = tools::open_tools(&judge.tools, deps, cx).await;
             opened.map_err(|problems| problems.join("; "))
         };
         let why = patiently(cx, opened).await.err()?;

@@ -16,11 +16,12 @@ use crate::diag::{Severity, find_nearest};
 use crate::event::CallCx;
 use crate::judge::book_of;
 use crate::model::{ArgumentChange, CallIx, Hop, JudgeTool, Millis, RawJson, Transcript};
-use crate::tools::reading::{is_reading, over};
 use crate::tools::toolbox::Toolbox;
+use crate::tools::transcript_tools::{is_transcript_tool, transcript_tools_for};
 use crate::tools::{
-    self, Called, PreparedCall, Seen, Tool, ToolDeps, ToolSet, available, call, names, open_one,
-    parse_arguments, ready, unknown_tool,
+    self, PreparedCall, SeenUrls, Tool, ToolDeps, ToolExecution, ToolSet, built_in_tool_decls,
+    execute_tool_call, list_tool_names, open_single_tool, parse_arguments,
+    prepare_call_catching_panics, unknown_tool_rejection,
 };
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
@@ -72,7 +73,7 @@ pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
 /// A call, from its arguments to its answer.
 struct Call {
     prepared: PreparedCall,
-    called: Option<Called>,
+    called: Option<ToolExecution>,
     told: Told,
     elapsed: Millis,
 }
@@ -87,22 +88,24 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
                 cx.streams.tell(&said);
             }
         }
-        let mut seen = Seen::default();
+        let mut seen = SeenUrls::default();
         // Its own argument counts as seen: nobody is led astray by a URL they typed themselves. Escapes hide none.
-        seen.note(&args.json);
+        seen.add_text(&args.json);
         if let Ok(arguments) = parse_arguments(&args.name, &args.json) {
-            seen.note(arguments.canonical.get());
+            seen.add_text(arguments.canonical.get());
         }
         let started = call_cx.clock.now();
-        let mut prepared = ready(&set, &args.name, &args.json, &seen);
+        let mut prepared = prepare_call_catching_panics(&set, &args.name, &args.json, &seen);
         if let Some(known) = known {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            prepared.outcome = Err(unknown_tool(&args.name, &known));
+            prepared.outcome = Err(unknown_tool_rejection(&args.name, &known));
         }
         let tool = prepared.outcome.as_ref().ok();
         let tool = tool.and_then(|ready| Some((ready, set.get(&ready.tool)?)));
         let called = match tool {
-            Some((ready, tool)) => Some(call(&**tool, ready, CallIx(0), call_cx).await),
+            Some((ready, tool)) => {
+                Some(execute_tool_call(&**tool, ready, CallIx(0), call_cx).await)
+            }
             None => None,
         };
         let elapsed = call_cx.clock.now().since(started);
@@ -122,16 +125,16 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
 /// What is worth knowing of a tool before it is called here.
 fn aside(tool: &dyn Tool, toolbox: &Toolbox) -> Vec<String> {
     let mut said: Vec<String> = tool.badge().into_iter().collect();
-    if let Some(about) = toolbox.about.get(&tool.decl().name) {
+    if let Some(about) = toolbox.origins.get(&tool.decl().name) {
         said.extend(about.lints.iter().cloned());
     }
     for line in &mut said {
         line.insert_str(0, "warning: ");
     }
-    if !tool.after().is_empty() {
+    if !tool.prerequisites().is_empty() {
         said.push(format!(
             "note: a judge may call it only after {}; here it is called alone",
-            tool.after().join(", ")
+            tool.prerequisites().join(", ")
         ));
     }
     said
@@ -142,7 +145,7 @@ fn found(args: &ToolArgs, cx: &Cx) -> Result<Found, Trouble> {
     if args.judge.is_none() && is_built_in(&args.name) {
         return Ok(Found {
             deps: ToolDeps {
-                resolve: resolved(&args.resolve)?,
+                host_overrides: resolved(&args.resolve)?,
                 ..ToolDeps::default()
             },
             problems: Vec::new(),
@@ -152,7 +155,7 @@ fn found(args: &ToolArgs, cx: &Cx) -> Result<Found, Trouble> {
 }
 
 fn is_built_in(name: &str) -> bool {
-    available().iter().any(|decl| decl.name == name)
+    built_in_tool_decls().iter().any(|decl| decl.name == name)
 }
 
 /// What a call may be of.
@@ -174,10 +177,13 @@ async fn tool_set(
     call_cx: &CallCx,
     cx: &Cx,
 ) -> Result<Given, Trouble> {
-    match (&args.transcript, is_reading(&args.name)) {
+    match (&args.transcript, is_transcript_tool(&args.name)) {
         (Some(at), true) => {
             let book = Arc::new(book_of(&transcript_at(at)?));
-            return Ok(ToolSet { tools: over(&book) }.into());
+            return Ok(ToolSet {
+                tools: transcript_tools_for(&book),
+            }
+            .into());
         }
         (None, true) => {
             return Err(Trouble::usage(format!(
@@ -218,13 +224,13 @@ async fn of_judge(
         ))
     })?;
     let mut deps = found.deps.clone();
-    if deps.resolve.is_empty() {
+    if deps.host_overrides.is_empty() {
         deps.toolbox = Arc::clone(&workspace.tools);
     }
     let own = judge.tools.iter().find(|entry| entry.name == args.name);
     let opened = match own {
-        Some(own) => open_one(own, &deps, call_cx).await,
-        None => tools::open(&judge.tools, &deps, call_cx).await,
+        Some(own) => open_single_tool(own, &deps, call_cx).await,
+        None => tools::open_tools(&judge.tools, &deps, call_cx).await,
     };
     opened.map_err(|problems| Trouble::usage(problems.join("; ")))
 }
@@ -239,12 +245,15 @@ async fn alone(
 ) -> Result<Given, Trouble> {
     let deps = &found.deps;
     let toolbox = &deps.toolbox;
-    let is_listable = names(toolbox).contains(&args.name);
+    let is_listable = list_tool_names(toolbox).contains(&args.name);
     if !is_built_in(&args.name) && !toolbox.tools.contains_key(&args.name) {
-        let mut known: Vec<String> = available().into_iter().map(|decl| decl.name).collect();
+        let mut known: Vec<String> = built_in_tool_decls()
+            .into_iter()
+            .map(|decl| decl.name)
+            .collect();
         known.extend(toolbox.tools.keys().cloned());
         let sources = toolbox.sources.iter();
-        for (name, _) in sources.filter(|(_, source)| source.discovers()) {
+        for (name, _) in sources.filter(|(_, source)| source.has_own_tools()) {
             match of_source(name, deps, call_cx).await {
                 Ok(set) if set.get(&args.name).is_some() => return Ok(set.into()),
                 Ok(set) => known.extend(set.decls().into_iter().map(|decl| decl.name)),
@@ -270,7 +279,7 @@ async fn alone(
         name: args.name.clone(),
         settings: indexmap::IndexMap::new(),
     };
-    let opened = open_one(&entry, deps, call_cx).await;
+    let opened = open_single_tool(&entry, deps, call_cx).await;
     let opened = opened.map_err(|problems| Trouble::usage(problems.join("; ")))?;
     Ok(opened.into())
 }
@@ -321,7 +330,7 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
 
 fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
     let prepared = &call.prepared;
-    let answer = call.called.as_ref().map(|called| &called.answer);
+    let answer = call.called.as_ref().map(|called| &called.response);
     let mut changes: Vec<&ArgumentChange> = prepared.changes.iter().collect();
     let (mut values, mut rule, mut error, mut outcome) = (None, None, None, "finished");
     match &prepared.outcome {
@@ -356,7 +365,7 @@ fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
         retried: call
             .called
             .as_ref()
-            .and_then(|called| called.retried.as_deref()),
+            .and_then(|called| called.first_failure.as_deref()),
         duration_ms: call.elapsed.0,
     }
 }

@@ -13,7 +13,7 @@ use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redac
 use crate::model::{CellIx, Hop, TurnIx};
 use crate::net::{Resolver, ResolverOverrides, SystemResolver, parse_resolve_entry};
 use crate::tools::toolbox::Toolbox;
-use crate::tools::{ToolDeps, ToolSet, open_one};
+use crate::tools::{ToolDeps, ToolSet, open_single_tool};
 use crate::workspace;
 
 /// What tools are built with, and what is wrong with the files that declare them.
@@ -47,7 +47,7 @@ impl Found {
             None => (Arc::default(), Vec::new()),
         };
         let deps = ToolDeps {
-            resolve,
+            host_overrides: resolve,
             toolbox,
             ..ToolDeps::default()
         };
@@ -124,5 +124,5 @@ pub(super) async fn of_source(
         name: name.to_owned(),
         settings: indexmap::IndexMap::new(),
     };
-    open_one(&entry, deps, cx).await
+    open_single_tool(&entry, deps, cx).await
 }

@@ -19,8 +19,10 @@ use crate::handlers::Registry;
 use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
 use crate::provider::render_tool_declarations;
 use crate::report::wrap;
-use crate::tools::toolbox::{Definition, FileTool, Left, Toolbox};
-use crate::tools::{Claims, Tool, ToolDeps, ToolSet, available, open_one};
+use crate::tools::toolbox::{FileTool, SourceProvided, ToolDefinition, Toolbox};
+use crate::tools::{
+    Tool, ToolDeps, ToolSet, VerifiedClaims, built_in_tool_decls, open_single_tool,
+};
 use crate::workspace::{self, Workspace};
 
 /// The setting of a set's or a source's entry that names some of its tools.
@@ -123,7 +125,7 @@ fn loaded(place: &Place, cx: &Cx) -> Option<Workspace> {
 async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>, Vec<String>) {
     let toolbox = &deps.toolbox;
     let (mut rows, mut problems) = (Vec::new(), Vec::new());
-    for decl in available() {
+    for decl in built_in_tool_decls() {
         let mut row = Row::new(decl, "built in", judges, &[]);
         // All that is built in reads.
         row.read_only = Some(true);
@@ -131,9 +133,9 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
     }
     for (name, tool) in &toolbox.tools {
         let mut row = Row::of_file(name, tool, judges, toolbox);
-        if tool.broken.is_empty() && tool.left != Left::default() {
+        if tool.errors.is_empty() && tool.from_source != SourceProvided::default() {
             // Its source says what the file leaves to it.
-            match patiently(open_one(&plain(name), deps, cx), cx).await {
+            match patiently(open_single_tool(&plain(name), deps, cx), cx).await {
                 Ok(set) => {
                     if let Some(opened) = set.get(name) {
                         row.decl = opened.decl().clone();
@@ -145,7 +147,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         rows.push(row);
     }
     for (name, source) in &toolbox.sources {
-        if !source.discovers() {
+        if !source.has_own_tools() {
             continue;
         }
         match patiently(of_source(name, deps, cx), cx).await {
@@ -163,7 +165,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
     }
     for judge in judges {
         for entry in judge.tools.iter().filter(|entry| entry.name == SERVER) {
-            match patiently(open_one(entry, deps, cx), cx).await {
+            match patiently(open_single_tool(entry, deps, cx), cx).await {
                 Ok(set) => {
                     let from = format!("a server of judge {}", judge.name);
                     for tool in &set.tools {
@@ -230,24 +232,24 @@ impl Row {
     /// As its file declares it; nobody is asked, and no token verified.
     fn of_file(
         name: &str,
-        tool: &Arc<Definition>,
+        tool: &Arc<ToolDefinition>,
         judges: &[JudgeConfig],
         toolbox: &Toolbox,
     ) -> Self {
-        let about = toolbox.about.get(name);
+        let about = toolbox.origins.get(name);
         let source = about.and_then(|about| {
             let source = toolbox.sources.get(&about.source)?;
             Some((about.source.clone(), source.kind().to_owned()))
         });
         let badge = about.and_then(|about| toolbox.sources.get(&about.source)?.badge());
-        let from = FileTool::new(Arc::clone(tool), Claims::default(), badge);
+        let from = FileTool::new(Arc::clone(tool), VerifiedClaims::default(), badge);
         Self {
-            broken: tool.broken.clone(),
+            broken: tool.errors.clone(),
             lints: about.map(|about| about.lints.clone()).unwrap_or_default(),
             coerce: tool.coerce,
             auth: tool.auth_required.clone(),
             source,
-            read_only: tool.work.as_ref().map(|work| work.read_only()),
+            read_only: tool.executor.as_ref().map(|work| work.is_read_only()),
             ..Self::opened(&from, "file", judges, &sets_of(name, toolbox))
         }
     }
@@ -255,10 +257,10 @@ impl Row {
     fn opened(tool: &dyn Tool, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
         Self {
             badge: tool.badge(),
-            read_only: Some(tool.read_only()),
-            after: tool.after().to_vec(),
+            read_only: Some(tool.is_read_only()),
+            after: tool.prerequisites().to_vec(),
             max_calls: tool.max_calls(),
-            cached: tool.cached(),
+            cached: tool.is_cached(),
             ..Self::new(tool.decl().clone(), from, judges, groups)
         }
     }

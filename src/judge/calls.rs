@@ -11,7 +11,7 @@ use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     ArgumentChange, CallIx, CellResult, Outcome, RawJson, Rejection, ReplyCall, ToolResponse,
 };
-use crate::tools::{self, Called, Prepared, PreparedCall, Tool, parse_arguments};
+use crate::tools::{self, PreparedCall, Tool, ToolExecution, ValidatedCall, parse_arguments};
 
 /// What became of a call.
 pub(super) struct Done {
@@ -75,7 +75,12 @@ impl Trace<'_> {
                 end: None,
             };
         }
-        let prepared = tools::ready(&self.setup.tools, &call.name, &call.raw, &memory.seen);
+        let prepared = tools::prepare_call_catching_panics(
+            &self.setup.tools,
+            &call.name,
+            &call.raw,
+            &memory.seen,
+        );
         self.repaired(cx, ix, &prepared).await;
         let canonical = prepared.canonical;
         let end = match prepared.outcome {
@@ -109,7 +114,7 @@ impl Trace<'_> {
         memory: &Memory,
         round: &Round<'_>,
         ix: CallIx,
-        mut ready: Prepared,
+        mut ready: ValidatedCall,
     ) -> End {
         let Some(tool) = self.setup.tools.get(&ready.tool) else {
             let rejection = Rejection {
@@ -169,8 +174,9 @@ impl Trace<'_> {
         ix: CallIx,
         tool: &str,
         args: RawJson,
-    ) -> Result<Prepared, Rejection> {
-        let edited = tools::ready(&self.setup.tools, tool, args.get(), &memory.seen);
+    ) -> Result<ValidatedCall, Rejection> {
+        let edited =
+            tools::prepare_call_catching_panics(&self.setup.tools, tool, args.get(), &memory.seen);
         let mut changes = vec![ArgumentChange {
             path: String::new(),
             what: "edited by hand".to_owned(),
@@ -198,7 +204,7 @@ impl Trace<'_> {
         // Before the evidence: a call that a live run rejects has none, and is told the same.
         let within = memory.calls.within(tool, key);
         within.map_err(Refused::Call)?;
-        let recorded = if tool.of_transcript() {
+        let recorded = if tool.reads_transcript() {
             // The transcript is what is judged: no run's evidence answers for it, and none is missing.
             None
         } else {
@@ -224,15 +230,15 @@ impl Trace<'_> {
         cx: &CallCx,
         ix: CallIx,
         tool: &dyn Tool,
-        ready: &Prepared,
+        ready: &ValidatedCall,
         key: EvidenceKey,
         turned: Turned,
     ) -> End {
         let began = cx.clock.now();
         let (called, mut source) = answered(cx, ix, tool, ready, turned).await;
-        let Called {
-            mut answer,
-            retried,
+        let ToolExecution {
+            response: mut answer,
+            first_failure: retried,
         } = called;
         let elapsed = cx.clock.now().since(began);
         let mut cell = None;
@@ -314,12 +320,12 @@ async fn answered(
     cx: &CallCx,
     ix: CallIx,
     tool: &dyn Tool,
-    ready: &Prepared,
+    ready: &ValidatedCall,
     turned: Turned,
-) -> (Called, ToolResponseSource) {
-    let plain = |answer| Called {
-        answer,
-        retried: None,
+) -> (ToolExecution, ToolResponseSource) {
+    let plain = |answer| ToolExecution {
+        response: answer,
+        first_failure: None,
     };
     match turned {
         Turned::ByHand(answer) => (plain(answer), ToolResponseSource::ByHand),
@@ -330,7 +336,7 @@ async fn answered(
                 Some(answer) => (plain(answer), ToolResponseSource::SameTrace { turn, call }),
                 // That call is gone without an answer.
                 None => (
-                    tools::call(tool, ready, ix, cx).await,
+                    tools::execute_tool_call(tool, ready, ix, cx).await,
                     ToolResponseSource::Live,
                 ),
             }
@@ -339,14 +345,14 @@ async fn answered(
             let (called, source) = if let Some((answer, source)) = recorded {
                 (plain(answer), source)
             } else {
-                let source = if tool.of_transcript() {
+                let source = if tool.reads_transcript() {
                     ToolResponseSource::Transcript
                 } else {
                     ToolResponseSource::Live
                 };
-                (tools::call(tool, ready, ix, cx).await, source)
+                (tools::execute_tool_call(tool, ready, ix, cx).await, source)
             };
-            tell.send_replace(Some(called.answer.clone()));
+            tell.send_replace(Some(called.response.clone()));
             (called, source)
         }
     }

@@ -27,7 +27,7 @@ use crate::model::{
 };
 use crate::provider::decisions::ProbabilityQuestion;
 use crate::provider::{self, Provider, ProviderError, RequestBody, ToolChoice, TurnRequest};
-use crate::tools::{Tool, ToolSet, reading};
+use crate::tools::{Tool, ToolSet, transcript_tools};
 
 /// What a judge is built with besides its configuration, model and tools.
 #[derive(Clone)]
@@ -294,7 +294,9 @@ impl Engine {
             questions = decisions::questions(ask, &form)?;
         }
         if let Some(book) = &prompt.book {
-            tools.tools.extend(reading::over(book));
+            tools
+                .tools
+                .extend(transcript_tools::transcript_tools_for(book));
         }
         if has_tools {
             tools.tools.push(Arc::new(SubmitVerdict::new(form)));
@@ -369,7 +371,7 @@ impl JudgeProvider for Engine {
 
 /// What a tool is to the cache: its digest, and the rules on its calls where it has any.
 fn identity(tool: &dyn Tool) -> Value {
-    match (tool.after(), tool.max_calls()) {
+    match (tool.prerequisites(), tool.max_calls()) {
         ([], None) => json!(tool.digest()),
         (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
     }

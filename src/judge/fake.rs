@@ -23,7 +23,7 @@ use crate::provider::{
     CompletedReply, ModelCapabilities, Provider, ProviderError, RequestBody, ToolChoice,
     TurnRequest,
 };
-use crate::tools::{Prepared, Seen, Tool, ToolSet};
+use crate::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
 
 /// What a scripted model does when asked.
 pub(super) enum Say {
@@ -213,15 +213,15 @@ impl Tool for FakeTool {
         ])
     }
 
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         self.rules.read_only
     }
 
-    fn cached(&self) -> bool {
+    fn is_cached(&self) -> bool {
         self.rules.read_only && self.rules.cache
     }
 
-    fn after(&self) -> &[String] {
+    fn prerequisites(&self) -> &[String] {
         &self.rules.after
     }
 
@@ -229,7 +229,7 @@ impl Tool for FakeTool {
         self.rules.max_calls
     }
 
-    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         let value: serde_json::Value =
             serde_json::from_str(canonical.get()).expect("canonical is JSON");
         if !value["url"].is_string() {
@@ -238,7 +238,7 @@ impl Tool for FakeTool {
                 text: "Error: url must be text".to_owned(),
             });
         }
-        Ok(Prepared {
+        Ok(ValidatedCall {
             tool: self.decl.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
@@ -248,7 +248,7 @@ impl Tool for FakeTool {
 
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         _call: CallIx,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {

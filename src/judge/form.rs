@@ -11,7 +11,7 @@ use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::JudgedParams;
 use crate::model::{CallIx, RawJson, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
-use crate::tools::{Prepared, Seen, Tool};
+use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
 /// What a verdict has to look like for one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -192,13 +192,13 @@ impl Tool for SubmitVerdict {
         &self.decl
     }
 
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         false
     }
 
-    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         match verdict::read_object(canonical.get(), &self.form) {
-            Ok(_) => Ok(Prepared {
+            Ok(_) => Ok(ValidatedCall {
                 tool: SUBMIT_VERDICT.to_owned(),
                 canonical: canonical.clone(),
                 values: canonical.clone(),
@@ -214,7 +214,7 @@ impl Tool for SubmitVerdict {
     /// The trace reads the verdict itself; nothing is left to be done.
     fn call<'a>(
         &'a self,
-        _prepared: &'a Prepared,
+        _prepared: &'a ValidatedCall,
         _call: CallIx,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {

@@ -4,7 +4,7 @@ use crate::clock::BoxFuture;
 use crate::event::GatePoint;
 use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict};
 use crate::provider::RequestBody;
-use crate::tools::Prepared;
+use crate::tools::ValidatedCall;
 
 /// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
 pub trait Gate: Send + Sync {
@@ -18,7 +18,7 @@ pub enum Stop<'a> {
     /// This body would be sent.
     BeforeTurn(&'a RequestBody),
     /// This call would start.
-    Call(&'a Prepared),
+    Call(&'a ValidatedCall),
     /// This call was refused.
     Rejected(&'a Rejection),
     /// A tool answered this.

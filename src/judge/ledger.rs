@@ -43,7 +43,7 @@ impl Ledger {
     /// The identical call that answers this one. An earlier turn's failure is no answer: the model asked again because it
     /// wants another try.
     pub(super) fn same(&self, tool: &dyn Tool, key: &EvidenceKey, turn: TurnIx) -> Option<Same> {
-        if !tool.cached() {
+        if !tool.is_cached() {
             return None;
         }
         let entries = self.lock();
@@ -84,7 +84,7 @@ impl Ledger {
         let mut entries = self.lock();
         *entries.made.entry(key.tool.clone()).or_default() += 1;
         let (tell, answer) = watch::channel(None);
-        if tool.cached() {
+        if tool.is_cached() {
             entries
                 .asked
                 .insert(key.clone(), Asked { turn, call, answer });
@@ -156,7 +156,7 @@ impl<'r> Round<'r> {
         ledger: &Ledger,
     ) -> Result<(), Rejection> {
         let mut missing = Vec::new();
-        for name in tool.after() {
+        for name in tool.prerequisites() {
             let how = match self.wait(ix, name).await {
                 Some(how) => Some(how),
                 None => ledger.ran(name),

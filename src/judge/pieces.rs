@@ -7,18 +7,18 @@ use std::collections::HashMap;
 
 use super::marker::safe_name;
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, count_invisible};
-use crate::tools::reading::{Book, Leaf};
+use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
 
 /// Raw parts of unknown kinds are shown up to this many characters.
 const OTHER_MAX: usize = 2000;
 
 /// A whole transcript as the reading tools have it outside a trace: delimited by angles alone, since no judge relies on
 /// it.
-pub fn book_of(transcript: &Transcript<'_>) -> Book {
-    Book {
-        leaves: of(&transcript.messages, None, false),
-        messages: transcript.messages.len(),
-        frame: ("<<<".to_owned(), ">>>".to_owned()),
+pub fn book_of(transcript: &Transcript<'_>) -> JudgedMessages {
+    JudgedMessages {
+        parts: of(&transcript.messages, None, false),
+        message_count: transcript.messages.len(),
+        delimiter: ("<<<".to_owned(), ">>>".to_owned()),
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn of(
     messages: &[TranscriptMessage<'_>],
     output: Option<usize>,
     hide_calls: bool,
-) -> Vec<Leaf> {
+) -> Vec<MessagePart> {
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut pieces = Vec::new();
     for (n, message) in messages.iter().enumerate() {
@@ -107,14 +107,14 @@ pub(super) fn of(
                     (label, cut)
                 }
             };
-            pieces.push(Leaf {
+            pieces.push(MessagePart {
                 message: n,
                 label,
                 text,
             });
         }
         if pieces.len() == before || (output == Some(n) && message.text().is_empty()) {
-            pieces.push(Leaf {
+            pieces.push(MessagePart {
                 message: n,
                 label: format!("[{n}] {role}{mark}, no text"),
                 text: String::new(),

@@ -13,7 +13,7 @@ use super::{pieces, summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
-use crate::tools::reading::{Book, Leaf};
+use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
 
 /// What the prompt depends on besides the cell.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub struct Prompt {
     /// What delimits the blocks.
     pub marker: Marker,
     /// What the reading tools read, where the prompt holds a summary.
-    pub book: Option<Arc<Book>>,
+    pub book: Option<Arc<JudgedMessages>>,
 }
 
 impl Prompt {
@@ -154,7 +154,7 @@ struct Blocks {
     /// The message that is to be judged.
     output: Option<usize>,
     /// The transcript, where the blocks hold but a summary of it.
-    book: Option<Arc<Book>>,
+    book: Option<Arc<JudgedMessages>>,
 }
 
 fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Option<u64>) -> Blocks {
@@ -209,10 +209,10 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
             None
         }
         Some(room) => {
-            let book = Book {
-                leaves: pieces,
-                messages: end,
-                frame: (format!("<<<{} ", marker.as_str()), ">>>".to_owned()),
+            let book = JudgedMessages {
+                parts: pieces,
+                message_count: end,
+                delimiter: (format!("<<<{} ", marker.as_str()), ">>>".to_owned()),
             };
             user.push_str(&summary::of(&book, messages, output, &marker, room));
             Some(Arc::new(book))
@@ -228,14 +228,14 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
 }
 
 /// Pieces, each after its delimiting line.
-pub(super) fn body(marker: &Marker, pieces: &[Leaf]) -> String {
+pub(super) fn body(marker: &Marker, pieces: &[MessagePart]) -> String {
     let mut body = String::new();
     put(&mut body, marker, pieces);
     body
 }
 
 /// Ends in a line break, or is empty.
-fn put(out: &mut String, marker: &Marker, pieces: &[Leaf]) {
+fn put(out: &mut String, marker: &Marker, pieces: &[MessagePart]) {
     for piece in pieces {
         marker.put_line(out, &piece.label);
         out.push_str(&piece.text);

@@ -2,25 +2,25 @@
 
 use crate::handlers::JudgeRequest;
 use crate::model::TranscriptPart;
-use crate::tools::Seen;
+use crate::tools::SeenUrls;
 
 /// The hosts and URLs of a cell's transcript, rubric and named metadata.
-pub(super) fn of(ask: &JudgeRequest) -> Seen {
-    let mut seen = Seen::default();
-    seen.note(&ask.params.criteria);
-    seen.note(&ask.params.guide);
+pub(super) fn of(ask: &JudgeRequest) -> SeenUrls {
+    let mut seen = SeenUrls::default();
+    seen.add_text(&ask.params.criteria);
+    seen.add_text(&ask.params.guide);
     for material in &ask.params.material {
-        seen.note(&material.text);
+        seen.add_text(&material.text);
     }
     for (_, value) in &ask.metadata {
-        seen.note(value.get());
+        seen.add_text(value.get());
     }
     let end = ask.end.min(ask.transcript.messages.len());
     for part in ask.transcript.messages[..end].iter().flat_map(|m| &m.parts) {
         match part {
-            TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => seen.note(text),
-            TranscriptPart::ToolCall(call) => seen.note(&call.arguments),
-            TranscriptPart::ToolResult(result) => seen.note(&result.content),
+            TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => seen.add_text(text),
+            TranscriptPart::ToolCall(call) => seen.add_text(&call.arguments),
+            TranscriptPart::ToolResult(result) => seen.add_text(&result.content),
             TranscriptPart::Media { .. } | TranscriptPart::Other(_) => {}
         }
     }

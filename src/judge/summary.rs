@@ -10,7 +10,9 @@ use super::marker::{Marker, safe_name};
 use super::prompt::{Frame, body, count};
 use super::window::tokens;
 use crate::model::{TranscriptMessage, TranscriptPart};
-use crate::tools::reading::{Book, LIST_MESSAGES, Leaf, READ_MESSAGE, SEARCH_TRANSCRIPT};
+use crate::tools::transcript_tools::{
+    JudgedMessages, LIST_MESSAGES, MessagePart, READ_MESSAGE, SEARCH_TRANSCRIPT,
+};
 
 /// Messages whose beginnings are shown at the front and at the end.
 const FIRST: usize = 4;
@@ -21,7 +23,7 @@ const NAMES: usize = 20;
 
 /// The summary of a book, and the judged output where its estimate leaves it in `room` tokens.
 pub(super) fn of(
-    book: &Book,
+    book: &JudgedMessages,
     messages: &[TranscriptMessage<'_>],
     output: Option<usize>,
     marker: &Marker,
@@ -30,7 +32,7 @@ pub(super) fn of(
     let mut text = String::from(
         "This is a summary made by the evaluation tool, not the transcript. Texts are cut after their first words.\n",
     );
-    let bytes: usize = book.leaves.iter().map(|leaf| leaf.text.len()).sum();
+    let bytes: usize = book.parts.iter().map(|leaf| leaf.text.len()).sum();
     _ = writeln!(text, "size: {bytes} bytes in all");
     let mut roles: IndexMap<String, usize> = IndexMap::new();
     for message in messages {
@@ -39,7 +41,7 @@ pub(super) fn of(
     _ = writeln!(text, "messages by role: {}", counted(roles));
     // Names come from what is shown, so that calls that are left out stay out.
     let shown = |n: usize| {
-        book.leaves
+        book.parts
             .iter()
             .any(|leaf| leaf.message == n && leaf.label.contains(" calls "))
     };
@@ -62,20 +64,20 @@ pub(super) fn of(
     if !calls.is_empty() {
         _ = writeln!(text, "calls by tool: {}", counted(calls));
     }
-    if book.messages <= FIRST + LAST {
+    if book.message_count <= FIRST + LAST {
         text.push_str("all messages:\n");
-        text.push_str(&book.listed(0, book.messages));
+        text.push_str(&book.list_parts(0, book.message_count));
     } else {
         text.push_str("the first messages:\n");
-        text.push_str(&book.listed(0, FIRST));
+        text.push_str(&book.list_parts(0, FIRST));
         text.push_str("the last messages:\n");
-        text.push_str(&book.listed(book.messages - LAST, book.messages));
+        text.push_str(&book.list_parts(book.message_count - LAST, book.message_count));
     }
-    let mut all = marker.block("transcript summary", &count(book.messages), &text);
+    let mut all = marker.block("transcript summary", &count(book.message_count), &text);
     let Some(n) = output else { return all };
     all.push('\n');
-    let judged: Vec<Leaf> = book
-        .leaves
+    let judged: Vec<MessagePart> = book
+        .parts
         .iter()
         .filter(|leaf| leaf.message == n)
         .cloned()

@@ -22,7 +22,7 @@ use crate::model::{
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
 };
-use crate::tools::{self, Seen};
+use crate::tools::{self, SeenUrls};
 
 /// One cell being judged.
 pub(super) struct Trace<'a> {
@@ -38,7 +38,7 @@ pub(super) struct Trace<'a> {
 /// What grows from turn to turn.
 pub(super) struct Memory {
     pub(super) history: Vec<HistoryItem>,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenUrls,
     pub(super) sources: Sources,
     pub(super) fetches: usize,
     /// What fetched pages hold that a reader of them does not see, as sentences.
@@ -61,7 +61,7 @@ impl Trace<'_> {
             history: vec![self.setup.prompt.item()],
             // Without tools nothing asks what was seen.
             seen: if self.setup.tools.tools.is_empty() {
-                Seen::default()
+                SeenUrls::default()
             } else {
                 seen::of(self.ask)
             },
@@ -228,20 +228,27 @@ impl Trace<'_> {
         let mut fault: Option<(Outcome, String)> = None;
         for (ix, call) in indexed(reply) {
             self.received(cx, ix, call).await;
-            let prepared = tools::ready(&self.setup.tools, &call.name, &call.raw, &memory.seen);
+            let prepared = tools::prepare_call_catching_panics(
+                &self.setup.tools,
+                &call.name,
+                &call.raw,
+                &memory.seen,
+            );
             self.repaired(cx, ix, &prepared).await;
             let read = match &prepared.outcome {
-                Ok(ready) => self.read_verdict(&call.raw, ready.values.get(), prepared.twice),
+                Ok(ready) => {
+                    self.read_verdict(&call.raw, ready.values.get(), prepared.has_duplicate_keys)
+                }
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
                 // What had to be closed was cut: its end, where the verdict stands, is not what the model wrote.
-                Ok(_) if prepared.closed => Err((
+                Ok(_) if prepared.was_truncated => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off and had to be closed".to_owned(),
                 )),
                 Ok(verdict) => Ok(verdict),
-                Err(_) if prepared.closed || ends_open(&call.raw) => Err((
+                Err(_) if prepared.was_truncated || ends_open(&call.raw) => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off: they end before they are closed"
                         .to_owned(),

@@ -13,7 +13,7 @@
 use super::prompt::Prompt;
 use crate::model::{JudgeConfig, ProviderKind, ToolDeclaration, TranscriptMode, VerdictMode};
 use crate::provider;
-use crate::tools::reading::is_reading;
+use crate::tools::transcript_tools::is_transcript_tool;
 
 /// Longest reply assumed of a judge without `max_output_tokens`.
 const REPLY: u64 = 4096;
@@ -84,7 +84,10 @@ pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
 pub(super) fn asks_for_reading(config: &JudgeConfig) -> bool {
     config.transcript == TranscriptMode::Tools
         || (config.transcript == TranscriptMode::Auto
-            && config.tools.iter().any(|tool| is_reading(&tool.name)))
+            && config
+                .tools
+                .iter()
+                .any(|tool| is_transcript_tool(&tool.name)))
 }
 
 /// Whether a prompt that holds the transcript leaves room for what else has to stand in the window.

@@ -28,7 +28,7 @@ use crate::model::{
     ToolResponse, Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
-use crate::tools::{Prepared, Seen, Tool, ToolDeps};
+use crate::tools::{SeenUrls, Tool, ToolDeps, ValidatedCall};
 use crate::transcript;
 use crate::workspace::{Env, Workspace};
 
@@ -138,7 +138,7 @@ async fn one(
         judge: Some(judge.name.clone()),
         cache: CachePolicy::Off,
         tools: ToolDeps {
-            stand_in: Some(Arc::new(Echo(decl()))),
+            stub_tool: Some(Arc::new(Echo(decl()))),
             ..ToolDeps::default()
         },
         ..RunOptions::default()
@@ -331,8 +331,8 @@ impl Tool for Echo {
         &self.0
     }
 
-    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
-        Ok(Prepared {
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
+        Ok(ValidatedCall {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
@@ -342,7 +342,7 @@ impl Tool for Echo {
 
     fn call<'a>(
         &'a self,
-        _prepared: &'a Prepared,
+        _prepared: &'a ValidatedCall,
         _call: CallIx,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {

@@ -130,13 +130,13 @@ async fn one(
     if config.tools.is_empty() {
         return Ok(ToolSet::default());
     }
-    if let Some(tool) = &deps.stand_in {
+    if let Some(tool) = &deps.stub_tool {
         return Ok(ToolSet {
             tools: vec![Arc::clone(tool)],
         });
     }
     let opened = tokio::select! {
-        opened = tools::open(&config.tools, deps, cx) => opened,
+        opened = tools::open_tools(&config.tools, deps, cx) => opened,
         () = cx.clock.sleep(PATIENCE) => Err(vec![format!("its tools did not open within {PATIENCE}")]),
     };
     let opened = opened.and_then(|set| match strays(&set) {
@@ -163,7 +163,11 @@ async fn one(
 fn strays(set: &ToolSet) -> Vec<String> {
     let mut strays = Vec::new();
     for tool in &set.tools {
-        for before in tool.after().iter().filter(|name| set.get(name).is_none()) {
+        for before in tool
+            .prerequisites()
+            .iter()
+            .filter(|name| set.get(name).is_none())
+        {
             let name = &tool.decl().name;
             strays.push(format!(
                 "the tool `{name}` comes after `{before}`, which is not among its tools; list it, too"
@@ -174,11 +178,11 @@ fn strays(set: &ToolSet) -> Vec<String> {
 }
 
 fn closed(config: &JudgeConfig, deps: &ToolDeps) -> ToolSet {
-    tools::build(&config.tools, deps).unwrap_or_default()
+    tools::build_tools(&config.tools, deps).unwrap_or_default()
 }
 
 fn is_built_in(config: &JudgeConfig) -> bool {
-    let known = tools::available();
+    let known = tools::built_in_tool_decls();
     let mut uses = config.tools.iter();
     uses.all(|one| known.iter().any(|decl| decl.name == one.name))
 }
@@ -189,7 +193,7 @@ pub(super) fn as_they_were(
     compilation: &Compilation,
     sets: &[ToolSet],
 ) -> Result<(), RunError> {
-    let shipped = tools::available();
+    let shipped = tools::built_in_tool_decls();
     let mut changed = Vec::new();
     for (spec, (set, ix)) in left.header.judges.iter().zip(sets.iter().zip(0_u32..)) {
         if !compilation.needed.contains(&ix) {
@@ -235,7 +239,7 @@ mod tests {
     use super::*;
     use crate::clock::BoxFuture;
     use crate::model::{CallIx, RawJson, Rejection, ToolDeclaration, ToolResponse};
-    use crate::tools::{Prepared, Seen, Tool};
+    use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
     /// A tool that comes after others.
     struct After {
@@ -259,12 +263,16 @@ mod tests {
             &self.decl
         }
 
-        fn after(&self) -> &[String] {
+        fn prerequisites(&self) -> &[String] {
             &self.after
         }
 
-        fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
-            Ok(Prepared {
+        fn prepare(
+            &self,
+            canonical: &RawJson,
+            _seen: &SeenUrls,
+        ) -> Result<ValidatedCall, Rejection> {
+            Ok(ValidatedCall {
                 tool: self.decl.name.clone(),
                 canonical: canonical.clone(),
                 values: canonical.clone(),
@@ -274,7 +282,7 @@ mod tests {
 
         fn call<'a>(
             &'a self,
-            _: &'a Prepared,
+            _: &'a ValidatedCall,
             _: CallIx,
             _: &'a CallCx,
         ) -> BoxFuture<'a, ToolResponse> {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde_json::json;
 use url::Url;
 
-use super::reply::{self, Facts};
-use super::settings::{SeenRule, Settings};
-use super::{Prepared, Seen, Tool, check_schema};
+use super::fetch_config::{FetchUrlConfig, SeenRule};
+use super::http_response::{self, CallHopSink};
+use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse};
@@ -23,7 +23,7 @@ use crate::schema::CompiledSchema;
 pub const FETCH_URL: &str = "fetch_url";
 
 /// What the model is told.
-pub(super) fn decl() -> ToolDeclaration {
+pub(super) fn fetch_url_decl() -> ToolDeclaration {
     ToolDeclaration {
         name: FETCH_URL.to_owned(),
         description: "Fetches a web page over https and returns it as text. Use it to check facts against a source that \
@@ -42,57 +42,57 @@ pub(super) fn decl() -> ToolDeclaration {
 pub struct FetchUrl {
     decl: ToolDeclaration,
     schema: CompiledSchema,
-    settings: Settings,
+    config: FetchUrlConfig,
     guard: AddressGuard,
 }
 
 impl FetchUrl {
     /// Builds it from a judge's `tools:` entry. Reads `ca_file`. All problems at once, as sentences.
     pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
-        let settings = Settings::read(&entry.settings)?;
+        let settings = FetchUrlConfig::read(&entry.settings)?;
         let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
         if let Some(path) = &settings.ca_file {
             let bad = |why: String| vec![format!("fetch_url: ca_file {}: {why}", path.display())];
             let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
             guard = guard.with_ca(&pem).map_err(bad)?;
         }
-        let decl = decl();
+        let decl = fetch_url_decl();
         let schema = CompiledSchema::compile(&decl.schema).map_err(|why| vec![why])?;
         Ok(Self {
             decl,
             schema,
-            settings,
+            config: settings,
             guard,
         })
     }
 
     async fn fetch(&self, url: &str, call: CallIx, cx: &CallCx) -> ToolResponse {
         let limits = FetchLimits {
-            deadline: self.settings.timeout,
+            deadline: self.config.timeout,
             ..FetchLimits::default()
         };
-        let facts = Facts { cx, call };
+        let facts = CallHopSink { cx, call };
         match self.guard.get(url, &cx.clock, limits, &facts).await {
             Ok(page) if (200..300).contains(&page.status) => {
-                match reply::read(page, self.settings.max_bytes, cx).await {
+                match http_response::read_tool_response(page, self.config.max_bytes, cx).await {
                     Ok(answer) => answer,
-                    Err(error) => self.failed(url, &error),
+                    Err(error) => self.fetch_error_response(url, &error),
                 }
             }
             Ok(page) => ToolResponse {
-                transient: reply::is_transient(page.status),
+                transient: http_response::is_transient_status(page.status),
                 ..ToolResponse::error(format_args!("HTTP {} fetching {url}", page.status))
             },
-            Err(error) => self.failed(url, &error),
+            Err(error) => self.fetch_error_response(url, &error),
         }
     }
 
-    fn failed(&self, url: &str, error: &FetchError) -> ToolResponse {
+    fn fetch_error_response(&self, url: &str, error: &FetchError) -> ToolResponse {
         let secs = |time: Millis| time.0 as f64 / 1000.0;
         let answer = match error {
-            FetchError::Refused(refusal) => ToolResponse::error(refused(url, refusal)),
+            FetchError::Refused(refusal) => ToolResponse::error(explain_refusal(url, refusal)),
             FetchError::Timeout => {
-                let secs = secs(self.settings.timeout);
+                let secs = secs(self.config.timeout);
                 ToolResponse::error(format_args!("timeout after {secs}s fetching {url}"))
             }
             FetchError::PhaseTimeout { what, after } => {
@@ -109,7 +109,7 @@ impl FetchUrl {
         }
     }
 
-    fn check_seen(&self, url: &str, seen: &Seen) -> Result<(), Rejection> {
+    fn check_seen(&self, url: &str, seen: &SeenUrls) -> Result<(), Rejection> {
         // What is no URL or has no host is left to the guard, which says so.
         let Some(host) = Url::parse(url)
             .ok()
@@ -117,7 +117,7 @@ impl FetchUrl {
         else {
             return Ok(());
         };
-        let text = match self.settings.seen {
+        let text = match self.config.seen_rule {
             SeenRule::Host if !seen.has_host(&host) => format!(
                 "Error: refusing to fetch '{host}' (no transcript, rubric or fetched page names this host); \
                  fetch_url's setting `seen: off` would admit it"
@@ -142,7 +142,7 @@ impl Tool for FetchUrl {
     }
 
     fn max_calls(&self) -> Option<u32> {
-        Some(self.settings.max_calls)
+        Some(self.config.max_calls)
     }
 
     fn badge(&self) -> Option<String> {
@@ -151,11 +151,11 @@ impl Tool for FetchUrl {
             .map(|badge| format!("fetch_url: {badge}"))
     }
 
-    fn prepare(&self, canonical: &RawJson, seen: &Seen) -> Result<Prepared, Rejection> {
+    fn prepare(&self, canonical: &RawJson, seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         check_schema(FETCH_URL, &self.schema, canonical)?;
-        let url = url_of(canonical).unwrap_or_default();
+        let url = parse_url_argument(canonical).unwrap_or_default();
         self.check_seen(&url, seen)?;
-        Ok(Prepared {
+        Ok(ValidatedCall {
             tool: FETCH_URL.to_owned(),
             canonical: canonical.clone(),
             values: canonical.clone(),
@@ -165,12 +165,12 @@ impl Tool for FetchUrl {
 
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
-            let Some(url) = url_of(&prepared.values) else {
+            let Some(url) = parse_url_argument(&prepared.values) else {
                 return ToolResponse::error("missing required arg 'url' (string)");
             };
             tokio::select! {
@@ -183,7 +183,7 @@ impl Tool for FetchUrl {
 }
 
 /// The URL of arguments that passed the schema.
-fn url_of(values: &RawJson) -> Option<String> {
+fn parse_url_argument(values: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Values {
         url: String,
@@ -193,7 +193,7 @@ fn url_of(values: &RawJson) -> Option<String> {
 }
 
 /// A refusal as the model reads it, in evalbench's words where it has some.
-fn refused(url: &str, refusal: &AddressRefusal) -> String {
+fn explain_refusal(url: &str, refusal: &AddressRefusal) -> String {
     let why = &refusal.why;
     let host = refusal.host.as_deref();
     match refusal.rule {

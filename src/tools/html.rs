@@ -10,10 +10,10 @@
 //! holds. A depth guard in front of it would have to tokenise the page itself and know which end tags HTML lets an
 //! author leave out, which is most of what stands here.
 
+mod css_rules;
+mod hidden_text;
 mod layout;
-mod rules;
 mod table;
-mod unshown;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -26,19 +26,19 @@ use html5ever::tokenizer::{
 };
 use url::Url;
 
-use layout::Writer;
+use layout::MarkdownWriter;
 
 /// Pieces fed to the tokenizer, in bytes; between two it can be stopped.
-const PIECE: usize = 16 << 10;
+const CHUNK_BYTES: usize = 16 << 10;
 
 /// Renders a page of at most `max` bytes of text. `base` resolves its links. `None` if `stop` was set meanwhile.
-pub(super) fn render(
+pub(super) fn render_html_as_markdown(
     html: &str,
     base: Option<&Url>,
     max: usize,
     stop: &AtomicBool,
-) -> Option<Rendered> {
-    let sink = Sink(RefCell::new(Writer::new(max, base.cloned())));
+) -> Option<RenderedPage> {
+    let sink = MarkdownSink(RefCell::new(MarkdownWriter::new(max, base.cloned())));
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
     let mut rest = html;
@@ -46,7 +46,7 @@ pub(super) fn render(
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        let (piece, tail) = rest.split_at(rest.floor_char_boundary(PIECE));
+        let (piece, tail) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES));
         queue.push_back(StrTendril::from_slice(piece));
         // It stops at the end of a script, so that a browser could run it; here it just goes on.
         while !queue.is_empty() {
@@ -56,57 +56,57 @@ pub(super) fn render(
     }
     tokenizer.end();
     let writer = tokenizer.sink.0.into_inner();
-    let hidden = writer.unshown.count();
+    let hidden = writer.hidden_text.count();
     let (text, marks) = writer.finish();
-    Some(Rendered {
+    Some(RenderedPage {
         text,
-        hidden,
-        marks,
+        hidden_chars: hidden,
+        hidden_ranges: marks,
     })
 }
 
 /// A page as text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(super) struct RenderedPage {
     pub(super) text: String,
     /// Characters of the page that a browser does not show, as far as its elements say so themselves. They are in the
     /// text: what is folded away and what is hidden from people look the same here.
-    pub(super) hidden: u64,
+    pub(super) hidden_chars: u64,
     /// Where in the text they stand: in order, apart.
-    pub(super) marks: Vec<Range<usize>>,
+    pub(super) hidden_ranges: Vec<Range<usize>>,
 }
 
-struct Sink(RefCell<Writer>);
+struct MarkdownSink(RefCell<MarkdownWriter>);
 
-impl TokenSink for Sink {
+impl TokenSink for MarkdownSink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
         let mut writer = self.0.borrow_mut();
         match token {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
-                if writer.skip.is_none() {
-                    writer.unshown.open(&tag);
+                if writer.skipped_element.is_none() {
+                    writer.hidden_text.open_element(&tag);
                 }
-                return writer.open(&tag);
+                return writer.open_tag(&tag);
             }
             Token::TagToken(tag) => {
-                if writer.skip.is_none() {
-                    writer.unshown.close(&tag.name);
+                if writer.skipped_element.is_none() {
+                    writer.hidden_text.close_element(&tag.name);
                 }
-                writer.close(&tag.name);
-                if writer.skip.is_none() {
-                    writer.unshown.skipped(&tag.name);
+                writer.close_tag(&tag.name);
+                if writer.skipped_element.is_none() {
+                    writer.hidden_text.end_skipped_element(&tag.name);
                 }
             }
             Token::CharacterTokens(text) => {
-                if matches!(&writer.skip, Some((name, _)) if name == "style") {
-                    writer.unshown.sheet(&text);
+                if matches!(&writer.skipped_element, Some((name, _)) if name == "style") {
+                    writer.hidden_text.push_css(&text);
                 }
-                let counts = writer.skip.is_none() && !writer.in_title;
-                writer.hiding = counts && writer.unshown.text(&text);
-                writer.text(&text);
-                writer.hiding = false;
+                let counts = writer.skipped_element.is_none() && !writer.in_title;
+                writer.is_hidden = counts && writer.hidden_text.count_if_hidden(&text);
+                writer.write_text(&text);
+                writer.is_hidden = false;
             }
             _ => {}
         }
@@ -114,10 +114,10 @@ impl TokenSink for Sink {
     }
 }
 
-impl Writer {
-    fn open(&mut self, tag: &Tag) -> TokenSinkResult<()> {
+impl MarkdownWriter {
+    fn open_tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
-        if let Some((skipped, depth)) = &mut self.skip {
+        if let Some((skipped, depth)) = &mut self.skipped_element {
             if skipped == name && !tag.self_closing {
                 *depth += 1;
             }
@@ -125,7 +125,7 @@ impl Writer {
         }
         match name {
             "script" | "style" | "noframes" | "noembed" | "iframe" => {
-                self.skip = Some((name.to_owned(), 1));
+                self.skipped_element = Some((name.to_owned(), 1));
                 let kind = if name == "script" {
                     RawKind::ScriptData
                 } else {
@@ -134,7 +134,7 @@ impl Writer {
                 return TokenSinkResult::RawData(kind);
             }
             "noscript" | "template" | "svg" if !tag.self_closing => {
-                self.skip = Some((name.to_owned(), 1));
+                self.skipped_element = Some((name.to_owned(), 1));
             }
             "title" => {
                 self.in_title = self.title.is_empty();
@@ -144,76 +144,76 @@ impl Writer {
             "plaintext" => return TokenSinkResult::Plaintext,
             // As a browser does it: the first one counts.
             "base" => {
-                if let Some(to) = attribute(tag, "href") {
-                    self.rebase(&to);
+                if let Some(to) = find_attribute(tag, "href") {
+                    self.set_base(&to);
                 }
             }
-            "br" => self.soft_break(),
-            "p" => self.paragraph(),
+            "br" => self.request_soft_break(),
+            "p" => self.request_paragraph_break(),
             "hr" => {
-                self.block(2);
-                self.text("---");
-                self.block(2);
+                self.request_line_breaks(2);
+                self.write_text("---");
+                self.request_line_breaks(2);
             }
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
-                self.block(2);
+                self.request_line_breaks(2);
                 let level = usize::from(name.as_bytes()[1] - b'0');
-                self.prefix = "#".repeat(level) + " ";
+                self.line_prefix = "#".repeat(level) + " ";
             }
             "pre" | "listing" | "xmp" => {
-                self.block(2);
-                self.pre += 1;
+                self.request_line_breaks(2);
+                self.pre_depth += 1;
             }
             "blockquote" => {
-                self.block(2);
-                "> ".clone_into(&mut self.prefix);
+                self.request_line_breaks(2);
+                "> ".clone_into(&mut self.line_prefix);
             }
-            "ul" | "menu" | "dir" => self.list(None),
-            "ol" => self.list(Some(
-                attribute(tag, "start")
+            "ul" | "menu" | "dir" => self.start_list(None),
+            "ol" => self.start_list(Some(
+                find_attribute(tag, "start")
                     .and_then(|s| s.parse().ok())
                     .unwrap_or(1),
             )),
-            "li" => self.item(),
-            "dt" => self.block(1),
+            "li" => self.start_item(),
+            "dt" => self.request_line_breaks(1),
             "dd" => {
-                self.block(1);
-                "  ".clone_into(&mut self.prefix);
+                self.request_line_breaks(1);
+                "  ".clone_into(&mut self.line_prefix);
             }
             "table" => self.start_table(),
-            "thead" => self.head(true),
-            "tr" => self.row(),
+            "thead" => self.set_in_table_head(true),
+            "tr" => self.start_row(),
             "td" | "th" => {
                 let span = |name| {
-                    let said = attribute(tag, name)?;
+                    let said = find_attribute(tag, name)?;
                     said.trim().parse::<usize>().ok()
                 };
                 let (columns, rows) = (span("colspan"), span("rowspan"));
-                self.cell(name == "th", columns.unwrap_or(1), rows.unwrap_or(1));
+                self.start_cell(name == "th", columns.unwrap_or(1), rows.unwrap_or(1));
             }
             "img" => {
-                if let Some(alt) = attribute(tag, "alt").filter(|alt| !alt.trim().is_empty()) {
-                    self.text(&format!("[image: {}]", alt.trim()));
+                if let Some(alt) = find_attribute(tag, "alt").filter(|alt| !alt.trim().is_empty()) {
+                    self.write_text(&format!("[image: {}]", alt.trim()));
                 }
             }
             "a" => {
                 self.end_link();
-                self.link = attribute(tag, "href")
-                    .and_then(|to| self.resolve(&to))
+                self.open_link = find_attribute(tag, "href")
+                    .and_then(|to| self.resolve_link(&to))
                     .map(|to| (to, None));
             }
-            _ if is_block(name) => self.block(1),
+            _ if is_block_element(name) => self.request_line_breaks(1),
             _ => {}
         }
         TokenSinkResult::Continue
     }
 
-    fn close(&mut self, name: &str) {
-        if let Some((skipped, depth)) = &mut self.skip {
+    fn close_tag(&mut self, name: &str) {
+        if let Some((skipped, depth)) = &mut self.skipped_element {
             if skipped == name {
                 *depth -= 1;
                 if *depth == 0 {
-                    self.skip = None;
+                    self.skipped_element = None;
                 }
             }
             return;
@@ -221,30 +221,30 @@ impl Writer {
         match name {
             "title" => self.in_title = false,
             "a" => self.end_link(),
-            "p" => self.paragraph(),
+            "p" => self.request_paragraph_break(),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" => {
-                self.prefix.clear();
-                self.block(2);
+                self.line_prefix.clear();
+                self.request_line_breaks(2);
             }
             "pre" | "listing" | "xmp" => {
-                self.pre = self.pre.saturating_sub(1);
-                self.block(2);
+                self.pre_depth = self.pre_depth.saturating_sub(1);
+                self.request_line_breaks(2);
             }
             "ul" | "ol" | "menu" | "dir" => {
                 self.lists.pop();
-                self.block(if self.lists.is_empty() { 2 } else { 1 });
+                self.request_line_breaks(if self.lists.is_empty() { 2 } else { 1 });
             }
-            "li" | "dt" | "dd" => self.block(1),
+            "li" | "dt" | "dd" => self.request_line_breaks(1),
             "td" | "th" | "tr" | "tbody" | "tfoot" => self.end_cell(),
-            "thead" => self.head(false),
+            "thead" => self.set_in_table_head(false),
             "table" => self.end_table(),
-            _ if is_block(name) => self.block(1),
+            _ if is_block_element(name) => self.request_line_breaks(1),
             _ => {}
         }
     }
 }
 
-fn is_block(name: &str) -> bool {
+fn is_block_element(name: &str) -> bool {
     matches!(
         name,
         "address"
@@ -277,7 +277,7 @@ fn is_block(name: &str) -> bool {
     )
 }
 
-fn attribute(tag: &Tag, name: &str) -> Option<String> {
+fn find_attribute(tag: &Tag, name: &str) -> Option<String> {
     tag.attrs
         .iter()
         .find(|a| &*a.name.local == name)

@@ -13,111 +13,119 @@ use crate::model::{ArgumentChange, Digest, RawJson};
 pub(super) const MAX_DEPTH: usize = 127;
 
 /// What is told of a key that stands twice.
-const TWICE: &str = "the key stood more than once: kept its last value";
+const DUPLICATE_KEY_CHANGE: &str = "the key stood more than once: kept its last value";
 
 /// Keys that stand twice are told one by one up to here, and only where the way to them is not longer than this.
-const MAX_TWICE: usize = 8;
+const MAX_LISTED_DUPLICATES: usize = 8;
 const MAX_POINTER: usize = 1000;
 
 /// A JSON value, numbers as their text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum JsonNode {
     /// `null`, `true`, `false` or a number, as written.
-    Plain(String),
+    Literal(String),
     Text(String),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    List(Vec<JsonNode>),
+    Object(Vec<(String, JsonNode)>),
 }
 
-impl Node {
+impl JsonNode {
     /// Reads strict JSON. A key that stands twice keeps its first place and its last value, and `changes` says so.
     pub(super) fn parse(text: &str, changes: &mut Vec<ArgumentChange>) -> Result<Self, String> {
         let _is_json: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let mut reader = Reader {
+        let mut reader = JsonTreeBuilder {
             rest: text,
             path: String::new(),
-            twice: indexmap::IndexSet::new(),
-            more: 0,
+            duplicate_key_pointers: indexmap::IndexSet::new(),
+            omitted_duplicates: 0,
         };
-        let node = reader.value(0)?;
-        changes.extend(reader.twice.into_iter().map(|path| ArgumentChange {
-            path,
-            what: TWICE.to_owned(),
-        }));
-        if reader.more > 0 {
+        let node = reader.read_value(0)?;
+        changes.extend(
+            reader
+                .duplicate_key_pointers
+                .into_iter()
+                .map(|path| ArgumentChange {
+                    path,
+                    what: DUPLICATE_KEY_CHANGE.to_owned(),
+                }),
+        );
+        if reader.omitted_duplicates > 0 {
             changes.push(ArgumentChange {
                 path: String::new(),
-                what: format!("{TWICE} (so {} times more)", reader.more),
+                what: format!(
+                    "{DUPLICATE_KEY_CHANGE} (so {} times more)",
+                    reader.omitted_duplicates
+                ),
             });
         }
         Ok(node)
     }
 
     /// What it is, in JSON's words.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(super) fn describe_type(&self) -> &'static str {
         match self {
-            Node::Plain(text) => match text.as_str() {
+            JsonNode::Literal(text) => match text.as_str() {
                 "null" => "null",
                 "true" | "false" => "a boolean",
                 _ => "a number",
             },
-            Node::Text(_) => "a text",
-            Node::List(_) => "an array",
-            Node::Object(_) => "an object",
+            JsonNode::Text(_) => "a text",
+            JsonNode::List(_) => "an array",
+            JsonNode::Object(_) => "an object",
         }
     }
 
     /// One line, no blanks.
-    pub(super) fn compact(&self) -> String {
+    pub(super) fn to_compact_json(&self) -> String {
         let mut out = String::new();
-        self.write(&mut out);
+        self.write_json(&mut out);
         out
     }
 
     /// The same with the keys of every object in order.
-    fn sorted(mut self) -> Self {
+    fn with_sorted_keys(mut self) -> Self {
         match &mut self {
-            Node::Object(pairs) => {
+            JsonNode::Object(pairs) => {
                 pairs.sort_by(|a, b| a.0.cmp(&b.0));
                 for (_, value) in pairs {
-                    let inner = std::mem::replace(value, Node::List(Vec::new()));
-                    *value = inner.sorted();
+                    let inner = std::mem::replace(value, JsonNode::List(Vec::new()));
+                    *value = inner.with_sorted_keys();
                 }
             }
-            Node::List(items) => {
+            JsonNode::List(items) => {
                 for item in items {
-                    let inner = std::mem::replace(item, Node::List(Vec::new()));
-                    *item = inner.sorted();
+                    let inner = std::mem::replace(item, JsonNode::List(Vec::new()));
+                    *item = inner.with_sorted_keys();
                 }
             }
-            Node::Plain(_) | Node::Text(_) => {}
+            JsonNode::Literal(_) | JsonNode::Text(_) => {}
         }
         self
     }
 
-    fn write(&self, out: &mut String) {
+    fn write_json(&self, out: &mut String) {
         match self {
-            Node::Plain(text) => out.push_str(text),
-            Node::Text(text) => write_text(out, text),
-            Node::List(items) => {
+            JsonNode::Literal(text) => out.push_str(text),
+            JsonNode::Text(text) => write_json_string(out, text),
+            JsonNode::List(items) => {
                 out.push('[');
                 for (at, item) in items.iter().enumerate() {
                     if at > 0 {
                         out.push(',');
                     }
-                    item.write(out);
+                    item.write_json(out);
                 }
                 out.push(']');
             }
-            Node::Object(pairs) => {
+            JsonNode::Object(pairs) => {
                 out.push('{');
                 for (at, (key, value)) in pairs.iter().enumerate() {
                     if at > 0 {
                         out.push(',');
                     }
-                    write_text(out, key);
+                    write_json_string(out, key);
                     out.push(':');
-                    value.write(out);
+                    value.write_json(out);
                 }
                 out.push('}');
             }
@@ -125,55 +133,55 @@ impl Node {
     }
 }
 
-fn write_text(out: &mut String, text: &str) {
+fn write_json_string(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
 /// Builds the tree of a text that is known to be JSON, in one pass.
-struct Reader<'t> {
+struct JsonTreeBuilder<'t> {
     rest: &'t str,
     path: String,
     /// Where keys stood twice.
-    twice: indexmap::IndexSet<String>,
-    more: usize,
+    duplicate_key_pointers: indexmap::IndexSet<String>,
+    omitted_duplicates: usize,
 }
 
-impl Reader<'_> {
-    fn value(&mut self, depth: usize) -> Result<Node, String> {
+impl JsonTreeBuilder<'_> {
+    fn read_value(&mut self, depth: usize) -> Result<JsonNode, String> {
         if depth > MAX_DEPTH {
             return Err("nested too deeply".to_owned());
         }
-        if self.sees('"') {
-            return Ok(Node::Text(self.text()?));
+        if self.skip_blanks_to('"') {
+            return Ok(JsonNode::Text(self.read_string()?));
         }
         let mark = self.path.len();
-        if self.eats('[') {
+        if self.eat_after_blanks('[') {
             let mut list = Vec::new();
-            while !self.eats(']') {
+            while !self.eat_after_blanks(']') {
                 let _infallible = write!(self.path, "/{}", list.len());
-                list.push(self.value(depth + 1)?);
+                list.push(self.read_value(depth + 1)?);
                 self.path.truncate(mark);
-                self.eats(',');
+                self.eat_after_blanks(',');
             }
-            return Ok(Node::List(list));
+            return Ok(JsonNode::List(list));
         }
-        if self.eats('{') {
-            let mut object: indexmap::IndexMap<String, Node> = indexmap::IndexMap::new();
-            while !self.eats('}') {
-                self.sees('"');
-                let key = self.text()?;
-                self.eats(':');
+        if self.eat_after_blanks('{') {
+            let mut object: indexmap::IndexMap<String, JsonNode> = indexmap::IndexMap::new();
+            while !self.eat_after_blanks('}') {
+                self.skip_blanks_to('"');
+                let key = self.read_string()?;
+                self.eat_after_blanks(':');
                 self.path.push('/');
                 self.path
                     .push_str(&key.replace('~', "~0").replace('/', "~1"));
-                let value = self.value(depth + 1)?;
+                let value = self.read_value(depth + 1)?;
                 if object.insert(key, value).is_some() {
-                    self.stood_twice();
+                    self.note_duplicate_key();
                 }
                 self.path.truncate(mark);
-                self.eats(',');
+                self.eat_after_blanks(',');
             }
-            return Ok(Node::Object(object.into_iter().collect()));
+            return Ok(JsonNode::Object(object.into_iter().collect()));
         }
         let end = self
             .rest
@@ -184,34 +192,36 @@ impl Reader<'_> {
         if plain.is_empty() {
             return Err("expected value".to_owned());
         }
-        Ok(Node::Plain(plain.to_owned()))
+        Ok(JsonNode::Literal(plain.to_owned()))
     }
 
-    fn text(&mut self) -> Result<String, String> {
-        let (quoted, rest) = self.rest.split_at(text_end(self.rest));
+    fn read_string(&mut self) -> Result<String, String> {
+        let (quoted, rest) = self.rest.split_at(find_string_end(self.rest));
         self.rest = rest;
         serde_json::from_str(quoted).map_err(|error| error.to_string())
     }
 
-    fn stood_twice(&mut self) {
-        if self.twice.contains(&self.path) {
+    fn note_duplicate_key(&mut self) {
+        if self.duplicate_key_pointers.contains(&self.path) {
             return;
         }
-        if self.twice.len() < MAX_TWICE && self.path.len() <= MAX_POINTER {
-            self.twice.insert(self.path.clone());
+        if self.duplicate_key_pointers.len() < MAX_LISTED_DUPLICATES
+            && self.path.len() <= MAX_POINTER
+        {
+            self.duplicate_key_pointers.insert(self.path.clone());
         } else {
-            self.more += 1;
+            self.omitted_duplicates += 1;
         }
     }
 
     /// Passes blanks; whether `c` comes then.
-    fn sees(&mut self, c: char) -> bool {
+    fn skip_blanks_to(&mut self, c: char) -> bool {
         self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         self.rest.starts_with(c)
     }
 
-    fn eats(&mut self, c: char) -> bool {
-        let there = self.sees(c);
+    fn eat_after_blanks(&mut self, c: char) -> bool {
+        let there = self.skip_blanks_to(c);
         if there {
             self.rest = &self.rest[c.len_utf8()..];
         }
@@ -222,8 +232,10 @@ impl Reader<'_> {
 /// A digest that is the same for the same JSON whatever its blanks, escapes and order of keys; numbers count as written.
 /// For evidence keys.
 pub fn canonical_sorted_digest(json: &RawJson) -> Digest {
-    let text = Node::parse(json.get(), &mut Vec::new())
-        .map_or_else(|_| json.get().to_owned(), |node| node.sorted().compact());
+    let text = JsonNode::parse(json.get(), &mut Vec::new()).map_or_else(
+        |_| json.get().to_owned(),
+        |node| node.with_sorted_keys().to_compact_json(),
+    );
     Digest::hash_bytes(text.as_bytes())
 }
 
@@ -232,7 +244,7 @@ const MAX_INDENT: usize = 32;
 
 /// JSON laid out for reading, numbers and order as written; `None` if it is not JSON. Stops soon after `max` bytes.
 /// Takes one pass and no tree, so that no nesting costs more than its length.
-pub(crate) fn pretty(text: &str, max: usize) -> Option<String> {
+pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::new();
     let mut depth: usize = 0;
@@ -245,10 +257,10 @@ pub(crate) fn pretty(text: &str, max: usize) -> Option<String> {
         let behind = rest[taken..].trim_start();
         match first {
             '"' => {
-                taken = text_end(rest);
+                taken = find_string_end(rest);
                 let quoted = &rest[..taken];
                 match serde_json::from_str::<String>(quoted) {
-                    Ok(said) => write_text(&mut out, &said),
+                    Ok(said) => write_json_string(&mut out, &said),
                     Err(_) => out.push_str(quoted),
                 }
             }
@@ -260,16 +272,16 @@ pub(crate) fn pretty(text: &str, max: usize) -> Option<String> {
             '{' | '[' => {
                 depth += 1;
                 out.push(first);
-                break_line(&mut out, depth);
+                write_line_break(&mut out, depth);
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                break_line(&mut out, depth);
+                write_line_break(&mut out, depth);
                 out.push(first);
             }
             ',' => {
                 out.push(first);
-                break_line(&mut out, depth);
+                write_line_break(&mut out, depth);
             }
             ':' => out.push_str(": "),
             _ => {
@@ -284,7 +296,7 @@ pub(crate) fn pretty(text: &str, max: usize) -> Option<String> {
     Some(out)
 }
 
-fn break_line(out: &mut String, depth: usize) {
+fn write_line_break(out: &mut String, depth: usize) {
     out.push('\n');
     for _ in 0..depth.min(MAX_INDENT) {
         out.push_str("  ");
@@ -292,7 +304,7 @@ fn break_line(out: &mut String, depth: usize) {
 }
 
 /// Where the JSON text that `rest` begins with ends.
-fn text_end(rest: &str) -> usize {
+fn find_string_end(rest: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
         match byte {
@@ -311,7 +323,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn canonical(text: &str) -> Result<String, String> {
-        Node::parse(text, &mut Vec::new()).map(|node| node.compact())
+        JsonNode::parse(text, &mut Vec::new()).map(|node| node.to_compact_json())
     }
 
     #[test]
@@ -337,8 +349,9 @@ mod tests {
     #[test]
     fn a_key_that_stands_twice_is_told() {
         let mut changes = Vec::new();
-        let node = Node::parse(r#"{"a":{"x/y":1,"b":0,"x/y":3,"x/y":2}}"#, &mut changes).unwrap();
-        assert_eq!(node.compact(), r#"{"a":{"x/y":2,"b":0}}"#);
+        let node =
+            JsonNode::parse(r#"{"a":{"x/y":1,"b":0,"x/y":3,"x/y":2}}"#, &mut changes).unwrap();
+        assert_eq!(node.to_compact_json(), r#"{"a":{"x/y":2,"b":0}}"#);
         assert_eq!(
             changes.iter().map(|c| c.path.as_str()).collect::<Vec<_>>(),
             ["/a/x~1y"]
@@ -377,7 +390,7 @@ mod tests {
 
     #[test]
     fn pretty_json_is_laid_out_for_reading() {
-        let laid = |text: &str| pretty(text, 10_000);
+        let laid = |text: &str| pretty_print_json(text, 10_000);
         assert_eq!(
             laid(r#" {"a" :[1,{ }, [ ]],"b":"x, \"y\": \u00e9", "n":1e400 ,"t":true } "#).unwrap(),
             r#"{
@@ -403,7 +416,7 @@ mod tests {
     #[test]
     fn laying_out_deep_json_makes_no_bomb() {
         let deep = "[".repeat(500_000) + &"1,".repeat(500_000) + "1" + &"]".repeat(500_000);
-        let shown = pretty(&deep, 50_000).expect("it is JSON");
+        let shown = pretty_print_json(&deep, 50_000).expect("it is JSON");
         assert!(shown.len() < 51_000, "{}", shown.len());
     }
 
@@ -414,7 +427,7 @@ mod tests {
                 prop_assert_eq!(canonical(&once), Ok(once.clone()));
                 let (a, b): (serde_json::Value, serde_json::Value) = (serde_json::from_str(&text).unwrap(), serde_json::from_str(&once).unwrap());
                 prop_assert_eq!(&a, &b);
-                let laid: serde_json::Value = serde_json::from_str(&pretty(&text, 10_000).unwrap()).unwrap();
+                let laid: serde_json::Value = serde_json::from_str(&pretty_print_json(&text, 10_000).unwrap()).unwrap();
                 prop_assert_eq!(a, laid);
             }
         }

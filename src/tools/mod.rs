@@ -8,24 +8,24 @@
 //! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
 mod auth;
-mod calling;
-mod claimed;
 mod fetch;
+mod fetch_config;
 mod html;
+mod http_response;
 mod json;
 pub mod kinds;
-mod names;
-mod page;
+mod page_text;
 pub mod params;
 mod prepare;
-pub mod reading;
+mod remote_decl;
 mod repair;
-mod reply;
 mod resolve;
-mod seen;
-mod served;
-mod settings;
+mod seen_urls;
+mod token_claims;
+mod tool_call;
+mod tool_names;
 pub mod toolbox;
+pub mod transcript_tools;
 
 use std::sync::Arc;
 
@@ -35,16 +35,18 @@ use crate::model::{
     ArgumentChange, CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse,
 };
 
-pub use auth::{AuthCx, AuthService, Claims, verify};
-pub use calling::{Called, call, ready};
+pub use auth::{AuthCx, AuthService, VerifiedClaims, verify_auth_services};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
-pub(crate) use json::pretty;
-pub use names::names;
-pub(crate) use page::unshown_in;
-pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call, unknown_tool};
-pub use resolve::{build, check, check_entry, open, open_one};
-pub use seen::Seen;
+pub(crate) use json::pretty_print_json;
+pub(crate) use page_text::find_hidden_ranges;
+pub use prepare::{
+    ParsedToolArguments, check_schema, parse_arguments, prepare_call, unknown_tool_rejection,
+};
+pub use resolve::{build_tools, check_tool_entry, check_tools, open_single_tool, open_tools};
+pub use seen_urls::SeenUrls;
+pub use tool_call::{ToolExecution, execute_tool_call, prepare_call_catching_panics};
+pub use tool_names::list_tool_names;
 
 /// A function a judge may call.
 pub trait Tool: Send + Sync {
@@ -55,15 +57,15 @@ pub trait Tool: Send + Sync {
         self.decl().digest()
     }
     /// Whether it changes nothing: a transient failure is then tried once more.
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         true
     }
     /// Whether identical calls of a trace are answered once.
-    fn cached(&self) -> bool {
-        self.read_only()
+    fn is_cached(&self) -> bool {
+        self.is_read_only()
     }
     /// Tools that must have been called, without an error, before it.
-    fn after(&self) -> &[String] {
+    fn prerequisites(&self) -> &[String] {
         &[]
     }
     /// How often a trace may call it.
@@ -71,7 +73,7 @@ pub trait Tool: Send + Sync {
         None
     }
     /// Whether its answers are read from the judged transcript: such an answer is part of the material and no evidence.
-    fn of_transcript(&self) -> bool {
+    fn reads_transcript(&self) -> bool {
         false
     }
     /// A warning to show beside the tool, where its settings open more than the fixed policy.
@@ -79,11 +81,11 @@ pub trait Tool: Send + Sync {
         None
     }
     /// Checks canonical arguments against the tool's rules. Pure.
-    fn prepare(&self, canonical: &RawJson, seen: &Seen) -> Result<Prepared, Rejection>;
+    fn prepare(&self, canonical: &RawJson, seen: &SeenUrls) -> Result<ValidatedCall, Rejection>;
     /// Does the work, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers.
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse>;
@@ -91,7 +93,7 @@ pub trait Tool: Send + Sync {
 
 /// A call that may start.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prepared {
+pub struct ValidatedCall {
     /// The tool's name.
     pub tool: String,
     /// The arguments in canonical form; with the tool's digest, the evidence key.
@@ -127,25 +129,25 @@ impl ToolSet {
 }
 
 /// The tools there are, with their plain declarations.
-pub fn available() -> Vec<ToolDeclaration> {
-    let mut all = vec![fetch::decl()];
-    all.extend(reading::decls());
+pub fn built_in_tool_decls() -> Vec<ToolDeclaration> {
+    let mut all = vec![fetch::fetch_url_decl()];
+    all.extend(transcript_tools::transcript_tool_decls());
     all
 }
 
 /// Whether a tool of this name is part of dicta.
-pub fn is_built_in(name: &str) -> bool {
-    name == FETCH_URL || reading::is_reading(name)
+pub fn is_built_in_tool(name: &str) -> bool {
+    name == FETCH_URL || transcript_tools::is_transcript_tool(name)
 }
 
 /// What tools are built with.
 #[derive(Clone, Default)]
 pub struct ToolDeps {
     /// `--resolve HOST:PORT:ADDRESS`, as in curl ([`crate::net::parse_resolve`] reads it); the guard still decides.
-    pub resolve: Vec<(String, u16, std::net::IpAddr)>,
+    pub host_overrides: Vec<(String, u16, std::net::IpAddr)>,
     /// A tool that stands in for all of a judge's tools: what `dicta check --connect` tries judges with, so that none of
     /// theirs is called.
-    pub stand_in: Option<Arc<dyn Tool>>,
+    pub stub_tool: Option<Arc<dyn Tool>>,
     /// What the workspace's tools files declare.
     pub toolbox: Arc<toolbox::Toolbox>,
 }
@@ -160,9 +162,9 @@ pub struct PreparedCall {
     /// Whether the canonical form differs from the raw text (spelling included).
     pub rewritten: bool,
     /// Whether a text or brackets had to be closed at the end: the arguments were cut off.
-    pub closed: bool,
+    pub was_truncated: bool,
     /// Whether a key stood more than once, or a whole object, and the last one counts.
-    pub twice: bool,
+    pub has_duplicate_keys: bool,
     /// What to call, or why not.
-    pub outcome: Result<Prepared, Rejection>,
+    pub outcome: Result<ValidatedCall, Rejection>,
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::json::Node;
-use super::repair::{Repaired, repair};
-use super::{PreparedCall, Seen, ToolSet};
+use super::json::JsonNode;
+use super::repair::{RepairedJson, repair_json};
+use super::{PreparedCall, SeenUrls, ToolSet};
 use crate::diag::find_nearest;
 use crate::model::{ArgumentChange, RawJson, Rejection};
 use crate::schema::CompiledSchema;
@@ -13,11 +13,11 @@ use crate::schema::CompiledSchema;
 const MAX_ARGUMENTS: usize = 1 << 20;
 
 /// How much of an unreadable text is shown back, in characters.
-const SHOWN: usize = 200;
+const MAX_ECHO_CHARS: usize = 200;
 
 /// Arguments in canonical form: compact, keys in the order written, numbers as written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Arguments {
+pub struct ParsedToolArguments {
     /// A JSON object.
     pub canonical: RawJson,
     /// What was changed; empty where only the spelling differs.
@@ -25,9 +25,9 @@ pub struct Arguments {
     /// Whether the canonical form differs from the raw text.
     pub rewritten: bool,
     /// Whether a text or brackets had to be closed at the end: the arguments were cut off.
-    pub closed: bool,
+    pub was_truncated: bool,
     /// Whether a key stood more than once, or a whole object, and the last one counts.
-    pub twice: bool,
+    pub has_duplicate_keys: bool,
 }
 
 /// Reads the arguments of a call of `name`; also for calls that are no tool's (`submit_verdict`).
@@ -35,7 +35,7 @@ pub struct Arguments {
 /// Zero-length text and `null` count as `{}`; a text that decodes to text is read again, strictly, at any depth; anything
 /// else than an object is rejected. Never panics, takes one pass, and changes valid JSON in nothing but keys that stand
 /// twice: `tests/fuzz` holds it to that.
-pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
+pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rejection> {
     let reject = |why: String| Rejection {
         rule: "parse".to_owned(),
         text: format!("Error parsing arguments for `{name}`: {why}"),
@@ -43,28 +43,28 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
     if raw.len() > MAX_ARGUMENTS {
         return Err(reject(format!("longer than {MAX_ARGUMENTS} bytes")));
     }
-    let Repaired {
+    let RepairedJson {
         mut node,
         mut changes,
-        closed,
-        mut twice,
+        was_truncated: closed,
+        has_duplicate_keys: mut twice,
     } = if raw.is_empty() {
-        Repaired {
-            node: Node::Object(Vec::new()),
+        RepairedJson {
+            node: JsonNode::Object(Vec::new()),
             changes: Vec::new(),
-            closed: false,
-            twice: false,
+            was_truncated: false,
+            has_duplicate_keys: false,
         }
     } else {
-        repair(raw).map_err(|why| {
-            let (head, dots) = head(raw);
+        repair_json(raw).map_err(|why| {
+            let (head, dots) = truncate_for_echo(raw);
             reject(format!("could not parse them as JSON: {why}: {head}{dots}"))
         })?
     };
-    while let Node::Text(inner) = &node {
+    while let JsonNode::Text(inner) = &node {
         let mut inner_changes = Vec::new();
-        let read = Node::parse(inner, &mut inner_changes).map_err(|why| {
-            let (head, dots) = head(inner);
+        let read = JsonNode::parse(inner, &mut inner_changes).map_err(|why| {
+            let (head, dots) = truncate_for_echo(inner);
             reject(format!(
                 "they are a text that is not JSON ({why}): {head}{dots}"
             ))
@@ -77,21 +77,24 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
         changes.append(&mut inner_changes);
         node = read;
     }
-    if matches!(&node, Node::Plain(text) if text == "null") {
-        node = Node::Object(Vec::new());
+    if matches!(&node, JsonNode::Literal(text) if text == "null") {
+        node = JsonNode::Object(Vec::new());
     }
-    if !matches!(node, Node::Object(_)) {
-        return Err(reject(format!("expected an object, got {}", node.kind())));
+    if !matches!(node, JsonNode::Object(_)) {
+        return Err(reject(format!(
+            "expected an object, got {}",
+            node.describe_type()
+        )));
     }
-    let canonical = node.compact();
+    let canonical = node.to_compact_json();
     let rewritten = canonical != raw;
     let canonical = RawJson::parse(&canonical).map_err(|error| reject(error.to_string()))?;
-    Ok(Arguments {
+    Ok(ParsedToolArguments {
         canonical,
         changes,
         rewritten,
-        closed,
-        twice,
+        was_truncated: closed,
+        has_duplicate_keys: twice,
     })
 }
 
@@ -102,26 +105,26 @@ pub fn check_schema(
     canonical: &RawJson,
 ) -> Result<(), Rejection> {
     match serde_json::from_str(canonical.get()) {
-        Ok(value) => checked(name, schema.errors(&value)),
+        Ok(value) => reject_schema_errors(name, schema.errors(&value)),
         // A number that no program can hold, say.
-        Err(error) => checked(name, vec![(String::new(), error.to_string())]),
+        Err(error) => reject_schema_errors(name, vec![(String::new(), error.to_string())]),
     }
 }
 
 /// The same for a tool that hands its arguments on as they are written: a number that no program can hold passes where
 /// the schema lets the largest one pass that a program can.
-pub(super) fn check_written(
+pub(super) fn check_schema_as_written(
     name: &str,
     schema: &CompiledSchema,
     canonical: &RawJson,
 ) -> Result<(), Rejection> {
-    let node = Node::parse(canonical.get(), &mut Vec::new());
+    let node = JsonNode::parse(canonical.get(), &mut Vec::new());
     let value = match node {
-        Ok(node) => held(node),
-        Err(why) => return checked(name, vec![(String::new(), why)]),
+        Ok(node) => to_representable_value(node),
+        Err(why) => return reject_schema_errors(name, vec![(String::new(), why)]),
     };
     if let Err(why) = schema.check_cost(&value) {
-        return checked(name, vec![(String::new(), why)]);
+        return reject_schema_errors(name, vec![(String::new(), why)]);
     }
     let largest = Value::from(f64::MAX).to_string();
     let told = |why: String| {
@@ -129,26 +132,28 @@ pub(super) fn check_written(
             .replace(&largest, "a number out of range")
     };
     let failing = schema.errors(&value).into_iter();
-    checked(name, failing.map(|(at, why)| (at, told(why))).collect())
+    reject_schema_errors(name, failing.map(|(at, why)| (at, told(why))).collect())
 }
 
 /// As a value that programs can hold.
-fn held(node: Node) -> Value {
+fn to_representable_value(node: JsonNode) -> Value {
     match node {
-        Node::Plain(plain) => serde_json::from_str(&plain).unwrap_or_else(|_| {
+        JsonNode::Literal(plain) => serde_json::from_str(&plain).unwrap_or_else(|_| {
             let sign = if plain.starts_with('-') { -1.0 } else { 1.0 };
             Value::from(sign * f64::MAX)
         }),
-        Node::Text(text) => Value::String(text),
-        Node::List(items) => items.into_iter().map(held).collect(),
-        Node::Object(pairs) => {
-            let pairs = pairs.into_iter().map(|(key, value)| (key, held(value)));
+        JsonNode::Text(text) => Value::String(text),
+        JsonNode::List(items) => items.into_iter().map(to_representable_value).collect(),
+        JsonNode::Object(pairs) => {
+            let pairs = pairs
+                .into_iter()
+                .map(|(key, value)| (key, to_representable_value(value)));
             Value::Object(pairs.collect())
         }
     }
 }
 
-fn checked(name: &str, failing: Vec<(String, String)>) -> Result<(), Rejection> {
+fn reject_schema_errors(name: &str, failing: Vec<(String, String)>) -> Result<(), Rejection> {
     if failing.is_empty() {
         return Ok(());
     }
@@ -168,18 +173,18 @@ fn checked(name: &str, failing: Vec<(String, String)>) -> Result<(), Rejection> 
     })
 }
 
-fn head(text: &str) -> (&str, &'static str) {
-    match text.char_indices().nth(SHOWN) {
+fn truncate_for_echo(text: &str) -> (&str, &'static str) {
+    match text.char_indices().nth(MAX_ECHO_CHARS) {
         Some((at, _)) => (&text[..at], "…"),
         None => (text, ""),
     }
 }
 
 /// Prepares a call. Unknown tools, unparsable text, wrong kinds and failed validation are all rejections.
-pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &Seen) -> PreparedCall {
+pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> PreparedCall {
     let parsed = parse_arguments(name, raw);
     let outcome = match (set.get(name), &parsed) {
-        (None, _) => Err(unknown(set, name)),
+        (None, _) => Err(reject_unknown_tool(set, name)),
         (Some(_), Err(rejection)) => Err(rejection.clone()),
         (Some(tool), Ok(arguments)) => tool.prepare(&arguments.canonical, seen),
     };
@@ -188,28 +193,28 @@ pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &Seen) -> Prepar
             canonical: Some(arguments.canonical),
             changes: arguments.changes,
             rewritten: arguments.rewritten,
-            closed: arguments.closed,
-            twice: arguments.twice,
+            was_truncated: arguments.was_truncated,
+            has_duplicate_keys: arguments.has_duplicate_keys,
             outcome,
         },
         Err(_) => PreparedCall {
             canonical: None,
             changes: Vec::new(),
             rewritten: false,
-            closed: false,
-            twice: false,
+            was_truncated: false,
+            has_duplicate_keys: false,
             outcome,
         },
     }
 }
 
-fn unknown(set: &ToolSet, name: &str) -> Rejection {
+fn reject_unknown_tool(set: &ToolSet, name: &str) -> Rejection {
     let known = set.tools.iter().map(|tool| tool.decl().name.as_str());
-    unknown_tool(name, &known.collect::<Vec<_>>())
+    unknown_tool_rejection(name, &known.collect::<Vec<_>>())
 }
 
 /// The rejection of a call of a tool that is not there, with those that are.
-pub fn unknown_tool(name: &str, known: &[&str]) -> Rejection {
+pub fn unknown_tool_rejection(name: &str, known: &[&str]) -> Rejection {
     let near = find_nearest(name, known.iter().copied());
     let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
     let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
@@ -330,7 +335,7 @@ mod tests {
     fn what_is_handed_on_as_written_may_hold_numbers_that_no_program_can() {
         let check = |schema: serde_json::Value, text: &str| {
             let schema = CompiledSchema::compile(&schema).unwrap();
-            let checked = check_written("t", &schema, &RawJson::parse(text).unwrap());
+            let checked = check_schema_as_written("t", &schema, &RawJson::parse(text).unwrap());
             checked.map_err(|why| why.text)
         };
         let any = serde_json::json!({"type": "object"});
@@ -350,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_nearly_right_is_told_which_one_is() {
-        let text = unknown_tool("fetch_ulr", &["fetch_url", "orders"]).text;
+        let text = unknown_tool_rejection("fetch_ulr", &["fetch_url", "orders"]).text;
         assert_eq!(
             text,
             "Error: unknown tool `fetch_ulr` (did you mean `fetch_url`?); available tools: `fetch_url`, `orders`"
@@ -363,7 +368,7 @@ mod tests {
             &ToolSet::default(),
             "fetch",
             r#"{"a": 1}"#,
-            &Seen::default(),
+            &SeenUrls::default(),
         );
         assert_eq!(
             call.canonical.map(|c| c.get().to_owned()).as_deref(),

@@ -9,28 +9,32 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::auth::Claims;
-use super::claimed::{claims, services_of};
-use super::kinds::Source;
-use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
-use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
+use super::auth::VerifiedClaims;
+use super::kinds::ToolSource;
+use super::token_claims::{required_services, verify_tool_claims};
+use super::toolbox::{
+    ALLOW_SETTING, FileTool, INLINE_SERVER, SourceProvided, ToolDefinition, Toolbox,
+};
+use super::{
+    FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, remote_decl, tool_names, transcript_tools,
+};
 use crate::diag::find_nearest;
 use crate::event::{CallCx, EventKind};
 use crate::model::JudgeTool;
 use crate::net::{Resolver, ResolverOverrides, SystemResolver};
 
 /// What an entry of `tools:` stands for.
-enum What {
+enum ToolUseTarget {
     /// It is there already.
-    Made(Arc<dyn Tool>),
+    BuiltIn(Arc<dyn Tool>),
     /// It is bound to a cell's transcript, so that whoever has that makes it; naming one asks for it.
-    Reading,
+    TranscriptTool,
     /// Tools of files.
-    Declared(Vec<Arc<Definition>>),
+    Definitions(Vec<Arc<ToolDefinition>>),
     /// All tools of a source, or some: known once it was asked.
-    Discovers {
+    Source {
         name: String,
-        source: Arc<dyn Source>,
+        source: Arc<dyn ToolSource>,
         allow: Option<Vec<String>>,
     },
 }
@@ -41,92 +45,106 @@ enum Strictness {
     /// A judge's tools.
     Judge,
     /// One tool alone, to be tried: broken ones answer with what is wrong, and none must come after another.
-    One,
+    SingleTool,
 }
 
 /// Everything that is wrong with a judge's `tools:` as far as it can be told without asking anybody, as sentences.
 ///
 /// Reads files that settings name (`ca_file`): a relative path counts from the current directory, so whoever reads the
 /// settings from a file makes it absolute first.
-pub fn check(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
-    let (chosen, mut problems) = choose(uses, deps, Strictness::Judge);
+pub fn check_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
+    let (chosen, mut problems) = resolve_tool_uses(uses, deps, Strictness::Judge);
     if problems.is_empty() {
         let asks = chosen
             .iter()
-            .any(|what| matches!(what, What::Discovers { .. }));
-        problems = together(&declared(&chosen), &chosen, asks);
+            .any(|what| matches!(what, ToolUseTarget::Source { .. }));
+        problems = check_tools_fit_together(&declared_definitions(&chosen), &chosen, asks);
     }
     problems
 }
 
 /// What is wrong with one entry by itself, but for what is wrong in its file.
-pub fn check_entry(entry: &JudgeTool, deps: &ToolDeps) -> Vec<String> {
-    choose(std::slice::from_ref(entry), deps, Strictness::One).1
+pub fn check_tool_entry(entry: &JudgeTool, deps: &ToolDeps) -> Vec<String> {
+    resolve_tool_uses(std::slice::from_ref(entry), deps, Strictness::SingleTool).1
 }
 
 /// Builds a judge's tools as far as nobody has to be asked: no server for tools of its own, nobody for tokens. Every
 /// problem at once, as sentences.
-pub fn build(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
-    let mut problems = check(uses, deps);
-    let (chosen, _) = choose(uses, deps, Strictness::Judge);
+pub fn build_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
+    let mut problems = check_tools(uses, deps);
+    let (chosen, _) = resolve_tool_uses(uses, deps, Strictness::Judge);
     for what in &chosen {
         match what {
-            What::Discovers { name, .. } => {
+            ToolUseTarget::Source { name, .. } => {
                 problems.push(format!("{name}: its tools are known once it was asked"));
             }
-            What::Declared(tools) => {
-                let left = tools.iter().filter(|tool| tool.left != Left::default());
+            ToolUseTarget::Definitions(tools) => {
+                let left = tools
+                    .iter()
+                    .filter(|tool| tool.from_source != SourceProvided::default());
                 problems.extend(left.map(|tool| {
                     let name = &tool.decl.name;
                     format!("{name}: what it takes is known once its source was asked")
                 }));
             }
-            What::Made(_) | What::Reading => {}
+            ToolUseTarget::BuiltIn(_) | ToolUseTarget::TranscriptTool => {}
         }
     }
     if problems.is_empty() {
-        Ok(assembled(chosen, &[], &Claims::default(), &deps.toolbox))
+        Ok(assemble_tool_set(
+            chosen,
+            &[],
+            &VerifiedClaims::default(),
+            &deps.toolbox,
+        ))
     } else {
         Err(problems)
     }
 }
 
 /// Builds a judge's tools: asks sources for tools of their own, and has tokens verified.
-pub async fn open(
+pub async fn open_tools(
     uses: &[JudgeTool],
     deps: &ToolDeps,
     cx: &CallCx,
 ) -> Result<ToolSet, Vec<String>> {
-    opened(uses, deps, cx, Strictness::Judge).await
+    open_with_strictness(uses, deps, cx, Strictness::Judge).await
 }
 
 /// As [`open`], for one tool that somebody tries: a broken one is there, and its calls are rejected.
-pub async fn open_one(
+pub async fn open_single_tool(
     entry: &JudgeTool,
     deps: &ToolDeps,
     cx: &CallCx,
 ) -> Result<ToolSet, Vec<String>> {
-    opened(std::slice::from_ref(entry), deps, cx, Strictness::One).await
+    open_with_strictness(
+        std::slice::from_ref(entry),
+        deps,
+        cx,
+        Strictness::SingleTool,
+    )
+    .await
 }
 
-async fn opened(
+async fn open_with_strictness(
     uses: &[JudgeTool],
     deps: &ToolDeps,
     cx: &CallCx,
     strictness: Strictness,
 ) -> Result<ToolSet, Vec<String>> {
-    let (mut chosen, mut problems) = choose(uses, deps, strictness);
+    let (mut chosen, mut problems) = resolve_tool_uses(uses, deps, strictness);
     if !problems.is_empty() {
         return Err(problems);
     }
     let declared_ones = chosen.iter_mut().filter_map(|what| match what {
-        What::Declared(tools) => Some(tools),
+        ToolUseTarget::Definitions(tools) => Some(tools),
         _ => None,
     });
-    problems.extend(served::fill(declared_ones.flatten(), &deps.toolbox, cx).await);
+    problems
+        .extend(remote_decl::fetch_remote_decls(declared_ones.flatten(), &deps.toolbox, cx).await);
     let mut found = Vec::new();
     for what in &chosen {
-        let What::Discovers {
+        let ToolUseTarget::Source {
             name,
             source,
             allow,
@@ -134,10 +152,10 @@ async fn opened(
         else {
             continue;
         };
-        match source.discover(cx).await {
-            Ok(tools) => match allowed(name, tools, allow.as_deref()) {
+        match source.discover_tools(cx).await {
+            Ok(tools) => match filter_allowed_tools(name, tools, allow.as_deref()) {
                 Ok(tools) if allow.is_none() && strictness == Strictness::Judge => {
-                    found.push((usable(name, tools, cx).await, source.badge()));
+                    found.push((drop_broken_tools(name, tools, cx).await, source.badge()));
                 }
                 Ok(tools) => found.push((tools, source.badge())),
                 Err(why) => problems.push(why),
@@ -150,27 +168,31 @@ async fn opened(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut all = declared(&chosen);
+    let mut all = declared_definitions(&chosen);
     all.extend(found.iter().flat_map(|(tools, _)| tools.iter().cloned()));
     if strictness == Strictness::Judge {
-        problems = together(&all, &chosen, false);
+        problems = check_tools_fit_together(&all, &chosen, false);
     }
     if !problems.is_empty() {
         return Err(problems);
     }
-    let claims = claims(&all, &deps.toolbox, &resolver(deps), cx).await;
-    Ok(assembled(chosen, &found, &claims, &deps.toolbox))
+    let claims = verify_tool_claims(&all, &deps.toolbox, &new_resolver(deps), cx).await;
+    Ok(assemble_tool_set(chosen, &found, &claims, &deps.toolbox))
 }
 
 /// Of all tools of a source those that can be called: one that nobody asked for by name must not keep the others away.
-async fn usable(source: &str, tools: Vec<Arc<Definition>>, cx: &CallCx) -> Vec<Arc<Definition>> {
+async fn drop_broken_tools(
+    source: &str,
+    tools: Vec<Arc<ToolDefinition>>,
+    cx: &CallCx,
+) -> Vec<Arc<ToolDefinition>> {
     let (well, broken): (Vec<_>, Vec<_>) =
-        tools.into_iter().partition(|tool| tool.broken.is_empty());
+        tools.into_iter().partition(|tool| tool.errors.is_empty());
     for tool in broken {
         let text = format!(
             "source `{source}`: its tool `{}` is left out: {}",
             tool.decl.name,
-            tool.broken.join("; ")
+            tool.errors.join("; ")
         );
         cx.out.send(EventKind::Note { cell: None, text }).await;
     }
@@ -178,29 +200,35 @@ async fn usable(source: &str, tools: Vec<Arc<Definition>>, cx: &CallCx) -> Vec<A
 }
 
 /// What looks names up.
-fn resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
-    if deps.resolve.is_empty() {
+fn new_resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
+    if deps.host_overrides.is_empty() {
         Arc::new(SystemResolver)
     } else {
         Arc::new(ResolverOverrides::new(
-            &deps.resolve,
+            &deps.host_overrides,
             Arc::new(SystemResolver),
         ))
     }
 }
 
-fn choose(uses: &[JudgeTool], deps: &ToolDeps, strictness: Strictness) -> (Vec<What>, Vec<String>) {
-    let resolver = resolver(deps);
+fn resolve_tool_uses(
+    uses: &[JudgeTool],
+    deps: &ToolDeps,
+    strictness: Strictness,
+) -> (Vec<ToolUseTarget>, Vec<String>) {
+    let resolver = new_resolver(deps);
     let (mut chosen, mut problems, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (at, entry) in uses.iter().enumerate() {
-        if entry.name != SERVER && uses[..at].iter().any(|earlier| earlier.name == entry.name) {
+        if entry.name != INLINE_SERVER
+            && uses[..at].iter().any(|earlier| earlier.name == entry.name)
+        {
             problems.push(format!("tool `{}` is listed twice", entry.name));
             continue;
         }
-        match what(entry, &deps.toolbox, &resolver) {
-            Some(Ok(What::Declared(tools))) if strictness == Strictness::Judge => {
-                problems.extend(tools.iter().filter_map(|tool| broken(tool)));
-                chosen.push(What::Declared(tools));
+        match resolve_tool_use(entry, &deps.toolbox, &resolver) {
+            Some(Ok(ToolUseTarget::Definitions(tools))) if strictness == Strictness::Judge => {
+                problems.extend(tools.iter().filter_map(|tool| explain_broken_tool(tool)));
+                chosen.push(ToolUseTarget::Definitions(tools));
             }
             Some(Ok(what)) => chosen.push(what),
             Some(Err(found)) => problems.extend(found),
@@ -208,59 +236,61 @@ fn choose(uses: &[JudgeTool], deps: &ToolDeps, strictness: Strictness) -> (Vec<W
         }
     }
     if !unknown.is_empty() {
-        problems.push(names::unknown(&unknown, &deps.toolbox));
+        problems.push(tool_names::explain_unknown_tools(&unknown, &deps.toolbox));
     }
     (chosen, problems)
 }
 
-fn broken(tool: &Definition) -> Option<String> {
-    let why = tool.broken.join("; ");
+fn explain_broken_tool(tool: &ToolDefinition) -> Option<String> {
+    let why = tool.errors.join("; ");
     (!why.is_empty()).then(|| format!("tool `{}` is broken: {why}", tool.decl.name))
 }
 
 /// What an entry stands for; `None` where nothing has its name.
-fn what(
+fn resolve_tool_use(
     entry: &JudgeTool,
     toolbox: &Toolbox,
     resolver: &Arc<dyn Resolver>,
-) -> Option<Result<What, Vec<String>>> {
+) -> Option<Result<ToolUseTarget, Vec<String>>> {
     let name = entry.name.as_str();
     if name == FETCH_URL {
         let tool = FetchUrl::new(entry, Arc::clone(resolver));
-        return Some(tool.map(|tool| What::Made(Arc::new(tool))));
+        return Some(tool.map(|tool| ToolUseTarget::BuiltIn(Arc::new(tool))));
     }
-    if reading::is_reading(name) {
+    if transcript_tools::is_transcript_tool(name) {
         let is_plain = entry.settings.is_empty();
         let has_none = || vec![format!("{name}: it has no settings")];
         return Some(if is_plain {
-            Ok(What::Reading)
+            Ok(ToolUseTarget::TranscriptTool)
         } else {
             Err(has_none())
         });
     }
-    if name == SERVER {
-        return Some(server(entry, toolbox));
+    if name == INLINE_SERVER {
+        return Some(resolve_inline_server(entry, toolbox));
     }
     let tool = toolbox.tools.get(name);
     let set = toolbox.sets.get(name);
     let source = toolbox
         .sources
         .get(name)
-        .filter(|source| source.discovers());
+        .filter(|source| source.has_own_tools());
     match (tool, set, source) {
         (Some(tool), None, None) => Some(if entry.settings.is_empty() {
-            Ok(What::Declared(vec![Arc::clone(tool)]))
+            Ok(ToolUseTarget::Definitions(vec![Arc::clone(tool)]))
         } else {
             Err(vec![format!(
                 "{name}: a tool of a file has no settings here: they stand in its file"
             )])
         }),
-        (None, Some(set), None) => Some(of_set(entry, set, toolbox)),
-        (None, None, Some(source)) => Some(allow(entry).map(|allow| What::Discovers {
-            name: name.to_owned(),
-            source: Arc::clone(source),
-            allow,
-        })),
+        (None, Some(set), None) => Some(resolve_tool_set(entry, set, toolbox)),
+        (None, None, Some(source)) => {
+            Some(parse_allow_only(entry).map(|allow| ToolUseTarget::Source {
+                name: name.to_owned(),
+                source: Arc::clone(source),
+                allow,
+            }))
+        }
         (None, None, None) => {
             // Of a known source without tools of its own, that is what is wrong.
             let source = toolbox.sources.get(name)?;
@@ -284,11 +314,14 @@ fn what(
     }
 }
 
-fn server(entry: &JudgeTool, toolbox: &Toolbox) -> Result<What, Vec<String>> {
-    let allow = allow_of(&entry.name, &entry.settings).map_err(|why| vec![why])?;
-    match toolbox.server(&entry.settings) {
-        Some(source) => Ok(What::Discovers {
-            name: SERVER.to_owned(),
+fn resolve_inline_server(
+    entry: &JudgeTool,
+    toolbox: &Toolbox,
+) -> Result<ToolUseTarget, Vec<String>> {
+    let allow = parse_allow_list(&entry.name, &entry.settings).map_err(|why| vec![why])?;
+    match toolbox.inline_server(&entry.settings) {
+        Some(source) => Ok(ToolUseTarget::Source {
+            name: INLINE_SERVER.to_owned(),
             source: Arc::clone(source),
             allow,
         }),
@@ -299,20 +332,34 @@ fn server(entry: &JudgeTool, toolbox: &Toolbox) -> Result<What, Vec<String>> {
     }
 }
 
-fn of_set(entry: &JudgeTool, set: &[String], toolbox: &Toolbox) -> Result<What, Vec<String>> {
-    let allow = allow(entry)?;
+fn resolve_tool_set(
+    entry: &JudgeTool,
+    set: &[String],
+    toolbox: &Toolbox,
+) -> Result<ToolUseTarget, Vec<String>> {
+    let allow = parse_allow_only(entry)?;
     let name = &entry.name;
     let mut tools = Vec::new();
     for tool in allow.as_deref().unwrap_or(set) {
         match toolbox.tools.get(tool).filter(|_| set.contains(tool)) {
             Some(tool) => tools.push(Arc::clone(tool)),
-            None => return Err(vec![not_there(name, tool, set.iter().map(String::as_str))]),
+            None => {
+                return Err(vec![explain_missing_tool(
+                    name,
+                    tool,
+                    set.iter().map(String::as_str),
+                )]);
+            }
         }
     }
-    Ok(What::Declared(tools))
+    Ok(ToolUseTarget::Definitions(tools))
 }
 
-fn not_there<'k>(of: &str, tool: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
+fn explain_missing_tool<'k>(
+    of: &str,
+    tool: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> String {
     if let Some(near) = find_nearest(tool, known.clone()) {
         return format!("{of}: it has no tool `{tool}`; did you mean `{near}`?");
     }
@@ -324,17 +371,17 @@ fn not_there<'k>(of: &str, tool: &str, known: impl Iterator<Item = &'k str> + Cl
 }
 
 /// The only setting that sets and sources have.
-fn allow(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String>> {
-    let unknown = entry.settings.keys().filter(|key| *key != ALLOW);
+fn parse_allow_only(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String>> {
+    let unknown = entry.settings.keys().filter(|key| *key != ALLOW_SETTING);
     let mut problems: Vec<String> = unknown
         .map(|key| {
             format!(
-                "{}: unknown setting `{key}`; there is `{ALLOW}`",
+                "{}: unknown setting `{key}`; there is `{ALLOW_SETTING}`",
                 entry.name
             )
         })
         .collect();
-    match allow_of(&entry.name, &entry.settings) {
+    match parse_allow_list(&entry.name, &entry.settings) {
         Ok(allow) if problems.is_empty() => Ok(allow),
         Ok(_) => Err(problems),
         Err(why) => {
@@ -344,8 +391,11 @@ fn allow(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String>> {
     }
 }
 
-fn allow_of(name: &str, settings: &IndexMap<String, Value>) -> Result<Option<Vec<String>>, String> {
-    let Some(written) = settings.get(ALLOW) else {
+fn parse_allow_list(
+    name: &str,
+    settings: &IndexMap<String, Value>,
+) -> Result<Option<Vec<String>>, String> {
+    let Some(written) = settings.get(ALLOW_SETTING) else {
         return Ok(None);
     };
     let names = written.as_array().and_then(|items| {
@@ -354,16 +404,18 @@ fn allow_of(name: &str, settings: &IndexMap<String, Value>) -> Result<Option<Vec
     });
     match names {
         Some(names) if !names.is_empty() => Ok(Some(names)),
-        _ => Err(format!("{name}: {ALLOW} is a list of names of tools")),
+        _ => Err(format!(
+            "{name}: {ALLOW_SETTING} is a list of names of tools"
+        )),
     }
 }
 
 /// Of a source's own tools those that are allowed, in the order of the list.
-fn allowed(
+fn filter_allowed_tools(
     name: &str,
-    tools: Vec<Arc<Definition>>,
+    tools: Vec<Arc<ToolDefinition>>,
     allow: Option<&[String]>,
-) -> Result<Vec<Arc<Definition>>, String> {
+) -> Result<Vec<Arc<ToolDefinition>>, String> {
     let Some(allow) = allow else {
         return Ok(tools);
     };
@@ -372,22 +424,22 @@ fn allowed(
         .iter()
         .map(|wanted| {
             // By the name that models call, or by the server's own.
-            let remote = |tool: &Definition| {
-                let work = tool.work.as_ref();
-                work.is_some_and(|work| work.remote() == Some(wanted.as_str()))
+            let remote = |tool: &ToolDefinition| {
+                let work = tool.executor.as_ref();
+                work.is_some_and(|work| work.remote_name() == Some(wanted.as_str()))
             };
             let named = tools.iter().find(|tool| tool.decl.name == *wanted);
             let found = named.or_else(|| tools.iter().find(|tool| remote(tool)));
             found
                 .cloned()
-                .ok_or_else(|| not_there(name, wanted, known()))
+                .ok_or_else(|| explain_missing_tool(name, wanted, known()))
         })
         .collect()
 }
 
-fn declared(chosen: &[What]) -> Vec<Arc<Definition>> {
+fn declared_definitions(chosen: &[ToolUseTarget]) -> Vec<Arc<ToolDefinition>> {
     let of_files = chosen.iter().filter_map(|what| match what {
-        What::Declared(tools) => Some(tools),
+        ToolUseTarget::Definitions(tools) => Some(tools),
         _ => None,
     });
     of_files.flatten().cloned().collect()
@@ -395,32 +447,40 @@ fn declared(chosen: &[What]) -> Vec<Arc<Definition>> {
 
 /// What of a judge's tools does not fit together: names that two have, and prerequisites that are not there. `asks`:
 /// sources have tools that are not known yet.
-fn together(all: &[Arc<Definition>], chosen: &[What], asks: bool) -> Vec<String> {
+fn check_tools_fit_together(
+    all: &[Arc<ToolDefinition>],
+    chosen: &[ToolUseTarget],
+    asks: bool,
+) -> Vec<String> {
     let mut problems = Vec::new();
-    let name = |tool: &Arc<Definition>| tool.decl.name.clone();
+    let name = |tool: &Arc<ToolDefinition>| tool.decl.name.clone();
     let built_in = chosen.iter().filter_map(|what| match what {
-        What::Made(tool) => Some(tool.decl().name.clone()),
+        ToolUseTarget::BuiltIn(tool) => Some(tool.decl().name.clone()),
         _ => None,
     });
     let mut names: Vec<String> = built_in.collect();
     for (at, tool) in all.iter().enumerate() {
         // The same tool through two sets is one.
-        let is_same = |other: &Arc<Definition>| Arc::ptr_eq(other, tool);
+        let is_same = |other: &Arc<ToolDefinition>| Arc::ptr_eq(other, tool);
         if all[..at].iter().any(is_same) {
             continue;
         }
-        let is_taken = super::is_built_in(&tool.decl.name) || names.contains(&tool.decl.name);
+        let is_taken = super::is_built_in_tool(&tool.decl.name) || names.contains(&tool.decl.name);
         if is_taken {
             problems.push(format!(
                 "two tools are called `{}`: take one of them away, or give it another name (an MCP server's: its `prefix`)",
                 tool.decl.name
             ));
         }
-        problems.extend(broken(tool).filter(|why| !problems.contains(why)));
+        problems.extend(explain_broken_tool(tool).filter(|why| !problems.contains(why)));
         names.push(name(tool));
     }
     for tool in all.iter().filter(|_| !asks) {
-        for before in tool.after.iter().filter(|before| !names.contains(before)) {
+        for before in tool
+            .prerequisites
+            .iter()
+            .filter(|before| !names.contains(before))
+        {
             let why = format!(
                 "`{}` comes after `{before}`, which this judge does not have: add it to its `tools:`",
                 tool.decl.name
@@ -434,16 +494,16 @@ fn together(all: &[Arc<Definition>], chosen: &[What], asks: bool) -> Vec<String>
 }
 
 /// The tools, each once, in the order of `tools:`.
-fn assembled(
-    chosen: Vec<What>,
-    found: &[(Vec<Arc<Definition>>, Option<String>)],
-    claims: &Claims,
+fn assemble_tool_set(
+    chosen: Vec<ToolUseTarget>,
+    found: &[(Vec<Arc<ToolDefinition>>, Option<String>)],
+    claims: &VerifiedClaims,
     toolbox: &Toolbox,
 ) -> ToolSet {
     let mut set = ToolSet::default();
     let mut found = found.iter();
-    let file_tool = |definition: &Arc<Definition>, badge: Option<String>| -> Arc<dyn Tool> {
-        let services: Vec<&str> = services_of(definition, toolbox).collect();
+    let file_tool = |definition: &Arc<ToolDefinition>, badge: Option<String>| -> Arc<dyn Tool> {
+        let services: Vec<&str> = required_services(definition, toolbox).collect();
         let mut own = claims.clone();
         own.0
             .retain(|service, _| services.contains(&service.as_str()));
@@ -451,15 +511,15 @@ fn assembled(
     };
     for what in chosen {
         let tools: Vec<Arc<dyn Tool>> = match what {
-            What::Made(tool) => vec![tool],
-            What::Reading => Vec::new(),
-            What::Declared(tools) => {
+            ToolUseTarget::BuiltIn(tool) => vec![tool],
+            ToolUseTarget::TranscriptTool => Vec::new(),
+            ToolUseTarget::Definitions(tools) => {
                 let tools = tools.iter();
                 tools
-                    .map(|tool| file_tool(tool, badge_of(tool, toolbox)))
+                    .map(|tool| file_tool(tool, source_badge(tool, toolbox)))
                     .collect()
             }
-            What::Discovers { .. } => {
+            ToolUseTarget::Source { .. } => {
                 let tools = found
                     .next()
                     .into_iter()
@@ -476,8 +536,8 @@ fn assembled(
     set
 }
 
-fn badge_of(tool: &Definition, toolbox: &Toolbox) -> Option<String> {
-    let about = toolbox.about.get(&tool.decl.name)?;
+fn source_badge(tool: &ToolDefinition, toolbox: &Toolbox) -> Option<String> {
+    let about = toolbox.origins.get(&tool.decl.name)?;
     toolbox.sources.get(&about.source)?.badge()
 }
 

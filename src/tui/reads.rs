@@ -21,7 +21,7 @@ use crate::handlers::{Compiled, Home, Mark, Registry, Subject};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::theme::Role;
-use crate::tools::unshown_in;
+use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
 
 pub(crate) use record::{missed, read_record};
@@ -158,7 +158,7 @@ pub(crate) fn find_unshown(dir: &Path, page: &Unshown) -> Vec<(Range<usize>, Rol
     let Ok(bytes) = bytes_named(dir, &page.raw) else {
         return Vec::new();
     };
-    let found = unshown_in(
+    let found = find_hidden_ranges(
         &bytes,
         page.content_type.as_deref(),
         page.url.as_deref(),

@@ -12,7 +12,7 @@ use crate::diag::yaml::{
 };
 use crate::diag::{Diagnostic, mask_secrets};
 use crate::net::Resolver;
-use crate::tools::toolbox::{self, ReadCx, Toolbox};
+use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
 /// Endings of tools files in a folder.
 const ENDINGS: &[&str] = &["yaml", "yml", "json"];
@@ -148,10 +148,10 @@ pub(super) fn with_cx<T>(
     root: &Path,
     env: &Env,
     resolver: &Arc<dyn Resolver>,
-    then: impl FnOnce(&ReadCx<'_>) -> T,
+    then: impl FnOnce(&ToolboxCx<'_>) -> T,
 ) -> T {
     let held = |name: &str| env.0.get(name).cloned();
-    then(&ReadCx {
+    then(&ToolboxCx {
         root,
         env: &held,
         resolver: Arc::clone(resolver),
@@ -164,7 +164,7 @@ fn of_texts(
     files: &[(PathBuf, Arc<str>)],
     resolver: &Arc<dyn Resolver>,
 ) -> (Toolbox, Vec<Diagnostic>) {
-    with_cx(root, env, resolver, |cx| toolbox::read(files, cx))
+    with_cx(root, env, resolver, |cx| toolbox::read_toolbox(files, cx))
 }
 
 /// The tools of a workspace by themselves, whatever else is wrong in it: of dicta.yaml only `tools:` is read. Broken
@@ -207,7 +207,7 @@ pub fn tools_file(
     let here = paths::absolute(Path::new("."));
     let files = [(path.to_owned(), Arc::clone(text))];
     with_cx(&here, env, resolver, |cx| {
-        toolbox::is_tools_file(path, text, cx).then(|| toolbox::read(&files, cx))
+        toolbox::is_tools_file(path, text, cx).then(|| toolbox::read_toolbox(&files, cx))
     })
 }
 
@@ -215,7 +215,7 @@ impl Workspace {
     /// The files as they are recorded: those of tools without the secrets that somebody wrote into them.
     pub fn recorded(&self) -> Vec<(PathBuf, Arc<str>)> {
         let starred = |path: &PathBuf| {
-            let files = &mut self.tools.recorded.iter();
+            let files = &mut self.tools.recorded_files.iter();
             files
                 .find(|(known, _)| known == path)
                 .map(|(_, text)| Arc::clone(text))

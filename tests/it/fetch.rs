@@ -17,7 +17,7 @@ use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, JudgeTool, Rejection, ToolResponse, TurnIx};
 use dicta::net::Resolver;
-use dicta::tools::{FetchUrl, Seen, ToolSet, prepare_call};
+use dicta::tools::{FetchUrl, SeenUrls, ToolSet, prepare_call};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -68,7 +68,7 @@ pub(crate) struct Fetcher {
     set: ToolSet,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) seen: Seen,
+    pub(crate) seen: SeenUrls,
 }
 
 impl Fetcher {
@@ -85,7 +85,7 @@ impl Fetcher {
             },
             clock: Arc::new(SystemClock::new()),
             cancel: CancellationToken::new(),
-            seen: Seen::default(),
+            seen: SeenUrls::default(),
         }
     }
 
@@ -309,7 +309,7 @@ async fn a_host_nobody_named_is_rejected_before_anything_is_looked_up() {
         assert_eq!(rejection.rule, "seen");
         assert!(rejection.text.contains(other), "{}", rejection.text);
         let lookups = names.asked().len();
-        fetcher.seen.note(noted);
+        fetcher.seen.add_text(noted);
         assert_eq!(fetcher.text(&url).await, "a");
         assert_eq!(names.asked().len(), lookups + 1);
     }

@@ -19,7 +19,7 @@ use dicta::model::{
     TurnIx,
 };
 use dicta::provider;
-use dicta::tools::{Prepared, Seen, Tool, ToolSet};
+use dicta::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -50,8 +50,8 @@ impl Tool for Page {
     fn decl(&self) -> &ToolDeclaration {
         &self.0
     }
-    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
-        Ok(Prepared {
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
+        Ok(ValidatedCall {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
@@ -60,7 +60,7 @@ impl Tool for Page {
     }
     fn call<'a>(
         &'a self,
-        _prepared: &'a Prepared,
+        _prepared: &'a ValidatedCall,
         _call: CallIx,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {

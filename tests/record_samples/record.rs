@@ -126,7 +126,7 @@ async fn record(
         label: script::LABEL.to_owned(),
         id: Some(RunId(recording.run.to_owned())),
         tools: ToolDeps {
-            resolve: web.resolve(),
+            host_overrides: web.resolve(),
             ..ToolDeps::default()
         },
         ..RunOptions::default()

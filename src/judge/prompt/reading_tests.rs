@@ -13,7 +13,7 @@ use crate::handlers::JudgedParams;
 use crate::model::{
     CallIx, CellIx, ToolCall, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
 };
-use crate::tools::{Seen, ToolSet, prepare_call, reading};
+use crate::tools::{SeenUrls, ToolSet, prepare_call, transcript_tools};
 
 const SECRET: Secret = Secret::new([3; 32]);
 
@@ -54,7 +54,7 @@ fn summarised(messages: Vec<TranscriptMessage<'static>>) -> Prompt {
 fn answers(prompt: &Prompt, query: &str) -> Vec<String> {
     let book = prompt.book.as_ref().expect("a summary has a book");
     let set = ToolSet {
-        tools: reading::over(book),
+        tools: transcript_tools::transcript_tools_for(book),
     };
     let (out, _facts) = mpsc::channel(10);
     let cx = CallCx {
@@ -73,24 +73,24 @@ fn answers(prompt: &Prompt, query: &str) -> Vec<String> {
         .expect("a runtime");
     let quoted = serde_json::Value::from(query);
     let mut asked = vec![
-        (reading::LIST_MESSAGES, "{}".to_owned()),
+        (transcript_tools::LIST_MESSAGES, "{}".to_owned()),
         (
-            reading::SEARCH_TRANSCRIPT,
+            transcript_tools::SEARCH_TRANSCRIPT,
             r#"{"query":".","regex":true}"#.to_owned(),
         ),
         (
-            reading::SEARCH_TRANSCRIPT,
+            transcript_tools::SEARCH_TRANSCRIPT,
             format!(r#"{{"query":{quoted}}}"#),
         ),
     ];
-    for message in 0..book.messages {
+    for message in 0..book.message_count {
         for from in [0, 1, 7] {
             let args = format!(r#"{{"message":{message},"from":{from},"limit":40}}"#);
-            asked.push((reading::READ_MESSAGE, args));
+            asked.push((transcript_tools::READ_MESSAGE, args));
         }
     }
     let answered = asked.iter().filter_map(|(name, args)| {
-        let prepared = prepare_call(&set, name, args, &Seen::default())
+        let prepared = prepare_call(&set, name, args, &SeenUrls::default())
             .outcome
             .ok()?;
         let tool = set.get(name)?;

@@ -408,7 +408,7 @@ fn nothing_after_the_judged_message_and_no_metadata_can_be_read() {
     );
     let book = prompt.book.as_ref().expect("a book");
     assert_eq!(
-        (book.messages, book.leaves.last().map(|l| l.message)),
+        (book.message_count, book.parts.last().map(|l| l.message)),
         (2, Some(1))
     );
     let all = format!("{book:?}{}{}", prompt.user, prompt.system);

@@ -274,7 +274,8 @@ async fn the_real_fetch_tool_is_answered_from_frozen_evidence() {
         name: FETCH.to_owned(),
         settings: indexmap::IndexMap::new(),
     }];
-    let tools = crate::tools::build(&uses, &crate::tools::ToolDeps::default()).expect("built");
+    let tools =
+        crate::tools::build_tools(&uses, &crate::tools::ToolDeps::default()).expect("built");
     let url = r#"{"url":"https://releases.beamline.example/downloads"}"#;
     let url = RawJson::parse(url).expect("JSON");
     let key = EvidenceKey::of(FETCH, &tools.tools[0].digest(), &url);

@@ -444,8 +444,9 @@ async fn a_judge_that_obeys_all_it_reads_can_do_nothing_outside_its_tools() {
         name: "fetch_url".into(),
         settings: indexmap::IndexMap::new(),
     }];
-    bench.tools = crate::tools::build(&bench.config.tools, &crate::tools::ToolDeps::default())
-        .expect("built");
+    bench.tools =
+        crate::tools::build_tools(&bench.config.tools, &crate::tools::ToolDeps::default())
+            .expect("built");
     bench.ask.transcript = Arc::new(Transcript {
         messages: vec![
             said(MessageRole::User, "Which one?"),

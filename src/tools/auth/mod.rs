@@ -4,9 +4,9 @@
 //! environment or a file, and appears in no event, log or error. Refuses symmetric algorithms: whoever knows such a key
 //! can also sign.
 
-mod keys;
-mod provider;
-mod read;
+mod crypto_provider;
+mod jwks;
+mod service_reader;
 mod token;
 mod verify;
 
@@ -19,10 +19,10 @@ use serde_json::{Map, Value};
 use crate::clock::Clock;
 use crate::model::Rejection;
 
-pub use read::AuthCx;
-pub use verify::verify;
+pub use service_reader::AuthCx;
+pub use verify::verify_auth_services;
 
-use keys::Keys;
+use jwks::JwksSource;
 
 /// An auth service as its file declares it.
 pub struct AuthService {
@@ -32,12 +32,12 @@ pub struct AuthService {
     issuers: Vec<String>,
     /// Stands in `aud`.
     audience: String,
-    keys: Keys,
-    token: TokenFrom,
+    keys: JwksSource,
+    token: TokenSource,
 }
 
 /// Where a token comes from.
-enum TokenFrom {
+enum TokenSource {
     /// A variable, its value where it is set.
     Env(String, Option<String>),
     File(std::path::PathBuf),
@@ -47,16 +47,16 @@ impl AuthService {
     /// What of it must never be recorded.
     pub fn secrets(&self) -> Vec<String> {
         match &self.token {
-            TokenFrom::Env(_, Some(token)) => vec![token.clone()],
-            TokenFrom::Env(_, None) | TokenFrom::File(_) => Vec::new(),
+            TokenSource::Env(_, Some(token)) => vec![token.clone()],
+            TokenSource::Env(_, None) | TokenSource::File(_) => Vec::new(),
         }
     }
 
     /// How somebody gives it a token.
-    pub fn advice(&self) -> String {
+    pub fn explain_token_setup(&self) -> String {
         match &self.token {
-            TokenFrom::Env(name, _) => format!("put one into {name}"),
-            TokenFrom::File(path) => format!("write one to {}", path.display()),
+            TokenSource::Env(name, _) => format!("put one into {name}"),
+            TokenSource::File(path) => format!("write one to {}", path.display()),
         }
     }
 }
@@ -74,24 +74,27 @@ impl fmt::Debug for AuthService {
 ///
 /// With a clock, a token that has expired since counts as none ([`Claims::of`]); a part of them is [`Claims::only`].
 #[derive(Clone, Default)]
-pub struct Claims(
+pub struct VerifiedClaims(
     pub IndexMap<String, Map<String, Value>>,
     pub Option<Arc<dyn Clock>>,
 );
 
-impl Claims {
+impl VerifiedClaims {
     /// The claims of some services.
     #[must_use]
-    pub fn only(&self, services: &[&str]) -> Self {
+    pub fn for_services(&self, services: &[&str]) -> Self {
         let mut own = self.clone();
         own.0.retain(|name, _| services.contains(&name.as_str()));
         own
     }
 
     /// What the service's token claims, if one was verified and has not expired.
-    pub fn of(&self, service: &str) -> Option<&Map<String, Value>> {
+    pub fn get(&self, service: &str) -> Option<&Map<String, Value>> {
         let claims = self.0.get(service)?;
-        let now = self.1.as_ref().map(|clock| verify::seconds(&**clock));
+        let now = self
+            .1
+            .as_ref()
+            .map(|clock| verify::now_in_seconds(&**clock));
         let expired = match (now, claims.get("exp").and_then(Value::as_f64)) {
             (Some(now), Some(exp)) => !now.is_some_and(|now| exp > now),
             _ => false,
@@ -100,8 +103,8 @@ impl Claims {
     }
 
     /// Whether a tool with this `authRequired` may be called: one verified service is enough, none named asks for none.
-    pub fn admit(&self, tool: &str, required: &[String]) -> Result<(), Rejection> {
-        if required.is_empty() || required.iter().any(|name| self.of(name).is_some()) {
+    pub fn authorize_tool(&self, tool: &str, required: &[String]) -> Result<(), Rejection> {
+        if required.is_empty() || required.iter().any(|name| self.get(name).is_some()) {
             return Ok(());
         }
         Err(Rejection {
@@ -114,14 +117,14 @@ impl Claims {
     }
 }
 
-impl From<IndexMap<String, Map<String, Value>>> for Claims {
+impl From<IndexMap<String, Map<String, Value>>> for VerifiedClaims {
     /// Claims that never expire.
     fn from(claims: IndexMap<String, Map<String, Value>>) -> Self {
         Self(claims, None)
     }
 }
 
-impl fmt::Debug for Claims {
+impl fmt::Debug for VerifiedClaims {
     /// Names of services: claims are about a person.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.keys()).finish()

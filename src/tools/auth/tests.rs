@@ -93,10 +93,10 @@ fn outcome(token: &str, keys: &Value) -> Result<Map<String, Value>, String> {
         .filter_map(|k| serde_json::from_value(k.clone()).ok())
         .collect();
     let issuers = ["https://issuer.example".to_owned()];
-    token::claims(
+    token::verify_token_claims(
         token,
         &keys,
-        &token::Expected {
+        &token::ExpectedClaims {
             issuers: &issuers,
             audience: "me",
             now: 500.0,
@@ -269,7 +269,7 @@ fn services_are_read_strictly() {
     assert_eq!((google.audience.as_str(), google.issuers.len()), ("c", 2));
     assert_eq!(
         google.keys,
-        Keys::Url("https://www.googleapis.com/oauth2/v3/certs".to_owned())
+        JwksSource::Url("https://www.googleapis.com/oauth2/v3/certs".to_owned())
     );
     assert_eq!(google.secrets(), ["secret-token"]);
     assert!(!format!("{google:?}").contains("secret"));
@@ -281,7 +281,7 @@ fn services_are_read_strictly() {
     let generic = generic.expect("read");
     assert_eq!(
         generic.keys,
-        Keys::Discover("https://as.example".to_owned())
+        JwksSource::Discover("https://as.example".to_owned())
     );
     assert_eq!(
         generic.issuers,
@@ -292,7 +292,10 @@ fn services_are_read_strictly() {
         "generic",
         folder,
     );
-    assert_eq!(filed.expect("read").keys, Keys::File("/w/keys.json".into()));
+    assert_eq!(
+        filed.expect("read").keys,
+        JwksSource::File("/w/keys.json".into())
+    );
     for (yaml, kind, part) in [
         ("{}", "google", "clientId is missing"),
         ("{clientId: c}", "gogle", "did you mean `google`?"),
@@ -379,10 +382,10 @@ async fn tokens_from_files_are_verified_and_expire() {
     fake.advance(Millis::from_secs(999));
     let clock: Arc<dyn Clock> = Arc::new(fake.clone());
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
-    let (claims, problems) = verify(&services, &clock, &resolver).await;
+    let (claims, problems) = verify_auth_services(&services, &clock, &resolver).await;
     assert_eq!(claims.0.keys().collect::<Vec<_>>(), ["good"]);
     assert_eq!(
-        claims.of("good").and_then(|c| c["sub"].as_str()),
+        claims.get("good").and_then(|c| c["sub"].as_str()),
         Some("ada")
     );
     assert_eq!(problems.len(), 4, "{problems:?}");
@@ -411,7 +414,7 @@ async fn tokens_from_files_are_verified_and_expire() {
             .all(|p| !p.contains("no.to.ken") && !p.contains("secret-token"))
     );
     fake.advance(Millis::from_secs(1));
-    assert_eq!(claims.of("good"), None);
-    assert!(claims.only(&["good"]).of("good").is_none());
-    assert!(claims.admit("t", &["good".to_owned()]).is_err());
+    assert_eq!(claims.get("good"), None);
+    assert!(claims.for_services(&["good"]).get("good").is_none());
+    assert!(claims.authorize_tool("t", &["good".to_owned()]).is_err());
 }

@@ -5,16 +5,16 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 
-use super::provider;
+use super::crypto_provider;
 
 /// Longer ones are no tokens.
 const MAX_TOKEN: usize = 16 << 10;
 /// How far another machine's clock may be ahead of ours, in seconds. A token that has expired has no such grace.
-const LEEWAY: f64 = 60.0;
-const TAKEN: &str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
+const CLOCK_LEEWAY_S: f64 = 60.0;
+const SUPPORTED_ALGORITHMS: &str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
 
 /// What a token is held against.
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedClaims<'a> {
     pub(super) issuers: &'a [String],
     pub(super) audience: &'a str,
     /// Seconds since 1970.
@@ -22,18 +22,18 @@ pub(super) struct Expected<'a> {
 }
 
 /// Verifies a token and gives its claims; the error says what is wrong with it.
-pub(super) fn claims(
+pub(super) fn verify_token_claims(
     token: &str,
     keys: &[Jwk],
-    expected: &Expected<'_>,
+    expected: &ExpectedClaims<'_>,
 ) -> Result<Map<String, Value>, String> {
-    provider::install();
+    crypto_provider::install_crypto_provider();
     if token.len() > MAX_TOKEN {
         return Err(format!("it is longer than {MAX_TOKEN} bytes"));
     }
     let header = decode_header(token).map_err(|error| match error.kind() {
         ErrorKind::Json(_) => {
-            format!("its header cannot be read, or names no algorithm that is taken ({TAKEN})")
+            format!("its header cannot be read, or names no algorithm that is taken ({SUPPORTED_ALGORITHMS})")
         }
         _ => "it is not a signed JWT: three parts with dots between them".to_owned(),
     })?;
@@ -43,7 +43,7 @@ pub(super) fn claims(
     let algorithm = header.alg;
     if algorithm.family() == AlgorithmFamily::Hmac {
         return Err(format!(
-            "{algorithm:?} is refused: whoever can verify it can sign it; taken are {TAKEN}"
+            "{algorithm:?} is refused: whoever can verify it can sign it; taken are {SUPPORTED_ALGORITHMS}"
         ));
     }
     let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
@@ -56,23 +56,23 @@ pub(super) fn claims(
     }
     let fitting: Vec<&Jwk> = named
         .into_iter()
-        .filter(|key| fits(key, algorithm))
+        .filter(|key| is_key_for_algorithm(key, algorithm))
         .collect();
     if fitting.is_empty() {
         return Err(format!("the service has no key for {algorithm:?}"));
     }
     let mut why = String::new();
     for key in fitting {
-        match signed_by(token, key, algorithm, expected) {
-            Ok(claims) => return in_time(&claims, expected.now).map(|()| claims),
-            Err(error) => why = sentence(&error),
+        match verify_signature(token, key, algorithm, expected) {
+            Ok(claims) => return check_token_times(&claims, expected.now).map(|()| claims),
+            Err(error) => why = explain_token_error(&error),
         }
     }
     Err(why)
 }
 
 /// Whether a key is meant for an algorithm: the key decides, the token only asks.
-fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
+fn is_key_for_algorithm(key: &Jwk, algorithm: Algorithm) -> bool {
     let of_kind = match &key.algorithm {
         AlgorithmParameters::RSA(_) => algorithm.family() == AlgorithmFamily::Rsa,
         AlgorithmParameters::EllipticCurve(params) => match params.curve {
@@ -91,11 +91,11 @@ fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
         && !matches!(key.common.public_key_use, Some(PublicKeyUse::Encryption))
 }
 
-fn signed_by(
+fn verify_signature(
     token: &str,
     key: &Jwk,
     algorithm: Algorithm,
-    expected: &Expected<'_>,
+    expected: &ExpectedClaims<'_>,
 ) -> Result<Map<String, Value>, Error> {
     let mut validation = Validation::new(algorithm);
     // Times are ours: the crate would look at the system's clock.
@@ -107,20 +107,20 @@ fn signed_by(
     Ok(decode::<Map<String, Value>>(token, &key, &validation)?.claims)
 }
 
-fn in_time(claims: &Map<String, Value>, now: f64) -> Result<(), String> {
+fn check_token_times(claims: &Map<String, Value>, now: f64) -> Result<(), String> {
     let seconds = |name: &str| claims.get(name).and_then(Value::as_f64);
     match seconds("exp") {
         None => return Err("its `exp` is no time".to_owned()),
         Some(exp) if exp <= now => return Err("it has expired".to_owned()),
         Some(_) => {}
     }
-    if claims.contains_key("nbf") && seconds("nbf").is_none_or(|from| from > now + LEEWAY) {
+    if claims.contains_key("nbf") && seconds("nbf").is_none_or(|from| from > now + CLOCK_LEEWAY_S) {
         return Err("it is not valid yet".to_owned());
     }
     Ok(())
 }
 
-fn sentence(error: &Error) -> String {
+fn explain_token_error(error: &Error) -> String {
     match error.kind() {
         ErrorKind::InvalidSignature => "its signature is not the service's".to_owned(),
         ErrorKind::InvalidIssuer => "`iss` names another issuer".to_owned(),

@@ -6,41 +6,44 @@ use futures_util::future::join_all;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::keys::text_of;
-use super::token::{self, Expected};
-use super::{AuthService, Claims, TokenFrom};
+use super::jwks::read_regular_file;
+use super::token::{self, ExpectedClaims};
+use super::{AuthService, TokenSource, VerifiedClaims};
 use crate::clock::Clock;
 use crate::net::{AddressGuard, AddressPolicy, Resolver};
 
 /// Token files have a few kilobytes.
-const MAX_FILE: usize = 64 << 10;
+const MAX_TOKEN_FILE: usize = 64 << 10;
 
 /// Seconds since 1970.
-pub(super) fn seconds(clock: &dyn Clock) -> Option<f64> {
+pub(super) fn now_in_seconds(clock: &dyn Clock) -> Option<f64> {
     let now: jiff::Timestamp = clock.wall_time().0.parse().ok()?;
     Some(now.as_millisecond() as f64 / 1000.0)
 }
 
 /// Verifies every service's token. A service without one is just not among the claims; one whose token does not hold is
 /// not either, and the sentences, warnings, say why.
-pub async fn verify(
+pub async fn verify_auth_services(
     services: &IndexMap<String, Arc<AuthService>>,
     clock: &Arc<dyn Clock>,
     resolver: &Arc<dyn Resolver>,
-) -> (Claims, Vec<String>) {
+) -> (VerifiedClaims, Vec<String>) {
     let guard = AddressGuard::new(AddressPolicy::default(), Arc::clone(resolver));
-    verify_through(services, clock, &guard).await
+    verify_auth_services_with_guard(services, clock, &guard).await
 }
 
 /// The same, with a guard that may open more.
-pub(super) async fn verify_through(
+pub(super) async fn verify_auth_services_with_guard(
     services: &IndexMap<String, Arc<AuthService>>,
     clock: &Arc<dyn Clock>,
     guard: &AddressGuard,
-) -> (Claims, Vec<String>) {
-    let asked = services
-        .values()
-        .map(|service| async { (&service.name, one(service, clock, guard).await) });
+) -> (VerifiedClaims, Vec<String>) {
+    let asked = services.values().map(|service| async {
+        (
+            &service.name,
+            verify_auth_service(service, clock, guard).await,
+        )
+    });
     let (mut verified, mut problems) = (IndexMap::new(), Vec::new());
     for (name, outcome) in join_all(asked).await {
         match outcome {
@@ -51,36 +54,36 @@ pub(super) async fn verify_through(
             Err(why) => problems.push(format!("auth service `{name}`: {why}")),
         }
     }
-    (Claims(verified, Some(Arc::clone(clock))), problems)
+    (VerifiedClaims(verified, Some(Arc::clone(clock))), problems)
 }
 
-async fn one(
+async fn verify_auth_service(
     service: &AuthService,
     clock: &Arc<dyn Clock>,
     guard: &AddressGuard,
 ) -> Result<Option<Map<String, Value>>, String> {
-    let Some(token) = service.token.read()? else {
+    let Some(token) = service.token.read_token()? else {
         return Ok(None);
     };
-    let keys = service.keys.load(guard, clock).await?;
-    let expected = Expected {
+    let keys = service.keys.load_keys(guard, clock).await?;
+    let expected = ExpectedClaims {
         issuers: &service.issuers,
         audience: &service.audience,
-        now: seconds(&**clock).ok_or("this machine's clock cannot be read")?,
+        now: now_in_seconds(&**clock).ok_or("this machine's clock cannot be read")?,
     };
-    let claims = token::claims(&token, &keys, &expected);
+    let claims = token::verify_token_claims(&token, &keys, &expected);
     let from = &service.token;
     claims
         .map(Some)
         .map_err(|why| format!("the token from {from} was refused: {why}"))
 }
 
-impl TokenFrom {
-    fn read(&self) -> Result<Option<String>, String> {
+impl TokenSource {
+    fn read_token(&self) -> Result<Option<String>, String> {
         match self {
             Self::Env(_, token) => Ok(token.clone()),
             Self::File(path) => {
-                let text = text_of(path, MAX_FILE).map_err(|why| {
+                let text = read_regular_file(path, MAX_TOKEN_FILE).map_err(|why| {
                     format!("its token cannot be read: {}: {why}", path.display())
                 })?;
                 let token = text.trim();
@@ -90,7 +93,7 @@ impl TokenFrom {
     }
 }
 
-impl std::fmt::Display for TokenFrom {
+impl std::fmt::Display for TokenSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Env(name, _) => f.write_str(name),

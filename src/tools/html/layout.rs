@@ -8,17 +8,17 @@ use std::ops::Range;
 
 use url::Url;
 
-use super::table::Table;
-use super::unshown::Unshown;
+use super::hidden_text::HiddenTextCounter;
+use super::table::HtmlTable;
 
 /// Links to one place stand once behind a block; looked for among so many before.
-const LOOK: usize = 20;
+const MAX_LINK_LOOKBACK: usize = 20;
 
 /// Behind a block stand so many links, or a page of nothing else would fill the memory.
-const MAX_LINKS: usize = 1000;
+const MAX_BLOCK_LINKS: usize = 1000;
 
 /// Of a link's text, so much is repeated behind its block, in bytes.
-const MAX_SAID: usize = 100;
+const MAX_LINK_TEXT: usize = 100;
 
 /// Longer ones cannot be fetched.
 const MAX_URL: usize = 2048;
@@ -27,108 +27,108 @@ const MAX_URL: usize = 2048;
 const MAX_INDENT: usize = 8;
 
 /// The text so far, and what is due before the next word of it.
-pub(super) struct Writer {
+pub(super) struct MarkdownWriter {
     pub(super) out: String,
-    pub(super) max: usize,
+    pub(super) max_bytes: usize,
     /// What links are relative to.
     pub(super) base: Option<Url>,
     /// Whether the page has said so itself.
-    pub(super) rebased: bool,
+    pub(super) has_base_element: bool,
     /// The element whose content is left out, and how often it stands open.
-    pub(super) skip: Option<(String, usize)>,
+    pub(super) skipped_element: Option<(String, usize)>,
     pub(super) title: String,
     pub(super) in_title: bool,
     /// Open `pre` elements.
-    pub(super) pre: usize,
+    pub(super) pre_depth: usize,
     /// Open lists; a number for an ordered one's next item.
     pub(super) lists: Vec<Option<i64>>,
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<HtmlTable>,
     /// Line breaks due before the next text; 0, 1 or 2.
-    pub(super) breaks: usize,
-    pub(super) space: bool,
+    pub(super) pending_breaks: usize,
+    pub(super) pending_space: bool,
     /// What the next line starts with.
-    pub(super) prefix: String,
+    pub(super) line_prefix: String,
     /// The open link: where to, and where its text begins once it does.
-    pub(super) link: Option<(String, Option<usize>)>,
+    pub(super) open_link: Option<(String, Option<usize>)>,
     /// Links of the block, and where their texts stand.
-    links: Vec<(String, Range<usize>)>,
+    block_links: Vec<(String, Range<usize>)>,
     /// Where the block began, behind its prefix.
-    block_at: usize,
+    block_start: usize,
     /// What a browser does not show of it.
-    pub(super) unshown: Unshown,
+    pub(super) hidden_text: HiddenTextCounter,
     /// Whether it does not show what is written now.
-    pub(super) hiding: bool,
+    pub(super) is_hidden: bool,
     /// Where that stands in the text.
-    pub(super) marks: Vec<Range<usize>>,
+    pub(super) hidden_ranges: Vec<Range<usize>>,
 }
 
-impl Writer {
-    pub(super) fn new(max: usize, base: Option<Url>) -> Self {
+impl MarkdownWriter {
+    pub(super) fn new(max_bytes: usize, base: Option<Url>) -> Self {
         Self {
             out: String::new(),
-            max,
+            max_bytes,
             base,
-            rebased: false,
-            skip: None,
+            has_base_element: false,
+            skipped_element: None,
             title: String::new(),
             in_title: false,
-            pre: 0,
+            pre_depth: 0,
             lists: Vec::new(),
             tables: Vec::new(),
-            breaks: 0,
-            space: false,
-            prefix: String::new(),
-            link: None,
-            links: Vec::new(),
-            block_at: 0,
-            unshown: Unshown::default(),
-            hiding: false,
-            marks: Vec::new(),
+            pending_breaks: 0,
+            pending_space: false,
+            line_prefix: String::new(),
+            open_link: None,
+            block_links: Vec::new(),
+            block_start: 0,
+            hidden_text: HiddenTextCounter::default(),
+            is_hidden: false,
+            hidden_ranges: Vec::new(),
         }
     }
 
     /// At least `n` line breaks before the next text.
-    pub(super) fn block(&mut self, n: usize) {
-        self.breaks = self.breaks.max(n);
-        self.space = false;
+    pub(super) fn request_line_breaks(&mut self, n: usize) {
+        self.pending_breaks = self.pending_breaks.max(n);
+        self.pending_space = false;
     }
 
-    pub(super) fn paragraph(&mut self) {
+    pub(super) fn request_paragraph_break(&mut self) {
         if self.lists.is_empty() {
-            self.block(2);
-        } else if self.prefix.is_empty() {
-            self.block(1);
+            self.request_line_breaks(2);
+        } else if self.line_prefix.is_empty() {
+            self.request_line_breaks(1);
         }
     }
 
-    pub(super) fn soft_break(&mut self) {
-        if self.pre > 0 {
-            self.text("\n");
+    pub(super) fn request_soft_break(&mut self) {
+        if self.pre_depth > 0 {
+            self.write_text("\n");
         } else {
-            self.breaks = (self.breaks + 1).min(2);
-            self.space = false;
+            self.pending_breaks = (self.pending_breaks + 1).min(2);
+            self.pending_space = false;
         }
     }
 
-    pub(super) fn list(&mut self, next: Option<i64>) {
-        self.block(if self.lists.is_empty() { 2 } else { 1 });
+    pub(super) fn start_list(&mut self, next: Option<i64>) {
+        self.request_line_breaks(if self.lists.is_empty() { 2 } else { 1 });
         self.lists.push(next);
     }
 
-    pub(super) fn item(&mut self) {
-        self.block(1);
-        self.prefix = "  ".repeat(self.lists.len().saturating_sub(1).min(MAX_INDENT));
+    pub(super) fn start_item(&mut self) {
+        self.request_line_breaks(1);
+        self.line_prefix = "  ".repeat(self.lists.len().saturating_sub(1).min(MAX_INDENT));
         match self.lists.last_mut() {
             Some(Some(number)) => {
-                let _infallible = write!(self.prefix, "{number}. ");
+                let _infallible = write!(self.line_prefix, "{number}. ");
                 *number = number.saturating_add(1);
             }
-            _ => self.prefix.push_str("- "),
+            _ => self.line_prefix.push_str("- "),
         }
     }
 
-    pub(super) fn text(&mut self, text: &str) {
-        if self.skip.is_some() {
+    pub(super) fn write_text(&mut self, text: &str) {
+        if self.skipped_element.is_some() {
             return;
         }
         if self.in_title {
@@ -137,94 +137,97 @@ impl Writer {
             }
             return;
         }
-        if self.pre > 0 {
+        if self.pre_depth > 0 {
             self.start_line();
-            self.shown(text);
+            self.write_piece(text);
             return;
         }
-        for (at, word) in text.split(is_space).enumerate() {
+        for (at, word) in text.split(is_html_space).enumerate() {
             // Between two pieces stood a blank.
-            self.space |= at > 0;
+            self.pending_space |= at > 0;
             if word.is_empty() {
                 continue;
             }
             self.start_line();
-            if self.space && !self.out.is_empty() && !self.out.ends_with(char::is_whitespace) {
-                self.push(" ");
+            if self.pending_space
+                && !self.out.is_empty()
+                && !self.out.ends_with(char::is_whitespace)
+            {
+                self.push_within_limit(" ");
             }
-            self.space = false;
-            self.shown(word);
+            self.pending_space = false;
+            self.write_piece(word);
         }
     }
 
     /// A piece of the page's own text.
-    fn shown(&mut self, text: &str) {
+    fn write_piece(&mut self, text: &str) {
         let from = self.out.len();
-        self.push(text);
-        if let Some((_, at @ None)) = &mut self.link
+        self.push_within_limit(text);
+        if let Some((_, at @ None)) = &mut self.open_link
             && !text.trim().is_empty()
         {
             *at = Some(from);
         }
-        if !self.hiding {
+        if !self.is_hidden {
             return;
         }
         let blank = self.out[from..].len() - self.out[from..].trim_start().len();
         let (start, end) = (from + blank, from + self.out[from..].trim_end().len());
-        match self.marks.last_mut() {
+        match self.hidden_ranges.last_mut() {
             _ if start >= end => {}
             Some(last) if self.out[last.end..start].trim().is_empty() => last.end = end,
-            _ => self.marks.push(start..end),
+            _ => self.hidden_ranges.push(start..end),
         }
     }
 
     /// Writes the breaks that are due and the line's prefix.
     pub(super) fn start_line(&mut self) {
-        if self.breaks > 0 {
+        if self.pending_breaks > 0 {
             self.end_block();
             let trimmed = self.out.trim_end_matches(' ').len();
             self.out.truncate(trimmed);
             if !self.out.is_empty() {
                 let have = self.out.len() - self.out.trim_end_matches('\n').len();
-                for _ in have..self.breaks {
-                    self.push("\n");
+                for _ in have..self.pending_breaks {
+                    self.push_within_limit("\n");
                 }
             }
-            self.breaks = 0;
-            self.space = false;
-            self.block_at = self.out.len();
+            self.pending_breaks = 0;
+            self.pending_space = false;
+            self.block_start = self.out.len();
         }
-        if !self.prefix.is_empty() {
-            let prefix = std::mem::take(&mut self.prefix);
-            self.push(&prefix);
-            self.block_at = self.out.len();
+        if !self.line_prefix.is_empty() {
+            let prefix = std::mem::take(&mut self.line_prefix);
+            self.push_within_limit(&prefix);
+            self.block_start = self.out.len();
         }
     }
 
     /// Writes the links of the block that ends here.
     pub(super) fn end_block(&mut self) {
         // A link around several blocks is that of the first.
-        if matches!(self.link, Some((_, Some(_)))) {
+        if matches!(self.open_link, Some((_, Some(_)))) {
             self.end_link();
         }
-        let links = std::mem::take(&mut self.links);
-        if links.is_empty() || self.out.len() > self.max {
+        let links = std::mem::take(&mut self.block_links);
+        if links.is_empty() || self.out.len() > self.max_bytes {
             return;
         }
         self.out.truncate(self.out.trim_end().len());
         if let [(to, at)] = &links[..]
-            && at.start == self.block_at
+            && at.start == self.block_start
             && at.end >= self.out.len()
             && !self.out[at.start..].contains('\n')
         {
-            self.insert(at.start, "[");
+            self.insert_at(at.start, "[");
             let _infallible = write!(self.out, "]({to})");
             return;
         }
-        let is_code = self.out[self.block_at.min(self.out.len())..].contains('\n');
+        let is_code = self.out[self.block_start.min(self.out.len())..].contains('\n');
         for (n, (to, at)) in links.iter().enumerate() {
             let said = &self.out[at.start..at.end.min(self.out.len())];
-            let said = &said[..said.floor_char_boundary(MAX_SAID)];
+            let said = &said[..said.floor_char_boundary(MAX_LINK_TEXT)];
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             let gap = if is_code && n == 0 { "\n" } else { " " };
             let _infallible = write!(self.out, "{gap}[{said}]({to})");
@@ -232,9 +235,14 @@ impl Writer {
     }
 
     /// Puts something before what was written last.
-    fn insert(&mut self, at: usize, text: &str) {
+    fn insert_at(&mut self, at: usize, text: &str) {
         self.out.insert_str(at, text);
-        for mark in self.marks.iter_mut().rev().take_while(|m| m.end > at) {
+        for mark in self
+            .hidden_ranges
+            .iter_mut()
+            .rev()
+            .take_while(|m| m.end > at)
+        {
             mark.end += text.len();
             if mark.start >= at {
                 mark.start += text.len();
@@ -242,21 +250,21 @@ impl Writer {
         }
     }
 
-    pub(super) fn push(&mut self, text: &str) {
-        if self.out.len() <= self.max {
+    pub(super) fn push_within_limit(&mut self, text: &str) {
+        if self.out.len() <= self.max_bytes {
             self.out.push_str(text);
         }
     }
 
-    pub(super) fn rebase(&mut self, to: &str) {
-        if !std::mem::replace(&mut self.rebased, true)
+    pub(super) fn set_base(&mut self, to: &str) {
+        if !std::mem::replace(&mut self.has_base_element, true)
             && let Some(url) = self.base.as_ref().and_then(|base| base.join(to).ok())
         {
             self.base = Some(url);
         }
     }
 
-    pub(super) fn resolve(&self, to: &str) -> Option<String> {
+    pub(super) fn resolve_link(&self, to: &str) -> Option<String> {
         if to.trim_start().starts_with('#') {
             return None;
         }
@@ -269,12 +277,19 @@ impl Writer {
     }
 
     pub(super) fn end_link(&mut self) {
-        if let Some((to, Some(from))) = self.link.take() {
+        if let Some((to, Some(from))) = self.open_link.take() {
             let known = |(known, _): &(String, _)| *known == to;
             let end = self.out.trim_end().len();
-            let fits = from < end && self.links.len() < MAX_LINKS;
-            if fits && !self.links.iter().rev().take(LOOK).any(known) {
-                self.links.push((to, from..end));
+            let fits = from < end && self.block_links.len() < MAX_BLOCK_LINKS;
+            if fits
+                && !self
+                    .block_links
+                    .iter()
+                    .rev()
+                    .take(MAX_LINK_LOOKBACK)
+                    .any(known)
+            {
+                self.block_links.push((to, from..end));
             }
         }
     }
@@ -298,7 +313,10 @@ impl Writer {
         }
         let blank = body.len() - body.trim_start_matches('\n').len();
         let moved = |at: usize| text.len() + at.clamp(blank, body.len()) - blank;
-        let marks = self.marks.iter().map(|at| moved(at.start)..moved(at.end));
+        let marks = self
+            .hidden_ranges
+            .iter()
+            .map(|at| moved(at.start)..moved(at.end));
         let marks: Vec<Range<usize>> = marks.filter(|at| !at.is_empty()).collect();
         text.push_str(&body[blank..]);
         (text, marks)
@@ -306,6 +324,6 @@ impl Writer {
 }
 
 /// HTML's white space and the no-break space, which browsers show as a blank.
-fn is_space(c: char) -> bool {
+fn is_html_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}' | '\u{a0}')
 }

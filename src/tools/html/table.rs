@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::layout::Writer;
+use super::layout::MarkdownWriter;
 
 /// A cell of data is no longer than this, in bytes, unless the table has headers.
 const MAX_CELL: usize = 2000;
@@ -18,76 +18,76 @@ const MAX_COLUMNS: usize = 64;
 
 /// An open table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct HtmlTable {
     /// Where its text begins.
-    from: usize,
-    cells: Vec<Cell>,
+    text_start: usize,
+    cells: Vec<HtmlTableCell>,
     /// Rows so far.
-    rows: usize,
+    row_count: usize,
     /// Whether a cell is open.
     in_cell: bool,
-    in_head: bool,
+    in_table_head: bool,
     /// Whether it holds another.
-    lays_out: bool,
+    is_layout: bool,
     /// Lists open around it.
-    lists: usize,
+    outer_list_depth: usize,
 }
 
 #[derive(Debug)]
-struct Cell {
+struct HtmlTableCell {
     row: usize,
-    at: Range<usize>,
-    heads: bool,
-    columns: usize,
-    rows: usize,
+    text_range: Range<usize>,
+    is_header: bool,
+    column_span: usize,
+    row_span: usize,
 }
 
-impl Writer {
+impl MarkdownWriter {
     pub(super) fn start_table(&mut self) {
         self.end_block();
         if let Some(outer) = self.tables.last_mut() {
-            outer.lays_out = true;
+            outer.is_layout = true;
         }
-        self.block(if self.tables.is_empty() { 2 } else { 1 });
-        self.tables.push(Table {
-            from: self.out.len(),
-            lists: self.lists.len(),
-            ..Table::default()
+        self.request_line_breaks(if self.tables.is_empty() { 2 } else { 1 });
+        self.tables.push(HtmlTable {
+            text_start: self.out.len(),
+            outer_list_depth: self.lists.len(),
+            ..HtmlTable::default()
         });
     }
 
     /// `thead` begins or ends.
-    pub(super) fn head(&mut self, begins: bool) {
+    pub(super) fn set_in_table_head(&mut self, begins: bool) {
         self.end_cell();
         if let Some(table) = self.tables.last_mut() {
-            table.in_head = begins;
+            table.in_table_head = begins;
         }
     }
 
-    pub(super) fn row(&mut self) {
+    pub(super) fn start_row(&mut self) {
         self.end_cell();
-        self.block(1);
+        self.request_line_breaks(1);
         if let Some(table) = self.tables.last_mut() {
-            table.rows += 1;
+            table.row_count += 1;
         }
     }
 
-    pub(super) fn cell(&mut self, heads: bool, columns: usize, rows: usize) {
+    pub(super) fn start_cell(&mut self, heads: bool, columns: usize, rows: usize) {
         self.end_cell();
-        self.block(1);
+        self.request_line_breaks(1);
         let from = self.out.len();
         if let Some(table) = self.tables.last_mut() {
             table.in_cell = true;
             if table.cells.len() == MAX_CELLS {
-                table.lays_out = true;
+                table.is_layout = true;
                 return;
             }
-            table.cells.push(Cell {
-                row: table.rows,
-                at: from..from,
-                heads: heads || table.in_head,
-                columns: columns.clamp(1, MAX_COLUMNS),
-                rows: rows.clamp(1, 1000),
+            table.cells.push(HtmlTableCell {
+                row: table.row_count,
+                text_range: from..from,
+                is_header: heads || table.in_table_head,
+                column_span: columns.clamp(1, MAX_COLUMNS),
+                row_span: rows.clamp(1, 1000),
             });
         }
     }
@@ -95,12 +95,12 @@ impl Writer {
     pub(super) fn end_cell(&mut self) {
         if self.tables.last().is_some_and(|table| table.in_cell) {
             self.end_block();
-            self.block(1);
+            self.request_line_breaks(1);
             let end = self.out.len();
             if let Some(table) = self.tables.last_mut() {
                 table.in_cell = false;
                 if let Some(cell) = table.cells.last_mut() {
-                    cell.at.end = end;
+                    cell.text_range.end = end;
                 }
             }
         }
@@ -110,67 +110,78 @@ impl Writer {
         self.end_cell();
         self.end_block();
         if let Some(table) = self.tables.pop() {
-            self.lists.truncate(table.lists);
-            if table.is_data() {
-                self.lay(&table);
+            self.lists.truncate(table.outer_list_depth);
+            if table.is_data_table() {
+                self.write_data_table(&table);
             }
-            self.block(if self.tables.is_empty() { 2 } else { 1 });
+            self.request_line_breaks(if self.tables.is_empty() { 2 } else { 1 });
         }
     }
 
     /// Writes the table again, row by row.
-    fn lay(&mut self, table: &Table) {
-        let text = self.out.split_off(table.from);
-        let first = self.marks.partition_point(|mark| mark.end <= table.from);
-        let mut page = Page {
-            marks: self.marks.split_off(first),
+    fn write_data_table(&mut self, table: &HtmlTable) {
+        let text = self.out.split_off(table.text_start);
+        let first = self
+            .hidden_ranges
+            .partition_point(|mark| mark.end <= table.text_start);
+        let mut page = TableText {
+            hidden_ranges: self.hidden_ranges.split_off(first),
             text,
-            from: table.from,
+            text_start: table.text_start,
         };
         // Rows that cells of earlier rows still reach into, by column.
         let mut reach = [0_usize; MAX_COLUMNS];
-        let mut at = table.from;
+        let mut at = table.text_start;
         for (n, row) in table.cells.chunk_by(|a, b| a.row == b.row).enumerate() {
-            if self.out.len() > self.max {
+            if self.out.len() > self.max_bytes {
                 return;
             }
             // What stands between the rows: a caption, say.
-            self.beside(&mut page, at..row[0].at.start, n == 0);
-            self.newline(n == 0);
+            self.write_text_between_cells(&mut page, at..row[0].text_range.start, n == 0);
+            self.start_table_line(n == 0);
             self.out.push('|');
             let mut column = 0;
             for cell in row {
-                column = self.reached(&mut reach, column);
+                column = self.write_spanned_cells(&mut reach, column);
                 self.out.push(' ');
                 let before = self.out.len();
-                page.copy(cell.at.clone(), &mut self.out, &mut self.marks, true);
+                page.copy_as_one_line(
+                    cell.text_range.clone(),
+                    &mut self.out,
+                    &mut self.hidden_ranges,
+                    true,
+                );
                 self.out
                     .push_str(if self.out.len() > before { " |" } else { "|" });
-                for more in 0..cell.columns {
+                for more in 0..cell.column_span {
                     if column < MAX_COLUMNS {
-                        reach[column] = cell.rows - 1;
+                        reach[column] = cell.row_span - 1;
                         column += 1;
                         if more > 0 {
                             self.out.push_str(" |");
                         }
                     }
                 }
-                at = cell.at.end;
+                at = cell.text_range.end;
             }
-            self.reached(&mut reach, column);
-            if n == 0 && row.iter().all(|cell| cell.heads) {
-                let columns: usize = row.iter().map(|cell| cell.columns).sum();
-                self.newline(false);
+            self.write_spanned_cells(&mut reach, column);
+            if n == 0 && row.iter().all(|cell| cell.is_header) {
+                let columns: usize = row.iter().map(|cell| cell.column_span).sum();
+                self.start_table_line(false);
                 self.out.push('|');
                 self.out
                     .push_str(&" --- |".repeat(columns.min(MAX_COLUMNS)));
             }
         }
-        self.beside(&mut page, at..usize::MAX, false);
+        self.write_text_between_cells(&mut page, at..usize::MAX, false);
     }
 
     /// Empty cells where one of an earlier row reaches down.
-    fn reached(&mut self, reach: &mut [usize; MAX_COLUMNS], mut column: usize) -> usize {
+    fn write_spanned_cells(
+        &mut self,
+        reach: &mut [usize; MAX_COLUMNS],
+        mut column: usize,
+    ) -> usize {
         while let Some(rows @ 1..) = reach.get_mut(column) {
             *rows -= 1;
             self.out.push_str(" |");
@@ -179,18 +190,18 @@ impl Writer {
         column
     }
 
-    fn beside(&mut self, page: &mut Page, at: Range<usize>, first: bool) {
+    fn write_text_between_cells(&mut self, page: &mut TableText, at: Range<usize>, first: bool) {
         if page.slice(&at).trim().is_empty() {
             return;
         }
-        self.newline(first);
-        page.copy(at, &mut self.out, &mut self.marks, false);
+        self.start_table_line(first);
+        page.copy_as_one_line(at, &mut self.out, &mut self.hidden_ranges, false);
         if first {
             self.out.push('\n');
         }
     }
 
-    fn newline(&mut self, first: bool) {
+    fn start_table_line(&mut self, first: bool) {
         let have = self.out.len() - self.out.trim_end_matches('\n').len();
         let due: usize = if self.out.is_empty() {
             0
@@ -203,46 +214,46 @@ impl Writer {
     }
 }
 
-impl Table {
-    fn is_data(&self) -> bool {
-        let heads = self.cells.iter().any(|cell| cell.heads);
+impl HtmlTable {
+    fn is_data_table(&self) -> bool {
+        let heads = self.cells.iter().any(|cell| cell.is_header);
         let several = self.cells.windows(2).any(|two| two[0].row == two[1].row);
-        let short = |cell: &Cell| cell.at.len() <= MAX_CELL;
-        !self.lays_out && several && (heads || self.cells.iter().all(short))
+        let short = |cell: &HtmlTableCell| cell.text_range.len() <= MAX_CELL;
+        !self.is_layout && several && (heads || self.cells.iter().all(short))
     }
 }
 
 /// The text of a table as it was written first.
-struct Page {
+struct TableText {
     text: String,
     /// Where it stood.
-    from: usize,
-    marks: Vec<Range<usize>>,
+    text_start: usize,
+    hidden_ranges: Vec<Range<usize>>,
 }
 
-impl Page {
+impl TableText {
     fn slice(&self, at: &Range<usize>) -> &str {
-        let end = at.end.saturating_sub(self.from).min(self.text.len());
-        let start = at.start.saturating_sub(self.from).min(end);
+        let end = at.end.saturating_sub(self.text_start).min(self.text.len());
+        let start = at.start.saturating_sub(self.text_start).min(end);
         &self.text[start..end]
     }
 
     /// Copies a part in one line, and the marks in it.
-    fn copy(
+    fn copy_as_one_line(
         &mut self,
         at: Range<usize>,
         out: &mut String,
         marks: &mut Vec<Range<usize>>,
         in_cell: bool,
     ) {
-        let (from, begin) = (self.from, out.len());
+        let (from, begin) = (self.text_start, out.len());
         let end = at.end.min(from + self.text.len());
         let mut here = at.start;
-        let gone = self.marks.partition_point(|mark| mark.end <= here);
-        self.marks.drain(..gone);
+        let gone = self.hidden_ranges.partition_point(|mark| mark.end <= here);
+        self.hidden_ranges.drain(..gone);
         let mut seen = 0;
         while here < end {
-            let mark = self.marks.get(seen).filter(|mark| mark.start < end);
+            let mark = self.hidden_ranges.get(seen).filter(|mark| mark.start < end);
             let (until, hidden) = match mark {
                 Some(mark) if mark.start <= here => (mark.end.min(end), true),
                 Some(mark) => (mark.start, false),

@@ -4,7 +4,7 @@ use super::*;
 
 fn text(html: &str) -> String {
     let base = Url::parse("https://beam.apache.org/get-started/downloads/").unwrap();
-    render(html, Some(&base), 100_000, &AtomicBool::new(false))
+    render_html_as_markdown(html, Some(&base), 100_000, &AtomicBool::new(false))
         .expect("nobody stops it")
         .text
 }
@@ -167,8 +167,12 @@ fn what_is_hidden_is_marked_in_links_and_tables_too() {
     let page = "<p>a <a href=/x hidden>gone</a> b<table><tr><th>k<th>v<tr><td>1<td style='display:none'>no |  such</table><p>c \
                 <span hidden>last</span><p>d<p><a href=/y><b hidden>whole</b></a>";
     let base = Url::parse("https://beam.apache.org/").unwrap();
-    let read = render(page, Some(&base), 1000, &AtomicBool::new(false)).unwrap();
-    let marked: Vec<&str> = read.marks.iter().map(|at| &read.text[at.clone()]).collect();
+    let read = render_html_as_markdown(page, Some(&base), 1000, &AtomicBool::new(false)).unwrap();
+    let marked: Vec<&str> = read
+        .hidden_ranges
+        .iter()
+        .map(|at| &read.text[at.clone()])
+        .collect();
     assert_eq!(
         marked,
         ["gone", "no \\| such", "last", "whole"],
@@ -200,5 +204,8 @@ fn hostile_nesting_costs_no_more_than_its_length() {
 
 #[test]
 fn it_stops_when_told_to() {
-    assert_eq!(render("<p>x", None, 100, &AtomicBool::new(true)), None);
+    assert_eq!(
+        render_html_as_markdown("<p>x", None, 100, &AtomicBool::new(true)),
+        None
+    );
 }

@@ -3,7 +3,7 @@
 //! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
 //! [`KINDS`]; `docs/tools.md` shows one (`recipe.rs`). Whatever it opens on the network it opens through [`crate::net`].
 
-mod duration;
+mod go_duration;
 mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -19,8 +19,8 @@ mod sqlite;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Prepared;
-use super::toolbox::{Definition, Input};
+use super::ValidatedCall;
+use super::toolbox::{ToolDefinition, ToolInput};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
@@ -29,7 +29,7 @@ use crate::net::Resolver;
 use crate::schema::CompiledSchema;
 
 /// A source: what tools work on.
-pub trait Source: Send + Sync {
+pub trait ToolSource: Send + Sync {
     /// Its `kind` (`type` in the flat form).
     fn kind(&self) -> &'static str;
     /// A warning to show, where it opens more than the fixed policy.
@@ -46,32 +46,32 @@ pub trait Source: Send + Sync {
     }
     /// Reads what one of its tools does from the tool's own keys; the common ones (`kind`, `description`, `parameters` …)
     /// are taken already. `name` is the tool's. `None` once a problem was told.
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         name: &str,
         fields: &mut MappingDecoder<'_>,
-        input: &Input,
-    ) -> Option<Arc<dyn Work>>;
+        input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>>;
     /// Tries it once, cheaply: what is there (`SQLite 3.50, 4 tables`), or why it cannot be used.
     fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>>;
     /// Whether it has tools of its own, which are known once it was asked ([`Source::discover`]). Its name then stands for
     /// all of them in a judge's `tools:`.
-    fn discovers(&self) -> bool {
+    fn has_own_tools(&self) -> bool {
         false
     }
     /// Its own tools.
-    fn discover<'a>(
+    fn discover_tools<'a>(
         &'a self,
         _cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Definition>>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<Arc<ToolDefinition>>, String>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
     /// What it says of the one of its own tools that it calls so.
-    fn declares<'a>(
+    fn describe_own_tool<'a>(
         &'a self,
         remote: &'a str,
         _cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Declared, String>> {
+    ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
         let why = format!("it has no tools of its own, so none called `{remote}`");
         Box::pin(std::future::ready(Err(why)))
     }
@@ -79,7 +79,7 @@ pub trait Source: Send + Sync {
 
 /// What a source says of a tool of its own.
 #[derive(Debug)]
-pub struct Declared {
+pub struct OwnToolDecl {
     /// For models.
     pub description: String,
     /// Of its arguments.
@@ -89,25 +89,25 @@ pub struct Declared {
 }
 
 /// What a tool does with values that passed its rules.
-pub trait Work: Send + Sync {
+pub trait ToolExecutor: Send + Sync {
     /// Digest of all that decides its answers beside the declaration: statement, path, origin. No secret.
     fn digest(&self) -> Digest;
     /// Whether it changes nothing.
-    fn read_only(&self) -> bool;
+    fn is_read_only(&self) -> bool;
     /// What its source calls it, where that has tools of its own: a tool declared without `parameters`, `inputSchema` or
     /// `description` takes them from what [`Source::declares`] says of this one.
-    fn remote(&self) -> Option<&str> {
+    fn remote_name(&self) -> Option<&str> {
         None
     }
     /// Why values that passed the rules cannot reach it as they are. Such a call is rejected.
-    fn refuses(&self, _values: &RawJson) -> Option<String> {
+    fn explain_unsendable(&self, _values: &RawJson) -> Option<String> {
         None
     }
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
     /// again is [`Answer::transient`].
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse>;
@@ -124,10 +124,10 @@ pub struct SourceCx<'a> {
 }
 
 /// Reads a source from its own keys (`kind` is taken already); `None` once a problem was told.
-pub type ReadSource = fn(&mut MappingDecoder<'_>, &SourceCx<'_>) -> Option<Arc<dyn Source>>;
+pub type ReadSourceFn = fn(&mut MappingDecoder<'_>, &SourceCx<'_>) -> Option<Arc<dyn ToolSource>>;
 
 /// A kind of source, and of the tools on it.
-pub struct Kind {
+pub struct SourceKind {
     /// The source's `kind`.
     pub source: &'static str,
     /// The `kind`s of its tools.
@@ -135,18 +135,18 @@ pub struct Kind {
     /// The cargo feature that brings it; empty for one that is always there.
     pub feature: &'static str,
     /// `None` where this build was made without the feature.
-    pub read: Option<ReadSource>,
+    pub read: Option<ReadSourceFn>,
 }
 
 /// All kinds, those left out of this build included.
-pub const KINDS: &[Kind] = &[
-    Kind {
+pub const SOURCE_KINDS: &[SourceKind] = &[
+    SourceKind {
         source: "http",
         tools: &["http"],
         feature: "",
         read: Some(http::read),
     },
-    Kind {
+    SourceKind {
         source: "sqlite",
         tools: &["sqlite-sql"],
         feature: "sqlite",
@@ -155,7 +155,7 @@ pub const KINDS: &[Kind] = &[
         #[cfg(not(feature = "sqlite"))]
         read: None,
     },
-    Kind {
+    SourceKind {
         source: "postgres",
         tools: &["postgres-sql"],
         feature: "postgres",
@@ -164,7 +164,7 @@ pub const KINDS: &[Kind] = &[
         #[cfg(not(feature = "postgres"))]
         read: None,
     },
-    Kind {
+    SourceKind {
         source: "mcp",
         tools: &["mcp"],
         feature: "mcp",
@@ -173,15 +173,15 @@ pub const KINDS: &[Kind] = &[
 ];
 
 #[cfg(feature = "mcp")]
-const MCP: Option<ReadSource> = Some(mcp::read);
+const MCP: Option<ReadSourceFn> = Some(mcp::read);
 #[cfg(not(feature = "mcp"))]
-const MCP: Option<ReadSource> = None;
+const MCP: Option<ReadSourceFn> = None;
 
 /// Ends every process that a source started, when dropped: whoever holds it ends the program, by returning or by a panic.
 #[derive(Debug)]
-pub struct Reaper;
+pub struct SourceProcessReaper;
 
-impl Drop for Reaper {
+impl Drop for SourceProcessReaper {
     fn drop(&mut self) {
         #[cfg(feature = "mcp")]
         mcp::reap_at_exit();
@@ -189,31 +189,31 @@ impl Drop for Reaper {
 }
 
 /// Ends every process that a source started. For where the program ends without returning.
-pub fn reap_all() {
+pub fn reap_source_processes() {
     #[cfg(feature = "mcp")]
-    mcp::reap_all();
+    mcp::reap_process_groups();
 }
 
 /// While one is alive, somebody listens to the signals that end the program, and ends it by returning or with
 /// [`reap_all`]. Else a signal does it, from the first process on that a source started.
 #[derive(Debug)]
-pub struct Handled {
+pub struct ExitSignalsHandled {
     #[cfg(feature = "mcp")]
-    _theirs: mcp::Handled,
+    _mcp: mcp::McpExitSignalsHandled,
 }
 
-impl Handled {
+impl ExitSignalsHandled {
     /// From now on.
     #[must_use]
     pub fn new() -> Self {
         Self {
             #[cfg(feature = "mcp")]
-            _theirs: mcp::Handled::new(),
+            _mcp: mcp::McpExitSignalsHandled::new(),
         }
     }
 }
 
-impl Default for Handled {
+impl Default for ExitSignalsHandled {
     fn default() -> Self {
         Self::new()
     }

@@ -5,84 +5,88 @@
 //! `writable`, stopped at its time here and on the server. Refuses to open a socket itself: [`crate::net`] dials. A
 //! model is told the server's SQLSTATE and message, never host or password.
 
+mod config;
+mod connection_pool;
 mod decode;
 mod encode;
-mod link;
-mod meter;
-mod run;
-mod settings;
-mod statement;
+mod execution;
+mod metered_stream;
+mod statement_rules;
 
 use std::sync::Arc;
 
-use super::sql::{Failure, Query, Tools, probed};
-use super::{Source, SourceCx, Work};
+use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result};
+use super::{SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
-use crate::tools::Prepared;
-use crate::tools::toolbox::Input;
-use link::Links;
-use settings::Settings;
+use crate::tools::ValidatedCall;
+use crate::tools::toolbox::ToolInput;
+use config::PostgresConfig;
+use connection_pool::PostgresPool;
 
 /// A database of a server.
-struct Postgres {
-    links: Arc<Links>,
-    tools: Tools,
+struct PostgresSource {
+    pool: Arc<PostgresPool>,
+    tool_queries: ToolQueries,
 }
 
 /// Reads where the server is and what may be done there.
-pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
-    let settings = Settings::read(fields, cx.folder)?;
-    Some(Arc::new(Postgres {
-        links: Arc::new(Links::new(settings, Arc::clone(cx.resolver))),
-        tools: Tools::default(),
+pub(super) fn read(
+    fields: &mut MappingDecoder<'_>,
+    cx: &SourceCx<'_>,
+) -> Option<Arc<dyn ToolSource>> {
+    let settings = PostgresConfig::read(fields, cx.folder)?;
+    Some(Arc::new(PostgresSource {
+        pool: Arc::new(PostgresPool::new(settings, Arc::clone(cx.resolver))),
+        tool_queries: ToolQueries::default(),
     }))
 }
 
-impl Postgres {
-    fn settings(&self) -> &Settings {
-        &self.links.settings
+impl PostgresSource {
+    fn config(&self) -> &PostgresConfig {
+        &self.pool.config
     }
 }
 
-impl Source for Postgres {
+impl ToolSource for PostgresSource {
     fn kind(&self) -> &'static str {
         "postgres"
     }
 
     fn badge(&self) -> Option<String> {
-        let settings = self.settings();
+        let settings = self.config();
         settings
             .writable
             .then(|| format!("the database {} may be written to", settings.database))
     }
 
     fn is_writable(&self) -> bool {
-        self.settings().writable
+        self.config().writable
     }
 
     fn secrets(&self) -> Vec<String> {
-        self.settings().password.iter().cloned().collect()
+        self.config().password.iter().cloned().collect()
     }
 
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         name: &str,
         fields: &mut MappingDecoder<'_>,
-        input: &Input,
-    ) -> Option<Arc<dyn Work>> {
-        let query = Query::read(fields, input)?;
+        input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>> {
+        let query = SqlQuery::read(fields, input)?;
         let refused = query
-            .fixed()
-            .and_then(|text| statement::refused(text, self.is_writable()));
+            .fixed_statement()
+            .and_then(|text| statement_rules::explain_refused_statement(text, self.is_writable()));
         if let Some(why) = refused {
             fields.error("statement", "value", why);
             return None;
         }
-        self.tools.add(name.to_owned(), Arc::downgrade(&query));
-        Some(Arc::new(PostgresSql {
+        self.tool_queries
+            .add(name.to_owned(), Arc::downgrade(&query));
+        Some(Arc::new(PostgresTool {
             source: self,
             query,
         }))
@@ -90,48 +94,59 @@ impl Source for Postgres {
 
     fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
-            let (there, bad) = run::probe(&self.links, &self.tools.fixed(), cx).await?;
-            probed(there, &bad)
+            let (there, bad) =
+                execution::probe_pool(&self.pool, &self.tool_queries.fixed_queries(), cx).await?;
+            probe_result(there, &bad)
         })
     }
 }
 
 /// A statement on it.
-struct PostgresSql {
-    source: Arc<Postgres>,
-    query: Arc<Query>,
+struct PostgresTool {
+    source: Arc<PostgresSource>,
+    query: Arc<SqlQuery>,
 }
 
-impl Work for PostgresSql {
+impl ToolExecutor for PostgresTool {
     fn digest(&self) -> Digest {
-        let at = self.source.settings().identity();
+        let at = self.source.config().identity();
         self.query.digest(&["postgres", &at])
     }
 
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         !self.source.is_writable()
     }
 
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         _call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
-        Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
+        Box::pin(async move {
+            self.run_query(prepared, cx)
+                .await
+                .unwrap_or_else(Into::into)
+        })
     }
 }
 
-impl PostgresSql {
-    async fn ask(&self, prepared: &Prepared, cx: &CallCx) -> Result<ToolResponse, Failure> {
-        let (text, values) = self.query.of(prepared)?;
-        if let Some(why) = statement::refused(&text, self.source.is_writable()) {
-            return Err(Failure::Plain(why));
+impl PostgresTool {
+    async fn run_query(
+        &self,
+        prepared: &ValidatedCall,
+        cx: &CallCx,
+    ) -> Result<ToolResponse, SqlFailure> {
+        let (text, values) = self.query.prepare_statement(prepared)?;
+        if let Some(why) =
+            statement_rules::explain_refused_statement(&text, self.source.is_writable())
+        {
+            return Err(SqlFailure::Permanent(why));
         }
         tokio::select! {
             biased;
-            () = cx.cancel.cancelled() => Err(Failure::cancelled()),
-            answer = run::rows(&self.source.links, &text, &self.query, &values, cx) => answer,
+            () = cx.cancel.cancelled() => Err(SqlFailure::cancelled()),
+            answer = execution::query_rows(&self.source.pool, &text, &self.query, &values, cx) => answer,
         }
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::{Kind, Source, Work};
+use super::{SourceKind, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
-use crate::tools::Prepared;
-use crate::tools::toolbox::Input;
+use crate::tools::ValidatedCall;
+use crate::tools::toolbox::ToolInput;
 
-pub(in crate::tools) const CALENDAR: Kind = Kind {
+pub(in crate::tools) const CALENDAR: SourceKind = SourceKind {
     source: "calendar",
     tools: &["weekday"],
     feature: "",
@@ -29,20 +29,20 @@ struct Weekday {
 
 /// What its parameters are, where the file declares them so.
 #[derive(Deserialize)]
-struct Asked {
+struct WeekdayArgs {
     date: Date,
 }
 
-impl Source for Calendar {
+impl ToolSource for Calendar {
     fn kind(&self) -> &'static str {
         "calendar"
     }
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         _name: &str,
         fields: &mut MappingDecoder<'_>,
-        _input: &Input,
-    ) -> Option<Arc<dyn Work>> {
+        _input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>> {
         let short = fields.boolean("short").unwrap_or(false);
         Some(Arc::new(Weekday { short }))
     }
@@ -51,22 +51,22 @@ impl Source for Calendar {
     }
 }
 
-impl Work for Weekday {
+impl ToolExecutor for Weekday {
     fn digest(&self) -> Digest {
         Digest::hash_bytes(format!("weekday, short: {}", self.short).as_bytes())
     }
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         true
     }
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         _: CallIx,
         _: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
         let spelling = if self.short { "%a" } else { "%A" };
         Box::pin(async move {
-            match serde_json::from_str::<Asked>(prepared.values.get()) {
+            match serde_json::from_str::<WeekdayArgs>(prepared.values.get()) {
                 Ok(asked) => ToolResponse::ok(asked.date.strftime(spelling).to_string()),
                 Err(why) => ToolResponse::error(format!("date is not a date: {why}")),
             }

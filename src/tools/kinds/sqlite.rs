@@ -5,40 +5,43 @@
 //! VACUUM INTO, extensions, and PRAGMAs that change anything. Every call opens the file anew, so that calls share
 //! nothing and run side by side.
 
-mod rules;
-mod run;
+mod authorizer;
+mod execution;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::sql::{Failure, Query, Tools, probed, timeout};
-use super::{Source, SourceCx, Work};
+use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result, read_timeout};
+use super::{SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, Millis, ToolResponse};
-use crate::tools::Prepared;
-use crate::tools::toolbox::Input;
+use crate::tools::ValidatedCall;
+use crate::tools::toolbox::ToolInput;
 
 /// A database that lives as long as one call: for statements that only compute.
-const MEMORY: &str = ":memory:";
+const IN_MEMORY_PATH: &str = ":memory:";
 
 /// A SQLite file.
-pub(super) struct Sqlite {
+pub(super) struct SqliteSource {
     /// As its file has it: what evidence is kept under.
-    written: String,
+    path_as_written: String,
     /// `None` in memory.
     path: Option<PathBuf>,
     writable: bool,
     timeout: Millis,
-    tools: Tools,
+    tool_queries: ToolQueries,
 }
 
 /// Reads `database`, `writable` and `timeout`.
-pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
-    let timeout = timeout(fields);
+pub(super) fn read(
+    fields: &mut MappingDecoder<'_>,
+    cx: &SourceCx<'_>,
+) -> Option<Arc<dyn ToolSource>> {
+    let timeout = read_timeout(fields);
     let writable = fields.boolean("writable");
     if !fields.has("database") {
         fields.error_at_mapping("missing", "a sqlite source needs `database`, a file");
@@ -48,43 +51,44 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option
         fields.error("database", "value", "database must be the path of a file");
         return None;
     }
-    let path = (written != MEMORY).then(|| cx.folder.join(&written));
+    let path = (written != IN_MEMORY_PATH).then(|| cx.folder.join(&written));
     if let Some(path) = path.as_ref().filter(|path| !path.is_file()) {
         let why = format!("there is no file {} yet", path.display());
         fields.warning("database", "missing-file", why);
     }
-    Some(Arc::new(Sqlite {
-        written,
+    Some(Arc::new(SqliteSource {
+        path_as_written: written,
         path,
         writable: writable.unwrap_or(false),
         timeout: timeout?,
-        tools: Tools::default(),
+        tool_queries: ToolQueries::default(),
     }))
 }
 
-impl Source for Sqlite {
+impl ToolSource for SqliteSource {
     fn kind(&self) -> &'static str {
         "sqlite"
     }
 
     fn badge(&self) -> Option<String> {
         self.writable
-            .then(|| format!("{} may be written to", self.written))
+            .then(|| format!("{} may be written to", self.path_as_written))
     }
 
     fn is_writable(&self) -> bool {
         self.writable
     }
 
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         name: &str,
         fields: &mut MappingDecoder<'_>,
-        input: &Input,
-    ) -> Option<Arc<dyn Work>> {
-        let query = Query::read(fields, input)?;
-        self.tools.add(name.to_owned(), Arc::downgrade(&query));
-        Some(Arc::new(SqliteSql {
+        input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>> {
+        let query = SqlQuery::read(fields, input)?;
+        self.tool_queries
+            .add(name.to_owned(), Arc::downgrade(&query));
+        Some(Arc::new(SqliteTool {
             source: self,
             query,
         }))
@@ -92,24 +96,24 @@ impl Source for Sqlite {
 
     fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
-            let tools = self.tools.fixed();
-            let looked = run::on(self, cx, move |db| {
+            let tools = self.tool_queries.fixed_queries();
+            let looked = execution::run_with_connection(self, cx, move |db| {
                 let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
                 let tables: i64 = db
                     .conn
                     .query_row(count, [], |row| row.get(0))
-                    .map_err(|error| db.failure(&error))?;
+                    .map_err(|error| db.to_failure(&error))?;
                 let bad: Vec<String> = tools
                     .iter()
                     .filter_map(|(name, query)| {
-                        let wrong = run::check(db, query.fixed()?, &query.names).err()?;
-                        Some(format!("tool `{name}`: {}", wrong.why()))
+                        let wrong = execution::check_statement(db, query.fixed_statement()?, &query.value_names).err()?;
+                        Some(format!("tool `{name}`: {}", wrong.message()))
                     })
                     .collect();
                 Ok((tables, bad))
             })
             .await;
-            let (tables, bad) = looked.map_err(|failure| failure.why().to_owned())?;
+            let (tables, bad) = looked.map_err(|failure| failure.message().to_owned())?;
             let noun = if tables == 1 { "table" } else { "tables" };
             let mode = if self.writable {
                 "writable"
@@ -117,42 +121,50 @@ impl Source for Sqlite {
                 "read-only"
             };
             let version = rusqlite::version();
-            probed(format!("SQLite {version}, {tables} {noun}, {mode}"), &bad)
+            probe_result(format!("SQLite {version}, {tables} {noun}, {mode}"), &bad)
         })
     }
 }
 
 /// A statement on it.
-struct SqliteSql {
-    source: Arc<Sqlite>,
-    query: Arc<Query>,
+struct SqliteTool {
+    source: Arc<SqliteSource>,
+    query: Arc<SqlQuery>,
 }
 
-impl Work for SqliteSql {
+impl ToolExecutor for SqliteTool {
     fn digest(&self) -> Digest {
-        self.query.digest(&["sqlite", &self.source.written])
+        self.query.digest(&["sqlite", &self.source.path_as_written])
     }
 
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         !self.source.writable
     }
 
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         _call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
-        Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
+        Box::pin(async move {
+            self.run_query(prepared, cx)
+                .await
+                .unwrap_or_else(Into::into)
+        })
     }
 }
 
-impl SqliteSql {
-    async fn ask(&self, prepared: &Prepared, cx: &CallCx) -> Result<ToolResponse, Failure> {
-        let (statement, values) = self.query.of(prepared)?;
+impl SqliteTool {
+    async fn run_query(
+        &self,
+        prepared: &ValidatedCall,
+        cx: &CallCx,
+    ) -> Result<ToolResponse, SqlFailure> {
+        let (statement, values) = self.query.prepare_statement(prepared)?;
         let query = Arc::clone(&self.query);
-        run::on(&self.source, cx, move |db| {
-            run::rows(db, &statement, &query.names, &values, query.max_rows)
+        execution::run_with_connection(&self.source, cx, move |db| {
+            execution::query_rows(db, &statement, &query.value_names, &values, query.max_rows)
         })
         .await
     }

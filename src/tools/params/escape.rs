@@ -2,14 +2,14 @@
 
 /// Delimiters of an identifier or literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(super) enum DelimiterEscape {
     Backticks,
     DoubleQuotes,
     SingleQuotes,
     SquareBrackets,
 }
 
-impl Escape {
+impl DelimiterEscape {
     /// By the names that files use.
     pub(super) const NAMES: [(&'static str, Self); 4] = [
         ("backticks", Self::Backticks),

@@ -1,11 +1,11 @@
 //! What an author would get wrong: patterns that admit more than they seem to, templates that admit anything.
 
-use super::rules::{Entry, cut};
-use super::shape::{Shape, Type};
-use crate::tools::json::Node;
+use super::value_filter::{ValueMatcher, truncate_value_text};
+use super::value_spec::{ValueSpec, ValueType};
+use crate::tools::json::JsonNode;
 
 /// Words that hold others by accident, so that a warning reads well.
-const WORDS: [&str; 6] = [
+const SAMPLE_WORDS: [&str; 6] = [
     "hundred",
     "inactive",
     "reopened",
@@ -15,23 +15,23 @@ const WORDS: [&str; 6] = [
 ];
 
 /// For each pattern of an allow list that is not anchored: what else it admits, if something was found.
-pub(super) fn admits_more(shape: &Shape) -> Vec<(usize, String)> {
-    let patterns = shape.rules.allowed.iter().enumerate();
+pub(super) fn find_overbroad_patterns(shape: &ValueSpec) -> Vec<(usize, String)> {
+    let patterns = shape.filter.allowed.iter().enumerate();
     patterns
         .filter_map(|(at, entry)| match entry {
-            Entry::Pattern(pattern) if !pattern.anchored => {
+            ValueMatcher::Pattern(pattern) if !pattern.anchored => {
                 let witness = pattern
-                    .samples()
+                    .sample_matches()
                     .iter()
-                    .find_map(|sample| witness(shape, sample))?;
-                let written = &pattern.written;
+                    .find_map(|sample| find_overbroad_value(shape, sample))?;
+                let written = &pattern.source;
                 let bare = written.trim_start_matches('^').trim_end_matches('$');
                 let fixed = if written.contains('|') {
                     format!("^(?:{written})$")
                 } else {
                     format!("^{bare}$")
                 };
-                let (shown, fixed) = (cut(written), cut(&fixed));
+                let (shown, fixed) = (truncate_value_text(written), truncate_value_text(&fixed));
                 Some((
                     at,
                     format!(
@@ -45,10 +45,10 @@ pub(super) fn admits_more(shape: &Shape) -> Vec<(usize, String)> {
 }
 
 /// A value that the shape takes although no entry of its allow list matches the whole of it.
-fn witness(shape: &Shape, sample: &str) -> Option<String> {
+fn find_overbroad_value(shape: &ValueSpec, sample: &str) -> Option<String> {
     let around = match shape.of {
-        Type::Text => {
-            let mut all: Vec<String> = WORDS
+        ValueType::Text => {
+            let mut all: Vec<String> = SAMPLE_WORDS
                 .iter()
                 .filter(|word| word.contains(sample) && sample.len() > 2)
                 .map(|word| (*word).to_owned())
@@ -63,43 +63,43 @@ fn witness(shape: &Shape, sample: &str) -> Option<String> {
             ]);
             all
         }
-        Type::Integer => vec![
+        ValueType::Integer => vec![
             format!("1{sample}"),
             format!("{sample}0"),
             format!("-{sample}"),
         ],
-        Type::Float => vec![
+        ValueType::Float => vec![
             format!("1{sample}"),
             format!("{sample}5"),
             format!("{sample}.5"),
         ],
-        Type::Boolean | Type::Array(_) | Type::Map(_) => Vec::new(),
+        ValueType::Boolean | ValueType::Array(_) | ValueType::Map(_) => Vec::new(),
     };
     around.into_iter().find(|text| {
         let node = match shape.of {
-            Type::Text => Node::Text(text.clone()),
-            _ => Node::Plain(text.clone()),
+            ValueType::Text => JsonNode::Text(text.clone()),
+            _ => JsonNode::Literal(text.clone()),
         };
-        let is_known = shape.rules.allowed.iter().any(|entry| match entry {
-            Entry::Pattern(pattern) => pattern.matches_whole(text),
-            Entry::Same(same) => *same == node,
+        let is_known = shape.filter.allowed.iter().any(|entry| match entry {
+            ValueMatcher::Pattern(pattern) => pattern.matches_whole(text),
+            ValueMatcher::Equal(same) => *same == node,
         });
         !is_known
             && shape
-                .take(&node, &mut super::shape::Taking::default())
+                .check_and_convert(&node, &mut super::value_spec::ConversionCx::default())
                 .is_ok()
     })
 }
 
 /// Whether a template parameter takes anything whatever.
-pub(super) fn is_unchecked(shape: &Shape) -> bool {
-    let has_rule = !shape.rules.allowed.is_empty()
+pub(super) fn accepts_anything(shape: &ValueSpec) -> bool {
+    let has_rule = !shape.filter.allowed.is_empty()
         || shape.escape.is_some()
-        || shape.low.is_some()
-        || shape.high.is_some();
+        || shape.min.is_some()
+        || shape.max.is_some();
     match &shape.of {
-        Type::Boolean => false,
-        Type::Array(items) => !has_rule && is_unchecked(items),
+        ValueType::Boolean => false,
+        ValueType::Array(items) => !has_rule && accepts_anything(items),
         _ => !has_rule,
     }
 }

@@ -4,75 +4,75 @@
 //! to the model, the way from canonical arguments to values, and the templates that values are written into. Refuses to
 //! call anything. Where the toolbox does otherwise than its documentation says, the documentation wins.
 
-mod between;
 mod bind;
 mod coerce;
+mod cross_checks;
 mod escape;
 mod lint;
-mod pattern;
-mod read;
-mod rules;
+mod param_reader;
+mod re2_pattern;
 mod schema;
-mod shape;
 mod template;
+mod value_filter;
+mod value_spec;
 
-use super::auth::Claims;
-use super::json::Node;
+use super::auth::VerifiedClaims;
+use super::json::JsonNode;
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{ArgumentChange, RawJson};
 
-pub use shape::{Scalar, Shape, Type};
-pub use template::{Known, Template};
+pub use template::{KnownName, Template};
+pub use value_spec::{ScalarType, ValueSpec, ValueType};
 
 /// What a tool takes, in the order written.
 #[derive(Debug, Clone, Default)]
-pub struct Params {
+pub struct ToolParams {
     /// Bound to the statement or request.
-    pub bound: Vec<Param>,
+    pub bound: Vec<ToolParam>,
     /// Written into the text of the statement.
-    pub template: Vec<Param>,
+    pub template: Vec<ToolParam>,
 }
 
 /// One parameter.
 #[derive(Debug, Clone)]
-pub struct Param {
+pub struct ToolParam {
     /// Its name.
     pub name: String,
     /// The key of the tool it stands under: `parameters`, `templateParameters`, `queryParams` …
     pub group: &'static str,
     /// What it may be.
-    pub shape: Shape,
+    pub spec: ValueSpec,
     required: bool,
     /// Passed its own checks already; not escaped.
-    default: Option<Node>,
+    default: Option<JsonNode>,
     /// Filled from the first of these services that is verified.
-    claims: Vec<ClaimOf>,
+    claim_refs: Vec<ClaimRef>,
     /// Filled with another's value.
-    copied: Option<String>,
+    copied_from: Option<String>,
 }
 
 /// A claim that fills a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ClaimOf {
+struct ClaimRef {
     service: String,
     field: String,
 }
 
-impl Param {
+impl ToolParam {
     /// Whether the model is not told of it: a claim or another parameter's value fills it.
     pub fn is_hidden(&self) -> bool {
-        !self.claims.is_empty() || self.copied.is_some()
+        !self.claim_refs.is_empty() || self.copied_from.is_some()
     }
 
     /// Whether the model must give it.
-    fn is_asked_for(&self) -> bool {
+    fn is_required_of_model(&self) -> bool {
         self.required && self.default.is_none() && !self.is_hidden()
     }
 }
 
 /// Values, and how they came about.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bound {
+pub struct BoundParams {
     /// An object with every parameter, `null` where nothing was given: those of [`Params::bound`], then those of
     /// [`Params::template`], in order. Texts with `escape` are escaped; numbers as written, a float's with a dot.
     pub values: RawJson,
@@ -81,7 +81,8 @@ pub struct Bound {
 }
 
 /// Where the parameters of an `http` tool's request stand, beside `parameters`.
-pub const REQUEST: [&str; 4] = ["pathParams", "queryParams", "bodyParams", "headerParams"];
+pub const REQUEST_PARAM_KEYS: [&str; 4] =
+    ["pathParams", "queryParams", "bodyParams", "headerParams"];
 
 /// What surrounds a tool's parameters.
 pub struct ParamsCx<'a> {
@@ -91,7 +92,7 @@ pub struct ParamsCx<'a> {
     pub writable: bool,
 }
 
-impl Params {
+impl ToolParams {
     /// Reads `parameters`, `templateParameters` and `allowUncheckedTemplates` of a tool. Problems are told through
     /// `fields`.
     pub fn read(fields: &mut MappingDecoder<'_>, cx: &ParamsCx<'_>) -> Self {
@@ -106,18 +107,18 @@ impl Params {
     ) -> Self {
         let mut groups = vec!["parameters"];
         groups.extend(further);
-        groups.push(read::TEMPLATE);
-        read::params(fields, &groups, cx)
+        groups.push(param_reader::TEMPLATE_PARAMETERS);
+        param_reader::read_tool_params(fields, &groups, cx)
     }
 
     /// All, those that are bound first.
-    pub fn all(&self) -> impl Iterator<Item = &Param> {
+    pub fn all_params(&self) -> impl Iterator<Item = &ToolParam> {
         self.bound.iter().chain(&self.template)
     }
 
     /// Those that stand under a key of the tool, in order.
-    pub fn of_group<'p>(&'p self, group: &'p str) -> impl Iterator<Item = &'p Param> {
-        self.all().filter(move |param| param.group == group)
+    pub fn in_group<'p>(&'p self, group: &'p str) -> impl Iterator<Item = &'p ToolParam> {
+        self.all_params().filter(move |param| param.group == group)
     }
 }
 

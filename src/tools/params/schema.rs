@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rules::{Entry, list};
-use super::shape::{Shape, Type};
-use super::{Param, Params};
+use super::value_filter::{ValueMatcher, format_matchers};
+use super::value_spec::{ValueSpec, ValueType};
+use super::{ToolParam, ToolParams};
 
 /// Beginnings of what RE2 has and JSON Schema's patterns lack.
 const NOT_PORTABLE: &[&str] = &[
@@ -14,17 +14,20 @@ const NOT_PORTABLE: &[&str] = &[
     "[[:",
 ];
 
-impl Params {
+impl ToolParams {
     /// JSON Schema of the arguments, rules included, hidden parameters left out.
     pub fn schema(&self) -> Value {
-        let shown: Vec<&Param> = self.all().filter(|param| !param.is_hidden()).collect();
+        let shown: Vec<&ToolParam> = self
+            .all_params()
+            .filter(|param| !param.is_hidden())
+            .collect();
         let properties: Map<String, Value> = shown
             .iter()
-            .map(|param| (param.name.clone(), property(param)))
+            .map(|param| (param.name.clone(), property_schema(param)))
             .collect();
         let required: Vec<&str> = shown
             .iter()
-            .filter(|param| param.is_asked_for())
+            .filter(|param| param.is_required_of_model())
             .map(|param| param.name.as_str())
             .collect();
         let mut schema = json!({"type": "object", "properties": properties});
@@ -35,25 +38,25 @@ impl Params {
     }
 }
 
-fn property(param: &Param) -> Value {
-    let mut schema = of_shape(&param.shape);
+fn property_schema(param: &ToolParam) -> Value {
+    let mut schema = value_schema(&param.spec);
     if let Some(default) = &param.default
-        && let Ok(default) = serde_json::from_str(&default.compact())
+        && let Ok(default) = serde_json::from_str(&default.to_compact_json())
     {
         schema.insert("default".to_owned(), default);
     }
     Value::Object(schema)
 }
 
-fn of_shape(shape: &Shape) -> Map<String, Value> {
+fn value_schema(shape: &ValueSpec) -> Map<String, Value> {
     let mut schema = Map::new();
     let word = match shape.of {
-        Type::Float => "number",
-        Type::Map(_) => "object",
-        _ => shape.of.word(),
+        ValueType::Float => "number",
+        ValueType::Map(_) => "object",
+        _ => shape.of.name(),
     };
     schema.insert("type".to_owned(), json!(word));
-    let sentences = rules(shape, &mut schema);
+    let sentences = add_filter_to_schema(shape, &mut schema);
     let description: Vec<&str> = std::iter::once(shape.description.as_str())
         .chain(sentences.iter().map(String::as_str))
         .filter(|part| !part.is_empty())
@@ -64,12 +67,14 @@ fn of_shape(shape: &Shape) -> Map<String, Value> {
         schema.shift_insert(1, "description".to_owned(), json!(joined));
     }
     match &shape.of {
-        Type::Array(items) => {
-            schema.insert("items".to_owned(), Value::Object(of_shape(items)));
+        ValueType::Array(items) => {
+            schema.insert("items".to_owned(), Value::Object(value_schema(items)));
         }
-        Type::Map(of) => {
+        ValueType::Map(of) => {
             let values = match of {
-                Some(scalar) => Value::Object(of_shape(&Shape::bare((*scalar).into()))),
+                Some(scalar) => {
+                    Value::Object(value_schema(&ValueSpec::without_rules((*scalar).into())))
+                }
                 None => json!(true),
             };
             schema.insert("additionalProperties".to_owned(), values);
@@ -80,50 +85,61 @@ fn of_shape(shape: &Shape) -> Map<String, Value> {
 }
 
 /// Puts into the schema what it can say; returns sentences for the rest.
-fn rules(shape: &Shape, schema: &mut Map<String, Value>) -> Vec<String> {
+fn add_filter_to_schema(shape: &ValueSpec, schema: &mut Map<String, Value>) -> Vec<String> {
     let mut sentences = Vec::new();
-    for (key, limit) in [("minimum", shape.low), ("maximum", shape.high)] {
+    for (key, limit) in [("minimum", shape.min), ("maximum", shape.max)] {
         if let Some(limit) = limit {
-            schema.insert(key.to_owned(), limit.json());
+            schema.insert(key.to_owned(), limit.to_json());
         }
     }
-    let allowed = &shape.rules.allowed;
-    if let Some(values) = plain_values(shape) {
+    let allowed = &shape.filter.allowed;
+    if let Some(values) = enum_values(shape) {
         schema.insert("enum".to_owned(), Value::Array(values));
-    } else if let Some(pattern) = single_pattern(shape) {
+    } else if let Some(pattern) = find_single_pattern(shape) {
         schema.insert("pattern".to_owned(), json!(pattern));
     } else if !allowed.is_empty() {
-        sentences.push(format!("Allowed: {}.", said(allowed)));
+        sentences.push(format!("Allowed: {}.", describe_matchers(allowed)));
     }
-    if !shape.rules.excluded.is_empty() {
-        sentences.push(format!("Not allowed: {}.", said(&shape.rules.excluded)));
+    if !shape.filter.excluded.is_empty() {
+        sentences.push(format!(
+            "Not allowed: {}.",
+            describe_matchers(&shape.filter.excluded)
+        ));
     }
     sentences
 }
 
 /// Every value there is, where the allow list says so.
-fn plain_values(shape: &Shape) -> Option<Vec<Value>> {
-    if shape.rules.allowed.is_empty()
-        || !matches!(shape.of, Type::Text | Type::Integer | Type::Float)
+fn enum_values(shape: &ValueSpec) -> Option<Vec<Value>> {
+    if shape.filter.allowed.is_empty()
+        || !matches!(
+            shape.of,
+            ValueType::Text | ValueType::Integer | ValueType::Float
+        )
     {
         return None;
     }
-    let entries = shape.rules.allowed.iter();
+    let entries = shape.filter.allowed.iter();
     entries
         .map(|entry| match (entry, &shape.of) {
-            (Entry::Pattern(pattern), Type::Text) => pattern.only().map(Value::String),
-            (Entry::Pattern(pattern), _) => serde_json::from_str(&pattern.only()?).ok(),
-            (Entry::Same(node), _) => serde_json::from_str(&node.compact()).ok(),
+            (ValueMatcher::Pattern(pattern), ValueType::Text) => {
+                pattern.only_match().map(Value::String)
+            }
+            (ValueMatcher::Pattern(pattern), _) => {
+                serde_json::from_str(&pattern.only_match()?).ok()
+            }
+            (ValueMatcher::Equal(node), _) => serde_json::from_str(&node.to_compact_json()).ok(),
         })
         .collect()
 }
 
-fn single_pattern(shape: &Shape) -> Option<String> {
-    let (Type::Text, [Entry::Pattern(pattern)]) = (&shape.of, shape.rules.allowed.as_slice())
+fn find_single_pattern(shape: &ValueSpec) -> Option<String> {
+    let (ValueType::Text, [ValueMatcher::Pattern(pattern)]) =
+        (&shape.of, shape.filter.allowed.as_slice())
     else {
         return None;
     };
-    let written = &pattern.written;
+    let written = &pattern.source;
     if NOT_PORTABLE.iter().any(|part| written.contains(part)) {
         return None;
     }
@@ -135,24 +151,24 @@ fn single_pattern(shape: &Shape) -> Option<String> {
     })
 }
 
-fn said(entries: &[Entry]) -> String {
-    let is_pattern = |entry: &Entry| matches!(entry, Entry::Pattern(_));
-    let (patterns, values): (Vec<Entry>, Vec<Entry>) =
+fn describe_matchers(entries: &[ValueMatcher]) -> String {
+    let is_pattern = |entry: &ValueMatcher| matches!(entry, ValueMatcher::Pattern(_));
+    let (patterns, values): (Vec<ValueMatcher>, Vec<ValueMatcher>) =
         entries.iter().cloned().partition(is_pattern);
     let mut parts = Vec::new();
     if !values.is_empty() {
-        parts.push(list(&values));
+        parts.push(format_matchers(&values));
     }
     if !patterns.is_empty() {
         let how = if entries
             .iter()
-            .any(|e| matches!(e, Entry::Pattern(p) if p.anchored))
+            .any(|e| matches!(e, ValueMatcher::Pattern(p) if p.anchored))
         {
             "what as a whole matches"
         } else {
             "what matches"
         };
-        parts.push(format!("{how} {}", list(&patterns)));
+        parts.push(format!("{how} {}", format_matchers(&patterns)));
     }
     parts.join(" and ")
 }

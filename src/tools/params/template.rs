@@ -4,26 +4,26 @@
 //! Refuses the rest when the file is read, with the place and the reason, so that no call fails for a template's sake.
 //! What is inserted is inserted verbatim: rules and `escape` have done their work before.
 
-use super::rules::{cut, go_number};
-use super::{Param, Params, Shape, Type};
+use super::value_filter::{format_go_number, truncate_value_text};
+use super::{ToolParam, ToolParams, ValueSpec, ValueType};
 use crate::diag::find_nearest;
 use crate::model::RawJson;
-use crate::tools::json::Node;
+use crate::tools::json::JsonNode;
 
 /// A text with places for values. A text without `{{` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePiece>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+enum TemplatePiece {
     Plain(String),
-    Insert { name: String, how: How },
+    Insert { name: String, how: InsertFormat },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum How {
+enum InsertFormat {
     /// A text as it is, a number or boolean as Go prints it.
     Plain,
     /// A list's texts with `, ` between them.
@@ -34,47 +34,49 @@ enum How {
 
 impl Template {
     /// Reads a statement, which template parameters are inserted into. The error says where and why.
-    pub fn parse(text: &str, params: &Params) -> Result<Self, String> {
-        let known: Vec<Known<'_>> = params.template.iter().map(name_and_shape).collect();
-        Reader {
+    pub fn parse(text: &str, params: &ToolParams) -> Result<Self, String> {
+        let known: Vec<KnownName<'_>> = params.template.iter().map(known_name_of).collect();
+        TemplateParser {
             text,
             known: Some(&known),
-            bound: &params.bound,
-            json: false,
+            bound_params: &params.bound,
+            allows_json: false,
         }
-        .read()
+        .parse_template()
     }
 
     /// Reads the path or body of a request, which these values are inserted into: names, and what is known of what they
     /// hold. `None`: any name may be, for a schema decides.
-    pub fn of_request(text: &str, known: Option<&[Known<'_>]>) -> Result<Self, String> {
-        Reader {
+    pub fn parse_request(text: &str, known: Option<&[KnownName<'_>]>) -> Result<Self, String> {
+        TemplateParser {
             text,
             known,
-            bound: &[],
-            json: true,
+            bound_params: &[],
+            allows_json: true,
         }
-        .read()
+        .parse_template()
     }
 
     /// Whether nothing is inserted.
     pub fn is_plain(&self) -> bool {
-        self.pieces.iter().all(|p| matches!(p, Piece::Plain(_)))
+        self.pieces
+            .iter()
+            .all(|p| matches!(p, TemplatePiece::Plain(_)))
     }
 
     /// Names of what is inserted, in order, each as often as it is.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Insert { name, .. } => Some(name.as_str()),
-            Piece::Plain(_) => None,
+            TemplatePiece::Insert { name, .. } => Some(name.as_str()),
+            TemplatePiece::Plain(_) => None,
         })
     }
 
     /// The text as written, with an `x` for each value: what a value may be, but never a dot or slash.
-    pub fn literal(&self) -> String {
+    pub fn sample_text(&self) -> String {
         let texts = self.pieces.iter().map(|piece| match piece {
-            Piece::Plain(text) => text.as_str(),
-            Piece::Insert { .. } => "x",
+            TemplatePiece::Plain(text) => text.as_str(),
+            TemplatePiece::Insert { .. } => "x",
         });
         texts.collect()
     }
@@ -92,22 +94,27 @@ impl Template {
         values: &RawJson,
         encode: impl Fn(&str, &str, String) -> Result<String, String>,
     ) -> Result<String, String> {
-        let values = match Node::parse(values.get(), &mut Vec::new())? {
-            Node::Object(pairs) => pairs,
-            other => return Err(format!("values are an object, not {}", other.kind())),
+        let values = match JsonNode::parse(values.get(), &mut Vec::new())? {
+            JsonNode::Object(pairs) => pairs,
+            other => {
+                return Err(format!(
+                    "values are an object, not {}",
+                    other.describe_type()
+                ));
+            }
         };
-        let null = Node::Plain("null".to_owned());
+        let null = JsonNode::Literal("null".to_owned());
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Plain(text) => out.push_str(text),
-                Piece::Insert { name, how } => {
+                TemplatePiece::Plain(text) => out.push_str(text),
+                TemplatePiece::Insert { name, how } => {
                     let value = values.iter().find(|(key, _)| key == name).map(|(_, v)| v);
                     let value = value.unwrap_or(&null);
-                    if *value == null && *how != How::Json {
-                        return Err(missing(name));
+                    if *value == null && *how != InsertFormat::Json {
+                        return Err(explain_missing_value(name));
                     }
-                    let text = encode(&out, name, inserted(name, value, *how)?)?;
+                    let text = encode(&out, name, format_inserted(name, value, *how)?)?;
                     out.push_str(&text);
                 }
             }
@@ -117,94 +124,94 @@ impl Template {
 }
 
 /// A name that may be inserted, and what it holds where that is known.
-pub type Known<'a> = (&'a str, Option<&'a Shape>);
+pub type KnownName<'a> = (&'a str, Option<&'a ValueSpec>);
 
-fn name_and_shape(param: &Param) -> Known<'_> {
-    (&param.name, Some(&param.shape))
+fn known_name_of(param: &ToolParam) -> KnownName<'_> {
+    (&param.name, Some(&param.spec))
 }
 
-fn missing(name: &str) -> String {
+fn explain_missing_value(name: &str) -> String {
     format!("the template needs a value for `{name}`, and there is none")
 }
 
-fn inserted(name: &str, value: &Node, how: How) -> Result<String, String> {
+fn format_inserted(name: &str, value: &JsonNode, how: InsertFormat) -> Result<String, String> {
     match (how, value) {
-        (How::Json, value) => Ok(value.compact()),
-        (How::Plain, Node::Text(text)) => Ok(text.clone()),
-        (How::Plain, Node::Plain(plain)) => Ok(go_number(plain)),
-        (How::Array, Node::List(items)) => {
+        (InsertFormat::Json, value) => Ok(value.to_compact_json()),
+        (InsertFormat::Plain, JsonNode::Text(text)) => Ok(text.clone()),
+        (InsertFormat::Plain, JsonNode::Literal(plain)) => Ok(format_go_number(plain)),
+        (InsertFormat::Array, JsonNode::List(items)) => {
             let texts: Result<Vec<&str>, String> = items
                 .iter()
                 .map(|item| match item {
-                    Node::Text(text) => Ok(text.as_str()),
+                    JsonNode::Text(text) => Ok(text.as_str()),
                     other => Err(format!(
                         "`array .{name}` joins texts, and one is {}",
-                        other.kind()
+                        other.describe_type()
                     )),
                 })
                 .collect();
             Ok(texts?.join(", "))
         }
-        (How::Plain | How::Array, other) => Err(format!(
+        (InsertFormat::Plain | InsertFormat::Array, other) => Err(format!(
             "`{name}` cannot be inserted: it is {}",
-            other.kind()
+            other.describe_type()
         )),
     }
 }
 
-struct Reader<'a> {
+struct TemplateParser<'a> {
     text: &'a str,
     /// `None`: any name.
-    known: Option<&'a [Known<'a>]>,
+    known: Option<&'a [KnownName<'a>]>,
     /// Names that would be a plausible mistake.
-    bound: &'a [Param],
-    json: bool,
+    bound_params: &'a [ToolParam],
+    allows_json: bool,
 }
 
 /// What an action between `{{` and `}}` says.
-enum Action {
+enum TemplateAction {
     Comment,
-    Insert { name: String, how: How },
+    Insert { name: String, how: InsertFormat },
 }
 
-impl Reader<'_> {
-    fn read(&self) -> Result<Template, String> {
-        let mut pieces: Vec<Piece> = Vec::new();
+impl TemplateParser<'_> {
+    fn parse_template(&self) -> Result<Template, String> {
+        let mut pieces: Vec<TemplatePiece> = Vec::new();
         let (mut at, mut trim) = (0, false);
         loop {
             let rest = &self.text[at..];
             let open = rest.find("{{");
             let mut plain = &rest[..open.unwrap_or(rest.len())];
             if trim {
-                plain = plain.trim_start_matches(BLANK);
+                plain = plain.trim_start_matches(GO_TRIM_CHARS);
             }
             let Some(open) = open else {
-                push(&mut pieces, plain);
+                push_plain_text(&mut pieces, plain);
                 return Ok(Template { pieces });
             };
             let inside = at + open + 2;
             let body = &self.text[inside..];
-            let close = self.close(at + open, body)?;
-            let (action, left, right) = self.action(at + open, &body[..close])?;
+            let close = self.find_action_end(at + open, body)?;
+            let (action, left, right) = self.parse_action(at + open, &body[..close])?;
             if left {
-                plain = plain.trim_end_matches(BLANK);
+                plain = plain.trim_end_matches(GO_TRIM_CHARS);
             }
-            push(&mut pieces, plain);
-            if let Action::Insert { name, how } = action {
-                pieces.push(Piece::Insert { name, how });
+            push_plain_text(&mut pieces, plain);
+            if let TemplateAction::Insert { name, how } = action {
+                pieces.push(TemplatePiece::Insert { name, how });
             }
             (at, trim) = (inside + close + 2, right);
         }
     }
 
     /// Where the `}}` of an action stands; one inside a comment is part of the comment.
-    fn close(&self, at: usize, body: &str) -> Result<usize, String> {
+    fn find_action_end(&self, at: usize, body: &str) -> Result<usize, String> {
         let head = body.strip_prefix("- ").unwrap_or(body).trim_start();
         let from = match head.strip_prefix("/*") {
             Some(comment) => {
                 let end = comment
                     .find("*/")
-                    .ok_or_else(|| self.bad(at, "a comment begins here and never ends"))?;
+                    .ok_or_else(|| self.error_at(at, "a comment begins here and never ends"))?;
                 body.len() - comment.len() + end
             }
             None => 0,
@@ -212,67 +219,75 @@ impl Reader<'_> {
         body[from..]
             .find("}}")
             .map(|close| from + close)
-            .ok_or_else(|| self.bad(at, "`{{` without `}}`"))
+            .ok_or_else(|| self.error_at(at, "`{{` without `}}`"))
     }
 
-    fn action(&self, at: usize, body: &str) -> Result<(Action, bool, bool), String> {
+    fn parse_action(&self, at: usize, body: &str) -> Result<(TemplateAction, bool, bool), String> {
         let (body, left) = match body.strip_prefix('-') {
-            Some(rest) if rest.starts_with(BLANK) => (rest, true),
+            Some(rest) if rest.starts_with(GO_TRIM_CHARS) => (rest, true),
             _ => (body, false),
         };
         let (body, right) = match body.strip_suffix('-') {
-            Some(rest) if rest.ends_with(BLANK) => (rest, true),
+            Some(rest) if rest.ends_with(GO_TRIM_CHARS) => (rest, true),
             _ => (body, false),
         };
-        let body = body.trim_matches(BLANK);
+        let body = body.trim_matches(GO_TRIM_CHARS);
         if body.starts_with("/*") {
             return if body.ends_with("*/") {
-                Ok((Action::Comment, left, right))
+                Ok((TemplateAction::Comment, left, right))
             } else {
-                Err(self.bad(at, "a comment stands alone in its braces"))
+                Err(self.error_at(at, "a comment stands alone in its braces"))
             };
         }
-        let words: Vec<&str> = body.split(BLANK).filter(|w| !w.is_empty()).collect();
+        let words: Vec<&str> = body
+            .split(GO_TRIM_CHARS)
+            .filter(|w| !w.is_empty())
+            .collect();
         let (how, field) = match words.as_slice() {
-            [] => return Err(self.bad(at, "nothing stands between the braces")),
-            [field] if field.starts_with('.') => (How::Plain, *field),
-            ["array", field] if field.starts_with('.') => (How::Array, *field),
-            ["json", field] | [field, "|", "json"] if self.json && field.starts_with('.') => {
-                (How::Json, *field)
+            [] => return Err(self.error_at(at, "nothing stands between the braces")),
+            [field] if field.starts_with('.') => (InsertFormat::Plain, *field),
+            ["array", field] if field.starts_with('.') => (InsertFormat::Array, *field),
+            ["json", field] | [field, "|", "json"]
+                if self.allows_json && field.starts_with('.') =>
+            {
+                (InsertFormat::Json, *field)
             }
-            _ => return Err(self.bad(at, &self.refusal(body))),
+            _ => return Err(self.error_at(at, &self.explain_unsupported(body))),
         };
         let name = &field[1..];
         let is_name = !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()
             && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         if !is_name {
-            return Err(self.bad(at, &self.refusal(body)));
+            return Err(self.error_at(at, &self.explain_unsupported(body)));
         }
-        self.check(at, name, how)?;
+        self.check_insert(at, name, how)?;
         let name = name.to_owned();
-        Ok((Action::Insert { name, how }, left, right))
+        Ok((TemplateAction::Insert { name, how }, left, right))
     }
 
-    fn refusal(&self, body: &str) -> String {
-        let known = if self.json {
+    fn explain_unsupported(&self, body: &str) -> String {
+        let known = if self.allows_json {
             "`{{.name}}`, `{{array .name}}` and `{{json .name}}`"
         } else {
             "`{{.name}}` and `{{array .name}}`"
         };
-        format!("`{{{{{}}}}}` is not supported; {known} are", cut(body))
+        format!(
+            "`{{{{{}}}}}` is not supported; {known} are",
+            truncate_value_text(body)
+        )
     }
 
-    fn check(&self, at: usize, name: &str, how: How) -> Result<(), String> {
+    fn check_insert(&self, at: usize, name: &str, how: InsertFormat) -> Result<(), String> {
         let Some(known) = self.known else {
             return Ok(());
         };
         let Some((_, shape)) = known.iter().find(|(known, _)| *known == name) else {
-            if self.bound.iter().any(|param| param.name == name) {
+            if self.bound_params.iter().any(|param| param.name == name) {
                 let why = format!(
                     "`{name}` is bound, not inserted: declare it under templateParameters, or use a placeholder"
                 );
-                return Err(self.bad(at, &why));
+                return Err(self.error_at(at, &why));
             }
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             let why = match find_nearest(name, names.iter().copied()) {
@@ -282,32 +297,38 @@ impl Reader<'_> {
                 }
                 None => format!("unknown name `{name}`; there are {}", names.join(", ")),
             };
-            return Err(self.bad(at, &why));
+            return Err(self.error_at(at, &why));
         };
         let Some(shape) = shape else {
             return Ok(());
         };
-        let why = match (how, shape.of()) {
-            (How::Array, Type::Array(items)) if matches!(items.of(), Type::Text) => return Ok(()),
-            (How::Array, Type::Array(_)) => {
+        let why = match (how, shape.value_type()) {
+            (InsertFormat::Array, ValueType::Array(items))
+                if matches!(items.value_type(), ValueType::Text) =>
+            {
+                return Ok(());
+            }
+            (InsertFormat::Array, ValueType::Array(_)) => {
                 format!("`array .{name}` joins texts, and `{name}` holds other items")
             }
-            (How::Array, _) => {
+            (InsertFormat::Array, _) => {
                 format!("`array` is for parameters of type array; write `{{{{.{name}}}}}`")
             }
-            (How::Plain, Type::Array(_) | Type::Map(_)) if self.json => {
+            (InsertFormat::Plain, ValueType::Array(_) | ValueType::Map(_)) if self.allows_json => {
                 format!("`{name}` is no single value; write `{{{{json .{name}}}}}`")
             }
-            (How::Plain, Type::Array(_)) => {
+            (InsertFormat::Plain, ValueType::Array(_)) => {
                 format!("`{name}` is an array; write `{{{{array .{name}}}}}`")
             }
-            (How::Plain, Type::Map(_)) => format!("`{name}` is a map and cannot be inserted"),
-            (How::Plain | How::Json, _) => return Ok(()),
+            (InsertFormat::Plain, ValueType::Map(_)) => {
+                format!("`{name}` is a map and cannot be inserted")
+            }
+            (InsertFormat::Plain | InsertFormat::Json, _) => return Ok(()),
         };
-        Err(self.bad(at, &why))
+        Err(self.error_at(at, &why))
     }
 
-    fn bad(&self, at: usize, why: &str) -> String {
+    fn error_at(&self, at: usize, why: &str) -> String {
         let before = &self.text[..at];
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |n| n + 1);
@@ -317,14 +338,14 @@ impl Reader<'_> {
 }
 
 /// What Go's trimming takes.
-const BLANK: [char; 4] = [' ', '\t', '\r', '\n'];
+const GO_TRIM_CHARS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-fn push(pieces: &mut Vec<Piece>, plain: &str) {
+fn push_plain_text(pieces: &mut Vec<TemplatePiece>, plain: &str) {
     if plain.is_empty() {
         return;
     }
     match pieces.last_mut() {
-        Some(Piece::Plain(text)) => text.push_str(plain),
-        _ => pieces.push(Piece::Plain(plain.to_owned())),
+        Some(TemplatePiece::Plain(text)) => text.push_str(plain),
+        _ => pieces.push(TemplatePiece::Plain(plain.to_owned())),
     }
 }

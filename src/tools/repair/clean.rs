@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// In this order: whole tokens, the head of a broken one, the tail of a broken one, tags of a turn.
-static TOKENS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+static TEMPLATE_TOKENS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     [
         r"<\|.{0,40}?\|>",
         r"<\|\W{0,10}",
@@ -15,18 +15,18 @@ static TOKENS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     .map(|pattern| Regex::new(pattern).expect("a valid pattern"))
 });
 
-pub(super) struct Cleaned {
+pub(super) struct CleanedText {
     pub(super) text: String,
-    pub(super) tokens: bool,
-    pub(super) trimmed: bool,
+    pub(super) had_tokens: bool,
+    pub(super) was_trimmed: bool,
 }
 
-pub(super) fn clean(text: String) -> Cleaned {
+pub(super) fn clean_text(text: String) -> CleanedText {
     let before = text.len();
     let mut text = text;
     // Most texts hold none.
     if text.contains("<|") || text.contains("|>") || text.contains("_of_turn>") {
-        for pattern in TOKENS.iter() {
+        for pattern in TEMPLATE_TOKENS.iter() {
             if let std::borrow::Cow::Owned(cleaned) = pattern.replace_all(&text, "") {
                 text = cleaned;
             }
@@ -38,9 +38,9 @@ pub(super) fn clean(text: String) -> Cleaned {
     if trimmed {
         text = inner.to_owned();
     }
-    Cleaned {
+    CleanedText {
         text,
-        tokens,
-        trimmed,
+        had_tokens: tokens,
+        was_trimmed: trimmed,
     }
 }

@@ -1,49 +1,49 @@
 //! Where the reading stands, and what lies ahead of it. Every look ahead is short or stops at the next quote, so that
 //! the whole takes one pass however hostile the text.
 
-use super::notes::{Kind, Notes, Step};
-use super::quote::Quote;
+use super::quote_style::QuoteStyle;
+use super::repair_log::{RepairKind, RepairLog, RepairPathStep};
 
 /// How far a key or a short item is looked for, in bytes.
-const AHEAD: usize = 400;
+const MAX_LOOKAHEAD: usize = 400;
 
 /// A bracket that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Open {
+pub(super) enum OpenBracket {
     Object,
     List,
 }
 
-pub(super) struct Mender<'t> {
+pub(super) struct JsonRepairer<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     /// Outermost first.
-    pub(super) open: Vec<Open>,
-    pub(super) path: Vec<Step>,
-    pub(super) notes: Notes,
+    pub(super) open_brackets: Vec<OpenBracket>,
+    pub(super) path: Vec<RepairPathStep>,
+    pub(super) log: RepairLog,
     /// The end came before all was closed.
-    pub(super) cut: bool,
+    pub(super) was_truncated: bool,
     /// A comma was passed that is the next one's to count.
-    pub(super) comma: bool,
+    pub(super) has_pending_comma: bool,
     /// A value was given up for a later one of the same key.
-    pub(super) twice: bool,
+    pub(super) has_duplicate_keys: bool,
     /// No `"""` or `'''` stands behind here: looked once, not again.
-    pub(super) no_triple: bool,
+    pub(super) no_triple_quote_ahead: bool,
     pub(super) last_newline: usize,
 }
 
-impl<'t> Mender<'t> {
+impl<'t> JsonRepairer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             text,
             at: 0,
-            open: Vec::new(),
+            open_brackets: Vec::new(),
             path: Vec::new(),
-            notes: Notes::default(),
-            cut: false,
-            comma: false,
-            twice: false,
-            no_triple: false,
+            log: RepairLog::default(),
+            was_truncated: false,
+            has_pending_comma: false,
+            has_duplicate_keys: false,
+            no_triple_quote_ahead: false,
             last_newline: text.rfind('\n').unwrap_or(0),
         }
     }
@@ -64,22 +64,22 @@ impl<'t> Mender<'t> {
         there
     }
 
-    pub(super) fn note(&mut self, kind: Kind) {
-        self.notes.add(kind, &self.path);
+    pub(super) fn log_repair(&mut self, kind: RepairKind) {
+        self.log.add(kind, &self.path);
     }
 
-    pub(super) fn within(&self, open: Open) -> bool {
+    pub(super) fn is_within(&self, open: OpenBracket) -> bool {
         // 128 at most.
-        self.open.contains(&open)
+        self.open_brackets.contains(&open)
     }
 
     /// Where no more JSON follows: the end, a fence, a closing tag.
-    pub(super) fn ended(&self) -> bool {
+    pub(super) fn is_at_end(&self) -> bool {
         is_end(self.rest())
     }
 
     /// Passes blanks, comments and leaked tokens.
-    pub(super) fn blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         loop {
             let rest = self.rest();
             let passed = blank_len(rest);
@@ -88,16 +88,16 @@ impl<'t> Mender<'t> {
                     .iter()
                     .all(|byte| b" \t\r\n".contains(byte))
                 {
-                    self.note(Kind::Blank);
+                    self.log_repair(RepairKind::NonJsonBlank);
                 }
                 self.at += passed;
                 continue;
             }
             if let Some(length) = comment_len(rest) {
-                self.note(Kind::Comment);
+                self.log_repair(RepairKind::Comment);
                 self.at += length;
             } else if let Some(length) = token_len(rest) {
-                self.note(Kind::Token);
+                self.log_repair(RepairKind::Token);
                 self.at += length;
             } else {
                 return;
@@ -137,10 +137,10 @@ fn comment_len(rest: &str) -> Option<usize> {
 /// A leaked template token that is no quote.
 pub(super) fn token_len(rest: &str) -> Option<usize> {
     if let Some(inside) = rest.strip_prefix("<|") {
-        if Quote::open(rest).is_some() {
+        if QuoteStyle::parse_opening(rest).is_some() {
             return None;
         }
-        let near = head(inside, 44);
+        let near = take_bytes(inside, 44);
         return near.find("|>").map(|at| at + 4);
     }
     ["<start_of_turn>", "<end_of_turn>"]
@@ -150,7 +150,7 @@ pub(super) fn token_len(rest: &str) -> Option<usize> {
 }
 
 /// The first `max` bytes or a few less.
-pub(super) fn head(text: &str, max: usize) -> &str {
+pub(super) fn take_bytes(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
@@ -162,18 +162,18 @@ pub(super) fn is_comma(c: char) -> bool {
     matches!(c, ',' | ';' | '，' | '；')
 }
 
-fn trimmed(text: &str) -> &str {
+fn trim_blanks_start(text: &str) -> &str {
     text.trim_start_matches(is_blank)
 }
 
 /// What follows the short text in quotes that stands here: `None` if it is no such text, `Some("")` also where it is cut.
-fn behind_text(rest: &str) -> Option<&str> {
-    let (quote, length) = Quote::open(rest)?;
+fn after_quoted_text(rest: &str) -> Option<&str> {
+    let (quote, length) = QuoteStyle::parse_opening(rest)?;
     let mut at = length;
-    while at < AHEAD.min(rest.len()) {
+    while at < MAX_LOOKAHEAD.min(rest.len()) {
         let here = &rest[at..];
-        if let Some(length) = quote.closed_by(here, rest[..at].chars().next_back()) {
-            return Some(trimmed(&here[length..]));
+        if let Some(length) = quote.closing_len(here, rest[..at].chars().next_back()) {
+            return Some(trim_blanks_start(&here[length..]));
         }
         let c = here.chars().next()?;
         at += c.len_utf8();
@@ -185,61 +185,61 @@ fn behind_text(rest: &str) -> Option<&str> {
 }
 
 /// Whether a key in quotes stands here, also one that is cut.
-pub(super) fn key_in_quotes(rest: &str) -> bool {
-    behind_text(rest)
+pub(super) fn starts_with_quoted_key(rest: &str) -> bool {
+    after_quoted_text(rest)
         .is_some_and(|behind| behind.is_empty() || behind.starts_with(|c| is_colon(c) || c == '='))
 }
 
 /// Whether a key in quotes and its colon stand here.
-pub(super) fn whole_key(rest: &str) -> bool {
-    behind_text(rest).is_some_and(|behind| behind.starts_with(|c| is_colon(c) || c == '='))
+pub(super) fn starts_with_key_and_colon(rest: &str) -> bool {
+    after_quoted_text(rest).is_some_and(|behind| behind.starts_with(|c| is_colon(c) || c == '='))
 }
 
 /// Whether a key in quotes that has no value stands here, as the last.
-pub(super) fn last_key(rest: &str) -> bool {
-    behind_text(rest)
+pub(super) fn starts_with_last_key(rest: &str) -> bool {
+    after_quoted_text(rest)
         .and_then(|behind| behind.strip_prefix('}'))
         .is_some_and(|behind| {
-            let behind = trimmed(behind);
+            let behind = trim_blanks_start(behind);
             is_end(behind) || behind.starts_with([',', ']', '}'])
         })
 }
 
 /// Whether an item in quotes stands here.
-pub(super) fn item_in_quotes(rest: &str) -> bool {
-    behind_text(rest).is_some_and(|behind| {
+pub(super) fn starts_with_quoted_item(rest: &str) -> bool {
+    after_quoted_text(rest).is_some_and(|behind| {
         behind.is_empty()
             || behind.starts_with(|c| is_comma(c) || is_colon(c) || matches!(c, ']' | '}'))
-            || Quote::open(behind).is_some()
+            || QuoteStyle::parse_opening(behind).is_some()
     })
 }
 
-pub(super) fn is_word(c: char) -> bool {
+pub(super) fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.' | '@')
 }
 
 /// Whether a key without quotes stands here. `https://` is none.
-pub(super) fn key_word(rest: &str) -> bool {
-    let near = head(rest, AHEAD);
-    let behind = near.trim_start_matches(is_word);
+pub(super) fn starts_with_bare_key(rest: &str) -> bool {
+    let near = take_bytes(rest, MAX_LOOKAHEAD);
+    let behind = near.trim_start_matches(is_word_char);
     let starts = near.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'));
-    let behind = trimmed(behind);
+    let behind = trim_blanks_start(behind);
     starts && behind.starts_with(is_colon) && !behind.starts_with("://")
 }
 
 /// Whether a value without quotes stands here that a comma or bracket ends.
-pub(super) fn item_word(rest: &str) -> bool {
-    let near = head(rest, AHEAD);
-    let behind = near.trim_start_matches(|c: char| is_word(c) || c == '+');
+pub(super) fn starts_with_bare_item(rest: &str) -> bool {
+    let near = take_bytes(rest, MAX_LOOKAHEAD);
+    let behind = near.trim_start_matches(|c: char| is_word_char(c) || c == '+');
     behind.len() < near.len() && {
-        let behind = trimmed(behind);
+        let behind = trim_blanks_start(behind);
         behind.is_empty() || behind.starts_with(|c| is_comma(c) || matches!(c, ']' | '}'))
     }
 }
 
 /// Whether the next bracket within reach closes a list.
 pub(super) fn list_ends_next(rest: &str) -> bool {
-    head(rest, AHEAD)
+    take_bytes(rest, MAX_LOOKAHEAD)
         .find(['[', ']', '{', '}'])
         .is_some_and(|at| rest[at..].starts_with(']'))
 }

@@ -1,63 +1,65 @@
 //! From the whole text to the one value in it: thoughts, fences and prose around it, and objects glued together.
 
-use super::cursor::{Mender, blank_len, is_blank, is_end, key_word, whole_key};
-use super::notes::Kind;
-use super::quote::Quote;
-use super::text::Place;
-use super::word::{Word, read};
-use crate::tools::json::Node;
+use super::bare_word::{BareWord, classify_word};
+use super::cursor::{
+    JsonRepairer, blank_len, is_blank, is_end, starts_with_bare_key, starts_with_key_and_colon,
+};
+use super::quote_style::QuoteStyle;
+use super::repair_log::RepairKind;
+use super::text::TextPosition;
+use crate::tools::json::JsonNode;
 
-impl Mender<'_> {
-    pub(super) fn document(&mut self) -> Result<Node, String> {
-        self.thought()?;
-        self.fence();
-        self.blanks();
-        self.tags();
+impl JsonRepairer<'_> {
+    pub(super) fn read_document(&mut self) -> Result<JsonNode, String> {
+        self.skip_thoughts()?;
+        self.enter_code_fence();
+        self.skip_blanks();
+        self.skip_leaked_tags();
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return Err("it holds no JSON".to_owned());
         };
-        if let Some(node) = self.alone() {
+        if let Some(node) = self.read_lone_literal() {
             return Ok(node);
         }
         match first {
             '[' => {
-                let list = self.value(Place::Top)?;
-                self.last(list)
+                let list = self.read_value(TextPosition::Top)?;
+                self.read_last_object(list)
             }
-            _ if whole_key(rest) && ends_in_bracket(rest) => {
-                self.note(Kind::Opening);
-                let object = self.object()?;
-                self.last(object)
+            _ if starts_with_key_and_colon(rest) && ends_with_closing_brace(rest) => {
+                self.log_repair(RepairKind::OpeningBracket);
+                let object = self.read_object()?;
+                self.read_last_object(object)
             }
-            _ if Quote::open(rest).is_some() => {
-                let text = self.text_value(Place::Top);
-                let text = self.cleaned(Node::Text(text));
-                self.blanks();
-                if !self.ended() {
+            _ if QuoteStyle::parse_opening(rest).is_some() => {
+                let text = self.read_text(TextPosition::Top);
+                let text = self.clean_node(JsonNode::Text(text));
+                self.skip_blanks();
+                if !self.is_at_end() {
                     return Err("more stands behind a text".to_owned());
                 }
                 Ok(text)
             }
             '{' => {
-                let object = self.value(Place::Top)?;
-                self.last(object)
+                let object = self.read_value(TextPosition::Top)?;
+                self.read_last_object(object)
             }
             _ => {
-                self.note(Kind::Around);
+                self.log_repair(RepairKind::SurroundingText);
                 if !self.seek_object() {
                     return Err("it holds no JSON object".to_owned());
                 }
-                let object = self.value(Place::Top)?;
-                self.last(object)
+                let object = self.read_value(TextPosition::Top)?;
+                self.read_last_object(object)
             }
         }
     }
 
     /// `<think>…</think>` in front.
-    fn thought(&mut self) -> Result<(), String> {
+    fn skip_thoughts(&mut self) -> Result<(), String> {
         loop {
-            self.blanks();
+            self.skip_blanks();
             let tag = ["<think>", "<thinking>", "<thought>"]
                 .into_iter()
                 .find(|tag| self.rest().starts_with(tag));
@@ -69,24 +71,24 @@ impl Mender<'_> {
                 return Err(format!("it holds a {tag} that does not end"));
             };
             self.at += at + end.len();
-            if !self.notes.has(Kind::Thought) {
-                self.note(Kind::Thought);
+            if !self.log.has(RepairKind::LeadingThought) {
+                self.log_repair(RepairKind::LeadingThought);
             }
         }
     }
 
     /// Goes into the code fence, where the text does not begin with JSON.
-    fn fence(&mut self) {
+    fn enter_code_fence(&mut self) {
         let rest = self.rest();
-        if rest.starts_with(['{', '[']) || Quote::open(rest).is_some() {
+        if rest.starts_with(['{', '[']) || QuoteStyle::parse_opening(rest).is_some() {
             return;
         }
         let Some(at) = rest.find("```json").or_else(|| rest.find("```")) else {
             return;
         };
-        self.note(Kind::Fence);
+        self.log_repair(RepairKind::CodeFence);
         if !rest[..at].trim().is_empty() {
-            self.note(Kind::Around);
+            self.log_repair(RepairKind::SurroundingText);
         }
         self.at += at + 3;
         let info = self
@@ -96,7 +98,7 @@ impl Mender<'_> {
     }
 
     /// Passes a leaked `[TOOL_CALLS]` and its like.
-    fn tags(&mut self) {
+    fn skip_leaked_tags(&mut self) {
         while let Some(inside) = self.rest().strip_prefix('[') {
             let inside = inside.strip_prefix('/').unwrap_or(inside);
             let behind = inside.trim_start_matches(|c: char| c.is_ascii_uppercase() || c == '_');
@@ -104,18 +106,18 @@ impl Mender<'_> {
                 return;
             }
             self.at = self.text.len() - behind.len() + 1;
-            self.note(Kind::Token);
-            self.blanks();
+            self.log_repair(RepairKind::Token);
+            self.skip_blanks();
         }
     }
 
     /// A text that is one literal or number and nothing else.
-    fn alone(&mut self) -> Option<Node> {
+    fn read_lone_literal(&mut self) -> Option<JsonNode> {
         let word = self.rest().trim_end_matches(is_blank);
-        if word.len() > 60 || matches!(read(word), Word::Text) {
+        if word.len() > 60 || matches!(classify_word(word), BareWord::Text) {
             return None;
         }
-        Some(self.word_value(Place::Top))
+        Some(self.read_bare_value(TextPosition::Top))
     }
 
     /// Goes to what may be an object. `{name}` in prose is none.
@@ -126,8 +128,8 @@ impl Mender<'_> {
             let inside = &inside[blank_len(inside)..];
             if is_end(inside)
                 || inside.starts_with(['}', '{'])
-                || Quote::open(inside).is_some()
-                || key_word(inside)
+                || QuoteStyle::parse_opening(inside).is_some()
+                || starts_with_bare_key(inside)
             {
                 return true;
             }
@@ -138,16 +140,16 @@ impl Mender<'_> {
 
     /// `first`, unless more objects follow: of those with the same keys the last, as each is a correction of the one
     /// before; of others none, as which one is meant would be a guess.
-    fn last(&mut self, first: Node) -> Result<Node, String> {
+    fn read_last_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
         let mut kept = first;
-        let mut keys = keys_of(&kept);
+        let mut keys = sorted_keys(&kept);
         loop {
-            self.blanks();
+            self.skip_blanks();
             let from = self.at;
             while matches!(self.peek(), Some('}' | ']')) {
-                self.note(Kind::StrayBracket);
+                self.log_repair(RepairKind::StrayBracket);
                 self.at += 1;
-                self.blanks();
+                self.skip_blanks();
             }
             let behind = self.at;
             let more = self.seek_object();
@@ -157,21 +159,24 @@ impl Mender<'_> {
                 self.rest()
             };
             let said = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
-            if !said.is_empty() && !said.starts_with("</") && !self.notes.has(Kind::Around) {
-                self.note(Kind::Around);
+            if !said.is_empty()
+                && !said.starts_with("</")
+                && !self.log.has(RepairKind::SurroundingText)
+            {
+                self.log_repair(RepairKind::SurroundingText);
             }
             if !more {
                 return Ok(kept);
             }
-            let next = self.value(Place::Top)?;
-            let next_keys = keys_of(&next);
+            let next = self.read_value(TextPosition::Top)?;
+            let next_keys = sorted_keys(&next);
             if keys.is_none() || next_keys != keys {
                 return Err("it holds several values, and which one counts is not said".to_owned());
             }
             if next != kept {
-                self.twice = true;
+                self.has_duplicate_keys = true;
             }
-            self.note(Kind::Glued);
+            self.log_repair(RepairKind::RepeatedObject);
             kept = next;
             keys = next_keys;
             if self.at == from {
@@ -182,8 +187,8 @@ impl Mender<'_> {
 }
 
 /// The keys of an object, in order.
-fn keys_of(node: &Node) -> Option<Vec<String>> {
-    let Node::Object(pairs) = node else {
+fn sorted_keys(node: &JsonNode) -> Option<Vec<String>> {
+    let JsonNode::Object(pairs) = node else {
         return None;
     };
     let mut keys: Vec<String> = pairs.iter().map(|(key, _)| key.clone()).collect();
@@ -191,7 +196,7 @@ fn keys_of(node: &Node) -> Option<Vec<String>> {
     Some(keys)
 }
 
-fn ends_in_bracket(text: &str) -> bool {
+fn ends_with_closing_brace(text: &str) -> bool {
     text.trim_end_matches(|c| is_blank(c) || c == '`')
         .ends_with('}')
 }

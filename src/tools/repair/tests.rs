@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::clock::{Clock as _, SystemClock};
-use crate::tools::{Arguments, parse_arguments};
+use crate::tools::{ParsedToolArguments, parse_arguments};
 
 const TABLES: [(&str, &str); 6] = [
     ("quotes", include_str!("cases/quotes.txt")),
@@ -62,7 +62,7 @@ fn cases(table: &str) -> Vec<Case> {
     cases
 }
 
-fn told(arguments: &Arguments) -> Vec<String> {
+fn told(arguments: &ParsedToolArguments) -> Vec<String> {
     let line = |change: &ArgumentChange| match change.path.as_str() {
         "" => change.what.clone(),
         path => format!("{path}: {}", change.what),
@@ -83,8 +83,8 @@ fn every_case_of_the_tables_has_its_outcome() {
                 Ok(read) => {
                     case.canonical.as_deref() == Some(read.canonical.get())
                         && case.changes == told(read)
-                        && case.closed == read.closed
-                        && case.twice == read.twice
+                        && case.closed == read.was_truncated
+                        && case.twice == read.has_duplicate_keys
                 }
                 Err(why) => {
                     why.rule == "parse"
@@ -100,8 +100,8 @@ fn every_case_of_the_tables_has_its_outcome() {
                         "> {}\n~ {}\nclosed {} twice {}",
                         read.canonical.get(),
                         told(read).join("\n~ "),
-                        read.closed,
-                        read.twice
+                        read.was_truncated,
+                        read.has_duplicate_keys
                     ),
                     Err(why) => format!("! {}", why.text),
                 };
@@ -143,8 +143,11 @@ fn holds(raw: &str) {
     if let Ok(valid @ serde_json::Value::Object(_)) = serde_json::from_str(raw) {
         let same: serde_json::Value = serde_json::from_str(canonical).expect("strict JSON");
         assert_eq!(valid, same, "{raw:?}");
-        assert!(read.changes.is_empty() || read.twice, "{raw:?}");
-        assert!(!read.closed);
+        assert!(
+            read.changes.is_empty() || read.has_duplicate_keys,
+            "{raw:?}"
+        );
+        assert!(!read.was_truncated);
     }
 }
 
@@ -220,7 +223,7 @@ proptest! {
         let whole = serde_json::json!({"b": 1, "a": value}).to_string();
         let at = whole.floor_char_boundary(at.index(whole.len() - 1) + 1);
         if let Ok(read) = parse_arguments("t", &whole[..at]) {
-            prop_assert!(read.closed || at == 0, "{:?} passed as {}", &whole[..at], read.canonical.get());
+            prop_assert!(read.was_truncated || at == 0, "{:?} passed as {}", &whole[..at], read.canonical.get());
         }
     }
 }

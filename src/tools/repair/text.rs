@@ -3,74 +3,75 @@
 //! A quote ends its text if what follows is what follows a text; else it is part of it.
 
 use super::cursor::{
-    Mender, Open, blank_len, head, is_blank, is_colon, is_comma, is_comment, is_end,
-    item_in_quotes, item_word, key_in_quotes, key_word, last_key, token_len, whole_key,
+    JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_comment, is_end,
+    starts_with_bare_item, starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key,
+    starts_with_quoted_item, starts_with_quoted_key, take_bytes, token_len,
 };
-use super::notes::Kind;
-use super::quote::Quote;
+use super::quote_style::QuoteStyle;
+use super::repair_log::RepairKind;
 
 /// What a text is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextPosition {
     Value,
     Item,
     Top,
 }
 
-impl Mender<'_> {
+impl JsonRepairer<'_> {
     /// A value in quotes, with what is added to it. The cursor stands at its opening quote.
-    pub(super) fn text_value(&mut self, place: Place) -> String {
-        let mut text = self.one_text(place);
+    pub(super) fn read_text(&mut self, place: TextPosition) -> String {
+        let mut text = self.read_quoted_text(place);
         loop {
             let behind = &self.rest()[blank_len(self.rest())..];
             let next = behind.strip_prefix('+').map(|next| {
                 let next = next.trim_start_matches(is_blank);
-                (Quote::open(next).is_some(), next.len())
+                (QuoteStyle::parse_opening(next).is_some(), next.len())
             });
             let Some((true, left)) = next else {
                 return text;
             };
             self.at = self.text.len() - left;
-            self.note(Kind::Joined);
-            text.push_str(&self.one_text(place));
+            self.log_repair(RepairKind::JoinedTexts);
+            text.push_str(&self.read_quoted_text(place));
         }
     }
 
-    fn one_text(&mut self, place: Place) -> String {
-        let Some((quote, length)) = self.opening() else {
+    fn read_quoted_text(&mut self, place: TextPosition) -> String {
+        let Some((quote, length)) = self.find_opening_quote() else {
             return String::new();
         };
         if length != 1 || !self.rest().starts_with('"') {
-            self.note(Kind::OtherQuotes);
+            self.log_repair(RepairKind::OtherQuotes);
         }
         self.at += length;
         let from = self.at;
         let mut out = String::new();
         loop {
             let Some(c) = self.peek() else {
-                self.cut = true;
-                self.note(Kind::CutText);
-                self.leave_brackets(&mut out);
+                self.was_truncated = true;
+                self.log_repair(RepairKind::CutText);
+                self.give_back_brackets(&mut out);
                 return out;
             };
             let before = self.text[from..self.at].chars().next_back();
-            if let Some(length) = quote.closed_by(self.rest(), before) {
-                if matches!(quote, Quote::Triple(_)) || self.closes(length, place) {
+            if let Some(length) = quote.closing_len(self.rest(), before) {
+                if matches!(quote, QuoteStyle::Triple(_)) || self.is_closing_quote(length, place) {
                     self.at += length;
                     return out;
                 }
-                if place == Place::Value && self.should_have_ended(&mut out) {
-                    self.note(Kind::EndQuote);
+                if place == TextPosition::Value && self.ends_before_next_key(&mut out) {
+                    self.log_repair(RepairKind::EndQuote);
                     return out;
                 }
-                self.note(Kind::InnerQuote);
+                self.log_repair(RepairKind::InnerQuote);
                 out.push_str(&self.rest()[..length]);
                 self.at += length;
             } else if c == '\\' {
-                self.escape(&mut out);
+                self.read_escape(&mut out);
             } else {
                 if c < ' ' {
-                    self.note(Kind::Control);
+                    self.log_repair(RepairKind::ControlCharacter);
                 }
                 out.push(c);
                 self.at += c.len_utf8();
@@ -79,28 +80,28 @@ impl Mender<'_> {
     }
 
     /// The quote here, three in a row where three more follow.
-    fn opening(&mut self) -> Option<(Quote, usize)> {
+    fn find_opening_quote(&mut self) -> Option<(QuoteStyle, usize)> {
         let rest = self.rest();
         for (three, one) in [("\"\"\"", '"'), ("'''", '\'')] {
-            if !self.no_triple
+            if !self.no_triple_quote_ahead
                 && let Some(inside) = rest.strip_prefix(three)
             {
                 if inside.contains(three) {
-                    return Some((Quote::Triple(one), 3));
+                    return Some((QuoteStyle::Triple(one), 3));
                 }
-                self.no_triple = true;
+                self.no_triple_quote_ahead = true;
             }
         }
-        Quote::open(rest)
+        QuoteStyle::parse_opening(rest)
     }
 
     /// Brackets at the end of a text that never ended, if they are just those that are open, were not meant as part of it.
-    fn leave_brackets(&mut self, out: &mut String) {
+    fn give_back_brackets(&mut self, out: &mut String) {
         let mut inner = out.trim_end();
-        for open in &self.open {
+        for open in &self.open_brackets {
             let bracket = match open {
-                Open::Object => '}',
-                Open::List => ']',
+                OpenBracket::Object => '}',
+                OpenBracket::List => ']',
             };
             match inner.strip_suffix(bracket) {
                 Some(shorter) => inner = shorter.trim_end(),
@@ -115,7 +116,7 @@ impl Mender<'_> {
     }
 
     /// Whether the quote here ends a text.
-    fn closes(&self, length: usize, place: Place) -> bool {
+    fn is_closing_quote(&self, length: usize, place: TextPosition) -> bool {
         let after = &self.rest()[length..];
         let gap = blank_len(after);
         let rest = &after[gap..];
@@ -125,29 +126,33 @@ impl Mender<'_> {
         if is_end(rest) || is_comment(rest) || token_len(rest).is_some() {
             return true;
         }
-        let in_object = self.within(Open::Object);
+        let in_object = self.is_within(OpenBracket::Object);
         match c {
-            '}' if in_object => closes_before_bracket(rest, self.open.len() == 1),
-            ']' if self.within(Open::List) => closes_before_bracket(rest, false),
+            '}' if in_object => closes_before_bracket(rest, self.open_brackets.len() == 1),
+            ']' if self.is_within(OpenBracket::List) => closes_before_bracket(rest, false),
             // Instead of the other bracket.
             ']' if in_object => is_end(&rest[1 + blank_len(&rest[1..])..]),
-            '+' => Quote::open(rest[1..].trim_start_matches(is_blank)).is_some(),
+            '+' => QuoteStyle::parse_opening(rest[1..].trim_start_matches(is_blank)).is_some(),
             c if is_comma(c) => {
                 let next = &rest[c.len_utf8()..];
                 self.closes_before_comma(&next[blank_len(next)..], place)
             }
             // A key: the list before it lacks its bracket.
-            c if is_colon(c) => place == Place::Item && in_object,
-            _ if Quote::open(rest).is_some() => match place {
-                Place::Value => whole_key(rest),
-                Place::Item => gap > 0,
-                Place::Top => false,
+            c if is_colon(c) => place == TextPosition::Item && in_object,
+            _ if QuoteStyle::parse_opening(rest).is_some() => match place {
+                TextPosition::Value => starts_with_key_and_colon(rest),
+                TextPosition::Item => gap > 0,
+                TextPosition::Top => false,
             },
-            _ => place == Place::Value && after[..gap].contains('\n') && key_word(rest),
+            _ => {
+                place == TextPosition::Value
+                    && after[..gap].contains('\n')
+                    && starts_with_bare_key(rest)
+            }
         }
     }
 
-    fn closes_before_comma(&self, next: &str, place: Place) -> bool {
+    fn closes_before_comma(&self, next: &str, place: TextPosition) -> bool {
         let Some(c) = next.chars().next() else {
             return true;
         };
@@ -156,22 +161,24 @@ impl Mender<'_> {
         }
         match (c, place) {
             ('}' | ']' | ',', _) => true,
-            ('{' | '[', _) => self.within(Open::List),
-            (_, Place::Value) if Quote::open(next).is_some() => {
-                key_in_quotes(next) || last_key(next)
+            ('{' | '[', _) => self.is_within(OpenBracket::List),
+            (_, TextPosition::Value) if QuoteStyle::parse_opening(next).is_some() => {
+                starts_with_quoted_key(next) || starts_with_last_key(next)
             }
-            (_, Place::Value) => key_word(next),
-            (_, Place::Item) if Quote::open(next).is_some() => item_in_quotes(next),
-            (_, Place::Item) => item_word(next) || key_word(next),
-            (_, Place::Top) => false,
+            (_, TextPosition::Value) => starts_with_bare_key(next),
+            (_, TextPosition::Item) if QuoteStyle::parse_opening(next).is_some() => {
+                starts_with_quoted_item(next)
+            }
+            (_, TextPosition::Item) => starts_with_bare_item(next) || starts_with_bare_key(next),
+            (_, TextPosition::Top) => false,
         }
     }
 
     /// Whether the quote here opens the next key, as the text before it lacks its end. The cursor then goes back to it.
-    fn should_have_ended(&mut self, out: &mut String) -> bool {
+    fn ends_before_next_key(&mut self, out: &mut String) -> bool {
         let text = out.trim_end();
         let comma = text.ends_with(',');
-        if !(comma || out[text.len()..].contains('\n')) || !key_in_quotes(self.rest()) {
+        if !(comma || out[text.len()..].contains('\n')) || !starts_with_quoted_key(self.rest()) {
             return false;
         }
         let ended = text.strip_suffix(',').unwrap_or(text).len();
@@ -184,7 +191,7 @@ impl Mender<'_> {
     }
 
     /// What follows a backslash.
-    fn escape(&mut self, out: &mut String) {
+    fn read_escape(&mut self, out: &mut String) {
         let rest = &self.rest()[1..];
         let Some(c) = rest.chars().next() else {
             // Cut in the middle of it.
@@ -205,10 +212,10 @@ impl Mender<'_> {
             self.at += 2;
             return;
         }
-        if c == 'u' && self.unicode(out) {
+        if c == 'u' && self.read_unicode_escape(out) {
             return;
         }
-        self.note(Kind::Escape);
+        self.log_repair(RepairKind::Escape);
         let hex = |from: usize, length: usize| {
             let digits = rest.get(from..from + length)?;
             let all = digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -218,7 +225,7 @@ impl Mender<'_> {
             'x' => hex(1, 2).map(|c| (c, 3)),
             'U' => hex(1, 8).map(|c| (c, 9)),
             '\n' => Some(('\n', 1)),
-            c if Quote::open(rest).is_some() => Some((c, c.len_utf8())),
+            c if QuoteStyle::parse_opening(rest).is_some() => Some((c, c.len_utf8())),
             _ => None,
         };
         if let Some((c, length)) = named {
@@ -232,7 +239,7 @@ impl Mender<'_> {
     }
 
     /// `\uXXXX`, in pairs where they are. False if it is no such escape.
-    fn unicode(&mut self, out: &mut String) -> bool {
+    fn read_unicode_escape(&mut self, out: &mut String) -> bool {
         let unit = |rest: &str| {
             let digits = rest.strip_prefix("\\u")?.get(..4)?;
             let all = digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -255,7 +262,7 @@ impl Mender<'_> {
             out.push(c);
             self.at += 6 * c.len_utf16();
         } else {
-            self.note(Kind::Surrogate);
+            self.log_repair(RepairKind::Surrogate);
             out.push('\u{fffd}');
             self.at += 6;
         }
@@ -263,10 +270,10 @@ impl Mender<'_> {
     }
 
     /// A key in quotes; `None` if the text ends in it. The cursor stands at its opening quote.
-    pub(super) fn key_text(&mut self) -> Option<String> {
-        let (quote, length) = self.opening()?;
+    pub(super) fn read_quoted_key(&mut self) -> Option<String> {
+        let (quote, length) = self.find_opening_quote()?;
         if length != 1 || !self.rest().starts_with('"') {
-            self.note(Kind::OtherQuotes);
+            self.log_repair(RepairKind::OtherQuotes);
         }
         self.at += length;
         let from = self.at;
@@ -274,11 +281,11 @@ impl Mender<'_> {
         loop {
             let c = self.peek()?;
             let before = self.text[from..self.at].chars().next_back();
-            if let Some(length) = quote.closed_by(self.rest(), before) {
+            if let Some(length) = quote.closing_len(self.rest(), before) {
                 let behind = &self.rest()[length..];
                 let followed = behind[blank_len(behind)..].starts_with(is_colon);
-                if !followed && let Some(at) = unended_key(&self.text[from..self.at]) {
-                    self.note(Kind::EndQuote);
+                if !followed && let Some(at) = find_unended_key(&self.text[from..self.at]) {
+                    self.log_repair(RepairKind::EndQuote);
                     self.at = from + at;
                     return Some(self.text[from..self.at].to_owned());
                 }
@@ -286,10 +293,10 @@ impl Mender<'_> {
                 return Some(out);
             }
             if c == '\\' {
-                self.escape(&mut out);
+                self.read_escape(&mut out);
             } else {
                 if c < ' ' {
-                    self.note(Kind::Control);
+                    self.log_repair(RepairKind::ControlCharacter);
                 }
                 out.push(c);
                 self.at += c.len_utf8();
@@ -299,8 +306,8 @@ impl Mender<'_> {
 }
 
 /// Where a key ends that lacks its end quote: `"a: 1, "b": 2`.
-fn unended_key(text: &str) -> Option<usize> {
-    let near = head(text, 100);
+fn find_unended_key(text: &str) -> Option<usize> {
+    let near = take_bytes(text, 100);
     let at = near.find(is_colon)?;
     let word = near[..at].chars().all(|c| c.is_alphanumeric() || c == '_');
     (at > 0
@@ -319,8 +326,8 @@ fn closes_before_bracket(rest: &str, outermost: bool) -> bool {
     let Some(c) = next.chars().next() else {
         return true;
     };
-    if Quote::open(next).is_some() {
-        return key_in_quotes(next) || after[..gap].contains('\n');
+    if QuoteStyle::parse_opening(next).is_some() {
+        return starts_with_quoted_key(next) || after[..gap].contains('\n');
     }
     outermost
         || is_comma(c)
@@ -329,5 +336,5 @@ fn closes_before_bracket(rest: &str, outermost: bool) -> bool {
         || is_comment(next)
         || token_len(next).is_some()
         || after[..gap].contains('\n')
-        || key_word(next)
+        || starts_with_bare_key(next)
 }

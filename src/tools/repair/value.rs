@@ -2,107 +2,107 @@
 
 use indexmap::IndexMap;
 
-use super::clean::clean;
+use super::clean::clean_text;
 use super::cursor::{
-    Mender, Open, blank_len, is_blank, is_colon, is_comma, is_end, is_word, key_in_quotes,
-    key_word, list_ends_next, whole_key,
+    JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_end, is_word_char,
+    list_ends_next, starts_with_bare_key, starts_with_key_and_colon, starts_with_quoted_key,
 };
-use super::notes::{Kind, Step};
-use super::quote::Quote;
-use super::text::Place;
-use crate::tools::json::{MAX_DEPTH, Node};
+use super::quote_style::QuoteStyle;
+use super::repair_log::{RepairKind, RepairPathStep};
+use super::text::TextPosition;
+use crate::tools::json::{JsonNode, MAX_DEPTH};
 
 /// Longest key without quotes, in bytes.
 const MAX_WORD_KEY: usize = 200;
 
 /// An object as it grows.
 #[derive(Default)]
-struct Entries {
-    pairs: IndexMap<String, Node>,
+struct ObjectEntries {
+    pairs: IndexMap<String, JsonNode>,
     /// The keys that came without a colon.
-    bare: Vec<String>,
+    keys_without_colon: Vec<String>,
     /// How many keys came.
-    seen: usize,
+    key_count: usize,
 }
 
-impl Mender<'_> {
-    pub(super) fn value(&mut self, place: Place) -> Result<Node, String> {
+impl JsonRepairer<'_> {
+    pub(super) fn read_value(&mut self, place: TextPosition) -> Result<JsonNode, String> {
         match self.peek() {
             Some('{') => {
                 self.at += 1;
-                self.object()
+                self.read_object()
             }
             Some('[') => {
                 self.at += 1;
-                self.list()
+                self.read_list()
             }
             _ => {
-                self.prefix();
-                if Quote::open(self.rest()).is_some() {
-                    let text = self.text_value(place);
-                    return Ok(Node::Text(text));
+                self.skip_string_prefix();
+                if QuoteStyle::parse_opening(self.rest()).is_some() {
+                    let text = self.read_text(place);
+                    return Ok(JsonNode::Text(text));
                 }
-                Ok(self.word_value(place))
+                Ok(self.read_bare_value(place))
             }
         }
     }
 
     /// Python's `r"…"` and the like.
-    fn prefix(&mut self) {
+    fn skip_string_prefix(&mut self) {
         let rest = self.rest();
         if rest.starts_with(['b', 'r', 'u', 'f']) && rest[1..].starts_with(['"', '\'']) {
-            self.note(Kind::Prefix);
+            self.log_repair(RepairKind::StringPrefix);
             self.at += 1;
         }
     }
 
     /// A text of an object or alone, cleaned.
-    pub(super) fn cleaned(&mut self, node: Node) -> Node {
-        let Node::Text(text) = node else {
+    pub(super) fn clean_node(&mut self, node: JsonNode) -> JsonNode {
+        let JsonNode::Text(text) = node else {
             return node;
         };
-        let cleaned = clean(text);
-        if cleaned.tokens {
-            self.note(Kind::TextToken);
+        let cleaned = clean_text(text);
+        if cleaned.had_tokens {
+            self.log_repair(RepairKind::TextToken);
         }
-        if cleaned.trimmed {
-            self.note(Kind::Trimmed);
+        if cleaned.was_trimmed {
+            self.log_repair(RepairKind::Trimmed);
         }
-        Node::Text(cleaned.text)
+        JsonNode::Text(cleaned.text)
     }
 
-    fn enter(&mut self, open: Open) -> Result<(), String> {
-        if self.open.len() >= MAX_DEPTH {
+    fn push_bracket(&mut self, open: OpenBracket) -> Result<(), String> {
+        if self.open_brackets.len() >= MAX_DEPTH {
             return Err("nested too deeply".to_owned());
         }
-        self.open.push(open);
+        self.open_brackets.push(open);
         Ok(())
     }
 
     /// Where a bracket is missing because nothing follows.
-    fn cut_bracket(&mut self) {
-        self.cut = true;
-        self.note(Kind::CutBracket);
+    fn log_cut_bracket(&mut self) {
+        self.was_truncated = true;
+        self.log_repair(RepairKind::CutBracket);
     }
 
     /// Passes blanks and commas; one comma is due where `due`.
-    fn separators(&mut self, due: bool) -> usize {
-        let mut commas = usize::from(std::mem::take(&mut self.comma));
+    fn skip_separators(&mut self, due: bool) -> usize {
+        let mut commas = usize::from(std::mem::take(&mut self.has_pending_comma));
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(c) if is_comma(c) => {
                     self.at += c.len_utf8();
                     commas += 1;
                     if c != ',' {
-                        self.note(Kind::OtherComma);
+                        self.log_repair(RepairKind::OtherComma);
                     }
                     if commas > usize::from(due) {
-                        self.note(Kind::ExtraComma);
+                        self.log_repair(RepairKind::ExtraComma);
                     }
                 }
                 _ if self.eat("...") || self.eat("…") => {
-                    self.note(Kind::Ellipsis);
+                    self.log_repair(RepairKind::Ellipsis);
                     commas = 0;
                 }
                 _ => return commas,
@@ -111,192 +111,198 @@ impl Mender<'_> {
     }
 
     /// An object whose opening bracket is passed.
-    pub(super) fn object(&mut self) -> Result<Node, String> {
-        self.enter(Open::Object)?;
-        let read = self.entries();
-        self.open.pop();
+    pub(super) fn read_object(&mut self) -> Result<JsonNode, String> {
+        self.push_bracket(OpenBracket::Object)?;
+        let read = self.read_entries();
+        self.open_brackets.pop();
         let entries = read?;
         if let Some(inner) = entries.1 {
             return Ok(inner);
         }
         let entries = entries.0;
-        if !entries.bare.is_empty() && entries.bare.len() == entries.seen {
-            self.note(Kind::Set);
-            let items = entries.pairs.into_keys().map(Node::Text).collect();
-            return Ok(Node::List(items));
+        if !entries.keys_without_colon.is_empty()
+            && entries.keys_without_colon.len() == entries.key_count
+        {
+            self.log_repair(RepairKind::SetAsArray);
+            let items = entries.pairs.into_keys().map(JsonNode::Text).collect();
+            return Ok(JsonNode::List(items));
         }
-        for key in entries.bare {
-            self.path.push(Step::Key(key));
-            self.note(Kind::Missing);
+        for key in entries.keys_without_colon {
+            self.path.push(RepairPathStep::Key(key));
+            self.log_repair(RepairKind::MissingValue);
             self.path.pop();
         }
-        Ok(Node::Object(entries.pairs.into_iter().collect()))
+        Ok(JsonNode::Object(entries.pairs.into_iter().collect()))
     }
 
     /// The entries; or what stands in doubled brackets.
-    fn entries(&mut self) -> Result<(Entries, Option<Node>), String> {
-        let mut entries = Entries::default();
+    fn read_entries(&mut self) -> Result<(ObjectEntries, Option<JsonNode>), String> {
+        let mut entries = ObjectEntries::default();
         loop {
-            let commas = self.separators(entries.seen > 0);
-            if self.ended() {
-                self.cut_bracket();
+            let commas = self.skip_separators(entries.key_count > 0);
+            if self.is_at_end() {
+                self.log_cut_bracket();
                 return Ok((entries, None));
             }
-            let last = self.open.len() == 1;
+            let last = self.open_brackets.len() == 1;
             match self.peek() {
                 Some('}') => {
-                    self.trailing(commas, entries.seen);
+                    self.log_trailing_comma(commas, entries.key_count);
                     self.at += 1;
-                    if last && self.goes_on() {
-                        self.note(Kind::StrayBracket);
+                    if last && self.continues_after_bracket() {
+                        self.log_repair(RepairKind::StrayBracket);
                         continue;
                     }
                     return Ok((entries, None));
                 }
-                Some(']') if self.within(Open::List) => {
-                    self.note(Kind::Bracket);
-                    self.comma = commas > 0;
+                Some(']') if self.is_within(OpenBracket::List) => {
+                    self.log_repair(RepairKind::MissingBracket);
+                    self.has_pending_comma = commas > 0;
                     return Ok((entries, None));
                 }
                 Some(']') => {
                     self.at += 1;
                     if is_end(&self.rest()[blank_len(self.rest())..]) {
-                        self.note(Kind::WrongBracket);
+                        self.log_repair(RepairKind::WrongBracket);
                         return Ok((entries, None));
                     }
-                    self.note(Kind::StrayBracket);
+                    self.log_repair(RepairKind::StrayBracket);
                     continue;
                 }
-                Some('{') if entries.seen == 0 => {
-                    let inner = self.value(Place::Value)?;
-                    self.blanks();
+                Some('{') if entries.key_count == 0 => {
+                    let inner = self.read_value(TextPosition::Value)?;
+                    self.skip_blanks();
                     if !self.eat("}") {
                         return Err("brackets are doubled and more stands in them".to_owned());
                     }
-                    self.note(Kind::Doubled);
+                    self.log_repair(RepairKind::DoubledBracket);
                     return Ok((entries, Some(inner)));
                 }
-                Some('{') if self.within(Open::List) => {
-                    self.note(Kind::Bracket);
-                    self.comma = commas > 0;
+                Some('{') if self.is_within(OpenBracket::List) => {
+                    self.log_repair(RepairKind::MissingBracket);
+                    self.has_pending_comma = commas > 0;
                     return Ok((entries, None));
                 }
                 _ => {}
             }
-            if entries.seen > 0 && commas == 0 {
-                if Quote::open(self.rest()).is_some() && !whole_key(self.rest()) {
+            if entries.key_count > 0 && commas == 0 {
+                if QuoteStyle::parse_opening(self.rest()).is_some()
+                    && !starts_with_key_and_colon(self.rest())
+                {
                     return Err(format!("unexpected quote at byte {}", self.at));
                 }
-                self.note(Kind::Comma);
+                self.log_repair(RepairKind::MissingComma);
             }
-            if !self.entry(&mut entries)? {
+            if !self.read_entry(&mut entries)? {
                 return Ok((entries, None));
             }
         }
     }
 
     /// A comma before the closing bracket was none too many only where it was counted as such.
-    fn trailing(&mut self, commas: usize, seen: usize) {
+    fn log_trailing_comma(&mut self, commas: usize, seen: usize) {
         if commas > 0 && seen > 0 {
-            self.note(Kind::ExtraComma);
+            self.log_repair(RepairKind::ExtraComma);
         }
     }
 
     /// Whether the outermost object goes on behind its bracket.
-    fn goes_on(&self) -> bool {
+    fn continues_after_bracket(&self) -> bool {
         let rest = self.rest();
         rest[blank_len(rest)..]
             .strip_prefix(',')
             .map(|next| &next[blank_len(next)..])
-            .is_some_and(|next| Quote::open(next).is_some() && key_in_quotes(next))
+            .is_some_and(|next| {
+                QuoteStyle::parse_opening(next).is_some() && starts_with_quoted_key(next)
+            })
     }
 
     /// One key and its value. False where the text ends in it.
-    fn entry(&mut self, entries: &mut Entries) -> Result<bool, String> {
-        let quoted = Quote::open(self.rest()).is_some();
+    fn read_entry(&mut self, entries: &mut ObjectEntries) -> Result<bool, String> {
+        let quoted = QuoteStyle::parse_opening(self.rest()).is_some();
         let key = if quoted {
-            self.key_text()
+            self.read_quoted_key()
         } else {
-            self.key_word()?
+            self.read_bare_key()?
         };
         let Some(key) = key else {
-            self.note(Kind::CutKey);
-            self.cut_bracket();
+            self.log_repair(RepairKind::CutKey);
+            self.log_cut_bracket();
             return Ok(false);
         };
-        self.blanks();
+        self.skip_blanks();
         let mut colon = false;
         while let Some(c) = self.peek().filter(|c| is_colon(*c)) {
             if colon || c != ':' {
-                self.note(Kind::OtherColon);
+                self.log_repair(RepairKind::OtherColon);
             }
             self.at += c.len_utf8();
             colon = true;
         }
         if !colon && (self.eat("=>") || self.eat("=")) {
-            self.note(Kind::OtherColon);
+            self.log_repair(RepairKind::OtherColon);
             colon = true;
         }
-        if !colon && self.ended() {
-            self.note(Kind::CutKey);
-            self.cut_bracket();
+        if !colon && self.is_at_end() {
+            self.log_repair(RepairKind::CutKey);
+            self.log_cut_bracket();
             return Ok(false);
         }
-        entries.seen += 1;
-        self.path.push(Step::Key(key.clone()));
-        let read = self.entry_value(&key, colon, quoted, entries);
+        entries.key_count += 1;
+        self.path.push(RepairPathStep::Key(key.clone()));
+        let read = self.read_entry_value(&key, colon, quoted, entries);
         if read.is_ok() && entries.pairs.contains_key(&key) {
-            self.twice = true;
-            self.note(Kind::Twice);
+            self.has_duplicate_keys = true;
+            self.log_repair(RepairKind::DuplicateKey);
         }
         self.path.pop();
         entries.pairs.insert(key, read?);
         Ok(true)
     }
 
-    fn entry_value(
+    fn read_entry_value(
         &mut self,
         key: &str,
         colon: bool,
         quoted: bool,
-        entries: &mut Entries,
-    ) -> Result<Node, String> {
-        if colon && self.hash_value() {
-            let word = self.word_value(Place::Value);
-            return Ok(self.cleaned(word));
+        entries: &mut ObjectEntries,
+    ) -> Result<JsonNode, String> {
+        if colon && self.skip_to_hash_value() {
+            let word = self.read_bare_value(TextPosition::Value);
+            return Ok(self.clean_node(word));
         }
-        self.blanks();
+        self.skip_blanks();
         let missing = match self.peek() {
             None => true,
             Some(c) if is_comma(c) || matches!(c, '}' | ']') => true,
-            _ => self.ended() || colon && whole_key(self.rest()),
+            _ => self.is_at_end() || colon && starts_with_key_and_colon(self.rest()),
         };
         if missing {
             if colon {
-                self.note(Kind::Missing);
+                self.log_repair(RepairKind::MissingValue);
             } else {
-                entries.bare.push(key.to_owned());
+                entries.keys_without_colon.push(key.to_owned());
             }
-            return Ok(Node::Text(String::new()));
+            return Ok(JsonNode::Text(String::new()));
         }
         if !colon {
             if !quoted {
                 return Err("a key without quotes is followed by no colon".to_owned());
             }
-            self.note(Kind::Colon);
+            self.log_repair(RepairKind::MissingColon);
         }
-        let value = self.value(Place::Value)?;
-        Ok(self.cleaned(value))
+        let value = self.read_value(TextPosition::Value)?;
+        Ok(self.clean_node(value))
     }
 
     /// `#fff` as a value is no comment.
-    fn hash_value(&mut self) -> bool {
+    fn skip_to_hash_value(&mut self) -> bool {
         let rest = self.rest();
         let word = &rest[rest.len() - rest.trim_start_matches([' ', '\t']).len()..];
         let Some(name) = word.strip_prefix('#') else {
             return false;
         };
-        let behind = name.trim_start_matches(is_word);
+        let behind = name.trim_start_matches(is_word_char);
         let is = behind.len() < name.len() && behind.starts_with([',', '}', ']']);
         if is {
             self.at = self.text.len() - word.len();
@@ -305,19 +311,19 @@ impl Mender<'_> {
     }
 
     /// A key without quotes; `None` if the text ends in it.
-    fn key_word(&mut self) -> Result<Option<String>, String> {
+    fn read_bare_key(&mut self) -> Result<Option<String>, String> {
         let rest = self.rest();
         let mut end = 0;
         // Words, with blanks between them only where a colon comes in the end.
         loop {
-            let word = rest[end..].trim_start_matches(is_word);
+            let word = rest[end..].trim_start_matches(is_word_char);
             let length = rest.len() - end - word.len();
             if length == 0 {
                 break;
             }
             end += length;
             let gap = rest[end..].len() - rest[end..].trim_start_matches(' ').len();
-            if end > MAX_WORD_KEY || gap == 0 || !rest[end + gap..].starts_with(is_word) {
+            if end > MAX_WORD_KEY || gap == 0 || !rest[end + gap..].starts_with(is_word_char) {
                 break;
             }
             end += gap;
@@ -336,7 +342,7 @@ impl Mender<'_> {
         if key.contains(' ') && !next.starts_with(is_colon) {
             return Err(format!("expected a key and a colon at byte {}", self.at));
         }
-        self.note(Kind::KeyQuotes);
+        self.log_repair(RepairKind::KeyQuotes);
         self.at += end;
         if behind.starts_with(['"', '\''])
             && behind[1 + blank_len(&behind[1..])..].starts_with(is_colon)
@@ -348,79 +354,81 @@ impl Mender<'_> {
     }
 
     /// A list whose opening bracket is passed.
-    fn list(&mut self) -> Result<Node, String> {
-        self.enter(Open::List)?;
-        let read = self.items();
-        self.open.pop();
-        read.map(Node::List)
+    fn read_list(&mut self) -> Result<JsonNode, String> {
+        self.push_bracket(OpenBracket::List)?;
+        let read = self.read_items();
+        self.open_brackets.pop();
+        read.map(JsonNode::List)
     }
 
-    fn items(&mut self) -> Result<Vec<Node>, String> {
+    fn read_items(&mut self) -> Result<Vec<JsonNode>, String> {
         let mut items = Vec::new();
         let mut seen = 0_usize;
         loop {
-            let commas = self.separators(seen > 0);
-            if self.ended() {
-                self.cut_bracket();
+            let commas = self.skip_separators(seen > 0);
+            if self.is_at_end() {
+                self.log_cut_bracket();
                 return Ok(items);
             }
             match self.peek() {
                 Some(']') => {
-                    self.trailing(commas, seen);
+                    self.log_trailing_comma(commas, seen);
                     self.at += 1;
                     return Ok(items);
                 }
-                Some('}') if self.instead_of_list_end() => {
+                Some('}') if self.brace_ends_list() => {
                     self.at += 1;
-                    self.note(Kind::WrongBracket);
+                    self.log_repair(RepairKind::WrongBracket);
                     return Ok(items);
                 }
-                Some('}') if self.within(Open::Object) => {
-                    self.note(Kind::Bracket);
-                    self.comma = commas > 0;
+                Some('}') if self.is_within(OpenBracket::Object) => {
+                    self.log_repair(RepairKind::MissingBracket);
+                    self.has_pending_comma = commas > 0;
                     return Ok(items);
                 }
                 Some('}') => return Err("an array ends with a wrong bracket".to_owned()),
                 _ => {}
             }
             let rest = self.rest();
-            let quoted = Quote::open(rest).is_some();
+            let quoted = QuoteStyle::parse_opening(rest).is_some();
             let is_key = if quoted {
-                whole_key(rest)
+                starts_with_key_and_colon(rest)
             } else {
-                key_word(rest)
+                starts_with_bare_key(rest)
             };
-            if is_key && self.within(Open::Object) && !list_ends_next(rest) && seen > 0 {
-                self.note(Kind::Bracket);
-                self.comma = commas > 0;
+            if is_key && self.is_within(OpenBracket::Object) && !list_ends_next(rest) && seen > 0 {
+                self.log_repair(RepairKind::MissingBracket);
+                self.has_pending_comma = commas > 0;
                 return Ok(items);
             }
             if is_key && quoted {
                 return Err("an array holds a key".to_owned());
             }
             if seen > 0 && commas == 0 {
-                self.note(Kind::Comma);
+                self.log_repair(RepairKind::MissingComma);
             }
             seen += 1;
-            self.item(&mut items)?;
+            self.read_item(&mut items)?;
         }
     }
 
     /// One item, unless it is nothing: empty texts and nulls are dropped, as livekit does after a repair.
-    fn item(&mut self, items: &mut Vec<Node>) -> Result<(), String> {
+    fn read_item(&mut self, items: &mut Vec<JsonNode>) -> Result<(), String> {
         let from = self.at;
-        self.path.push(Step::Index(items.len()));
-        let read = self.value(Place::Item);
+        self.path.push(RepairPathStep::Index(items.len()));
+        let read = self.read_value(TextPosition::Item);
         let kind = match &read {
-            Ok(Node::Text(text)) if clean(text.clone()).text.is_empty() => Some(Kind::EmptyText),
-            Ok(Node::Plain(text)) if text == "null" => Some(Kind::Null),
+            Ok(JsonNode::Text(text)) if clean_text(text.clone()).text.is_empty() => {
+                Some(RepairKind::DroppedEmptyText)
+            }
+            Ok(JsonNode::Literal(text)) if text == "null" => Some(RepairKind::DroppedNull),
             _ => None,
         };
         if let Some(kind) = kind {
             self.path.pop();
-            self.note(kind);
+            self.log_repair(kind);
         } else {
-            let item = read.map(|item| self.cleaned(item));
+            let item = read.map(|item| self.clean_node(item));
             self.path.pop();
             items.push(item?);
         }
@@ -432,13 +440,18 @@ impl Mender<'_> {
     }
 
     /// Whether the closing brace here stands for a list's: the object around it, the outermost, goes on behind it.
-    fn instead_of_list_end(&self) -> bool {
-        let objects = self.open.iter().filter(|open| **open == Open::Object);
+    fn brace_ends_list(&self) -> bool {
+        let objects = self
+            .open_brackets
+            .iter()
+            .filter(|open| **open == OpenBracket::Object);
         let next = &self.rest()[1..];
         let goes_on = next[blank_len(next)..]
             .strip_prefix(',')
             .map(|next| &next[blank_len(next)..])
-            .is_some_and(|next| Quote::open(next).is_some() && key_in_quotes(next));
+            .is_some_and(|next| {
+                QuoteStyle::parse_opening(next).is_some() && starts_with_quoted_key(next)
+            });
         goes_on && objects.count() == 1
     }
 }

@@ -5,7 +5,7 @@ use crate::clock::SystemClock;
 use crate::event::{Emitter, MemoryBlobs, Redactor};
 use crate::model::{CellIx, TurnIx};
 use crate::tools::toolbox::tests::toolbox;
-use crate::tools::{Seen, prepare_call};
+use crate::tools::{SeenUrls, prepare_call};
 
 const FILE: &str = "\
 sources:
@@ -71,7 +71,7 @@ fn cx() -> CallCx {
 }
 
 async fn names_of(written: &[&str]) -> Result<Vec<String>, Vec<String>> {
-    let set = open(&uses(written), &deps(), &cx()).await?;
+    let set = open_tools(&uses(written), &deps(), &cx()).await?;
     Ok(set.decls().into_iter().map(|decl| decl.name).collect())
 }
 
@@ -125,7 +125,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
             "tool `broken` is broken: t.yaml:15:51: unknown key `sais`; did you mean `says`?",
         ),
     ] {
-        let found = check(&uses(written), &deps());
+        let found = check_tools(&uses(written), &deps());
         assert_eq!(found, [expected], "{written:?}");
         assert_eq!(names_of(written).await, Err(vec![expected.to_owned()]));
     }
@@ -134,7 +134,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         settings: IndexMap::from([("seen".to_owned(), serde_json::json!("url"))]),
     };
     assert_eq!(
-        check(&[odd], &deps()),
+        check_tools(&[odd], &deps()),
         ["both: unknown setting `seen`; there is `allow`"]
     );
 }
@@ -157,7 +157,7 @@ async fn what_only_a_server_knows_is_said_when_it_was_asked() {
         ),
     ] {
         assert_eq!(
-            check(&uses(written), &deps()),
+            check_tools(&uses(written), &deps()),
             Vec::<String>::new(),
             "{written:?}"
         );
@@ -176,10 +176,10 @@ async fn a_servers_tool_that_cannot_be_called_keeps_the_others_from_nobody() {
 #[tokio::test]
 async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
     let tried = |name: &'static str| async move {
-        let set = open_one(&uses(&[name])[0], &deps(), &cx())
+        let set = open_single_tool(&uses(&[name])[0], &deps(), &cx())
             .await
             .expect("it is there");
-        prepare_call(&set, name, "{\"a\": 1}", &Seen::default())
+        prepare_call(&set, name, "{\"a\": 1}", &SeenUrls::default())
     };
     let two = tried("any").await;
     assert_eq!(
@@ -214,7 +214,7 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
 
 #[tokio::test]
 async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
-    let set = open(&uses(&["read", "theirs"]), &deps(), &cx())
+    let set = open_tools(&uses(&["read", "theirs"]), &deps(), &cx())
         .await
         .expect("it is there");
     let told: Vec<(&str, &str)> = set
@@ -224,7 +224,7 @@ async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
         .collect();
     assert_eq!(told, [("theirs", "read_file, its own"), ("half", "Ours.")]);
     let prepared = |name: &str, json: &str| {
-        let prepared = prepare_call(&set, name, json, &Seen::default());
+        let prepared = prepare_call(&set, name, json, &SeenUrls::default());
         prepared
             .outcome
             .map(|p| p.values.get().to_owned())
@@ -244,7 +244,7 @@ async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
         gone,
         Err(vec!["tool `gone`: it has no tool `reed_file`".to_owned()])
     );
-    let why = build(&uses(&["theirs"]), &deps()).err();
+    let why = build_tools(&uses(&["theirs"]), &deps()).err();
     assert_eq!(
         why,
         Some(vec![
@@ -260,7 +260,7 @@ fn whom_a_tool_is_called_for_is_part_of_its_digest() {
     let digest = |sub: &str, exp: u64| {
         let claims = serde_json::json!({"sub": sub, "exp": exp});
         let claims = claims.as_object().cloned().unwrap_or_default();
-        let claims = Claims::from(IndexMap::from([("google".to_owned(), claims)]));
+        let claims = VerifiedClaims::from(IndexMap::from([("google".to_owned(), claims)]));
         FileTool::new(Arc::clone(&tool), claims, None).digest()
     };
     assert_eq!(digest("me", 1), digest("me", 2));
@@ -269,7 +269,7 @@ fn whom_a_tool_is_called_for_is_part_of_its_digest() {
 
 #[test]
 fn a_badge_is_the_sources() {
-    let set = build(&uses(&["one"]), &deps()).expect("built");
+    let set = build_tools(&uses(&["one"]), &deps()).expect("built");
     assert_eq!(set.badges(), ["echo: repeats what it is told"]);
-    assert!(set.tools[0].cached() && set.tools[0].read_only());
+    assert!(set.tools[0].is_cached() && set.tools[0].is_read_only());
 }

@@ -5,7 +5,7 @@ use crate::clock::SystemClock;
 use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use crate::model::{CallIx, CellIx, JudgeTool, TurnIx};
 use crate::net::SystemResolver;
-use crate::tools::{Seen, ToolDeps, ToolSet, calling, open_one, prepare_call};
+use crate::tools::{SeenUrls, ToolDeps, ToolSet, open_single_tool, prepare_call, tool_call};
 
 const DOCS: &str = include_str!("../../../docs/tools.md");
 
@@ -39,12 +39,12 @@ fn loaded(block: &str, folder: &std::path::Path) -> (Toolbox, Vec<crate::diag::D
         "STOCK_URL" => None,
         _ => Some(format!("the-{name}-of-somebody")),
     };
-    let cx = ReadCx {
+    let cx = ToolboxCx {
         root: folder,
         env: &env,
         resolver: Arc::new(SystemResolver),
     };
-    read(&[(folder.join("tools.yaml"), Arc::from(block))], &cx)
+    read_toolbox(&[(folder.join("tools.yaml"), Arc::from(block))], &cx)
 }
 
 fn cx() -> CallCx {
@@ -96,16 +96,18 @@ async fn the_recipe_of_the_docs_answers() {
         name: "weekday".to_owned(),
         settings: indexmap::IndexMap::new(),
     };
-    let set = open_one(&entry, &deps, &cx()).await.expect("it opens");
+    let set = open_single_tool(&entry, &deps, &cx())
+        .await
+        .expect("it opens");
     assert_eq!(answer(&set, r#"{"date": "2025-03-14"}"#).await, "Friday");
     let why = answer(&set, r#"{"date": "the ides of March"}"#).await;
     assert!(why.starts_with("Error: date is not a date: "), "{why}");
 }
 
 async fn answer(set: &ToolSet, raw: &str) -> String {
-    let prepared = prepare_call(set, "weekday", raw, &Seen::default());
+    let prepared = prepare_call(set, "weekday", raw, &SeenUrls::default());
     let prepared = prepared.outcome.expect("it takes a date");
     let tool = set.get("weekday").expect("it is there");
-    let called = calling::call(tool.as_ref(), &prepared, CallIx(0), &cx()).await;
-    called.answer.text
+    let called = tool_call::execute_tool_call(tool.as_ref(), &prepared, CallIx(0), &cx()).await;
+    called.response.text
 }

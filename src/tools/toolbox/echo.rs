@@ -7,11 +7,11 @@ use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolDeclaration, ToolResponse};
 use crate::schema::CompiledSchema;
-use crate::tools::Prepared;
-use crate::tools::kinds::{Declared, Kind, Source, SourceCx, Work};
-use crate::tools::toolbox::{Definition, Input};
+use crate::tools::ValidatedCall;
+use crate::tools::kinds::{OwnToolDecl, SourceCx, SourceKind, ToolExecutor, ToolSource};
+use crate::tools::toolbox::{ToolDefinition, ToolInput};
 
-pub(in crate::tools) const ECHO: Kind = Kind {
+pub(in crate::tools) const ECHO: SourceKind = SourceKind {
     source: "echo",
     tools: &["echo", "echo-twice"],
     feature: "",
@@ -19,7 +19,7 @@ pub(in crate::tools) const ECHO: Kind = Kind {
 };
 
 /// One that no build has.
-pub(in crate::tools) const LEFT_OUT: Kind = Kind {
+pub(in crate::tools) const LEFT_OUT: SourceKind = SourceKind {
     source: "parrot",
     tools: &["parrot"],
     feature: "parrot",
@@ -36,7 +36,7 @@ struct Echo {
 struct Says(String);
 
 #[expect(clippy::unnecessary_wraps, reason = "its type is `ReadSource`")]
-fn read(fields: &mut MappingDecoder<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
+fn read(fields: &mut MappingDecoder<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn ToolSource>> {
     fields.text("password");
     fields.mapping("headers");
     fields.value("env");
@@ -47,46 +47,46 @@ fn read(fields: &mut MappingDecoder<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn S
     Some(Arc::new(Echo { own, down }))
 }
 
-impl Source for Echo {
+impl ToolSource for Echo {
     fn kind(&self) -> &'static str {
         "echo"
     }
     fn badge(&self) -> Option<String> {
         Some("echo: repeats what it is told".to_owned())
     }
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         _name: &str,
         fields: &mut MappingDecoder<'_>,
-        _input: &Input,
-    ) -> Option<Arc<dyn Work>> {
+        _input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>> {
         Some(Arc::new(Says(fields.text("says")?)))
     }
     fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(std::future::ready(Ok("echo".to_owned())))
     }
-    fn discovers(&self) -> bool {
+    fn has_own_tools(&self) -> bool {
         !self.own.is_empty()
     }
-    fn discover<'a>(
+    fn discover_tools<'a>(
         &'a self,
         _cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Definition>>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<Arc<ToolDefinition>>, String>> {
         let found = self.own.iter().map(|name| {
-            Arc::new(Definition {
+            Arc::new(ToolDefinition {
                 decl: ToolDeclaration {
                     name: name.clone(),
                     description: "its own".to_owned(),
                     schema: serde_json::json!({"type": "object"}),
                 },
-                work: Some(Arc::new(Says(name.clone()))),
+                executor: Some(Arc::new(Says(name.clone()))),
                 // As an MCP server's tool whose name no model can call.
-                broken: name
+                errors: name
                     .contains('.')
                     .then(|| format!("`{name}` is no name for a tool"))
                     .into_iter()
                     .collect(),
-                ..Definition::default()
+                ..ToolDefinition::default()
             })
         });
         let found = if self.down {
@@ -96,14 +96,14 @@ impl Source for Echo {
         };
         Box::pin(std::future::ready(found))
     }
-    fn declares<'a>(
+    fn describe_own_tool<'a>(
         &'a self,
         remote: &'a str,
         _cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Declared, String>> {
+    ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
         let schema = serde_json::json!({"type": "object", "required": ["own"]});
         let said = if self.own.iter().any(|own| own == remote) {
-            CompiledSchema::compile(&schema).map(|input| Declared {
+            CompiledSchema::compile(&schema).map(|input| OwnToolDecl {
                 description: format!("{remote}, its own"),
                 schema,
                 input,
@@ -115,19 +115,19 @@ impl Source for Echo {
     }
 }
 
-impl Work for Says {
+impl ToolExecutor for Says {
     fn digest(&self) -> Digest {
         Digest::hash_bytes(self.0.as_bytes())
     }
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         true
     }
-    fn remote(&self) -> Option<&str> {
+    fn remote_name(&self) -> Option<&str> {
         Some(&self.0)
     }
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         _: CallIx,
         _: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{Definition, Input};
+use super::{ToolDefinition, ToolInput};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse};
-use crate::tools::auth::Claims;
-use crate::tools::prepare::check_written;
-use crate::tools::{Prepared, Seen, Tool};
+use crate::tools::auth::VerifiedClaims;
+use crate::tools::prepare::check_schema_as_written;
+use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
 /// Claims that differ from token to token though the same person asks.
-const OF_THE_TOKEN: &[&str] = &[
+const PER_TOKEN_CLAIMS: &[&str] = &[
     "exp",
     "iat",
     "nbf",
@@ -24,17 +24,21 @@ const OF_THE_TOKEN: &[&str] = &[
 
 /// A declared tool, with whom it is called for.
 pub struct FileTool {
-    definition: Arc<Definition>,
+    definition: Arc<ToolDefinition>,
     /// Of the services it asks for.
-    claims: Claims,
+    claims: VerifiedClaims,
     badge: Option<String>,
     digest: Digest,
 }
 
 impl FileTool {
     /// `badge` is its source's.
-    pub fn new(definition: Arc<Definition>, claims: Claims, badge: Option<String>) -> Self {
-        let digest = digest(&definition, &claims);
+    pub fn new(
+        definition: Arc<ToolDefinition>,
+        claims: VerifiedClaims,
+        badge: Option<String>,
+    ) -> Self {
+        let digest = compute_tool_digest(&definition, &claims);
         Self {
             definition,
             claims,
@@ -44,11 +48,11 @@ impl FileTool {
     }
 
     /// What it was made from.
-    pub fn definition(&self) -> &Arc<Definition> {
+    pub fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
     }
 
-    fn reject(&self, rule: &str, why: &str) -> Rejection {
+    fn new_rejection(&self, rule: &str, why: &str) -> Rejection {
         let name = &self.definition.decl.name;
         Rejection {
             rule: rule.to_owned(),
@@ -58,12 +62,12 @@ impl FileTool {
 }
 
 /// Of all that decides its answers; whom it is called for is part of it where it asks.
-fn digest(definition: &Definition, claims: &Claims) -> Digest {
+fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> Digest {
     let decl = definition.decl.digest();
-    let work = definition.work.as_ref().map(|work| work.digest());
+    let work = definition.executor.as_ref().map(|work| work.digest());
     let mut whom = claims.0.clone();
     for claims in whom.values_mut() {
-        claims.retain(|name, _| !OF_THE_TOKEN.contains(&name.as_str()));
+        claims.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
     }
     let whom = serde_json::to_string(&whom).unwrap_or_default();
     Digest::hash_parts([
@@ -84,19 +88,19 @@ impl Tool for FileTool {
         self.digest.clone()
     }
 
-    fn read_only(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         self.definition
-            .work
+            .executor
             .as_ref()
-            .is_some_and(|work| work.read_only())
+            .is_some_and(|work| work.is_read_only())
     }
 
-    fn cached(&self) -> bool {
-        self.definition.cache && self.read_only()
+    fn is_cached(&self) -> bool {
+        self.definition.cache && self.is_read_only()
     }
 
-    fn after(&self) -> &[String] {
-        &self.definition.after
+    fn prerequisites(&self) -> &[String] {
+        &self.definition.prerequisites
     }
 
     fn max_calls(&self) -> Option<u32> {
@@ -107,32 +111,33 @@ impl Tool for FileTool {
         self.badge.clone()
     }
 
-    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         let definition = &self.definition;
-        if !definition.broken.is_empty() {
-            let why = format!("cannot be used: {}", definition.broken.join("; "));
-            return Err(self.reject("broken", &why));
+        if !definition.errors.is_empty() {
+            let why = format!("cannot be used: {}", definition.errors.join("; "));
+            return Err(self.new_rejection("broken", &why));
         }
         let name = &definition.decl.name;
-        self.claims.admit(name, &definition.auth_required)?;
+        self.claims
+            .authorize_tool(name, &definition.auth_required)?;
         let (values, coerced) = match &definition.input {
-            Input::Parameters(params) => {
+            ToolInput::Parameters(params) => {
                 let bound = params.bind(name, canonical, definition.coerce, &self.claims)?;
                 (bound.values, bound.coerced)
             }
-            Input::Schema(schema) => {
-                check_written(name, schema, canonical)?;
+            ToolInput::Schema(schema) => {
+                check_schema_as_written(name, schema, canonical)?;
                 (canonical.clone(), Vec::new())
             }
         };
-        let work = definition.work.as_ref();
-        if let Some(why) = work.and_then(|work| work.refuses(&values)) {
+        let work = definition.executor.as_ref();
+        if let Some(why) = work.and_then(|work| work.explain_unsendable(&values)) {
             return Err(Rejection {
                 rule: "schema".to_owned(),
                 text: format!("Error parsing arguments for `{name}`: {why}"),
             });
         }
-        Ok(Prepared {
+        Ok(ValidatedCall {
             tool: name.clone(),
             canonical: canonical.clone(),
             values,
@@ -142,11 +147,11 @@ impl Tool for FileTool {
 
     fn call<'a>(
         &'a self,
-        prepared: &'a Prepared,
+        prepared: &'a ValidatedCall,
         call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
-        match &self.definition.work {
+        match &self.definition.executor {
             Some(work) => work.call(prepared, call, cx),
             None => Box::pin(std::future::ready(ToolResponse::error(
                 "the tool cannot be used",

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 
 use super::Toolbox;
-use super::define::unknown;
-use super::forms::{Entry, Section};
+use super::definition_reader::explain_unknown_name;
+use super::file_formats::{EntrySection, ToolboxEntry};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder};
 
 /// The entries with every name once. Equal names are a conflict that names both places; equal sources are one.
-pub(super) fn merged(entries: Vec<Entry>, problems: &mut Vec<Diagnostic>) -> Vec<Entry> {
-    let mut first: HashMap<(Section, String), usize> = HashMap::new();
-    let mut kept: Vec<Entry> = Vec::new();
+pub(super) fn merge_entries(
+    entries: Vec<ToolboxEntry>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<ToolboxEntry> {
+    let mut first: HashMap<(EntrySection, String), usize> = HashMap::new();
+    let mut kept: Vec<ToolboxEntry> = Vec::new();
     for entry in entries {
         let key = (entry.section, entry.name.clone());
         let Some(other) = first.get(&key).and_then(|at| kept.get(*at)) else {
@@ -19,7 +22,7 @@ pub(super) fn merged(entries: Vec<Entry>, problems: &mut Vec<Diagnostic>) -> Vec
             kept.push(entry);
             continue;
         };
-        if entry.section == Section::Source && entry.doc.value == other.doc.value {
+        if entry.section == EntrySection::Source && entry.doc.value == other.doc.value {
             continue;
         }
         let message = format!(
@@ -27,17 +30,21 @@ pub(super) fn merged(entries: Vec<Entry>, problems: &mut Vec<Diagnostic>) -> Vec
             entry.section.noun(),
             entry.name,
             other.doc.path.display(),
-            other.at.line,
-            other.at.column
+            other.name_span.line,
+            other.name_span.column
         );
         let problem = Diagnostic::error("conflict", &entry.doc.path, message);
-        problems.push(problem.with_span(entry.at.clone(), &entry.doc.source));
+        problems.push(problem.with_span(entry.name_span.clone(), &entry.doc.source));
     }
     kept
 }
 
 /// The tools of a set, those that are there.
-pub(super) fn set(entry: &Entry, toolbox: &Toolbox, problems: &DiagnosticCollector) -> Vec<String> {
+pub(super) fn read_tool_set(
+    entry: &ToolboxEntry,
+    toolbox: &Toolbox,
+    problems: &DiagnosticCollector,
+) -> Vec<String> {
     let mut fields = MappingDecoder::new(&entry.doc, "", problems);
     fields.text_or_empty("description");
     if !fields.has("tools") {
@@ -56,10 +63,10 @@ pub(super) fn set(entry: &Entry, toolbox: &Toolbox, problems: &DiagnosticCollect
             }
             continue;
         }
-        let message = if crate::tools::is_built_in(&name) {
+        let message = if crate::tools::is_built_in_tool(&name) {
             format!("`{name}` is built in and in no set: name it in a judge's `tools:`")
         } else {
-            unknown("tool", &name, &known)
+            explain_unknown_name("tool", &name, &known)
         };
         problems.error(entry.doc.span(&at), "unknown-tool", message);
     }

@@ -3,22 +3,22 @@
 //! Owns the strict reading of these files ([`read`]) and what they declare ([`Toolbox`]). What a source is and what its
 //! tools do belongs to its kind ([`super::kinds`]), what a tool takes to [`super::params`]. Opens nothing.
 
-mod define;
+mod definition_reader;
 #[cfg(test)]
 mod docs_tests;
 #[cfg(test)]
 mod echo;
-mod env;
+mod env_placeholders;
+mod file_formats;
 mod file_tool;
-mod forms;
-mod known;
+mod inline_server;
+mod kind_lookup;
 mod merge;
-mod order;
-mod read;
+mod prerequisites;
 mod secrets;
-mod server;
 #[cfg(test)]
 pub(super) mod tests;
+mod toolbox_reader;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,42 +27,42 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::auth::AuthService;
-use super::kinds::{Source, Work};
-use super::params::Params;
+use super::kinds::{ToolExecutor, ToolSource};
+use super::params::ToolParams;
 use crate::model::ToolDeclaration;
 use crate::schema::CompiledSchema;
 
 pub use file_tool::FileTool;
-pub use read::{ReadCx, is_tools_file, read};
-pub use server::{ALLOW, SERVER};
+pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
+pub use toolbox_reader::{ToolboxCx, is_tools_file, read_toolbox};
 
 /// Everything that a workspace's tools files declare, merged. Immutable; a run holds an `Arc` of it, and what its sources
 /// opened is closed with the last of them.
 #[derive(Default, Clone)]
 pub struct Toolbox {
     /// In file order.
-    pub sources: IndexMap<String, Arc<dyn Source>>,
+    pub sources: IndexMap<String, Arc<dyn ToolSource>>,
     /// In file order, broken ones included.
-    pub tools: IndexMap<String, Arc<Definition>>,
+    pub tools: IndexMap<String, Arc<ToolDefinition>>,
     /// Toolsets and groups: names of tools.
     pub sets: IndexMap<String, Vec<String>>,
     /// In file order.
     pub auth: IndexMap<String, Arc<AuthService>>,
     /// By tool: where it belongs.
-    pub about: IndexMap<String, About>,
+    pub origins: IndexMap<String, ToolOrigin>,
     /// Servers that stand in a judge's `tools:` themselves, by their settings as written.
-    pub servers: IndexMap<String, Arc<dyn Source>>,
+    pub inline_servers: IndexMap<String, Arc<dyn ToolSource>>,
     /// What must never be recorded: passwords, tokens, header values that look like one.
     pub secrets: Vec<String>,
     /// The files it was read from, with written secrets starred out: what is recorded of them.
-    pub recorded: Vec<(PathBuf, Arc<str>)>,
+    pub recorded_files: Vec<(PathBuf, Arc<str>)>,
     /// A file could not be read at all: what it declares is not known.
-    pub unread: bool,
+    pub has_unreadable_file: bool,
 }
 
 /// Where a tool of a file belongs.
 #[derive(Debug, Clone, Default)]
-pub struct About {
+pub struct ToolOrigin {
     /// The source's name.
     pub source: String,
     /// Auth services it asks for: those of which one must be verified, and those whose claims fill a parameter.
@@ -73,17 +73,17 @@ pub struct About {
 
 /// A tool as its file declares it.
 #[derive(Clone)]
-pub struct Definition {
+pub struct ToolDefinition {
     /// What a model is told; the rules of its parameters included.
     pub decl: ToolDeclaration,
     /// What it takes.
-    pub input: Input,
+    pub input: ToolInput,
     /// What it does; `None` where that could not be read.
-    pub work: Option<Arc<dyn Work>>,
+    pub executor: Option<Arc<dyn ToolExecutor>>,
     /// Auth services of which one must be verified; empty: none is needed.
     pub auth_required: Vec<String>,
     /// Tools that must have been called, without an error, before it.
-    pub after: Vec<String>,
+    pub prerequisites: Vec<String>,
     /// Whether identical calls of a trace are answered once (`cache: off`: not); counts for read-only tools alone.
     pub cache: bool,
     /// Lenient typing.
@@ -91,14 +91,14 @@ pub struct Definition {
     /// How often a trace may call it.
     pub max_calls: Option<u32>,
     /// What its file leaves to its source, which is asked for it before a judge has the tool.
-    pub left: Left,
+    pub from_source: SourceProvided,
     /// What is wrong with it, one line each with its place (`tools.yaml:3:5: …`). Such a tool is listed and refused.
-    pub broken: Vec<String>,
+    pub errors: Vec<String>,
 }
 
 /// What a file does not say of a tool, because its source does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct SourceProvided {
     /// Its description.
     pub description: bool,
     /// What it takes.
@@ -107,14 +107,14 @@ pub struct Left {
 
 /// What a tool takes.
 #[derive(Clone)]
-pub enum Input {
+pub enum ToolInput {
     /// The toolbox's `parameters` and `templateParameters`.
-    Parameters(Params),
+    Parameters(ToolParams),
     /// `inputSchema`, as MCP has it: validated as it is, `values` = `canonical`.
     Schema(CompiledSchema),
 }
 
-impl Default for Definition {
+impl Default for ToolDefinition {
     /// Without name and work; what a file leaves out is so.
     fn default() -> Self {
         Self {
@@ -123,22 +123,22 @@ impl Default for Definition {
                 description: String::new(),
                 schema: serde_json::json!({"type": "object"}),
             },
-            input: Input::default(),
-            work: None,
+            input: ToolInput::default(),
+            executor: None,
             auth_required: Vec::new(),
-            after: Vec::new(),
+            prerequisites: Vec::new(),
             cache: true,
             coerce: false,
             max_calls: None,
-            left: Left::default(),
-            broken: Vec::new(),
+            from_source: SourceProvided::default(),
+            errors: Vec::new(),
         }
     }
 }
 
-impl Default for Input {
+impl Default for ToolInput {
     fn default() -> Self {
-        Self::Parameters(Params::default())
+        Self::Parameters(ToolParams::default())
     }
 }
 

@@ -5,29 +5,34 @@ use serde_json::Value;
 use crate::model::{escape_pointer_step, is_secret_name};
 
 /// A secret in a file: the JSON pointer of the value that holds it, and the texts that are secret.
-pub(super) type Secret = (String, Vec<String>);
+pub(super) type FoundSecret = (String, Vec<String>);
 
 /// Parts of a tool or source that are schemas and words for the model: what is called `key` there is no secret.
-const WORDS: &[&str] = &["inputSchema", "annotations", "description", "statement"];
+const NON_SECRET_KEYS: &[&str] = &["inputSchema", "annotations", "description", "statement"];
 
 /// All secrets of an entry.
-pub(super) fn of(entry: &Value) -> Vec<Secret> {
+pub(super) fn find_secrets(entry: &Value) -> Vec<FoundSecret> {
     let mut found = Vec::new();
-    walk(entry, &mut String::new(), None, &mut found);
+    collect_secrets(entry, &mut String::new(), None, &mut found);
     found
 }
 
-fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secret>) {
+fn collect_secrets(
+    value: &Value,
+    at: &mut String,
+    key: Option<&str>,
+    found: &mut Vec<FoundSecret>,
+) {
     let depth = at.len();
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                if WORDS.contains(&key.as_str()) {
+                if NON_SECRET_KEYS.contains(&key.as_str()) {
                     continue;
                 }
                 at.push('/');
                 at.push_str(&escape_pointer_step(key));
-                walk(value, at, Some(key), found);
+                collect_secrets(value, at, Some(key), found);
                 at.truncate(depth);
             }
         }
@@ -36,7 +41,7 @@ fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secre
             for (index, item) in items.iter().enumerate() {
                 at.push('/');
                 at.push_str(&index.to_string());
-                walk(item, at, flag.take(), found);
+                collect_secrets(item, at, flag.take(), found);
                 at.truncate(depth);
                 // `--token abc`, as a child process is told.
                 flag = item
@@ -45,13 +50,13 @@ fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secre
             }
         }
         Value::String(text) => {
-            let secrets = in_text(text, key);
+            let secrets = find_secrets_in_text(text, key);
             if !secrets.is_empty() {
                 found.push((at.clone(), secrets));
             }
         }
         // A password may look like a number.
-        Value::Number(number) if key.is_some_and(holds_secret) => {
+        Value::Number(number) if key.is_some_and(is_secret_key) => {
             found.push((at.clone(), vec![number.to_string()]));
         }
         _ => {}
@@ -59,7 +64,7 @@ fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secre
 }
 
 /// `tokenEnv` and `keyFile` say where a secret is, and hold none.
-fn holds_secret(key: &str) -> bool {
+fn is_secret_key(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     let names_a_place = ["env", "file", "url", "uri", "header"]
         .iter()
@@ -67,9 +72,9 @@ fn holds_secret(key: &str) -> bool {
     is_secret_name(key) && !names_a_place
 }
 
-fn in_text(text: &str, key: Option<&str>) -> Vec<String> {
+fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
     let mut secrets = Vec::new();
-    if key.is_some_and(holds_secret) {
+    if key.is_some_and(is_secret_key) {
         secrets.push(text.to_owned());
         // `Bearer x`: the scheme is no secret.
         let bare = text.split_whitespace().next_back();
@@ -77,17 +82,17 @@ fn in_text(text: &str, key: Option<&str>) -> Vec<String> {
     }
     if let Some((flag, value)) = text.split_once('=')
         && flag.starts_with('-')
-        && holds_secret(flag)
+        && is_secret_key(flag)
     {
         secrets.push(value.to_owned());
     }
-    secrets.extend(password_of(text));
+    secrets.extend(url_password(text));
     secrets.retain(|secret| !secret.trim().is_empty());
     secrets
 }
 
 /// The password of a URL; its user where it has none.
-fn password_of(text: &str) -> Option<String> {
+fn url_password(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let end = rest
         .find(|c: char| "/?#\"'".contains(c) || c.is_whitespace())
@@ -112,7 +117,7 @@ mod tests {
             "inputSchema": {"properties": {"key": "no secret"}},
             "parameters": [{"name": "token", "description": "a token"}],
         });
-        let found: Vec<String> = of(&entry)
+        let found: Vec<String> = find_secrets(&entry)
             .into_iter()
             .map(|(at, secrets)| format!("{at} {}", secrets.join("|")))
             .collect();

@@ -17,12 +17,12 @@ pub(in crate::tools) fn toolbox(files: &[(&str, &str)]) -> (Toolbox, Vec<Diagnos
         .iter()
         .map(|(path, text)| (PathBuf::from(path), Arc::from(*text)))
         .collect();
-    let cx = ReadCx {
+    let cx = ToolboxCx {
         root: Path::new("/w"),
         env: &env,
         resolver: Arc::new(SystemResolver),
     };
-    read(&files, &cx)
+    read_toolbox(&files, &cx)
 }
 
 fn problems(text: &str) -> Vec<String> {
@@ -108,16 +108,16 @@ fn both_forms_say_the_same() {
             .tools
             .iter()
             .map(|(name, tool)| {
-                let work = tool.work.as_ref().map(|work| work.digest());
+                let work = tool.executor.as_ref().map(|work| work.digest());
                 format!(
                     "{name} {:?} {work:?} {:?} {:?} {} {} {:?} {:?}",
                     tool.decl,
                     tool.auth_required,
-                    tool.after,
+                    tool.prerequisites,
                     tool.cache,
                     tool.coerce,
                     tool.max_calls,
-                    tool.broken
+                    tool.errors
                 )
             })
             .collect();
@@ -147,7 +147,7 @@ fn json_is_read_too_and_so_is_an_empty_file() {
     let json = r#"{"sources": {"s": {"kind": "echo"}}, "tools": {"t": {"kind": "echo", "source": "s", "description": "d", "says": "x"}}}"#;
     let (toolbox, found) = toolbox(&[("a.json", json), ("b.yaml", "# nothing yet\n")]);
     assert!(
-        found.is_empty() && toolbox.tools["t"].broken.is_empty(),
+        found.is_empty() && toolbox.tools["t"].errors.is_empty(),
         "{found:?}"
     );
 }
@@ -158,7 +158,7 @@ fn files_are_one_and_a_name_that_is_there_twice_names_both_places() {
     let tool = "tools:\n  t: {kind: echo, source: s, description: d, says: x}\n";
     let (merged, found) = toolbox(&[("a.yaml", source), ("b.yaml", tool), ("c.yaml", source)]);
     assert!(found.is_empty(), "{found:?}");
-    assert!(merged.tools["t"].broken.is_empty());
+    assert!(merged.tools["t"].errors.is_empty());
 
     let other = "sources:\n  s: {kind: echo, port: 2}\n";
     let (_, found) = toolbox(&[
@@ -285,7 +285,7 @@ fn what_is_wrong_with_a_tool_breaks_it_and_is_told() {
             told.len() == 1 && told[0].starts_with(&format!("t.yaml:{expected}")),
             "{more}: {told:?}"
         );
-        assert_eq!(toolbox.tools["t"].broken, told, "{more}");
+        assert_eq!(toolbox.tools["t"].errors, told, "{more}");
     }
 }
 
@@ -337,7 +337,7 @@ tools:
     let broken: Vec<&str> = toolbox
         .tools
         .iter()
-        .filter(|(_, tool)| !tool.broken.is_empty())
+        .filter(|(_, tool)| !tool.errors.is_empty())
         .map(|(name, _)| name.as_str())
         .collect();
     assert_eq!(broken, ["fetch_url", "a b", "lost", "mute"]);
@@ -377,7 +377,7 @@ sources:
             "{secret}"
         );
     }
-    let recorded = &toolbox.recorded[0].1;
+    let recorded = &toolbox.recorded_files[0].1;
     assert!(
         recorded.contains("${DB_PASSWORD}") && !recorded.contains("sk-12345"),
         "{recorded}"

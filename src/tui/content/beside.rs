@@ -237,7 +237,7 @@ mod tests {
     const URL: &str = "{'url': \"https://a.example/x\", }";
 
     fn laid_out(canonical: &str) -> String {
-        crate::tools::pretty(canonical, 1 << 20).expect("it is JSON")
+        crate::tools::pretty_print_json(canonical, 1 << 20).expect("it is JSON")
     }
 
     fn rows(raw: &str, canonical: &str, width: u16) -> Vec<String> {

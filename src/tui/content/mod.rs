@@ -175,7 +175,7 @@ impl<'a> Ink<'a> {
     /// JSON laid out for reading, if it is JSON and small enough to be laid out for every frame.
     fn json(&mut self, text: &'a str) -> Block<'a> {
         const LAID_OUT: usize = 16 << 10;
-        match (text.len() <= LAID_OUT).then(|| crate::tools::pretty(text, LAID_OUT)) {
+        match (text.len() <= LAID_OUT).then(|| crate::tools::pretty_print_json(text, LAID_OUT)) {
             Some(Some(pretty)) => self.code(pretty, Lang::Json, None),
             _ => Block::new(text, Role::Text),
         }

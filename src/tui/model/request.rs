@@ -66,7 +66,8 @@ struct Body {
 impl Request {
     /// A body, beside that of the turn before: what both hold is collapsed.
     pub(crate) fn of(key: RequestKey, body: &str, before: Option<&str>) -> Self {
-        let raw = crate::tools::pretty(body, usize::MAX).unwrap_or_else(|| body.to_owned());
+        let raw =
+            crate::tools::pretty_print_json(body, usize::MAX).unwrap_or_else(|| body.to_owned());
         let raw: Arc<str> = raw.into();
         let mut request = Self {
             key,

@@ -361,7 +361,7 @@ pub(crate) fn costs(judges: &[String], focused: bool) -> String {
 /// Whether a file of tools is among them: what its sources do may have changed though no verdict used them.
 fn is_of_tools(report: &Report) -> bool {
     let base = report.base.as_ref();
-    base.is_some_and(|base| any_of(&report.files, &base.tools.recorded))
+    base.is_some_and(|base| any_of(&report.files, &base.tools.recorded_files))
 }
 
 fn any_of(files: &[Edited], tools: &[(PathBuf, Arc<str>)]) -> bool {

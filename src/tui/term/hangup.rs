@@ -91,7 +91,7 @@ fn end_unless_stopped(stopped: &OwnedFd, signal: u8) {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
     if matches!(poll(&mut fds, Some(&GRACE)), Ok(0)) {
         modes::give_back_lines();
-        crate::tools::kinds::reap_all();
+        crate::tools::kinds::reap_source_processes();
         std::process::exit(128 + i32::from(signal));
     }
 }

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::hangup::Deadline;
 use super::modes;
-use crate::tools::kinds::Handled;
+use crate::tools::kinds::ExitSignalsHandled;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Signals {
     terminate: Signal,
     stop: Signal,
     go_on: Signal,
-    _ours: Handled,
+    _ours: ExitSignalsHandled,
 }
 
 impl Signals {
@@ -47,7 +47,7 @@ impl Signals {
             terminate: of(S::TERM)?,
             stop: of(S::TSTP)?,
             go_on: of(S::CONT)?,
-            _ours: Handled::new(),
+            _ours: ExitSignalsHandled::new(),
         })
     }
 

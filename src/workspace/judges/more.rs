@@ -4,7 +4,7 @@ use super::super::{google, paths};
 use super::JudgeCx;
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, TranscriptMode};
-use crate::tools::reading::is_reading;
+use crate::tools::transcript_tools::is_transcript_tool;
 
 const TRANSCRIPT: &[(&str, TranscriptMode)] = &[
     ("auto", TranscriptMode::Auto),
@@ -32,7 +32,10 @@ pub(super) fn reading(
     judge: &JudgeConfig,
     provider: Option<ProviderKind>,
 ) {
-    let named = judge.tools.iter().find(|tool| is_reading(&tool.name));
+    let named = judge
+        .tools
+        .iter()
+        .find(|tool| is_transcript_tool(&tool.name));
     let reads = named.is_some() || judge.transcript == TranscriptMode::Tools;
     if let Some(tool) = named {
         let message = match provider {

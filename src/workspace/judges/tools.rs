@@ -10,7 +10,7 @@ use super::JudgeCx;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::JudgeTool;
-use crate::tools::toolbox::SERVER;
+use crate::tools::toolbox::INLINE_SERVER;
 use crate::tools::{self, ToolDeps};
 
 /// Missing, null and `[]` are none. An entry is a name, or one name with settings.
@@ -36,16 +36,22 @@ pub(in crate::workspace) fn read(
                 continue;
             }
         };
-        if tool.name == SERVER {
-            server(&tool, doc, &format!("{pointer}/{SERVER}"), problems, cx);
+        if tool.name == INLINE_SERVER {
+            server(
+                &tool,
+                doc,
+                &format!("{pointer}/{INLINE_SERVER}"),
+                problems,
+                cx,
+            );
         }
         let deps = deps(cx);
         let mut found = Vec::new();
-        let known = tools::names(&deps.toolbox);
-        let is_known = tool.name == SERVER
+        let known = tools::list_tool_names(&deps.toolbox);
+        let is_known = tool.name == INLINE_SERVER
             || known.contains(&tool.name)
             || deps.toolbox.sources.contains_key(&tool.name);
-        if !is_known && deps.toolbox.unread {
+        if !is_known && deps.toolbox.has_unreadable_file {
             // It may stand in the file that could not be read, which was told.
             is_good = false;
             continue;
@@ -61,10 +67,11 @@ pub(in crate::workspace) fn read(
             is_good = false;
             continue;
         }
-        if tool.name != SERVER && uses.iter().any(|other| other.name == tool.name) {
+        if tool.name != INLINE_SERVER && uses.iter().any(|other| other.name == tool.name) {
             found.push(format!("the tool `{}` is listed twice", tool.name));
-        } else if tool.name != SERVER || deps.toolbox.server(&tool.settings).is_some() {
-            found = tools::check_entry(&tool, &deps);
+        } else if tool.name != INLINE_SERVER || deps.toolbox.inline_server(&tool.settings).is_some()
+        {
+            found = tools::check_tool_entry(&tool, &deps);
             uses.push(tool);
         } else {
             // What is wrong with the server was told.
@@ -81,9 +88,9 @@ pub(in crate::workspace) fn read(
         .toolbox
         .tools
         .values()
-        .all(|tool| tool.broken.is_empty());
+        .all(|tool| tool.errors.is_empty());
     if is_good && whole {
-        for why in tools::check(&uses, &deps) {
+        for why in tools::check_tools(&uses, &deps) {
             fields.error("tools", "tools", why);
         }
     }
@@ -142,7 +149,7 @@ fn server(
 ) {
     let mut toolbox = cx.toolbox.borrow_mut();
     with_cx(cx.root, cx.env, cx.resolver, |read| {
-        Arc::make_mut(&mut toolbox).read_server(doc, at, &tool.settings, problems, read);
+        Arc::make_mut(&mut toolbox).read_inline_server(doc, at, &tool.settings, problems, read);
     });
 }
 

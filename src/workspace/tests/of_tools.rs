@@ -174,7 +174,7 @@ fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
     assert_eq!(told(&folder), [expected]);
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let (toolbox, found) = tools_of(&folder.root(), &data(), &resolver);
-    assert_eq!(toolbox.tools["say"].broken, [expected]);
+    assert_eq!(toolbox.tools["say"].errors, [expected]);
     assert_eq!(found.len(), 1);
 }
 

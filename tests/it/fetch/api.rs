@@ -8,10 +8,10 @@ use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, RawJson, ToolResponse, TurnIx};
 use dicta::net::Resolver;
-use dicta::tools::Prepared;
-use dicta::tools::kinds::{KINDS, Source, SourceCx, Work};
-use dicta::tools::params::Params;
-use dicta::tools::toolbox::Input;
+use dicta::tools::ValidatedCall;
+use dicta::tools::kinds::{SOURCE_KINDS, SourceCx, ToolExecutor, ToolSource};
+use dicta::tools::params::ToolParams;
+use dicta::tools::toolbox::ToolInput;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,11 @@ use super::plain::{canary, reply, serve};
 use super::{LOOPBACK, Names};
 
 /// A source and a tool of it.
-fn open(source: &str, tool: &str, names: &Arc<Names>) -> (Arc<dyn Source>, Arc<dyn Work>) {
+fn open(
+    source: &str,
+    tool: &str,
+    names: &Arc<Names>,
+) -> (Arc<dyn ToolSource>, Arc<dyn ToolExecutor>) {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
     let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -29,7 +33,7 @@ fn open(source: &str, tool: &str, names: &Arc<Names>) -> (Arc<dyn Source>, Arc<d
         folder: Path::new("/"),
         resolver: &resolver,
     };
-    let kind = KINDS
+    let kind = SOURCE_KINDS
         .iter()
         .find(|kind| kind.source == "http")
         .expect("it is there");
@@ -37,8 +41,8 @@ fn open(source: &str, tool: &str, names: &Arc<Names>) -> (Arc<dyn Source>, Arc<d
     let source =
         read(&mut MappingDecoder::new(&doc, "/source", &problems), &cx).expect("a good source");
     let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
-    let input = Input::Parameters(Params::default());
-    let work = Arc::clone(&source).tool("http", &mut fields, &input);
+    let input = ToolInput::Parameters(ToolParams::default());
+    let work = Arc::clone(&source).read_tool("http", &mut fields, &input);
     let work = work.unwrap_or_else(|| panic!("{:?}", problems.take()));
     (source, work)
 }
@@ -61,10 +65,10 @@ fn cx() -> (CallCx, mpsc::Receiver<RedactedEvent>) {
     (cx, facts)
 }
 
-async fn call(work: &Arc<dyn Work>, values: &str) -> (ToolResponse, Vec<Hop>) {
+async fn call(work: &Arc<dyn ToolExecutor>, values: &str) -> (ToolResponse, Vec<Hop>) {
     let (cx, mut facts) = cx();
     let values = RawJson::parse(values).expect("JSON");
-    let prepared = Prepared {
+    let prepared = ValidatedCall {
         tool: "t".to_owned(),
         canonical: values.clone(),
         values,

@@ -10,9 +10,9 @@ use dicta::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use dicta::model::{CallIx, CellIx, RawJson, ToolResponse, TurnIx};
 use dicta::net::{Resolver, ResolverOverrides, SystemResolver};
 use dicta::schema::CompiledSchema;
-use dicta::tools::Prepared;
-use dicta::tools::kinds::{KINDS, Source, SourceCx, Work};
-use dicta::tools::toolbox::Input;
+use dicta::tools::ValidatedCall;
+use dicta::tools::kinds::{SOURCE_KINDS, SourceCx, ToolExecutor, ToolSource};
+use dicta::tools::toolbox::ToolInput;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ pub(super) fn cx() -> CallCx {
 }
 
 /// A source, and what is said about its keys.
-pub(super) fn read(keys: &Value) -> (Option<Arc<dyn Source>>, String) {
+pub(super) fn read(keys: &Value) -> (Option<Arc<dyn ToolSource>>, String) {
     let text = keys.to_string();
     let doc =
         yaml::read_document(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
@@ -52,7 +52,7 @@ pub(super) fn read(keys: &Value) -> (Option<Arc<dyn Source>>, String) {
         folder: Path::new("/"),
         resolver: &resolver,
     };
-    let kind = KINDS.iter().find(|kind| kind.source == "postgres");
+    let kind = SOURCE_KINDS.iter().find(|kind| kind.source == "postgres");
     let read = kind.and_then(|kind| kind.read).expect("the feature is on");
     let source = read(&mut fields, &cx);
     fields.finish();
@@ -75,7 +75,7 @@ pub(super) fn keys(server: &Server, more: &Value) -> Value {
     keys
 }
 
-pub(super) fn source(server: &Server, more: &Value) -> Arc<dyn Source> {
+pub(super) fn source(server: &Server, more: &Value) -> Arc<dyn ToolSource> {
     let (source, told) = read(&keys(server, more));
     assert_eq!(told, "");
     source.expect("a source")
@@ -83,10 +83,10 @@ pub(super) fn source(server: &Server, more: &Value) -> Arc<dyn Source> {
 
 /// A tool of it, or what is said about its keys.
 pub(super) fn tool(
-    source: &Arc<dyn Source>,
+    source: &Arc<dyn ToolSource>,
     statement: &str,
     names: &[String],
-) -> Result<Arc<dyn Work>, String> {
+) -> Result<Arc<dyn ToolExecutor>, String> {
     let properties: Map<String, Value> = names.iter().map(|n| (n.clone(), json!({}))).collect();
     let schema = json!({"type": "object", "properties": properties});
     let file = json!({"name": "t", "statement": statement, "maxRows": 150, "inputSchema": schema});
@@ -95,16 +95,16 @@ pub(super) fn tool(
         yaml::read_document(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
-    let input = Input::Schema(CompiledSchema::compile(&schema).expect("a schema"));
-    let tool = Arc::clone(source).tool("t", &mut fields, &input);
+    let input = ToolInput::Schema(CompiledSchema::compile(&schema).expect("a schema"));
+    let tool = Arc::clone(source).read_tool("t", &mut fields, &input);
     let told = problems.into_sorted();
     tool.ok_or_else(|| told.iter().map(ToString::to_string).collect())
 }
 
-pub(super) fn prepared(values: &str) -> (Prepared, Vec<String>) {
+pub(super) fn prepared(values: &str) -> (ValidatedCall, Vec<String>) {
     let object: Map<String, Value> = serde_json::from_str(values).expect("an object");
     let values = RawJson::parse(values).expect("JSON");
-    let prepared = Prepared {
+    let prepared = ValidatedCall {
         tool: "t".into(),
         canonical: values.clone(),
         values,
@@ -113,7 +113,11 @@ pub(super) fn prepared(values: &str) -> (Prepared, Vec<String>) {
     (prepared, object.keys().cloned().collect())
 }
 
-pub(super) async fn ask(source: &Arc<dyn Source>, statement: &str, values: &str) -> ToolResponse {
+pub(super) async fn ask(
+    source: &Arc<dyn ToolSource>,
+    statement: &str,
+    values: &str,
+) -> ToolResponse {
     let (prepared, names) = prepared(values);
     match tool(source, statement, &names) {
         Ok(tool) => tool.call(&prepared, CallIx(0), &cx()).await,
@@ -122,7 +126,7 @@ pub(super) async fn ask(source: &Arc<dyn Source>, statement: &str, values: &str)
 }
 
 /// The one value `x` of the one row.
-pub(super) async fn one(source: &Arc<dyn Source>, statement: &str, values: &str) -> String {
+pub(super) async fn one(source: &Arc<dyn ToolSource>, statement: &str, values: &str) -> String {
     let text = ask(source, statement, values).await.text;
     let inner = text
         .strip_prefix("[\n  {\"x\": ")

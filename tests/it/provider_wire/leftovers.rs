@@ -15,7 +15,7 @@ use dicta::model::{
     ToolResponse, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
 };
 use dicta::provider;
-use dicta::tools::{Prepared, Seen, Tool, ToolSet};
+use dicta::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -30,8 +30,8 @@ impl Tool for Stuck {
     fn decl(&self) -> &ToolDeclaration {
         &self.0
     }
-    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
-        Ok(Prepared {
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
+        Ok(ValidatedCall {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
@@ -40,7 +40,7 @@ impl Tool for Stuck {
     }
     fn call<'a>(
         &'a self,
-        _: &'a Prepared,
+        _: &'a ValidatedCall,
         _: CallIx,
         _: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {

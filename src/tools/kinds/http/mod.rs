@@ -7,16 +7,16 @@
 //! `…/v1/items`); lists become one parameter of the query an item; a tool without `queryParams`, `bodyParams`,
 //! `headerParams` and `requestBody` sends its values as a JSON object (POST, PUT, PATCH) or as query.
 
+mod http_tool;
 mod request;
-mod tool;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use url::Url;
 
-use super::duration::duration;
-use super::{SourceCx, Work};
+use super::go_duration::parse_go_duration;
+use super::{SourceCx, ToolExecutor};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
@@ -25,31 +25,31 @@ use crate::net::{
     AddressGuard, AddressPolicy, AddressRefusal, FetchLimits, GuardedRequest, HopObserver,
     is_connection_header,
 };
-use crate::tools::toolbox::Input;
+use crate::tools::toolbox::ToolInput;
 
 /// The toolbox's own.
-const TIMEOUT: Millis = Millis::from_secs(30);
+const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
 
 /// Longest timeout taken.
 const MAX_TIMEOUT: Millis = Millis::from_secs(600);
 
 /// What is shown of a body, in bytes, where nothing is said.
-const SHOWN: usize = 50_000;
+const DEFAULT_MAX_BYTES: usize = 50_000;
 
 /// Most that can be shown.
-const MAX_SHOWN: i64 = 2 << 20;
+const MAX_MAX_BYTES: i64 = 2 << 20;
 
 /// An API.
-struct Source {
+struct HttpSource {
     name: String,
     base: Url,
     headers: Vec<(String, String)>,
-    query: Vec<(String, String)>,
+    fixed_query: Vec<(String, String)>,
     timeout: Millis,
     allow_private: bool,
     max_bytes: usize,
     /// Whether a failed request's body is shown whole (`true`), not at all (`false`), or its beginning.
-    full_error: Option<bool>,
+    show_full_error: Option<bool>,
     guard: AddressGuard,
 }
 
@@ -57,20 +57,20 @@ struct Source {
 pub(super) fn read(
     fields: &mut MappingDecoder<'_>,
     cx: &SourceCx<'_>,
-) -> Option<Arc<dyn super::Source>> {
+) -> Option<Arc<dyn super::ToolSource>> {
     let source = read_source(fields, cx)?;
     Some(source)
 }
 
-fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<Source>> {
+fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<HttpSource>> {
     if !fields.has("baseUrl") {
         fields.error_at_mapping("missing", "an http source needs a baseUrl");
     }
     let written = fields.text("baseUrl");
-    let headers = pairs(fields, "headers");
-    let query = pairs(fields, "queryParams");
+    let headers = read_text_pairs(fields, "headers");
+    let query = read_text_pairs(fields, "queryParams");
     let timeout = match fields.value("timeout") {
-        None => Some(TIMEOUT),
+        None => Some(DEFAULT_TIMEOUT),
         Some(value) => read_timeout(fields, value),
     };
     if fields.boolean("disableSslVerification") == Some(true) {
@@ -80,7 +80,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
     }
     let full_error = fields.boolean("returnFullError");
     let allow_private = fields.boolean("allowPrivate").unwrap_or(false);
-    let max_bytes = tool::max_bytes(fields).unwrap_or(SHOWN);
+    let max_bytes = http_tool::read_max_bytes(fields).unwrap_or(DEFAULT_MAX_BYTES);
     let ca = match fields.text("caFile") {
         None => Some(None),
         Some(path) => match std::fs::read(cx.folder.join(&path)) {
@@ -102,15 +102,15 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
             }
         };
     }
-    Some(Arc::new(Source {
+    Some(Arc::new(HttpSource {
         name: cx.name.to_owned(),
         base,
         headers: headers?,
-        query: query?,
+        fixed_query: query?,
         timeout: timeout?,
         allow_private,
         max_bytes,
-        full_error,
+        show_full_error: full_error,
         guard,
     }))
 }
@@ -157,7 +157,7 @@ fn read_base(
 fn read_timeout(fields: &MappingDecoder<'_>, value: &Value) -> Option<Millis> {
     let read = match value {
         Value::Number(n) => n.as_f64().map(Millis::from_secs_f64),
-        Value::String(text) => duration(text),
+        Value::String(text) => parse_go_duration(text),
         _ => None,
     };
     let fits = read.filter(|t| (Millis(1)..=MAX_TIMEOUT).contains(t));
@@ -172,7 +172,10 @@ fn read_timeout(fields: &MappingDecoder<'_>, value: &Value) -> Option<Millis> {
 }
 
 /// Texts by name; numbers and booleans count as their text. `None` once a problem was told.
-fn pairs(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<Vec<(String, String)>> {
+fn read_text_pairs(
+    fields: &mut MappingDecoder<'_>,
+    key: &'static str,
+) -> Option<Vec<(String, String)>> {
     let value = match fields.value(key) {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(value) => value,
@@ -217,7 +220,7 @@ fn pairs(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<Vec<(Stri
 }
 
 /// Whether a header or parameter of that name holds what nobody should read.
-fn is_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
         "auth",
@@ -234,8 +237,8 @@ fn is_secret(name: &str) -> bool {
     .any(|word| name.contains(word))
 }
 
-impl Source {
-    fn limits(&self) -> FetchLimits {
+impl HttpSource {
+    fn fetch_limits(&self) -> FetchLimits {
         FetchLimits {
             deadline: self.timeout,
             headers: self.timeout,
@@ -244,7 +247,7 @@ impl Source {
     }
 }
 
-impl super::Source for Source {
+impl super::ToolSource for HttpSource {
     fn kind(&self) -> &'static str {
         "http"
     }
@@ -259,8 +262,8 @@ impl super::Source for Source {
 
     fn secrets(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for (name, value) in self.headers.iter().chain(&self.query) {
-            if !is_secret(name) || value.is_empty() {
+        for (name, value) in self.headers.iter().chain(&self.fixed_query) {
+            if !is_secret_name(name) || value.is_empty() {
                 continue;
             }
             // `Bearer abc…`: what follows the scheme is the secret, wherever it turns up. A few characters would black
@@ -278,21 +281,21 @@ impl super::Source for Source {
         found
     }
 
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         _: &str,
         fields: &mut MappingDecoder<'_>,
-        input: &Input,
-    ) -> Option<Arc<dyn Work>> {
-        let ask = tool::read_ask(self, fields, input)?;
+        input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>> {
+        let ask = http_tool::read_http_tool(self, fields, input)?;
         Some(Arc::new(ask))
     }
 
     fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let mut url = self.base.clone();
-            if !self.query.is_empty() {
-                url.query_pairs_mut().extend_pairs(&self.query);
+            if !self.fixed_query.is_empty() {
+                url.query_pairs_mut().extend_pairs(&self.fixed_query);
             }
             let asking = GuardedRequest {
                 method: "GET",
@@ -300,10 +303,14 @@ impl super::Source for Source {
                 headers: &self.headers,
                 body: None,
             };
-            let sent = self.guard.send(&asking, &cx.clock, self.limits(), &Unheard);
+            let sent = self
+                .guard
+                .send(&asking, &cx.clock, self.fetch_limits(), &IgnoredProbeHops);
             match sent.await {
                 Ok(reply) => Ok(format!("reachable, HTTP {}", reply.status)),
-                Err(crate::net::FetchError::Refused(refusal)) => Err(self.refused(&refusal)),
+                Err(crate::net::FetchError::Refused(refusal)) => {
+                    Err(self.explain_refusal(&refusal))
+                }
                 Err(error) => Err(error.to_string()),
             }
         })
@@ -311,9 +318,9 @@ impl super::Source for Source {
 }
 
 /// Hops of a probe are nobody's facts.
-struct Unheard;
+struct IgnoredProbeHops;
 
-impl HopObserver for Unheard {
+impl HopObserver for IgnoredProbeHops {
     fn record_hop(&self, _: Hop) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }

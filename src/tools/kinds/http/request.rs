@@ -12,32 +12,32 @@ use crate::tools::params::Template;
 
 /// What a tool asks, all but its values.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct RequestPlan {
     /// Upper case.
     pub(super) method: String,
     /// The source's, without query and fragment.
     pub(super) base: Url,
     pub(super) path: Template,
     /// The source's fixed parameters of the query.
-    pub(super) fixed: Vec<(String, String)>,
+    pub(super) fixed_query: Vec<(String, String)>,
     /// Names of values that go into the query.
-    pub(super) query: Vec<String>,
+    pub(super) query_params: Vec<String>,
     /// Names of values that go into the body, where no template says how.
     pub(super) body: Vec<String>,
     /// Names of values that are headers.
-    pub(super) header: Vec<String>,
+    pub(super) header_params: Vec<String>,
     /// Of source and tool.
     pub(super) headers: Vec<(String, String)>,
     pub(super) request_body: Option<Template>,
     /// Where values go that nothing names.
-    pub(super) rest: Rest,
+    pub(super) unmapped: UnmappedValues,
     /// Whether `null` stands for nothing given (parameters) and not for itself (a schema).
-    pub(super) null_is_nothing: bool,
+    pub(super) null_means_absent: bool,
 }
 
 /// Where values go that no list and no template names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum UnmappedValues {
     /// A JSON object as body.
     Body,
     /// Into the query.
@@ -48,67 +48,74 @@ pub(super) enum Rest {
 
 /// A request, ready to be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Built {
+pub(super) struct BuiltRequest {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Option<String>,
 }
 
-type Values = IndexMap<String, Box<RawValue>>;
+type RequestValues = IndexMap<String, Box<RawValue>>;
 
-impl Plan {
+impl RequestPlan {
     /// The request for these values. The error says which value does not fit, and why.
-    pub(super) fn build(&self, given: &RawJson) -> Result<Built, String> {
-        let mut values: Values = serde_json::from_str(given.get()).map_err(|e| e.to_string())?;
-        if self.null_is_nothing {
+    pub(super) fn build(&self, given: &RawJson) -> Result<BuiltRequest, String> {
+        let mut values: RequestValues =
+            serde_json::from_str(given.get()).map_err(|e| e.to_string())?;
+        if self.null_means_absent {
             values.retain(|_, value| value.get() != "null");
         }
-        let mut query = self.fixed.clone();
-        for name in &self.query {
+        let mut query = self.fixed_query.clone();
+        for name in &self.query_params {
             if let Some(value) = values.get(name) {
-                add(&mut query, name, value);
+                push_query_value(&mut query, name, value);
             }
         }
         let mut headers = self.headers.clone();
-        for name in &self.header {
+        for name in &self.header_params {
             if let Some(value) = values.get(name) {
-                set(&mut headers, name, plain(value));
+                set_header(&mut headers, name, to_plain_text(value));
             }
         }
-        let mut body = self.body(&values, given)?;
-        match self.rest {
-            Rest::Nowhere => {}
-            Rest::Query => {
-                for (name, value) in self.left(&values) {
-                    if self.fixed.iter().any(|(fixed, _)| fixed == name) {
+        let mut body = self.build_body(&values, given)?;
+        match self.unmapped {
+            UnmappedValues::Nowhere => {}
+            UnmappedValues::Query => {
+                for (name, value) in self.unmapped_values(&values) {
+                    if self.fixed_query.iter().any(|(fixed, _)| fixed == name) {
                         return Err(format!("`{name}` is set by the source"));
                     }
-                    add(&mut query, name, value);
+                    push_query_value(&mut query, name, value);
                 }
             }
-            Rest::Body => body = Some(object(self.left(&values))),
+            UnmappedValues::Body => body = Some(to_json_object(self.unmapped_values(&values))),
         }
         if let Some(body) = &body
-            && !headers.iter().any(|(name, _)| is(name, "content-type"))
+            && !headers
+                .iter()
+                .any(|(name, _)| is_same_header(name, "content-type"))
             && serde_json::from_str::<&RawValue>(body).is_ok()
         {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
         }
-        Ok(Built {
-            url: self.url(given, &query)?,
+        Ok(BuiltRequest {
+            url: self.build_url(given, &query)?,
             headers,
             body,
         })
     }
 
     /// Values that no template names.
-    fn left<'v>(&self, values: &'v Values) -> Vec<(&'v String, &'v RawValue)> {
+    fn unmapped_values<'v>(&self, values: &'v RequestValues) -> Vec<(&'v String, &'v RawValue)> {
         let named = |name: &str| self.path.names().any(|n| n == name);
         let left = values.iter().filter(|(name, _)| !named(name));
         left.map(|(name, value)| (name, &**value)).collect()
     }
 
-    fn body(&self, values: &Values, given: &RawJson) -> Result<Option<String>, String> {
+    fn build_body(
+        &self,
+        values: &RequestValues,
+        given: &RawJson,
+    ) -> Result<Option<String>, String> {
         if let Some(template) = &self.request_body {
             let body = template.render(given);
             return body
@@ -120,15 +127,15 @@ impl Plan {
             .iter()
             .filter_map(|name| values.get_key_value(name));
         let given: Vec<_> = given.map(|(name, value)| (name, &**value)).collect();
-        Ok((!self.body.is_empty()).then(|| object(given)))
+        Ok((!self.body.is_empty()).then(|| to_json_object(given)))
     }
 
-    fn url(&self, given: &RawJson, query: &[(String, String)]) -> Result<String, String> {
+    fn build_url(&self, given: &RawJson, query: &[(String, String)]) -> Result<String, String> {
         let encoded = self.path.render_with(given, |before, name, text| {
             if before.contains('?') {
                 return Ok(form_urlencoded::byte_serialize(text.as_bytes()).collect());
             }
-            segment(name, &text)
+            encode_path_value(name, &text)
         });
         let path = encoded.map_err(|why| format!("the request's path: {why}"))?;
         let mut text = self.base.as_str().trim_end_matches('/').to_owned();
@@ -143,7 +150,7 @@ impl Plan {
         let below = url.path().strip_prefix(base);
         if url.origin() != self.base.origin()
             || !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            || has_dots(path.split('?').next().unwrap_or_default())
+            || has_dot_segment(path.split('?').next().unwrap_or_default())
         {
             return Err("the request's path leaves the source's".to_owned());
         }
@@ -155,7 +162,7 @@ impl Plan {
 }
 
 /// Whether a segment of a path is a dot or two, in any spelling: those step upwards.
-pub(super) fn has_dots(path: &str) -> bool {
+pub(super) fn has_dot_segment(path: &str) -> bool {
     path.split(['/', '\\']).any(|segment| {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
         matches!(plain.as_str(), "." | "..")
@@ -163,12 +170,12 @@ pub(super) fn has_dots(path: &str) -> bool {
 }
 
 /// A value as it stands in a path, so that it stays one part of one segment.
-fn segment(name: &str, text: &str) -> Result<String, String> {
+fn encode_path_value(name: &str, text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(format!("`{name}` is empty"));
     }
     // Servers that decode before they split would step upwards.
-    if has_dots(text) {
+    if has_dot_segment(text) {
         return Err(format!("`{name}` would leave it"));
     }
     let mut path = String::new();
@@ -183,33 +190,37 @@ fn segment(name: &str, text: &str) -> Result<String, String> {
 }
 
 /// A text as it is, anything else as JSON.
-fn plain(value: &RawValue) -> String {
+fn to_plain_text(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
 /// A value as parameters of a query: of a list each item, an object as JSON, nothing of `null`.
-fn add(query: &mut Vec<(String, String)>, name: &str, value: &RawValue) {
+fn push_query_value(query: &mut Vec<(String, String)>, name: &str, value: &RawValue) {
     if value.get() == "null" {
         return;
     }
     match serde_json::from_str::<Vec<&RawValue>>(value.get()) {
-        Ok(items) => query.extend(items.into_iter().map(|v| (name.to_owned(), plain(v)))),
-        Err(_) => query.push((name.to_owned(), plain(value))),
+        Ok(items) => query.extend(
+            items
+                .into_iter()
+                .map(|v| (name.to_owned(), to_plain_text(v))),
+        ),
+        Err(_) => query.push((name.to_owned(), to_plain_text(value))),
     }
 }
 
 /// Sets a header, in the place of one of that name.
-pub(super) fn set(headers: &mut Vec<(String, String)>, name: &str, value: String) {
-    headers.retain(|(known, _)| !is(known, name));
+pub(super) fn set_header(headers: &mut Vec<(String, String)>, name: &str, value: String) {
+    headers.retain(|(known, _)| !is_same_header(known, name));
     headers.push((name.to_owned(), value));
 }
 
-fn is(name: &str, other: &str) -> bool {
+fn is_same_header(name: &str, other: &str) -> bool {
     name.eq_ignore_ascii_case(other)
 }
 
 /// A JSON object of values as they were written.
-fn object<'v>(values: impl IntoIterator<Item = (&'v String, &'v RawValue)>) -> String {
+fn to_json_object<'v>(values: impl IntoIterator<Item = (&'v String, &'v RawValue)>) -> String {
     let mut out = String::from("{");
     for (at, (name, value)) in values.into_iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };

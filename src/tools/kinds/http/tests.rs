@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use super::request::Built;
+use super::request::BuiltRequest;
 use super::*;
 use crate::diag::yaml::{self, DiagnosticCollector};
 use crate::model::RawJson;
 use crate::net::SystemResolver;
-use crate::tools::params::Params;
+use crate::tools::params::ToolParams;
 
-type Opened = Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>>;
+type Opened = Result<(Arc<dyn super::super::ToolSource>, Arc<dyn ToolExecutor>), Vec<String>>;
 
 /// A source and a tool of it, or what was told about them.
 fn open(source: &str, tool: &str) -> Opened {
-    open_with(source, tool, &Input::Parameters(Params::default()))
+    open_with(source, tool, &ToolInput::Parameters(ToolParams::default()))
 }
 
-fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
+fn open_with(source: &str, tool: &str, input: &ToolInput) -> Opened {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
     let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -34,7 +34,7 @@ fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
     let _declared = fields.value("parameters");
     let work = source
         .clone()
-        .and_then(|s| s.tool("http", &mut fields, input));
+        .and_then(|s| s.read_tool("http", &mut fields, input));
     fields.finish();
     let told: Vec<String> = problems.take().into_iter().map(|p| p.message).collect();
     match (source, work) {
@@ -43,13 +43,18 @@ fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
     }
 }
 
-fn schema() -> Input {
+fn schema() -> ToolInput {
     let any = serde_json::json!({"type": "object"});
-    Input::Schema(crate::schema::CompiledSchema::compile(&any).expect("a schema"))
+    ToolInput::Schema(crate::schema::CompiledSchema::compile(&any).expect("a schema"))
 }
 
 /// The request of a tool for some values.
-fn built(source: &str, tool: &str, input: &Input, values: &str) -> Result<Built, String> {
+fn built(
+    source: &str,
+    tool: &str,
+    input: &ToolInput,
+    values: &str,
+) -> Result<BuiltRequest, String> {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
     let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -61,7 +66,7 @@ fn built(source: &str, tool: &str, input: &Input, values: &str) -> Result<Built,
     };
     let source = super::read_source(&mut MappingDecoder::new(&doc, "/source", &problems), &cx);
     let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
-    let ask = source.and_then(|source| tool::read_ask(source, &mut fields, input));
+    let ask = source.and_then(|source| http_tool::read_http_tool(source, &mut fields, input));
     let ask = ask.unwrap_or_else(|| panic!("{:?}", problems.take()));
     ask.plan().build(&RawJson::parse(values).expect("JSON"))
 }
@@ -82,7 +87,13 @@ fn the_toolboxs_own_example_is_read_and_its_request_is_as_written() {
   requestBody: '{"age": {{.age}}, "city": {{json .city}}}'"#;
     open(source, tool).map(|_| ()).expect("it is fine");
     let values = r#"{"id": "a/b", "q": "x y&z", "age": 12345678901234567890, "city": "Oslo \"1\"", "Language": "nb"}"#;
-    let built = built(source, tool, &Input::Parameters(Params::default()), values).expect("built");
+    let built = built(
+        source,
+        tool,
+        &ToolInput::Parameters(ToolParams::default()),
+        values,
+    )
+    .expect("built");
     assert_eq!(
         built.url,
         "https://api.example.com/data/a%2Fb/search?param1=value1&n=2&q=x+y%26z"
@@ -111,7 +122,7 @@ fn the_toolboxs_own_example_is_read_and_its_request_is_as_written() {
 fn without_any_of_the_four_values_are_a_json_body_or_a_query() {
     let given = r#"{"id": 7, "name": "a b", "tags": ["x", "y"], "no": null, "deep": {"a": 1.50}}"#;
     let parameters = "[{name: id}, {name}, {name: tags}, {name: no}, {name: deep}]";
-    let plain = Input::Parameters(Params::default());
+    let plain = ToolInput::Parameters(ToolParams::default());
     for (method, input, url, body) in [
         (
             "POST",
@@ -139,8 +150,8 @@ fn without_any_of_the_four_values_are_a_json_body_or_a_query() {
         ),
     ] {
         let parameters = match input {
-            Input::Parameters(_) => format!(", parameters: {parameters}"),
-            Input::Schema(_) => String::new(),
+            ToolInput::Parameters(_) => format!(", parameters: {parameters}"),
+            ToolInput::Schema(_) => String::new(),
         };
         let tool = format!("{{method: {method}, path: '/u/{{{{.id}}}}'{parameters}}}");
         let built = built(API, &tool, input, given).expect("built");
@@ -157,7 +168,13 @@ fn no_value_leaves_its_place_in_the_path() {
     let tool = "{method: GET, path: '/u/{{.id}}/x?fixed=1&v={{.id}}', parameters: [{name: id}]}";
     let url = |id: &str| {
         let values = serde_json::json!({ "id": id }).to_string();
-        built(API, tool, &Input::Parameters(Params::default()), &values).map(|b| b.url)
+        built(
+            API,
+            tool,
+            &ToolInput::Parameters(ToolParams::default()),
+            &values,
+        )
+        .map(|b| b.url)
     };
     assert_eq!(
         url("a?b#c/d\\e@f:g %2e ü").unwrap(),
@@ -177,14 +194,14 @@ fn no_value_leaves_its_place_in_the_path() {
     let beside = built(
         API,
         tool,
-        &Input::Parameters(Params::default()),
+        &ToolInput::Parameters(ToolParams::default()),
         r#"{"id": "."}"#,
     );
     assert!(beside.is_err(), "{beside:?}");
     let none = built(
         API,
         tool,
-        &Input::Parameters(Params::default()),
+        &ToolInput::Parameters(ToolParams::default()),
         r#"{"id": null}"#,
     );
     assert_eq!(
@@ -239,7 +256,7 @@ fn what_reads_and_what_changes_is_told_by_the_method_or_the_author() {
         ("{method: GET, annotations: {readOnlyHint: false}}", false),
     ] {
         let (_, work) = open(API, tool).expect("fine");
-        assert_eq!(work.read_only(), expected, "{tool}");
+        assert_eq!(work.is_read_only(), expected, "{tool}");
     }
 }
 

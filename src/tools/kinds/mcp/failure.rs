@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A sentence, and whether another try may end differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct McpFailure {
     pub(super) text: String,
     pub(super) transient: bool,
 }
 
-impl Failure {
+impl McpFailure {
     /// One that stays.
-    pub(super) fn lasting(text: impl Into<String>) -> Self {
+    pub(super) fn permanent(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             transient: false,
@@ -27,13 +27,13 @@ impl Failure {
     }
 
     /// The same with more said.
-    pub(super) fn and(mut self, more: &str) -> Self {
+    pub(super) fn with_suffix(mut self, more: &str) -> Self {
         self.text.push_str(more);
         self
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for McpFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

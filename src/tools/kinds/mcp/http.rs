@@ -21,46 +21,46 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 
 use super::MAX_MESSAGE;
-use super::events::{Waiting, events};
-use super::failure::Failure;
-use super::ledger::Ledger;
+use super::event_stream::{AwaitedReply, watch_event_stream};
+use super::failure::McpFailure;
+use super::request_tracker::RequestTracker;
 use crate::clock::BoxFuture;
 use crate::model::{Hop, make_visible};
 use crate::net::{FetchError, GuardedRequest, HopObserver};
 
 /// Of a refusal's body, so much is shown.
-const SHOWN: usize = 300;
-const EVENTS: &str = "text/event-stream";
-const JSON: &str = "application/json";
+const MAX_REFUSAL_BYTES: usize = 300;
+const EVENT_STREAM_TYPE: &str = "text/event-stream";
+const JSON_TYPE: &str = "application/json";
 
 /// A reply whose body is still to come.
-pub(super) struct Reply {
+pub(super) struct McpHttpReply {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
     pub(super) session: Option<String>,
     /// Where a redirect points.
     pub(super) location: Option<String>,
-    pub(super) body: Chunks,
+    pub(super) body: BodyChunks,
 }
 
 /// A body as it comes; over some limit, an error.
-pub(super) type Chunks = BoxStream<'static, Result<Bytes, FetchError>>;
+pub(super) type BodyChunks = BoxStream<'static, Result<Bytes, FetchError>>;
 
 /// The way out.
-pub(super) trait Way: Send + Sync {
+pub(super) trait McpHttpSender: Send + Sync {
     /// Sends one request. Redirects of a POST are a reply.
     fn send<'a>(
         &'a self,
         asking: GuardedRequest<'a>,
         hops: &'a dyn HopObserver,
-    ) -> BoxFuture<'a, Result<Reply, FetchError>>;
+    ) -> BoxFuture<'a, Result<McpHttpReply, FetchError>>;
 }
 
 /// Gathers the hops of one request.
 #[derive(Default)]
-struct Gather(Mutex<Vec<Hop>>);
+struct HopCollector(Mutex<Vec<Hop>>);
 
-impl HopObserver for Gather {
+impl HopObserver for HopCollector {
     fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0
             .lock()
@@ -72,15 +72,18 @@ impl HopObserver for Gather {
 
 /// rmcp's client over a way out.
 #[derive(Clone)]
-pub(super) struct Client {
-    pub(super) way: Arc<dyn Way>,
+pub(super) struct McpHttpClient {
+    pub(super) sender: Arc<dyn McpHttpSender>,
     /// The source's own.
     pub(super) headers: Arc<[(String, String)]>,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) tracker: Arc<RequestTracker>,
 }
 
 /// A transport to a server.
-pub(super) fn transport(client: Client, url: &str) -> StreamableHttpClientTransport<Client> {
+pub(super) fn new_transport(
+    client: McpHttpClient,
+    url: &str,
+) -> StreamableHttpClientTransport<McpHttpClient> {
     let mut config =
         StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE);
     let mut retry = FixedInterval::default();
@@ -92,18 +95,21 @@ pub(super) fn transport(client: Client, url: &str) -> StreamableHttpClientTransp
 /// An error of the way out, or of the server in words of ours.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct WayError(pub(super) Failure);
+pub(super) struct McpHttpError(pub(super) McpFailure);
 
-type Error = StreamableHttpError<WayError>;
+type McpTransportError = StreamableHttpError<McpHttpError>;
 
-impl Client {
+impl McpHttpClient {
     fn request_headers(
         &self,
         session: Option<Arc<str>>,
         last_event: Option<String>,
         more: HashMap<HeaderName, HeaderValue>,
     ) -> Vec<(String, String)> {
-        let mut headers = vec![("accept".to_owned(), format!("{JSON}, {EVENTS}"))];
+        let mut headers = vec![(
+            "accept".to_owned(),
+            format!("{JSON_TYPE}, {EVENT_STREAM_TYPE}"),
+        )];
         headers.extend(self.headers.iter().cloned());
         if let Some(session) = session {
             headers.push((HEADER_SESSION_ID.to_owned(), session.to_string()));
@@ -120,25 +126,25 @@ impl Client {
     }
 
     /// Sends a request; what fails is noted under its id.
-    async fn ask(
+    async fn send_request(
         &self,
         asking: GuardedRequest<'_>,
         id: Option<&RequestId>,
-    ) -> Result<Reply, Error> {
-        let hops = Gather::default();
-        let sent = self.way.send(asking, &hops).await;
+    ) -> Result<McpHttpReply, McpTransportError> {
+        let hops = HopCollector::default();
+        let sent = self.sender.send(asking, &hops).await;
         if let Some(id) = id {
             let hops = hops.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.ledger.add(id, hops);
+            self.tracker.add_hops(id, hops);
         }
-        sent.map_err(|error| self.failed(id, failure(&error)))
+        sent.map_err(|error| self.record_failure(id, to_failure(&error)))
     }
 
-    fn failed(&self, id: Option<&RequestId>, failure: Failure) -> Error {
+    fn record_failure(&self, id: Option<&RequestId>, failure: McpFailure) -> McpTransportError {
         if let Some(id) = id {
-            self.ledger.fail(id, failure.clone());
+            self.tracker.set_failure(id, failure.clone());
         }
-        StreamableHttpError::Client(WayError(failure))
+        StreamableHttpError::Client(McpHttpError(failure))
     }
 
     async fn post(
@@ -148,7 +154,7 @@ impl Client {
         session: Option<Arc<str>>,
         more: HashMap<HeaderName, HeaderValue>,
         max_event: usize,
-    ) -> Result<StreamableHttpPostResponse, Error> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         let in_session = session.is_some();
         let id = match &message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
@@ -156,19 +162,19 @@ impl Client {
         };
         let body = serde_json::to_vec(&message)?;
         let mut headers = self.request_headers(session, None, more);
-        headers.push(("content-type".to_owned(), JSON.to_owned()));
+        headers.push(("content-type".to_owned(), JSON_TYPE.to_owned()));
         let asking = GuardedRequest {
             method: "POST",
             url: &uri,
             headers: &headers,
             body: Some(&body),
         };
-        let reply = self.ask(asking, id.as_ref()).await?;
+        let reply = self.send_request(asking, id.as_ref()).await?;
         match reply.status {
             202 | 204 => return Ok(StreamableHttpPostResponse::Accepted),
             404 if in_session => return Err(StreamableHttpError::SessionExpired),
             200..=299 => {}
-            _ => return self.refused(reply, id.as_ref()).await,
+            _ => return self.read_refusal(reply, id.as_ref()).await,
         }
         let session = reply.session;
         let kind = reply.content_type.unwrap_or_default();
@@ -178,17 +184,17 @@ impl Client {
             .unwrap_or_default()
             .trim()
             .to_ascii_lowercase();
-        if let (EVENTS, Some(id)) = (kind.as_str(), &id) {
-            let waiting = Waiting {
+        if let (EVENT_STREAM_TYPE, Some(id)) = (kind.as_str(), &id) {
+            let waiting = AwaitedReply {
                 id: id.clone(),
-                ledger: Arc::clone(&self.ledger),
+                tracker: Arc::clone(&self.tracker),
             };
-            let events = events(reply.body, max_event, Some(waiting));
+            let events = watch_event_stream(reply.body, max_event, Some(waiting));
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
-        let body = match collect(reply.body, MAX_MESSAGE).await {
+        let body = match collect_body(reply.body, MAX_MESSAGE).await {
             Ok(body) => body,
-            Err(why) => return Err(self.failed(id.as_ref(), why)),
+            Err(why) => return Err(self.record_failure(id.as_ref(), why)),
         };
         let Some(id) = &id else {
             // An answer to what asks for none.
@@ -199,28 +205,30 @@ impl Client {
             Err(error) => {
                 let why = format!(
                     "the server's reply is no MCP message ({error}): {}",
-                    shown(&body)
+                    preview_body(&body)
                 );
-                Err(self.failed(Some(id), Failure::lasting(why)))
+                Err(self.record_failure(Some(id), McpFailure::permanent(why)))
             }
         }
     }
 
     /// A reply that says no. JSON-RPC errors are answers whatever their status.
-    async fn refused(
+    async fn read_refusal(
         &self,
-        reply: Reply,
+        reply: McpHttpReply,
         id: Option<&RequestId>,
-    ) -> Result<StreamableHttpPostResponse, Error> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         let status = reply.status;
         if let (300..=399, Some(to)) = (status, &reply.location) {
             let to = make_visible(to, false);
             let why = format!(
                 "HTTP {status}: the server points to {to}; redirects are not followed here, so name the address itself as `url`"
             );
-            return Err(self.failed(id, Failure::lasting(why)));
+            return Err(self.record_failure(id, McpFailure::permanent(why)));
         }
-        let body = collect(reply.body, MAX_MESSAGE).await.unwrap_or_default();
+        let body = collect_body(reply.body, MAX_MESSAGE)
+            .await
+            .unwrap_or_default();
         if let Some(id) = id
             && let Ok(ServerJsonRpcMessage::Error(mut error)) = serde_json::from_slice(&body)
         {
@@ -235,22 +243,22 @@ impl Client {
             404 => " (is this the address of an MCP server?)",
             _ => "",
         };
-        let text = match shown(&body) {
+        let text = match preview_body(&body) {
             text if text.is_empty() => text,
             text => format!(": {text}"),
         };
         let why = format!("HTTP {status}{hint}{text}");
         let transient = status == 429 || status >= 500;
-        let failure = Failure {
+        let failure = McpFailure {
             text: why,
             transient,
         };
-        Err(self.failed(id, failure))
+        Err(self.record_failure(id, failure))
     }
 }
 
-impl StreamableHttpClient for Client {
-    type Error = WayError;
+impl StreamableHttpClient for McpHttpClient {
+    type Error = McpHttpError;
 
     async fn post_message(
         &self,
@@ -259,7 +267,7 @@ impl StreamableHttpClient for Client {
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Error> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         self.post(uri, message, session_id, custom_headers, MAX_MESSAGE)
             .await
     }
@@ -272,7 +280,7 @@ impl StreamableHttpClient for Client {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<StreamableHttpPostResponse, Error> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         self.post(uri, message, session_id, custom_headers, max_sse_event_size)
             .await
     }
@@ -283,7 +291,7 @@ impl StreamableHttpClient for Client {
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), McpTransportError> {
         let headers = self.request_headers(Some(session_id), None, custom_headers);
         let asking = GuardedRequest {
             method: "DELETE",
@@ -292,7 +300,7 @@ impl StreamableHttpClient for Client {
             body: None,
         };
         // A server need not know the word; the session ends by itself then.
-        self.ask(asking, None).await.map(drop)
+        self.send_request(asking, None).await.map(drop)
     }
 
     async fn get_stream(
@@ -302,7 +310,7 @@ impl StreamableHttpClient for Client {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, McpTransportError> {
         self.get_stream_with_max_sse_event_size(
             uri,
             session_id,
@@ -322,7 +330,7 @@ impl StreamableHttpClient for Client {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, McpTransportError> {
         // Only what was broken off is taken up again.
         if last_event_id.is_none() {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
@@ -334,50 +342,50 @@ impl StreamableHttpClient for Client {
             headers: &headers,
             body: None,
         };
-        let reply = self.ask(asking, None).await?;
+        let reply = self.send_request(asking, None).await?;
         match reply.status {
-            200 => Ok(events(reply.body, max_sse_event_size, None)),
+            200 => Ok(watch_event_stream(reply.body, max_sse_event_size, None)),
             405 => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status => {
-                let why = Failure::lasting(format!("HTTP {status}"));
-                Err(StreamableHttpError::Client(WayError(why)))
+                let why = McpFailure::permanent(format!("HTTP {status}"));
+                Err(StreamableHttpError::Client(McpHttpError(why)))
             }
         }
     }
 }
 
-pub(super) fn failure(error: &FetchError) -> Failure {
+pub(super) fn to_failure(error: &FetchError) -> McpFailure {
     let text = match error {
         FetchError::Refused(refusal) if refusal.allowable => {
             format!("{refusal}; the source's `allowPrivate: true` would admit it")
         }
         other => other.to_string(),
     };
-    Failure {
+    McpFailure {
         text,
         transient: error.is_transient(),
     }
 }
 
 /// The beginning of a stranger's text, on one line.
-fn shown(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+fn preview_body(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
     make_visible(text.trim(), false).into_owned()
 }
 
-async fn collect(mut body: Chunks, max: usize) -> Result<Vec<u8>, Failure> {
+async fn collect_body(mut body: BodyChunks, max: usize) -> Result<Vec<u8>, McpFailure> {
     let mut all = Vec::new();
     while let Some(chunk) = body.next().await {
-        all.extend_from_slice(&chunk.map_err(|error| failure(&error))?);
+        all.extend_from_slice(&chunk.map_err(|error| to_failure(&error))?);
         if all.len() > max {
-            return Err(too_large(max));
+            return Err(too_large_failure(max));
         }
     }
     Ok(all)
 }
 
-pub(super) fn too_large(max: usize) -> Failure {
-    Failure::lasting(format!(
+pub(super) fn too_large_failure(max: usize) -> McpFailure {
+    McpFailure::permanent(format!(
         "the server sent a message of more than {max} bytes"
     ))
 }

@@ -4,99 +4,102 @@
 //! reading of its tools, its calls, and the end of its processes. The protocol itself is the official SDK's, rmcp. Refuses
 //! all that a server may ask back for: dicta declares no sampling, no roots, no questions to a person.
 
-mod asked;
-mod children;
-mod discover;
-mod events;
+mod client_handler;
+mod config;
+mod connection;
+mod discovery;
+mod event_stream;
 mod failure;
-mod guarded;
+mod guarded_sender;
 mod http;
-mod ledger;
-mod link;
-mod numbers;
+mod mcp_tool;
+mod number_limits;
+mod pending_request;
+mod process_group;
+mod request_tracker;
 mod secrets;
-mod settings;
 mod stdio;
-mod us;
-mod work;
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{Declared, Source, SourceCx, Work};
+use super::{OwnToolDecl, SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::pluralize;
-use crate::tools::toolbox::{Definition, Input};
+use crate::tools::toolbox::{ToolDefinition, ToolInput};
 
-pub(super) use children::{Handled, reap_all, reap_at_exit};
-use link::Link;
-use settings::{OfEntry, OfFile, Place, Settings};
-use work::Call;
+use config::{EntryConfigKeys, FileConfigKeys, McpAddress, McpConfig};
+use connection::McpServer;
+use mcp_tool::McpTool;
+pub(super) use process_group::{McpExitSignalsHandled, reap_at_exit, reap_process_groups};
 
 /// The longest message that is taken, in bytes: a line of a program, an event or a body over HTTP.
 const MAX_MESSAGE: usize = 1 << 20;
 
 /// A server as a source.
-struct Mcp {
-    link: Arc<Link>,
+struct McpSource {
+    server: Arc<McpServer>,
 }
 
 /// Reads a source of kind `mcp`.
-pub(super) fn read(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
-    let mut keys = OfFile {
+pub(super) fn read(
+    fields: &mut MappingDecoder<'_>,
+    cx: &SourceCx<'_>,
+) -> Option<Arc<dyn ToolSource>> {
+    let mut keys = FileConfigKeys {
         fields,
         failed: false,
     };
-    let settings = settings::read(&mut keys, cx.folder)?;
-    (!keys.failed).then(|| source(settings, cx))
+    let settings = config::read_mcp_config(&mut keys, cx.folder)?;
+    (!keys.failed).then(|| new_source(settings, cx))
 }
 
 /// A server that stands in a judge's own `tools:` (`- mcp: {command: …}`), or why not, one sentence a problem.
-pub fn from_settings(
+pub fn source_from_settings(
     settings: &IndexMap<String, Value>,
     cx: &SourceCx<'_>,
-) -> Result<Arc<dyn Source>, Vec<String>> {
-    let mut keys = OfEntry {
+) -> Result<Arc<dyn ToolSource>, Vec<String>> {
+    let mut keys = EntryConfigKeys {
         name: cx.name,
         settings,
         problems: Vec::new(),
     };
     keys.refuse_unknown();
-    match settings::read(&mut keys, cx.folder) {
-        Some(settings) if keys.problems.is_empty() => Ok(source(settings, cx)),
+    match config::read_mcp_config(&mut keys, cx.folder) {
+        Some(settings) if keys.problems.is_empty() => Ok(new_source(settings, cx)),
         _ => Err(keys.problems),
     }
 }
 
-fn source(settings: Settings, cx: &SourceCx<'_>) -> Arc<dyn Source> {
-    Arc::new(Mcp {
-        link: Arc::new(Link::new(cx.name, settings, Arc::clone(cx.resolver))),
+fn new_source(settings: McpConfig, cx: &SourceCx<'_>) -> Arc<dyn ToolSource> {
+    Arc::new(McpSource {
+        server: Arc::new(McpServer::new(cx.name, settings, Arc::clone(cx.resolver))),
     })
 }
 
-impl Source for Mcp {
+impl ToolSource for McpSource {
     fn kind(&self) -> &'static str {
         "mcp"
     }
 
     fn badge(&self) -> Option<String> {
-        let link = &self.link;
-        match &link.settings.place {
-            Place::Program(_) => Some(format!(
+        let link = &self.server;
+        match &link.config.address {
+            McpAddress::Program(_) => Some(format!(
                 "{}: runs `{}`, which the guard does not bind",
                 link.name,
-                link.settings.shown()
+                link.config.redacted_address()
             )),
-            Place::Endpoint(endpoint) if endpoint.allow_private => Some(format!(
+            McpAddress::Endpoint(endpoint) if endpoint.allow_private => Some(format!(
                 "{}: {} may be private",
                 link.name,
                 endpoint.url.origin().ascii_serialization()
             )),
-            Place::Endpoint(_) => None,
+            McpAddress::Endpoint(_) => None,
         }
     }
 
@@ -105,15 +108,15 @@ impl Source for Mcp {
     }
 
     fn secrets(&self) -> Vec<String> {
-        self.link.settings.secrets()
+        self.server.config.secrets()
     }
 
-    fn tool(
+    fn read_tool(
         self: Arc<Self>,
         _name: &str,
         fields: &mut MappingDecoder<'_>,
-        _input: &Input,
-    ) -> Option<Arc<dyn Work>> {
+        _input: &ToolInput,
+    ) -> Option<Arc<dyn ToolExecutor>> {
         let read_only = fields.boolean("readOnly");
         let Some(remote) = fields.text("tool") else {
             if !fields.has("tool") {
@@ -124,10 +127,10 @@ impl Source for Mcp {
             }
             return None;
         };
-        if let Some(allow) = &self.link.settings.allow
+        if let Some(allow) = &self.server.config.allow
             && !allow.contains(&remote)
         {
-            let source = &self.link.name;
+            let source = &self.server.name;
             fields.error(
                 "tool",
                 "unknown",
@@ -138,8 +141,8 @@ impl Source for Mcp {
             );
             return None;
         }
-        Some(Arc::new(Call::new(
-            Arc::clone(&self.link),
+        Some(Arc::new(McpTool::new(
+            Arc::clone(&self.server),
             remote,
             read_only,
         )))
@@ -147,8 +150,12 @@ impl Source for Mcp {
 
     fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
-            let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
-            let described = self.link.described(&cx.clock).await.map_err(|f| f.text)?;
+            let tools = self.server.list_tools(cx).await.map_err(|f| f.text)?;
+            let described = self
+                .server
+                .describe_server(&cx.clock)
+                .await
+                .map_err(|f| f.text)?;
             Ok(format!(
                 "{described}, {}",
                 pluralize(tools.len() as u64, "tool")
@@ -156,28 +163,28 @@ impl Source for Mcp {
         })
     }
 
-    fn discovers(&self) -> bool {
+    fn has_own_tools(&self) -> bool {
         true
     }
 
-    fn discover<'a>(
+    fn discover_tools<'a>(
         &'a self,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Definition>>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<Arc<ToolDefinition>>, String>> {
         Box::pin(async move {
-            let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
-            Ok(discover::definitions(&self.link, tools))
+            let tools = self.server.list_tools(cx).await.map_err(|f| f.text)?;
+            Ok(discovery::to_tool_definitions(&self.server, tools))
         })
     }
 
-    fn declares<'a>(
+    fn describe_own_tool<'a>(
         &'a self,
         remote: &'a str,
         cx: &'a CallCx,
-    ) -> BoxFuture<'a, Result<Declared, String>> {
+    ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
         Box::pin(async move {
-            let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
-            discover::declared(&tools, remote)
+            let tools = self.server.list_tools(cx).await.map_err(|f| f.text)?;
+            discovery::find_own_tool_decl(&tools, remote)
         })
     }
 }

@@ -2,10 +2,10 @@
 
 use url::Url;
 
-use super::settings::{Place, Program, Settings};
+use super::config::{McpAddress, McpConfig, McpProgram};
 
 /// Whether something of this name is likely secret.
-fn names_a_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
         "key",
@@ -27,23 +27,23 @@ fn names_a_secret(name: &str) -> bool {
     })
 }
 
-impl Settings {
+impl McpConfig {
     /// What must never be recorded.
     pub(super) fn secrets(&self) -> Vec<String> {
-        let named = |(name, value): (&String, &String)| names_a_secret(name).then(|| value.clone());
-        let mut found: Vec<String> = match &self.place {
-            Place::Program(program) => {
+        let named = |(name, value): (&String, &String)| is_secret_name(name).then(|| value.clone());
+        let mut found: Vec<String> = match &self.address {
+            McpAddress::Program(program) => {
                 let mut found: Vec<String> = program.env.iter().filter_map(named).collect();
                 found.extend(
                     program
-                        .hidden_args()
+                        .classify_args()
                         .into_iter()
                         .filter(|(_, hidden)| *hidden)
                         .map(|(arg, _)| arg.rsplit('=').next().unwrap_or_default().to_owned()),
                 );
                 found
             }
-            Place::Endpoint(endpoint) => {
+            McpAddress::Endpoint(endpoint) => {
                 let harmless = ["user-agent", "accept-language", "origin", "referer"];
                 let headers = endpoint
                     .headers
@@ -54,7 +54,7 @@ impl Settings {
                     .map(|(_, value)| value.clone())
                     .chain(
                         query
-                            .filter(|(name, _)| names_a_secret(name))
+                            .filter(|(name, _)| is_secret_name(name))
                             .map(|(_, v)| v.into_owned()),
                     )
                     .collect()
@@ -74,11 +74,11 @@ impl Settings {
     }
 
     /// Where it is, without secrets: for people, and for digests.
-    pub(super) fn shown(&self) -> String {
-        match &self.place {
-            Place::Program(program) => {
+    pub(super) fn redacted_address(&self) -> String {
+        match &self.address {
+            McpAddress::Program(program) => {
                 let mut text = program.command.clone();
-                for (arg, hidden) in program.hidden_args() {
+                for (arg, hidden) in program.classify_args() {
                     text.push(' ');
                     match (hidden, arg.split_once('=')) {
                         (false, _) => text.push_str(arg),
@@ -91,14 +91,14 @@ impl Settings {
                 }
                 text
             }
-            Place::Endpoint(endpoint) => plain_url(&endpoint.url),
+            McpAddress::Endpoint(endpoint) => redact_url(&endpoint.url),
         }
     }
 }
 
-impl Program {
+impl McpProgram {
     /// Its arguments, and whether each holds a secret: `--token=…`, or what follows `--token`.
-    fn hidden_args(&self) -> Vec<(&str, bool)> {
+    fn classify_args(&self) -> Vec<(&str, bool)> {
         let mut follows = false;
         let mut all = Vec::with_capacity(self.args.len());
         for arg in &self.args {
@@ -106,7 +106,7 @@ impl Program {
             let (name, value) = arg
                 .split_once('=')
                 .map_or((arg.as_str(), None), |(n, v)| (n, Some(v)));
-            let secret = names_a_secret(name) && (flag || value.is_some());
+            let secret = is_secret_name(name) && (flag || value.is_some());
             all.push((
                 arg.as_str(),
                 (follows && !flag) || (secret && value.is_some()),
@@ -118,12 +118,12 @@ impl Program {
 }
 
 /// A URL without what of its query may be secret.
-pub(super) fn plain_url(url: &Url) -> String {
+pub(super) fn redact_url(url: &Url) -> String {
     let mut plain = url.clone();
     plain.set_fragment(None);
     let kept: Vec<(String, String)> = url
         .query_pairs()
-        .filter(|(name, _)| !names_a_secret(name))
+        .filter(|(name, _)| !is_secret_name(name))
         .map(|(n, v)| (n.into_owned(), v.into_owned()))
         .collect();
     plain.set_query(None);

@@ -20,15 +20,15 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_MESSAGE;
-use super::children::{Gone, Leash};
-use super::failure::Failure;
-use super::settings::Program;
+use super::config::McpProgram;
+use super::failure::McpFailure;
+use super::process_group::{ProcessExit, ProcessGroup};
 use crate::clock::SystemClock;
 use crate::model::{Millis, make_visible};
 use crate::net::with_timeout;
 
 /// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
-const PASSED_ON: [&str; 14] = [
+const INHERITED_VARIABLES: [&str; 14] = [
     "PATH",
     "HOME",
     "USER",
@@ -46,77 +46,77 @@ const PASSED_ON: [&str; 14] = [
 ];
 
 /// How much of what it says on standard error is kept.
-const TAIL: usize = 2048;
+const STDERR_TAIL_BYTES: usize = 2048;
 /// How long they are waited for.
-const LAST_WORDS: Millis = Millis(2500);
+const STDERR_WAIT: Millis = Millis(2500);
 /// How much of what is no message is kept.
-const STRAY: usize = 160;
+const MAX_STRAY_BYTES: usize = 160;
 
 /// What is known of a server's process beside its messages: for error texts.
 #[derive(Default)]
-pub(super) struct Notes {
-    inner: Mutex<Inner>,
+pub(super) struct ProcessNotes {
+    output: Mutex<ProcessOutput>,
     /// Standard error is at its end.
-    silent: CancellationToken,
-    gone: Arc<Gone>,
+    stderr_closed: CancellationToken,
+    exit: Arc<ProcessExit>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct ProcessOutput {
     /// The end of its standard error.
-    tail: VecDeque<u8>,
+    stderr_tail: VecDeque<u8>,
     /// The beginning of what its standard output held that was no message.
-    stray: Vec<u8>,
+    stray_stdout: Vec<u8>,
     /// Why reading was given up.
-    given_up: Option<String>,
+    read_error: Option<String>,
 }
 
-impl Notes {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+impl ProcessNotes {
+    fn lock(&self) -> MutexGuard<'_, ProcessOutput> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_up(&self, why: String) {
-        self.lock().given_up.get_or_insert(why);
+    fn set_read_error(&self, why: String) {
+        self.lock().read_error.get_or_insert(why);
     }
 
     /// What it left to be read, as half a sentence: `; it ended with exit status 1; its last words: …`. Its last words may
     /// still be on their way.
-    pub(super) async fn told(&self, dead: bool) -> String {
+    pub(super) async fn describe_end(&self, dead: bool) -> String {
         if dead {
-            let over = self.lock().given_up.is_none();
+            let over = self.lock().read_error.is_none();
             let last = async {
-                self.silent.cancelled().await;
+                self.stderr_closed.cancelled().await;
                 if over {
-                    self.gone.over.cancelled().await;
+                    self.exit.ended.cancelled().await;
                 }
             };
-            let _late = with_timeout(&SystemClock::new(), LAST_WORDS, last).await;
+            let _late = with_timeout(&SystemClock::new(), STDERR_WAIT, last).await;
         }
         let inner = self.lock();
         let mut told = String::new();
-        if let Some(why) = &inner.given_up {
+        if let Some(why) = &inner.read_error {
             told.push_str("; ");
             told.push_str(why);
-        } else if let Some(status) = self.gone.status() {
+        } else if let Some(status) = self.exit.status() {
             told.push_str("; it ended with ");
             told.push_str(&status.to_string());
         }
-        if !inner.stray.is_empty() {
+        if !inner.stray_stdout.is_empty() {
             told.push_str("; its standard output holds what is no message: ");
-            told.push_str(&shown(&inner.stray));
+            told.push_str(&to_visible_line(&inner.stray_stdout));
         }
-        if !inner.tail.is_empty() {
-            let bytes: Vec<u8> = inner.tail.iter().copied().collect();
+        if !inner.stderr_tail.is_empty() {
+            let bytes: Vec<u8> = inner.stderr_tail.iter().copied().collect();
             told.push_str("; its last words: ");
-            told.push_str(&shown(&bytes));
+            told.push_str(&to_visible_line(&bytes));
         }
         told
     }
 }
 
 /// Bytes of a stranger on one line.
-fn shown(bytes: &[u8]) -> String {
+fn to_visible_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text
         .lines()
@@ -127,13 +127,15 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 /// Starts a program. The failure says why it cannot be.
-pub(super) fn start(program: &Program) -> Result<(Stdio, Arc<Notes>), Failure> {
+pub(super) fn start_program(
+    program: &McpProgram,
+) -> Result<(StdioTransport, Arc<ProcessNotes>), McpFailure> {
     let mut command = Command::new(&program.command);
     command
         .args(&program.args)
         .env_clear()
         .envs(
-            PASSED_ON
+            INHERITED_VARIABLES
                 .iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
         )
@@ -145,33 +147,33 @@ pub(super) fn start(program: &Program) -> Result<(Stdio, Arc<Notes>), Failure> {
         .stderr(Pipe::piped());
     let mut child = command
         .spawn()
-        .map_err(|error| unstartable(program, &error))?;
+        .map_err(|error| explain_start_failure(program, &error))?;
     let (Some(to), Some(from), Some(errors)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(Failure::lasting(format!(
+        return Err(McpFailure::permanent(format!(
             "`{}` has no pipes",
             program.command
         )));
     };
-    let notes = Arc::new(Notes::default());
-    let leash = Leash::new(child, Arc::clone(&notes.gone))
-        .ok_or_else(|| Failure::transient(format!("`{}` ended at once", program.command)))?;
-    tokio::spawn(listen(errors, Arc::clone(&notes)));
-    let lines = Lines {
-        inner: from,
-        line: 0,
-        over: false,
+    let notes = Arc::new(ProcessNotes::default());
+    let leash = ProcessGroup::new(child, Arc::clone(&notes.exit))
+        .ok_or_else(|| McpFailure::transient(format!("`{}` ended at once", program.command)))?;
+    tokio::spawn(collect_stderr(errors, Arc::clone(&notes)));
+    let lines = LimitedLineReader {
+        stdout: from,
+        line_len: 0,
+        is_closed: false,
         notes: Arc::clone(&notes),
     };
-    let stdio = Stdio {
+    let stdio = StdioTransport {
         messages: AsyncRwTransport::new_client(lines, to).with_max_line_length(MAX_MESSAGE * 2),
-        leash,
+        process_group: leash,
     };
     Ok((stdio, notes))
 }
 
-fn unstartable(program: &Program, error: &io::Error) -> Failure {
+fn explain_start_failure(program: &McpProgram, error: &io::Error) -> McpFailure {
     let name = &program.command;
     let why = match error.kind() {
         io::ErrorKind::NotFound if !program.cwd.is_dir() => {
@@ -196,49 +198,49 @@ fn unstartable(program: &Program, error: &io::Error) -> Failure {
         }
         _ => format!("`{name}` cannot be started: {error}"),
     };
-    Failure::lasting(why)
+    McpFailure::permanent(why)
 }
 
 /// Keeps the end of what a server says on standard error. It never reaches the terminal.
-async fn listen(mut errors: ChildStderr, notes: Arc<Notes>) {
-    let _silent = notes.silent.clone().drop_guard();
+async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
+    let _silent = notes.stderr_closed.clone().drop_guard();
     let mut buffer = [0; 4096];
     while let Ok(n) = errors.read(&mut buffer).await {
         if n == 0 {
             return;
         }
         let mut inner = notes.lock();
-        inner.tail.extend(&buffer[..n]);
-        let over = inner.tail.len().saturating_sub(TAIL);
-        inner.tail.drain(..over);
+        inner.stderr_tail.extend(&buffer[..n]);
+        let over = inner.stderr_tail.len().saturating_sub(STDERR_TAIL_BYTES);
+        inner.stderr_tail.drain(..over);
     }
 }
 
 /// Reads what a server writes, up to a line that is too long: then it ends.
-struct Lines {
-    inner: ChildStdout,
+struct LimitedLineReader {
+    stdout: ChildStdout,
     /// How long the line is so far.
-    line: usize,
-    over: bool,
-    notes: Arc<Notes>,
+    line_len: usize,
+    is_closed: bool,
+    notes: Arc<ProcessNotes>,
 }
 
-impl Lines {
+impl LimitedLineReader {
     /// Whether all of this may be read.
     fn admits(&mut self, bytes: &[u8]) -> bool {
         for (at, part) in bytes.split(|b| *b == b'\n').enumerate() {
             if at > 0 {
-                self.line = 0;
+                self.line_len = 0;
             }
             let begins = part.iter().find(|b| !b.is_ascii_whitespace());
-            if self.line == 0 && begins.is_some_and(|b| *b != b'{') {
+            if self.line_len == 0 && begins.is_some_and(|b| *b != b'{') {
                 let mut inner = self.notes.lock();
-                if inner.stray.is_empty() {
-                    inner.stray.extend(part.iter().take(STRAY));
+                if inner.stray_stdout.is_empty() {
+                    inner.stray_stdout.extend(part.iter().take(MAX_STRAY_BYTES));
                 }
             }
-            self.line += part.len();
-            if self.line > MAX_MESSAGE {
+            self.line_len += part.len();
+            if self.line_len > MAX_MESSAGE {
                 return false;
             }
         }
@@ -246,23 +248,23 @@ impl Lines {
     }
 }
 
-impl AsyncRead for Lines {
+impl AsyncRead for LimitedLineReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.over {
+        if self.is_closed {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        let read = Pin::new(&mut self.stdout).poll_read(cx, buf);
         if matches!(read, Poll::Ready(Ok(()))) {
             let fresh = buf.filled()[before..].to_vec();
             if !self.admits(&fresh) {
-                self.over = true;
+                self.is_closed = true;
                 buf.set_filled(before);
-                self.notes.give_up(format!(
+                self.notes.set_read_error(format!(
                     "it sent a message of more than {MAX_MESSAGE} bytes"
                 ));
             }
@@ -272,12 +274,12 @@ impl AsyncRead for Lines {
 }
 
 /// The transport: messages, and the process behind them.
-pub(super) struct Stdio {
-    messages: AsyncRwTransport<RoleClient, Lines, ChildStdin>,
-    leash: Leash,
+pub(super) struct StdioTransport {
+    messages: AsyncRwTransport<RoleClient, LimitedLineReader, ChildStdin>,
+    process_group: ProcessGroup,
 }
 
-impl Transport<RoleClient> for Stdio {
+impl Transport<RoleClient> for StdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -294,7 +296,7 @@ impl Transport<RoleClient> for Stdio {
     async fn close(&mut self) -> Result<(), io::Error> {
         // A message that the server does not read holds the pipe; it ends with the process then.
         let _stuck = with_timeout(&SystemClock::new(), Millis(100), self.messages.close()).await;
-        self.leash.end().await;
+        self.process_group.terminate().await;
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::clock::{Clock, FakeClock};
 use crate::event::{Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CallIx, CellIx, Hop, Millis, RawJson, ToolResponse, TurnIx};
 use crate::net::Resolver;
-use crate::tools::Prepared;
+use crate::tools::ValidatedCall;
 use server::Server;
 
 /// No test: the server, where a test starts this program as one.
@@ -37,7 +37,7 @@ fn as_server(kind: &str) -> Value {
     })
 }
 
-fn source_from(settings: Value) -> Result<Arc<dyn Source>, Vec<String>> {
+fn source_from(settings: Value) -> Result<Arc<dyn ToolSource>, Vec<String>> {
     let settings = serde_json::from_value(settings).unwrap();
     let resolver: Arc<dyn Resolver> = Arc::new(crate::net::SystemResolver);
     let cx = SourceCx {
@@ -45,10 +45,10 @@ fn source_from(settings: Value) -> Result<Arc<dyn Source>, Vec<String>> {
         folder: Path::new("/"),
         resolver: &resolver,
     };
-    from_settings(&settings, &cx)
+    source_from_settings(&settings, &cx)
 }
 
-fn source(kind: &str) -> Arc<dyn Source> {
+fn source(kind: &str) -> Arc<dyn ToolSource> {
     source_from(as_server(kind)).unwrap()
 }
 
@@ -77,18 +77,23 @@ impl World {
         Self { cx, clock, facts }
     }
 
-    async fn call(&self, found: &[Arc<Definition>], tool: &str, arguments: Value) -> ToolResponse {
+    async fn call(
+        &self,
+        found: &[Arc<ToolDefinition>],
+        tool: &str,
+        arguments: Value,
+    ) -> ToolResponse {
         let definition = found
             .iter()
             .find(|d| d.decl.name == tool)
             .expect("the server has it");
-        let work = definition.work.as_ref().expect("it does something");
+        let work = definition.executor.as_ref().expect("it does something");
         self.work(work, arguments).await
     }
 
-    async fn work(&self, work: &Arc<dyn Work>, arguments: Value) -> ToolResponse {
+    async fn work(&self, work: &Arc<dyn ToolExecutor>, arguments: Value) -> ToolResponse {
         let canonical = RawJson::from_serializable(&arguments).unwrap();
-        let prepared = Prepared {
+        let prepared = ValidatedCall {
             tool: "it".to_owned(),
             values: canonical.clone(),
             canonical,
@@ -137,14 +142,15 @@ impl World {
 async fn the_tools_of_a_server_are_found_page_by_page_and_the_bad_ones_say_why() {
     let world = World::new();
     let source = source("plain");
-    let found = source.discover(&world.cx).await.unwrap();
+    let found = source.discover_tools(&world.cx).await.unwrap();
     assert_eq!(found.len(), 16);
     let named = |name: &str| found.iter().find(|d| d.decl.name == name).unwrap();
     let echo = named("echo");
     assert_eq!(echo.decl.description, "Says it again.");
     assert_eq!(echo.decl.schema["required"], json!(["text"]));
     assert!(
-        echo.work.as_ref().unwrap().read_only() && !named("pid").work.as_ref().unwrap().read_only()
+        echo.executor.as_ref().unwrap().is_read_only()
+            && !named("pid").executor.as_ref().unwrap().is_read_only()
     );
     // What it says stays what it says: text.
     assert!(
@@ -155,7 +161,7 @@ async fn the_tools_of_a_server_are_found_page_by_page_and_the_bad_ones_say_why()
     );
     let broken: Vec<&str> = found
         .iter()
-        .flat_map(|d| &d.broken)
+        .flat_map(|d| &d.errors)
         .map(String::as_str)
         .collect();
     assert_eq!(broken.len(), 2, "{broken:?}");
@@ -177,15 +183,26 @@ async fn the_tools_of_a_server_are_found_page_by_page_and_the_bad_ones_say_why()
 async fn what_it_says_of_one_tool_is_there_for_files_that_leave_it_out() {
     let world = World::new();
     let source = source("plain");
-    let said = source.declares("echo", &world.cx).await.unwrap();
+    let said = source.describe_own_tool("echo", &world.cx).await.unwrap();
     assert_eq!(said.description, "Says it again.");
     assert_eq!(said.schema["required"], json!(["text"]));
     assert!(!said.input.is_valid(&json!({})));
     // A name that models cannot call matters no more; a schema that cannot be used does.
-    assert!(source.declares("no good.name", &world.cx).await.is_ok());
-    let far = source.declares("far", &world.cx).await.unwrap_err();
+    assert!(
+        source
+            .describe_own_tool("no good.name", &world.cx)
+            .await
+            .is_ok()
+    );
+    let far = source
+        .describe_own_tool("far", &world.cx)
+        .await
+        .unwrap_err();
     assert!(far.starts_with("its tool `far`: its inputSchema"), "{far}");
-    let none = source.declares("ecko", &world.cx).await.unwrap_err();
+    let none = source
+        .describe_own_tool("ecko", &world.cx)
+        .await
+        .unwrap_err();
     assert_eq!(none, "it has no tool `ecko`; did you mean `echo`?");
 }
 
@@ -197,12 +214,15 @@ async fn only_allowed_tools_are_there_and_unknown_ones_are_told_with_what_there_
     settings["prefix"] = json!("small_");
     let found = source_from(settings.clone())
         .unwrap()
-        .discover(&world.cx)
+        .discover_tools(&world.cx)
         .await
         .unwrap();
     let names: Vec<&str> = found.iter().map(|d| d.decl.name.as_str()).collect();
     assert_eq!(names, ["small_echo", "small_pid"]);
-    assert_eq!(found[0].work.as_ref().unwrap().remote(), Some("echo"));
+    assert_eq!(
+        found[0].executor.as_ref().unwrap().remote_name(),
+        Some("echo")
+    );
     assert_eq!(
         world
             .call(&found, "small_echo", json!({"text": "x"}))
@@ -211,7 +231,11 @@ async fn only_allowed_tools_are_there_and_unknown_ones_are_told_with_what_there_
         "x"
     );
     settings["allow"] = json!(["echo", "slwo", "zzz"]);
-    let Err(why) = source_from(settings).unwrap().discover(&world.cx).await else {
+    let Err(why) = source_from(settings)
+        .unwrap()
+        .discover_tools(&world.cx)
+        .await
+    else {
         panic!("unknown names were taken");
     };
     assert!(
@@ -223,7 +247,7 @@ async fn only_allowed_tools_are_there_and_unknown_ones_are_told_with_what_there_
 #[tokio::test]
 async fn calls_are_answered_errors_too_and_at_the_same_time() {
     let world = World::new();
-    let found = source("chatty").discover(&world.cx).await.unwrap();
+    let found = source("chatty").discover_tools(&world.cx).await.unwrap();
     let said = world.call(&found, "wrong", json!({})).await;
     assert_eq!(
         (said.text.as_str(), said.is_error, said.transient),
@@ -253,7 +277,7 @@ async fn calls_are_answered_errors_too_and_at_the_same_time() {
 #[tokio::test]
 async fn a_call_that_takes_too_long_or_is_cancelled_is_told_to_the_server() {
     let world = World::new();
-    let found = source("plain").discover(&world.cx).await.unwrap();
+    let found = source("plain").discover_tools(&world.cx).await.unwrap();
     let late = world
         .at_its_limit(world.call(&found, "slow", json!({})))
         .await;
@@ -284,7 +308,7 @@ async fn a_call_that_takes_too_long_or_is_cancelled_is_told_to_the_server() {
 #[tokio::test]
 async fn a_server_that_dies_leaves_its_last_words_and_is_started_again() {
     let world = World::new();
-    let found = source("plain").discover(&world.cx).await.unwrap();
+    let found = source("plain").discover_tools(&world.cx).await.unwrap();
     let died = world.call(&found, "die", json!({})).await;
     assert!(died.is_error && died.transient);
     assert!(
@@ -310,7 +334,7 @@ async fn a_server_that_dies_leaves_its_last_words_and_is_started_again() {
 #[tokio::test]
 async fn a_huge_message_ends_the_connection_and_a_flood_of_errors_nothing() {
     let world = World::new();
-    let found = source("plain").discover(&world.cx).await.unwrap();
+    let found = source("plain").discover_tools(&world.cx).await.unwrap();
     assert_eq!(
         world.call(&found, "flood", json!({})).await.text,
         "still here"
@@ -331,7 +355,7 @@ async fn a_huge_message_ends_the_connection_and_a_flood_of_errors_nothing() {
 #[tokio::test]
 async fn what_a_server_asks_back_for_is_refused_and_it_sees_no_key_of_ours() {
     let world = World::new();
-    let found = source("plain").discover(&world.cx).await.unwrap();
+    let found = source("plain").discover_tools(&world.cx).await.unwrap();
     let asked = world.call(&found, "ask", json!({})).await;
     assert_eq!(
         asked.text,
@@ -358,12 +382,12 @@ async fn what_a_server_asks_back_for_is_refused_and_it_sees_no_key_of_ours() {
 async fn tools_that_change_are_found_the_next_time_and_those_that_went_are_errors() {
     let world = World::new();
     let source = source("plain");
-    let found = source.discover(&world.cx).await.unwrap();
+    let found = source.discover_tools(&world.cx).await.unwrap();
     assert_eq!(
         world.call(&found, "change", json!({})).await.text,
         "changed"
     );
-    let now = source.discover(&world.cx).await.unwrap();
+    let now = source.discover_tools(&world.cx).await.unwrap();
     assert_eq!((found.len(), now.len()), (16, 17));
     let said = world.call(&now, "extra", json!({})).await;
     assert_eq!(
@@ -376,7 +400,7 @@ async fn tools_that_change_are_found_the_next_time_and_those_that_went_are_error
 #[tokio::test]
 async fn a_server_that_cannot_be_started_says_why() {
     let world = World::new();
-    let Err(why) = source("refuses").discover(&world.cx).await else {
+    let Err(why) = source("refuses").discover_tools(&world.cx).await else {
         panic!("it has no licence");
     };
     assert!(
@@ -476,9 +500,9 @@ fn by_hand() {
         world.cx.clock = Arc::new(crate::clock::SystemClock::new());
         let source = source_from(server).unwrap();
         println!("\n{:?}", source.probe(&world.cx).await);
-        let found = source.discover(&world.cx).await.unwrap();
+        let found = source.discover_tools(&world.cx).await.unwrap();
         for tool in &found {
-            println!("- {} {:?}", tool.decl.name, tool.broken);
+            println!("- {} {:?}", tool.decl.name, tool.errors);
         }
         for (tool, arguments) in calls {
             let said = world.call(&found, &tool, arguments).await;

@@ -6,30 +6,30 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use jiff::{SignedDuration, civil};
 use tokio_postgres::types::{Kind, Type};
 
-use super::super::sql::{Cell, MAX_TEXT};
+use super::super::sql::{MAX_ROWS_BYTES, SqlCell};
 
 /// Lists and rows in each other.
-const DEEPEST: usize = 16;
+const MAX_NESTING: usize = 16;
 /// Where PostgreSQL's time begins.
-const EPOCH: civil::DateTime = civil::DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
+const POSTGRES_EPOCH: civil::DateTime = civil::DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
 
 /// Writes a value as JSON; `None` is null.
-pub(super) fn write(ty: &Type, bytes: Option<&[u8]>, out: &mut String) {
-    nested(ty, bytes, out, 0);
+pub(super) fn write_value_as_json(ty: &Type, bytes: Option<&[u8]>, out: &mut String) {
+    write_nested_value(ty, bytes, out, 0);
 }
 
-fn nested(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: usize) {
+fn write_nested_value(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: usize) {
     let Some(bytes) = bytes else {
         return out.push_str("null");
     };
     let before = out.len();
-    if depth > DEEPEST || value(ty, bytes, out, depth).is_none() {
+    if depth > MAX_NESTING || write_known_type(ty, bytes, out, depth).is_none() {
         out.truncate(before);
         let mut hex = String::new();
-        Cell::Bytes(bytes).write(&mut hex);
+        SqlCell::Bytes(bytes).write(&mut hex);
         let hex = hex.trim_matches('"');
         let name = ty.name();
-        Cell::Text(&format!(
+        SqlCell::Text(&format!(
             "{hex} (of type {name}: cast it to text in the statement)"
         ))
         .write(out);
@@ -37,12 +37,12 @@ fn nested(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: usize) {
 }
 
 /// `None` where the bytes are not what is known of the type; something may have been written then.
-fn value(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
     match ty.kind() {
-        Kind::Domain(base) => return value(base, bytes, out, depth),
-        Kind::Array(of) => return list(of, bytes, out, depth),
-        Kind::Enum(_) => return text(bytes, out),
-        Kind::Range(of) => return range(of, bytes, out, depth),
+        Kind::Domain(base) => return write_known_type(base, bytes, out, depth),
+        Kind::Array(of) => return write_array(of, bytes, out, depth),
+        Kind::Enum(_) => return write_json_text(bytes, out),
+        Kind::Range(of) => return write_range(of, bytes, out, depth),
         Kind::Composite(fields) => {
             let names: Vec<&str> = fields
                 .iter()
@@ -52,7 +52,7 @@ fn value(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> 
                 .iter()
                 .map(tokio_postgres::types::Field::type_)
                 .collect();
-            return record(&names, &types, bytes, out, depth);
+            return write_record(&names, &types, bytes, out, depth);
         }
         _ => {}
     }
@@ -62,43 +62,45 @@ fn value(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> 
         } else {
             "true"
         }),
-        Type::INT2 => number(&i16::from_be_bytes(bytes.try_into().ok()?), out),
-        Type::INT4 => number(&i32::from_be_bytes(bytes.try_into().ok()?), out),
-        Type::INT8 => number(&i64::from_be_bytes(bytes.try_into().ok()?), out),
+        Type::INT2 => write_json_number(&i16::from_be_bytes(bytes.try_into().ok()?), out),
+        Type::INT4 => write_json_number(&i32::from_be_bytes(bytes.try_into().ok()?), out),
+        Type::INT8 => write_json_number(&i64::from_be_bytes(bytes.try_into().ok()?), out),
         Type::OID | Type::XID | Type::CID | Type::REGCLASS | Type::REGTYPE | Type::REGPROC => {
-            number(&u32::from_be_bytes(bytes.try_into().ok()?), out);
+            write_json_number(&u32::from_be_bytes(bytes.try_into().ok()?), out);
         }
         Type::FLOAT4 => {
             let x = f32::from_be_bytes(bytes.try_into().ok()?);
-            float(f64::from(x), &format!("{x:?}"), out);
+            write_json_float(f64::from(x), &format!("{x:?}"), out);
         }
         Type::FLOAT8 => {
             let x = f64::from_be_bytes(bytes.try_into().ok()?);
-            float(x, &format!("{x:?}"), out);
+            write_json_float(x, &format!("{x:?}"), out);
         }
-        Type::NUMERIC => match numeric(bytes)? {
+        Type::NUMERIC => match format_numeric(bytes)? {
             number if number.ends_with(|c: char| c.is_ascii_digit()) => out.push_str(&number),
-            special => Cell::Text(&special).write(out),
+            special => SqlCell::Text(&special).write(out),
         },
-        Type::JSON => json(bytes, out)?,
+        Type::JSON => write_json_column(bytes, out)?,
         // A version stands before it.
-        Type::JSONB => json(bytes.strip_prefix(&[1])?, out)?,
-        Type::BYTEA => Cell::Bytes(bytes).write(out),
-        Type::UUID => Cell::Text(&uuid(bytes)?).write(out),
-        Type::DATE => Cell::Text(&date(bytes)?).write(out),
-        Type::TIME => Cell::Text(&time(i64::from_be_bytes(bytes.try_into().ok()?))?).write(out),
-        Type::TIMETZ => Cell::Text(&time_with_zone(bytes)?).write(out),
-        Type::TIMESTAMP => Cell::Text(&timestamp(bytes, "")?).write(out),
-        Type::TIMESTAMPTZ => Cell::Text(&timestamp(bytes, "Z")?).write(out),
-        Type::INTERVAL => Cell::Text(&interval(bytes)?).write(out),
-        Type::INET | Type::CIDR => Cell::Text(&inet(bytes)?).write(out),
+        Type::JSONB => write_json_column(bytes.strip_prefix(&[1])?, out)?,
+        Type::BYTEA => SqlCell::Bytes(bytes).write(out),
+        Type::UUID => SqlCell::Text(&format_uuid(bytes)?).write(out),
+        Type::DATE => SqlCell::Text(&format_date(bytes)?).write(out),
+        Type::TIME => {
+            SqlCell::Text(&format_time(i64::from_be_bytes(bytes.try_into().ok()?))?).write(out)
+        }
+        Type::TIMETZ => SqlCell::Text(&format_time_with_zone(bytes)?).write(out),
+        Type::TIMESTAMP => SqlCell::Text(&format_timestamp(bytes, "")?).write(out),
+        Type::TIMESTAMPTZ => SqlCell::Text(&format_timestamp(bytes, "Z")?).write(out),
+        Type::INTERVAL => SqlCell::Text(&format_interval(bytes)?).write(out),
+        Type::INET | Type::CIDR => SqlCell::Text(&format_inet(bytes)?).write(out),
         Type::MACADDR | Type::MACADDR8 => {
             let parts: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
-            Cell::Text(&parts.join(":")).write(out);
+            SqlCell::Text(&parts.join(":")).write(out);
         }
-        Type::BIT | Type::VARBIT => Cell::Text(&bits(bytes)?).write(out),
+        Type::BIT | Type::VARBIT => SqlCell::Text(&format_bits(bytes)?).write(out),
         Type::VOID => out.push_str("null"),
-        Type::RECORD => record(&[], &[], bytes, out, depth)?,
+        Type::RECORD => write_record(&[], &[], bytes, out, depth)?,
         Type::TEXT
         | Type::VARCHAR
         | Type::BPCHAR
@@ -106,24 +108,24 @@ fn value(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> 
         | Type::CHAR
         | Type::UNKNOWN
         | Type::XML
-        | Type::CSTRING => text(bytes, out)?,
+        | Type::CSTRING => write_json_text(bytes, out)?,
         // Extensions' types have no fixed number.
-        _ if ty.name() == "citext" => text(bytes, out)?,
+        _ if ty.name() == "citext" => write_json_text(bytes, out)?,
         _ => return None,
     }
     Some(())
 }
 
-fn text(bytes: &[u8], out: &mut String) -> Option<()> {
-    Cell::Text(std::str::from_utf8(bytes).ok()?).write(out);
+fn write_json_text(bytes: &[u8], out: &mut String) -> Option<()> {
+    SqlCell::Text(std::str::from_utf8(bytes).ok()?).write(out);
     Some(())
 }
 
-fn number(number: &dyn std::fmt::Display, out: &mut String) {
+fn write_json_number(number: &dyn std::fmt::Display, out: &mut String) {
     let _infallible = write!(out, "{number}");
 }
 
-fn float(x: f64, shown: &str, out: &mut String) {
+fn write_json_float(x: f64, shown: &str, out: &mut String) {
     if x.is_finite() {
         out.push_str(shown);
     } else {
@@ -134,22 +136,22 @@ fn float(x: f64, shown: &str, out: &mut String) {
         } else {
             "-Infinity"
         };
-        Cell::Text(word).write(out);
+        SqlCell::Text(word).write(out);
     }
 }
 
-fn json(bytes: &[u8], out: &mut String) -> Option<()> {
-    Cell::Json(std::str::from_utf8(bytes).ok()?).write(out);
+fn write_json_column(bytes: &[u8], out: &mut String) -> Option<()> {
+    SqlCell::Json(std::str::from_utf8(bytes).ok()?).write(out);
     Some(())
 }
 
 /// There are fewer bytes than were announced.
-struct Short;
+struct TooFewBytes;
 
 /// Takes bytes from the front of some.
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -169,20 +171,20 @@ impl<'a> Reader<'a> {
     }
 
     /// A value with its length before it; `Ok(None)` is null.
-    fn value(&mut self) -> Result<Option<&'a [u8]>, Short> {
-        match self.i32().ok_or(Short)? {
+    fn read_value(&mut self) -> Result<Option<&'a [u8]>, TooFewBytes> {
+        match self.i32().ok_or(TooFewBytes)? {
             -1 => Ok(None),
             length => {
-                let length = usize::try_from(length).map_err(|_| Short)?;
-                self.take(length).map(Some).ok_or(Short)
+                let length = usize::try_from(length).map_err(|_| TooFewBytes)?;
+                self.take(length).map(Some).ok_or(TooFewBytes)
             }
         }
     }
 }
 
 /// Digits in groups of four, as many behind the point as its scale says.
-fn numeric(bytes: &[u8]) -> Option<String> {
-    let mut reader = Reader(bytes);
+fn format_numeric(bytes: &[u8]) -> Option<String> {
+    let mut reader = ByteReader(bytes);
     let count = reader.i16()?;
     let weight = i32::from(reader.i16()?);
     let sign = reader.i16()?.cast_unsigned();
@@ -223,7 +225,7 @@ fn numeric(bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-fn uuid(bytes: &[u8]) -> Option<String> {
+fn format_uuid(bytes: &[u8]) -> Option<String> {
     if bytes.len() != 16 {
         return None;
     }
@@ -237,31 +239,31 @@ fn uuid(bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-fn date(bytes: &[u8]) -> Option<String> {
-    let days = Reader(bytes).i32()?;
+fn format_date(bytes: &[u8]) -> Option<String> {
+    let days = ByteReader(bytes).i32()?;
     match days {
         i32::MAX => return Some("infinity".to_owned()),
         i32::MIN => return Some("-infinity".to_owned()),
         _ => {}
     }
     let after = SignedDuration::from_hours(i64::from(days) * 24);
-    Some(EPOCH.checked_add(after).ok()?.date().to_string())
+    Some(POSTGRES_EPOCH.checked_add(after).ok()?.date().to_string())
 }
 
-fn timestamp(bytes: &[u8], zone: &str) -> Option<String> {
-    let micros = Reader(bytes).i64()?;
+fn format_timestamp(bytes: &[u8], zone: &str) -> Option<String> {
+    let micros = ByteReader(bytes).i64()?;
     match micros {
         i64::MAX => return Some("infinity".to_owned()),
         i64::MIN => return Some("-infinity".to_owned()),
         _ => {}
     }
-    let at = EPOCH
+    let at = POSTGRES_EPOCH
         .checked_add(SignedDuration::from_micros(micros))
         .ok()?;
     Some(format!("{at}{zone}"))
 }
 
-fn time(micros: i64) -> Option<String> {
+fn format_time(micros: i64) -> Option<String> {
     // The end of a day is a time of its own there.
     if micros == 86_400_000_000 {
         return Some("24:00:00".to_owned());
@@ -270,9 +272,9 @@ fn time(micros: i64) -> Option<String> {
     Some(at.ok()?.to_string())
 }
 
-fn time_with_zone(bytes: &[u8]) -> Option<String> {
-    let mut reader = Reader(bytes);
-    let time = time(reader.i64()?)?;
+fn format_time_with_zone(bytes: &[u8]) -> Option<String> {
+    let mut reader = ByteReader(bytes);
+    let time = format_time(reader.i64()?)?;
     // Seconds west of Greenwich.
     let east = -reader.i32()?;
     let sign = if east < 0 { '-' } else { '+' };
@@ -281,8 +283,8 @@ fn time_with_zone(bytes: &[u8]) -> Option<String> {
 }
 
 /// `P1Y2M3DT4H5M6.7S`; each part has its own sign.
-fn interval(bytes: &[u8]) -> Option<String> {
-    let mut reader = Reader(bytes);
+fn format_interval(bytes: &[u8]) -> Option<String> {
+    let mut reader = ByteReader(bytes);
     let (micros, days, months) = (reader.i64()?, reader.i32()?, reader.i32()?);
     let mut out = String::from("P");
     let part = |value: i64, unit: char, out: &mut String| {
@@ -318,7 +320,7 @@ fn interval(bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-fn inet(bytes: &[u8]) -> Option<String> {
+fn format_inet(bytes: &[u8]) -> Option<String> {
     let [_family, bits, is_cidr, _length, address @ ..] = bytes else {
         return None;
     };
@@ -334,8 +336,8 @@ fn inet(bytes: &[u8]) -> Option<String> {
     Some(format!("{address}/{bits}"))
 }
 
-fn bits(bytes: &[u8]) -> Option<String> {
-    let mut reader = Reader(bytes);
+fn format_bits(bytes: &[u8]) -> Option<String> {
+    let mut reader = ByteReader(bytes);
     let count = usize::try_from(reader.i32()?).ok()?;
     let all = reader
         .0
@@ -349,13 +351,13 @@ fn bits(bytes: &[u8]) -> Option<String> {
 }
 
 /// A list, with lists in it for further dimensions.
-fn list(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
-    let mut reader = Reader(bytes);
+fn write_array(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+    let mut reader = ByteReader(bytes);
     let dimensions = usize::try_from(reader.i32()?).ok()?;
     let _has_nulls = reader.i32()?;
     let _oid = reader.i32()?;
     let mut lengths = Vec::new();
-    for _ in 0..dimensions.min(DEEPEST) {
+    for _ in 0..dimensions.min(MAX_NESTING) {
         lengths.push(usize::try_from(reader.i32()?).ok()?);
         let _lower_bound = reader.i32()?;
     }
@@ -363,13 +365,13 @@ fn list(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
         out.push_str("[]");
         return Some(());
     }
-    level(of, &lengths, &mut reader, out, depth + 1)
+    write_array_dimension(of, &lengths, &mut reader, out, depth + 1)
 }
 
-fn level(
+fn write_array_dimension(
     of: &Type,
     lengths: &[usize],
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
     out: &mut String,
     depth: usize,
 ) -> Option<()> {
@@ -377,16 +379,16 @@ fn level(
     out.push('[');
     for at in 0..*length {
         // What follows would be cut anyway.
-        if out.len() > MAX_TEXT {
+        if out.len() > MAX_ROWS_BYTES {
             break;
         }
         if at > 0 {
             out.push_str(", ");
         }
         if inner.is_empty() {
-            nested(of, reader.value().ok()?, out, depth);
+            write_nested_value(of, reader.read_value().ok()?, out, depth);
         } else {
-            level(of, inner, reader, out, depth)?;
+            write_array_dimension(of, inner, reader, out, depth)?;
         }
     }
     out.push(']');
@@ -394,25 +396,25 @@ fn level(
 }
 
 /// A row in a row: with names an object, without them a list.
-fn record(
+fn write_record(
     names: &[&str],
     types: &[&Type],
     bytes: &[u8],
     out: &mut String,
     depth: usize,
 ) -> Option<()> {
-    let mut reader = Reader(bytes);
+    let mut reader = ByteReader(bytes);
     let count = usize::try_from(reader.i32()?).ok()?;
     out.push(if names.is_empty() { '[' } else { '{' });
     for at in 0..count {
-        if out.len() > MAX_TEXT {
+        if out.len() > MAX_ROWS_BYTES {
             break;
         }
         if at > 0 {
             out.push_str(", ");
         }
         if let Some(name) = names.get(at) {
-            Cell::Text(name).write(out);
+            SqlCell::Text(name).write(out);
             out.push_str(": ");
         }
         let oid = reader.i32()?.cast_unsigned();
@@ -422,31 +424,31 @@ fn record(
             .copied()
             .or(known.as_ref())
             .unwrap_or(&Type::ANY);
-        nested(ty, reader.value().ok()?, out, depth + 1);
+        write_nested_value(ty, reader.read_value().ok()?, out, depth + 1);
     }
     out.push(if names.is_empty() { ']' } else { '}' });
     Some(())
 }
 
 /// `[1,10)`, as PostgreSQL writes it.
-fn range(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+fn write_range(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
     let (flags, rest) = bytes.split_first()?;
     let is = |bit: u8| flags & bit != 0;
     if is(1) {
-        Cell::Text("empty").write(out);
+        SqlCell::Text("empty").write(out);
         return Some(());
     }
-    let mut reader = Reader(rest);
+    let mut reader = ByteReader(rest);
     let mut end = |infinite: bool| {
         let mut written = String::new();
         if !infinite {
-            nested(of, reader.value().ok()?, &mut written, depth + 1);
+            write_nested_value(of, reader.read_value().ok()?, &mut written, depth + 1);
         }
         Some(written.trim_matches('"').to_owned())
     };
     let (low, high) = (end(is(8))?, end(is(16))?);
     let open = if is(2) { '[' } else { '(' };
     let close = if is(4) { ']' } else { ')' };
-    Cell::Text(&format!("{open}{low},{high}{close}")).write(out);
+    SqlCell::Text(&format!("{open}{low},{high}{close}")).write(out);
     Some(())
 }

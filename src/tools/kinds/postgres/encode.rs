@@ -5,20 +5,20 @@ use std::error::Error;
 use bytes::BytesMut;
 use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
 
-use crate::tools::json::Node;
+use crate::tools::json::JsonNode;
 
 /// A value as JSON text, for a parameter of any type.
 #[derive(Debug)]
-pub(super) struct Literal<'a>(pub(super) &'a str);
+pub(super) struct PostgresLiteral<'a>(pub(super) &'a str);
 
-impl ToSql for Literal<'_> {
+impl ToSql for PostgresLiteral<'_> {
     fn to_sql(
         &self,
         ty: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        let node = Node::parse(self.0, &mut Vec::new())?;
-        Ok(match text(ty, &node) {
+        let node = JsonNode::parse(self.0, &mut Vec::new())?;
+        Ok(match to_literal_text(ty, &node) {
             None => IsNull::Yes,
             Some(text) => {
                 out.extend_from_slice(text.as_bytes());
@@ -39,19 +39,19 @@ impl ToSql for Literal<'_> {
 }
 
 /// The literal; `None` is null.
-fn text(ty: &Type, node: &Node) -> Option<String> {
+fn to_literal_text(ty: &Type, node: &JsonNode) -> Option<String> {
     match (ty.kind(), node) {
-        (_, Node::Plain(word)) if word == "null" => None,
-        (Kind::Domain(base), _) => text(base, node),
-        (Kind::Array(of), Node::List(items)) => Some(list(of, items)),
-        (_, Node::Text(text)) => Some(text.clone()),
-        (_, Node::Plain(word)) => Some(word.clone()),
-        (_, Node::List(_) | Node::Object(_)) => Some(node.compact()),
+        (_, JsonNode::Literal(word)) if word == "null" => None,
+        (Kind::Domain(base), _) => to_literal_text(base, node),
+        (Kind::Array(of), JsonNode::List(items)) => Some(to_array_literal(of, items)),
+        (_, JsonNode::Text(text)) => Some(text.clone()),
+        (_, JsonNode::Literal(word)) => Some(word.clone()),
+        (_, JsonNode::List(_) | JsonNode::Object(_)) => Some(node.to_compact_json()),
     }
 }
 
 /// `{"a",NULL,{1,2}}`
-fn list(of: &Type, items: &[Node]) -> String {
+fn to_array_literal(of: &Type, items: &[JsonNode]) -> String {
     let mut out = String::from("{");
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -59,8 +59,8 @@ fn list(of: &Type, items: &[Node]) -> String {
         }
         // A list in a list is another dimension, except where the items themselves are JSON.
         let is_json = [Type::JSON, Type::JSONB].contains(of);
-        match (item, text(of, item)) {
-            (Node::List(inner), _) if !is_json => out.push_str(&list(of, inner)),
+        match (item, to_literal_text(of, item)) {
+            (JsonNode::List(inner), _) if !is_json => out.push_str(&to_array_literal(of, inner)),
             (_, None) => out.push_str("NULL"),
             (_, Some(text)) => {
                 out.push('"');
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn literal(ty: &Type, json: &str) -> Option<String> {
-        text(ty, &Node::parse(json, &mut Vec::new()).expect("JSON"))
+        to_literal_text(ty, &JsonNode::parse(json, &mut Vec::new()).expect("JSON"))
     }
 
     #[test]

@@ -11,31 +11,31 @@ use std::sync::{Mutex, PoisonError, Weak};
 
 use serde_json::Value;
 
-use super::duration::duration;
+use super::go_duration::parse_go_duration;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::{Millis, ToolResponse};
 
-pub(super) use query::{Query, Values};
+pub(super) use query::{SqlQuery, SqlValues};
 #[cfg(feature = "postgres")]
-pub(super) use rows::MAX_TEXT;
-pub(super) use rows::{Cell, Rows};
+pub(super) use rows::MAX_ROWS_BYTES;
+pub(super) use rows::{JsonRows, SqlCell};
 
 /// How long a statement may run where its source does not say.
-const TIMEOUT: Millis = Millis::from_secs(10);
-const LONGEST: Millis = Millis::from_secs(600);
+const DEFAULT_TIMEOUT: Millis = Millis::from_secs(10);
+const MAX_TIMEOUT: Millis = Millis::from_secs(600);
 
 /// Why there are no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum SqlFailure {
     /// As it is; another try has the same.
-    Plain(String),
+    Permanent(String),
     /// Another try may not have it.
     Transient(String),
 }
 
-impl Failure {
-    pub(super) fn plain(why: impl Into<String>) -> Self {
-        Self::Plain(why.into())
+impl SqlFailure {
+    pub(super) fn permanent(why: impl Into<String>) -> Self {
+        Self::Permanent(why.into())
     }
 
     pub(super) fn timeout(after: Millis) -> Self {
@@ -44,57 +44,57 @@ impl Failure {
     }
 
     pub(super) fn cancelled() -> Self {
-        Self::plain("the call was cancelled")
+        Self::permanent("the call was cancelled")
     }
 
-    pub(super) fn why(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         match self {
-            Self::Plain(why) | Self::Transient(why) => why,
+            Self::Permanent(why) | Self::Transient(why) => why,
         }
     }
 }
 
-impl From<Failure> for ToolResponse {
-    fn from(failure: Failure) -> Self {
+impl From<SqlFailure> for ToolResponse {
+    fn from(failure: SqlFailure) -> Self {
         match failure {
-            Failure::Plain(why) => Self::error(why),
-            Failure::Transient(why) => Self::error(why).transient(),
+            SqlFailure::Permanent(why) => Self::error(why),
+            SqlFailure::Transient(why) => Self::error(why).transient(),
         }
     }
 }
 
 /// The tools of a source, for its probe. They hold the source, so that it holds them weakly.
 #[derive(Default)]
-pub(super) struct Tools(Mutex<Vec<(String, Weak<Query>)>>);
+pub(super) struct ToolQueries(Mutex<Vec<(String, Weak<SqlQuery>)>>);
 
-impl Tools {
-    pub(super) fn add(&self, name: String, query: Weak<Query>) {
+impl ToolQueries {
+    pub(super) fn add(&self, name: String, query: Weak<SqlQuery>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push((name, query));
     }
 
     /// Names and statements of those whose text is known without a call.
-    pub(super) fn fixed(&self) -> Vec<(String, std::sync::Arc<Query>)> {
+    pub(super) fn fixed_queries(&self) -> Vec<(String, std::sync::Arc<SqlQuery>)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter()
             .filter_map(|(name, query)| Some((name.clone(), query.upgrade()?)))
-            .filter(|(_, query)| query.fixed().is_some())
+            .filter(|(_, query)| query.fixed_statement().is_some())
             .collect()
     }
 }
 
 /// A source's `timeout`: seconds, or a duration as the toolbox writes them (`30s`, `1m30s`).
-pub(super) fn timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
+pub(super) fn read_timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
     let Some(written) = fields.value("timeout") else {
-        return Some(TIMEOUT);
+        return Some(DEFAULT_TIMEOUT);
     };
     let millis = match written {
         Value::Number(seconds) => seconds.as_f64().map(|seconds| seconds * 1000.0),
-        Value::String(text) => duration(text).map(|millis| millis.0 as f64),
+        Value::String(text) => parse_go_duration(text).map(|millis| millis.0 as f64),
         _ => None,
     };
     match millis {
-        Some(millis) if millis >= 1.0 && millis <= LONGEST.0 as f64 => {
+        Some(millis) if millis >= 1.0 && millis <= MAX_TIMEOUT.0 as f64 => {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -116,7 +116,7 @@ pub(super) fn timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
 }
 
 /// What a probe found wrong with tools, after what it found there.
-pub(super) fn probed(there: String, bad: &[String]) -> Result<String, String> {
+pub(super) fn probe_result(there: String, bad: &[String]) -> Result<String, String> {
     if bad.is_empty() {
         return Ok(there);
     }

@@ -6,24 +6,24 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Failure;
+use super::SqlFailure;
 use crate::diag::yaml::MappingDecoder;
 use crate::model::Digest;
-use crate::tools::Prepared;
+use crate::tools::ValidatedCall;
 use crate::tools::params::Template;
-use crate::tools::toolbox::Input;
+use crate::tools::toolbox::ToolInput;
 
 /// Rows shown where a tool does not say.
-const MAX_ROWS: usize = 1000;
-const MOST_ROWS: i64 = 10_000;
+const DEFAULT_MAX_ROWS: usize = 1000;
+const LARGEST_MAX_ROWS: i64 = 10_000;
 
 /// What a tool asks its source.
 #[derive(Debug)]
-pub(in super::super) struct Query {
+pub(in super::super) struct SqlQuery {
     /// The statement, or the template it is made from.
-    text: String,
+    statement: String,
     /// Names of the values, in the order of `$1`, `$2` …: the declared parameters, or the schema's properties as written.
-    pub(in super::super) names: Vec<String>,
+    pub(in super::super) value_names: Vec<String>,
     /// `None` where the text is the statement.
     template: Option<Template>,
     /// At most so many rows are read.
@@ -32,22 +32,22 @@ pub(in super::super) struct Query {
 
 /// A call's values as JSON, by name; numbers as written.
 #[derive(Debug)]
-pub(in super::super) struct Values(IndexMap<String, Box<RawValue>>);
+pub(in super::super) struct SqlValues(IndexMap<String, Box<RawValue>>);
 
-impl Values {
+impl SqlValues {
     /// The value of a name as JSON text; `null` where nothing was given.
     pub(in super::super) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("null", |value| value.get())
     }
 }
 
-impl Query {
+impl SqlQuery {
     /// Reads `statement` and `maxRows`. `None` once a problem was told.
     pub(in super::super) fn read(
         fields: &mut MappingDecoder<'_>,
-        input: &Input,
+        input: &ToolInput,
     ) -> Option<Arc<Self>> {
-        let max_rows = fields.integer("maxRows", 1..=MOST_ROWS);
+        let max_rows = fields.integer("maxRows", 1..=LARGEST_MAX_ROWS);
         if max_rows.is_none() && fields.has("maxRows") {
             return None;
         }
@@ -60,7 +60,7 @@ impl Query {
             return None;
         }
         let (names, template) = match input {
-            Input::Parameters(params) => {
+            ToolInput::Parameters(params) => {
                 let names = params.bound.iter().map(|p| p.name.clone()).collect();
                 match Template::parse(&text, params) {
                     Ok(template) => (names, Some(template)),
@@ -70,52 +70,57 @@ impl Query {
                     }
                 }
             }
-            Input::Schema(_) => (properties(fields.value("inputSchema")), None),
+            ToolInput::Schema(_) => (schema_property_names(fields.value("inputSchema")), None),
         };
         Some(Arc::new(Self {
-            text,
-            names,
+            statement: text,
+            value_names: names,
             template,
             max_rows: max_rows
                 .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(MAX_ROWS),
+                .unwrap_or(DEFAULT_MAX_ROWS),
         }))
     }
 
     /// The statement, where it is the same in every call.
-    pub(in super::super) fn fixed(&self) -> Option<&str> {
+    pub(in super::super) fn fixed_statement(&self) -> Option<&str> {
         let is_template = self.template.as_ref().is_some_and(|t| !t.is_plain());
-        (!is_template).then_some(self.text.as_str())
+        (!is_template).then_some(self.statement.as_str())
     }
 
     /// A call's statement and values.
-    pub(in super::super) fn of(&self, prepared: &Prepared) -> Result<(String, Values), Failure> {
+    pub(in super::super) fn prepare_statement(
+        &self,
+        prepared: &ValidatedCall,
+    ) -> Result<(String, SqlValues), SqlFailure> {
         let values: IndexMap<String, Box<RawValue>> =
             serde_json::from_str(prepared.values.get())
-                .map_err(|_| Failure::plain("the values are no object"))?;
+                .map_err(|_| SqlFailure::permanent("the values are no object"))?;
         let text = match &self.template {
-            Some(template) => template.render(&prepared.values).map_err(Failure::Plain)?,
-            None => self.text.clone(),
+            Some(template) => template
+                .render(&prepared.values)
+                .map_err(SqlFailure::Permanent)?,
+            None => self.statement.clone(),
         };
         if text.contains('\0') {
-            return Err(Failure::plain("the statement must not hold a NUL"));
+            return Err(SqlFailure::permanent("the statement must not hold a NUL"));
         }
-        Ok((text, Values(values)))
+        Ok((text, SqlValues(values)))
     }
 
     /// Digest of what it asks, on a source described by `of`.
     pub(in super::super) fn digest(&self, of: &[&str]) -> Digest {
         let rows = self.max_rows.to_string();
-        let parts = of.iter().copied().chain([self.text.as_str(), &rows]);
+        let parts = of.iter().copied().chain([self.statement.as_str(), &rows]);
         Digest::hash_parts(
             parts
-                .chain(self.names.iter().map(String::as_str))
+                .chain(self.value_names.iter().map(String::as_str))
                 .map(str::as_bytes),
         )
     }
 }
 
-fn properties(schema: Option<&Value>) -> Vec<String> {
+fn schema_property_names(schema: Option<&Value>) -> Vec<String> {
     let properties = schema.and_then(|schema| schema.get("properties"));
     let properties = properties.and_then(Value::as_object);
     properties.map_or_else(Vec::new, |all| all.keys().cloned().collect())

@@ -5,37 +5,40 @@ use std::fmt::Write as _;
 use crate::model::ToolResponse;
 
 /// So many bytes of rows are shown.
-pub(in super::super) const MAX_TEXT: usize = 50_000;
+pub(in super::super) const MAX_ROWS_BYTES: usize = 50_000;
 /// Of bytes that are no text, so many are shown.
-const MAX_HEX: usize = 32;
+const MAX_HEX_BYTES: usize = 32;
 
 /// An answer in the making. Holds what is shown and one row more, whatever the statement yields.
-pub(in super::super) struct Rows {
+pub(in super::super) struct JsonRows {
     /// The keys as JSON, each with what stands before it.
     keys: Vec<String>,
     text: String,
     count: usize,
-    max: usize,
-    cut: Option<Cut>,
+    max_rows: usize,
+    cut: Option<RowsCut>,
 }
 
 #[derive(Clone, Copy)]
-enum Cut {
+enum RowsCut {
     Rows,
     Bytes,
 }
 
 /// A value to be written.
-pub(in super::super) enum Cell<'a> {
+pub(in super::super) enum SqlCell<'a> {
     /// JSON that stands as it is.
     Json(&'a str),
     Text(&'a str),
     Bytes(&'a [u8]),
 }
 
-impl Rows {
+impl JsonRows {
     /// No rows yet, of these columns; of equal names all but the first get a number.
-    pub(in super::super) fn new<'a>(columns: impl Iterator<Item = &'a str>, max: usize) -> Self {
+    pub(in super::super) fn new<'a>(
+        columns: impl Iterator<Item = &'a str>,
+        max_rows: usize,
+    ) -> Self {
         let mut taken = indexmap::IndexSet::new();
         for name in columns {
             let mut own = name.to_owned();
@@ -47,7 +50,7 @@ impl Rows {
         }
         let key = |(at, name): (usize, &String)| {
             let mut key = String::from(if at == 0 { "" } else { ", " });
-            quote(&mut key, name);
+            write_json_text(&mut key, name);
             key.push_str(": ");
             key
         };
@@ -55,18 +58,18 @@ impl Rows {
             keys: taken.iter().enumerate().map(key).collect(),
             text: String::new(),
             count: 0,
-            max,
+            max_rows,
             cut: None,
         }
     }
 
     /// Takes the next row, whose cells `write` gives one by one. `Ok(false)` once no more are wanted.
-    pub(in super::super) fn row<E>(
+    pub(in super::super) fn push_row<E>(
         &mut self,
         mut write: impl FnMut(usize, &mut String) -> Result<(), E>,
     ) -> Result<bool, E> {
-        if self.count == self.max {
-            self.cut = Some(Cut::Rows);
+        if self.count == self.max_rows {
+            self.cut = Some(RowsCut::Rows);
             return Ok(false);
         }
         let before = self.text.len();
@@ -75,8 +78,8 @@ impl Rows {
         for (at, key) in self.keys.iter().enumerate() {
             self.text.push_str(key);
             write(at, &mut self.text)?;
-            if self.text.len() > MAX_TEXT {
-                self.cut = Some(Cut::Bytes);
+            if self.text.len() > MAX_ROWS_BYTES {
+                self.cut = Some(RowsCut::Bytes);
                 // A row is shown as a whole, unless there is no other.
                 if self.count > 0 {
                     self.text.truncate(before);
@@ -90,24 +93,25 @@ impl Rows {
     }
 
     /// The answer. `changed` counts the rows that a statement without columns changed.
-    pub(in super::super) fn answer(mut self, changed: u64) -> ToolResponse {
+    pub(in super::super) fn into_response(mut self, changed: u64) -> ToolResponse {
         if self.keys.is_empty() {
-            return ToolResponse::ok(format!("{changed} {} changed", noun(changed)));
+            return ToolResponse::ok(format!("{changed} {} changed", row_noun(changed)));
         }
         let bytes = self.text.len() as u64;
         let shown = self.count;
         let text = match self.cut {
             None if shown == 0 => "[]\n0 rows".to_owned(),
             None => format!("[\n{}\n]", self.text),
-            Some(Cut::Rows) => format!("[\n{}\n]\n\n[truncated at {shown} rows]", self.text),
-            Some(Cut::Bytes) if shown == 0 => {
-                self.text.truncate(self.text.floor_char_boundary(MAX_TEXT));
-                format!("[\n{}\n\n[truncated at {MAX_TEXT} bytes]", self.text)
+            Some(RowsCut::Rows) => format!("[\n{}\n]\n\n[truncated at {shown} rows]", self.text),
+            Some(RowsCut::Bytes) if shown == 0 => {
+                self.text
+                    .truncate(self.text.floor_char_boundary(MAX_ROWS_BYTES));
+                format!("[\n{}\n\n[truncated at {MAX_ROWS_BYTES} bytes]", self.text)
             }
-            Some(Cut::Bytes) => format!(
-                "[\n{}\n]\n\n[truncated at {MAX_TEXT} bytes, after {shown} {}]",
+            Some(RowsCut::Bytes) => format!(
+                "[\n{}\n]\n\n[truncated at {MAX_ROWS_BYTES} bytes, after {shown} {}]",
                 self.text,
-                noun(shown as u64)
+                row_noun(shown as u64)
             ),
         };
         ToolResponse {
@@ -119,35 +123,41 @@ impl Rows {
     }
 }
 
-fn noun(count: u64) -> &'static str {
+fn row_noun(count: u64) -> &'static str {
     if count == 1 { "row" } else { "rows" }
 }
 
-impl Cell<'_> {
+impl SqlCell<'_> {
     pub(in super::super) fn write(&self, out: &mut String) {
         match self {
-            Cell::Json(text) => squeeze(out, text),
-            Cell::Text(text) => quote(out, &text[..text.floor_char_boundary(MAX_TEXT)]),
-            Cell::Bytes(bytes) => {
+            SqlCell::Json(text) => write_on_one_line(out, text),
+            SqlCell::Text(text) => {
+                write_json_text(out, &text[..text.floor_char_boundary(MAX_ROWS_BYTES)])
+            }
+            SqlCell::Bytes(bytes) => {
                 let _infallible = write!(out, "\"{} bytes: ", bytes.len());
-                for byte in bytes.iter().take(MAX_HEX) {
+                for byte in bytes.iter().take(MAX_HEX_BYTES) {
                     let _infallible = write!(out, "{byte:02x}");
                 }
-                out.push_str(if bytes.len() > MAX_HEX { "…\"" } else { "\"" });
+                out.push_str(if bytes.len() > MAX_HEX_BYTES {
+                    "…\""
+                } else {
+                    "\""
+                });
             }
         }
     }
 }
 
-fn quote(out: &mut String, text: &str) {
+fn write_json_text(out: &mut String, text: &str) {
     // A text has no value that JSON lacks.
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
 /// JSON on one line, numbers and keys as written; cut where the whole would be cut anyway.
-fn squeeze(out: &mut String, json: &str) {
+fn write_on_one_line(out: &mut String, json: &str) {
     let (mut inside, mut escaped) = (false, false);
-    for c in json[..json.floor_char_boundary(MAX_TEXT + 1)].chars() {
+    for c in json[..json.floor_char_boundary(MAX_ROWS_BYTES + 1)].chars() {
         match c {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
@@ -168,17 +178,17 @@ mod tests {
     use super::*;
 
     fn answer(columns: &[&str], max: usize, rows: &[&[&str]]) -> ToolResponse {
-        let mut all = Rows::new(columns.iter().copied(), max);
+        let mut all = JsonRows::new(columns.iter().copied(), max);
         for row in rows {
-            let more = all.row(|at, out| {
-                Cell::Text(row[at]).write(out);
+            let more = all.push_row(|at, out| {
+                SqlCell::Text(row[at]).write(out);
                 Ok::<(), ()>(())
             });
             if more == Ok(false) {
                 break;
             }
         }
-        all.answer(0)
+        all.into_response(0)
     }
 
     #[test]
@@ -202,10 +212,10 @@ mod tests {
         assert!(many.truncated);
         let exact = answer(&["a"], 2, &[&["1"], &["2"]]);
         assert!(!exact.truncated, "two rows of two are all of them");
-        let long = "é".repeat(MAX_TEXT);
+        let long = "é".repeat(MAX_ROWS_BYTES);
         let one = answer(&["a"], 9, &[&[&long]]);
         assert!(one.truncated && one.text.ends_with("é\n\n[truncated at 50000 bytes]"));
-        assert!(one.text.len() < MAX_TEXT + 100);
+        assert!(one.text.len() < MAX_ROWS_BYTES + 100);
         let second = answer(&["a"], 9, &[&["1"], &[&long]]);
         assert_eq!(
             second.text,
@@ -215,17 +225,17 @@ mod tests {
 
     #[test]
     fn bytes_show_their_number_and_json_stands_on_one_line() {
-        let shown = |cell: Cell<'_>| {
+        let shown = |cell: SqlCell<'_>| {
             let mut out = String::new();
             cell.write(&mut out);
             out
         };
-        assert_eq!(shown(Cell::Bytes(&[0, 255])), "\"2 bytes: 00ff\"");
-        let forty = shown(Cell::Bytes(&[1; 40]));
+        assert_eq!(shown(SqlCell::Bytes(&[0, 255])), "\"2 bytes: 00ff\"");
+        let forty = shown(SqlCell::Bytes(&[1; 40]));
         assert!(forty.starts_with("\"40 bytes: 0101") && forty.ends_with("01…\""));
         let json = "{ \"a\" : [1.50,\n 12345678901234567890123],\n \"b \\\" ,\" : null }";
         assert_eq!(
-            shown(Cell::Json(json)),
+            shown(SqlCell::Json(json)),
             "{\"a\": [1.50, 12345678901234567890123], \"b \\\" ,\": null}"
         );
     }

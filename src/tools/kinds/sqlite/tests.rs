@@ -45,7 +45,7 @@ fn world() -> World {
 }
 
 /// What reading YAML gives, and what is said about it.
-fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn Source>>, Vec<String>) {
+fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn ToolSource>>, Vec<String>) {
     let doc = yaml::read_document(&Arc::from(text), Path::new("tools.yaml")).unwrap();
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
@@ -62,7 +62,7 @@ fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn Source>>, Vec<String>
 }
 
 /// A tool with these properties, in this order.
-fn tool_of(source: Arc<dyn Source>, statement: &str, names: &[&str]) -> Arc<dyn Work> {
+fn tool_of(source: Arc<dyn ToolSource>, statement: &str, names: &[&str]) -> Arc<dyn ToolExecutor> {
     let properties: serde_json::Map<String, Value> =
         names.iter().map(|n| ((*n).to_owned(), json!({}))).collect();
     let schema = json!({"type": "object", "properties": properties});
@@ -71,8 +71,10 @@ fn tool_of(source: Arc<dyn Source>, statement: &str, names: &[&str]) -> Arc<dyn 
     let doc = yaml::read_document(&Arc::from(text.as_str()), Path::new("tools.yaml")).unwrap();
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
-    let input = Input::Schema(CompiledSchema::compile(&schema).unwrap());
-    source.tool("t", &mut fields, &input).expect("a good tool")
+    let input = ToolInput::Schema(CompiledSchema::compile(&schema).unwrap());
+    source
+        .read_tool("t", &mut fields, &input)
+        .expect("a good tool")
 }
 
 impl World {
@@ -92,7 +94,7 @@ impl World {
         }
     }
 
-    fn source(&self, keys: &str) -> Arc<dyn Source> {
+    fn source(&self, keys: &str) -> Arc<dyn ToolSource> {
         let (source, told) = source_of(self.folder.path(), &format!("database: r.db\n{keys}"));
         assert_eq!(told, Vec::<String>::new());
         source.unwrap()
@@ -109,7 +111,7 @@ impl World {
         let object: Object = serde_json::from_str(values.get()).unwrap();
         let names: Vec<&str> = object.keys().map(String::as_str).collect();
         let tool = tool_of(self.source(keys), statement, &names);
-        let prepared = Prepared {
+        let prepared = ValidatedCall {
             tool: "t".into(),
             canonical: values.clone(),
             values,
@@ -335,7 +337,7 @@ async fn in_memory_a_statement_can_only_compute() {
     let (source, _) = source_of(world.folder.path(), "database: ':memory:'");
     let tool = tool_of(source.unwrap(), "SELECT $1 + $2 AS sum", &["a", "b"]);
     let values = RawJson::parse("{\"a\": 20, \"b\": 22}").unwrap();
-    let prepared = Prepared {
+    let prepared = ValidatedCall {
         tool: "t".into(),
         canonical: values.clone(),
         values,

@@ -1,6 +1,6 @@
 //! `allowedValues` and `excludedValues`: the toolbox's five surprises, and RE2's syntax.
 
-use super::super::rules::go_number;
+use super::super::value_filter::format_go_number;
 use super::{take, told_of};
 
 fn fits(fields: &str, value: &str) -> bool {
@@ -207,7 +207,7 @@ fn numbers_are_printed_as_go_prints_them() {
         ("12345678901", "12345678901"),
         ("true", "true"),
     ] {
-        assert_eq!(go_number(written), printed);
+        assert_eq!(format_go_number(written), printed);
     }
 }
 

@@ -345,7 +345,7 @@ fn the_toolboxs_own_examples_load_verbatim() {
         &read,
         r#"{"tableName":"flights","columnNames":["id","name"]}"#,
         false,
-        &super::Claims::default(),
+        &super::VerifiedClaims::default(),
     )
     .unwrap()
     .values;
@@ -363,7 +363,10 @@ queryParams: [{name: q, type: integer, description: d}]
 parameters: [{name: p, type: string, description: d}]
 ",
     );
-    let groups: Vec<(&str, &str)> = read.all().map(|p| (p.group, p.name.as_str())).collect();
+    let groups: Vec<(&str, &str)> = read
+        .all_params()
+        .map(|p| (p.group, p.name.as_str()))
+        .collect();
     assert_eq!(
         groups,
         [
@@ -372,5 +375,5 @@ parameters: [{name: p, type: string, description: d}]
             ("queryParams", "q")
         ]
     );
-    assert_eq!(read.of_group("queryParams").count(), 1);
+    assert_eq!(read.in_group("queryParams").count(), 1);
 }

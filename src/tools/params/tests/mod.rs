@@ -9,13 +9,13 @@ mod values;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Bound, Claims, Params, ParamsCx, REQUEST};
+use super::{BoundParams, ParamsCx, REQUEST_PARAM_KEYS, ToolParams, VerifiedClaims};
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, read_document};
 use crate::diag::{Diagnostic, Severity};
 use crate::model::RawJson;
 
 /// Reads a tool's YAML; what was told stands beside it as `error 1:2 code: message`.
-fn load_on(yaml: &str, writable: bool) -> (Params, Vec<String>) {
+fn load_on(yaml: &str, writable: bool) -> (ToolParams, Vec<String>) {
     let doc = read_document(&Arc::from(yaml), Path::new("tools.yaml")).expect("it is YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
@@ -23,7 +23,7 @@ fn load_on(yaml: &str, writable: bool) -> (Params, Vec<String>) {
         auth: &["google", "other"],
         writable,
     };
-    let params = Params::read_groups(&mut fields, &REQUEST, &cx);
+    let params = ToolParams::read_groups(&mut fields, &REQUEST_PARAM_KEYS, &cx);
     fields.finish();
     let told = problems.into_sorted().iter().map(told).collect();
     (params, told)
@@ -41,19 +41,19 @@ fn told(problem: &Diagnostic) -> String {
     format!("{word} {at} {}: {}", problem.code, problem.message)
 }
 
-fn load(yaml: &str) -> (Params, Vec<String>) {
+fn load(yaml: &str) -> (ToolParams, Vec<String>) {
     load_on(yaml, false)
 }
 
 /// Parameters without a problem or a warning.
-fn params(yaml: &str) -> Params {
+fn params(yaml: &str) -> ToolParams {
     let (params, told) = load(yaml);
     assert_eq!(told, Vec::<String>::new(), "{yaml}");
     params
 }
 
 /// One parameter `x` with these fields, in YAML's flow style; warnings are let pass.
-fn x(fields: &str) -> Params {
+fn x(fields: &str) -> ToolParams {
     let (params, told) = load(&format!(
         "parameters:\n  - {{name: x, description: d, {fields}}}\n"
     ));
@@ -73,11 +73,11 @@ fn told_of(fields: &str) -> Vec<String> {
 }
 
 fn bind_with(
-    params: &Params,
+    params: &ToolParams,
     arguments: &str,
     coerce: bool,
-    claims: &Claims,
-) -> Result<Bound, String> {
+    claims: &VerifiedClaims,
+) -> Result<BoundParams, String> {
     let canonical = RawJson::parse(arguments).expect("JSON");
     params
         .bind("t", &canonical, coerce, claims)
@@ -85,8 +85,8 @@ fn bind_with(
 }
 
 /// The values, or the text of the rejection without its head.
-fn bind(params: &Params, arguments: &str) -> Result<String, String> {
-    bind_with(params, arguments, false, &Claims::default())
+fn bind(params: &ToolParams, arguments: &str) -> Result<String, String> {
+    bind_with(params, arguments, false, &VerifiedClaims::default())
         .map(|bound| bound.values.get().to_owned())
         .map_err(|text| {
             text.strip_prefix("Error parsing arguments for `t`: ")

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::super::{Known, Template};
+use super::super::{KnownName, Template};
 use super::{bind_with, load, params, x};
 use crate::model::RawJson;
 use crate::schema::CompiledSchema;
-use crate::tools::Claims;
+use crate::tools::VerifiedClaims;
 
 #[test]
 fn the_declaration_shows_every_rule() {
@@ -122,7 +122,7 @@ templateParameters:
 fn render(text: &str, arguments: &str) -> Result<String, String> {
     let read = params(TABLES);
     let template = Template::parse(text, &read)?;
-    let bound = bind_with(&read, arguments, false, &Claims::default()).expect("bound");
+    let bound = bind_with(&read, arguments, false, &VerifiedClaims::default()).expect("bound");
     template.render(&bound.values)
 }
 
@@ -211,12 +211,12 @@ fn a_request_is_made_of_what_it_is_given() {
     let (read, _) = load(
         "bodyParams:\n  - {name: age, type: integer, description: d}\n  - {name: likes, type: map, description: d}\n",
     );
-    let known: Vec<Known<'_>> = read
-        .of_group("bodyParams")
-        .map(|param| (param.name.as_str(), Some(&param.shape)))
+    let known: Vec<KnownName<'_>> = read
+        .in_group("bodyParams")
+        .map(|param| (param.name.as_str(), Some(&param.spec)))
         .collect();
     let text = r#"{"age": {{.age}}, "likes": {{json .likes}}}"#;
-    let template = Template::of_request(text, Some(&known)).unwrap();
+    let template = Template::parse_request(text, Some(&known)).unwrap();
     assert_eq!(template.names().collect::<Vec<_>>(), ["age", "likes"]);
     let values = RawJson::parse(r#"{"age":5,"likes":{"a":[1]}}"#).unwrap();
     assert_eq!(
@@ -228,19 +228,19 @@ fn a_request_is_made_of_what_it_is_given() {
         shouted.as_deref(),
         Ok(r#"{"age": <age:5>, "likes": <likes:{"a":[1]}>}"#)
     );
-    assert_eq!(template.literal(), r#"{"age": x, "likes": x}"#);
+    assert_eq!(template.sample_text(), r#"{"age": x, "likes": x}"#);
     // As the toolbox has it: nothing given is `null` where JSON is written, and an error anywhere else.
     let none = RawJson::parse(r#"{"age":null}"#).unwrap();
-    let piped = Template::of_request("{{ .age | json }}", Some(&known)).unwrap();
+    let piped = Template::parse_request("{{ .age | json }}", Some(&known)).unwrap();
     assert_eq!(piped.render(&none).as_deref(), Ok("null"));
     assert!(template.render(&none).unwrap_err().contains("`age`"));
     assert_eq!(
-        Template::of_request("{{.likes}}", Some(&known)).unwrap_err(),
+        Template::parse_request("{{.likes}}", Some(&known)).unwrap_err(),
         "line 1, column 1 of it: `likes` is no single value; write `{{json .likes}}`"
     );
-    assert!(Template::of_request("{{.any}}", Some(&known)).is_err());
+    assert!(Template::parse_request("{{.any}}", Some(&known)).is_err());
     // Where a schema decides, any name may come, and what it holds is seen when it does.
-    let any = Template::of_request("{{.likes}}", None).unwrap();
+    let any = Template::parse_request("{{.likes}}", None).unwrap();
     assert_eq!(
         any.render(&values).unwrap_err(),
         "`likes` cannot be inserted: it is an object"

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde_json::json;
 
 use super::{bind, bind_with, params, take, x};
-use crate::tools::Claims;
+use crate::tools::VerifiedClaims;
 
 fn refused(value: &str, of: &str) -> Result<String, String> {
     Err(format!("{value} not type \"{of}\""))
@@ -246,7 +246,7 @@ fn a_copy_takes_what_the_other_was_given() {
     );
 }
 
-fn claims(of: &[(&str, serde_json::Value)]) -> Claims {
+fn claims(of: &[(&str, serde_json::Value)]) -> VerifiedClaims {
     let map = of
         .iter()
         .map(|(name, claims)| {
@@ -269,7 +269,7 @@ fn the_first_verified_service_decides() {
     authServices: [{name: google, field: sub}, {name: other, field: id}]
 ",
     );
-    let asked = |claims: &Claims| {
+    let asked = |claims: &VerifiedClaims| {
         bind_with(&read, r#"{"who":"mallory"}"#, false, claims)
             .map(|bound| bound.values.get().to_owned())
     };
@@ -286,7 +286,7 @@ fn the_first_verified_service_decides() {
         asked(&lacking),
         Err(format!("{head}no field named sub in claims"))
     );
-    let none = asked(&Claims::default());
+    let none = asked(&VerifiedClaims::default());
     assert_eq!(
         none,
         Err(format!("{head}missing or invalid authentication"))
@@ -305,10 +305,13 @@ fn the_first_verified_service_decides() {
 fn a_required_service_is_one_of_those_named() {
     let google = claims(&[("google", json!({}))]);
     let names = |of: &[&str]| of.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-    assert_eq!(google.admit("t", &[]), Ok(()));
-    assert_eq!(Claims::default().admit("t", &[]), Ok(()));
-    assert_eq!(google.admit("t", &names(&["other", "google"])), Ok(()));
-    let refused = google.admit("t", &names(&["other"])).unwrap_err();
+    assert_eq!(google.authorize_tool("t", &[]), Ok(()));
+    assert_eq!(VerifiedClaims::default().authorize_tool("t", &[]), Ok(()));
+    assert_eq!(
+        google.authorize_tool("t", &names(&["other", "google"])),
+        Ok(())
+    );
+    let refused = google.authorize_tool("t", &names(&["other"])).unwrap_err();
     assert_eq!(refused.rule, "auth");
     assert!(refused.text.contains("missing or invalid authentication"));
 }
@@ -364,7 +367,7 @@ fn lenient_typing_reads_what_has_one_meaning_and_says_so() {
     for (of, value, expected, change) in cases {
         let read = x(&format!("type: {of}"));
         let arguments = format!(r#"{{"x":{value}}}"#);
-        let bound = bind_with(&read, &arguments, true, &Claims::default()).unwrap();
+        let bound = bind_with(&read, &arguments, true, &VerifiedClaims::default()).unwrap();
         assert_eq!(
             bound.values.get(),
             format!(r#"{{"x":{expected}}}"#),
@@ -398,13 +401,13 @@ fn lenient_typing_reads_what_has_one_meaning_and_says_so() {
         let read = x(&format!("type: {of}"));
         let arguments = format!(r#"{{"x":{value}}}"#);
         assert!(
-            bind_with(&read, &arguments, true, &Claims::default()).is_err(),
+            bind_with(&read, &arguments, true, &VerifiedClaims::default()).is_err(),
             "{of} {value}"
         );
     }
     // Rules hold for what was meant.
     let read = x("type: integer, maxValue: 4");
-    let why = bind_with(&read, r#"{"x":"5"}"#, true, &Claims::default()).unwrap_err();
+    let why = bind_with(&read, r#"{"x":"5"}"#, true, &VerifiedClaims::default()).unwrap_err();
     assert!(why.contains("5 is above the maximum value (4)"), "{why}");
 }
 

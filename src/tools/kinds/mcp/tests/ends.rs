@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::super::Reaper;
+use super::super::super::SourceProcessReaper;
 use super::*;
 
 /// No test: a program that uses a server and ends in some way, where a test starts this program as one.
@@ -16,12 +16,12 @@ fn host() {
         return;
     };
     // As in `cli::main`.
-    let _children = Reaper;
+    let _children = SourceProcessReaper;
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let world = World::new();
         let source = source(if way == "killed" { "plain" } else { "stubborn" });
-        let found = source.discover(&world.cx).await.unwrap();
+        let found = source.discover_tools(&world.cx).await.unwrap();
         let pid = world.call(&found, "pid", json!({})).await.text;
         println!("\nserver {pid}");
         match way.as_str() {
@@ -132,7 +132,7 @@ async fn a_source_that_is_dropped_ends_its_server_politely() {
     }
     let world = World::new();
     let source = source("plain");
-    let found = source.discover(&world.cx).await.unwrap();
+    let found = source.discover_tools(&world.cx).await.unwrap();
     let pid: u32 = world
         .call(&found, "pid", json!({}))
         .await

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::{StreamExt as _, stream};
 
-use super::super::http::{Reply, Way};
+use super::super::http::{McpHttpReply, McpHttpSender};
 use super::*;
 use crate::net::{FetchError, GuardedRequest, HopObserver};
 
@@ -50,7 +50,7 @@ impl Served {
         asked.iter().filter(|(m, _)| m == method).count()
     }
 
-    fn reply(&self, asking: &GuardedRequest<'_>) -> Reply {
+    fn reply(&self, asking: &GuardedRequest<'_>) -> McpHttpReply {
         let message: Value = serde_json::from_slice(asking.body.unwrap_or(b"null")).unwrap();
         let method = message["method"]
             .as_str()
@@ -82,7 +82,7 @@ impl Served {
         }
         if answers.is_empty() {
             // One that never answers.
-            return Reply {
+            return McpHttpReply {
                 body: stream::pending().boxed(),
                 content_type: Some("text/event-stream".to_owned()),
                 ..plain(200, "")
@@ -104,7 +104,7 @@ impl Served {
             .chunks(700)
             .map(|c| Ok(c.to_vec().into()))
             .collect();
-        Reply {
+        McpHttpReply {
             status: 200,
             content_type: Some(kind.to_owned()),
             session: (method == "initialize").then_some(session),
@@ -114,8 +114,8 @@ impl Served {
     }
 }
 
-fn plain(status: u16, body: &'static str) -> Reply {
-    Reply {
+fn plain(status: u16, body: &'static str) -> McpHttpReply {
+    McpHttpReply {
         status,
         content_type: Some("text/plain".to_owned()),
         session: None,
@@ -126,12 +126,12 @@ fn plain(status: u16, body: &'static str) -> Reply {
 
 struct ThisWay(Arc<Served>);
 
-impl Way for ThisWay {
+impl McpHttpSender for ThisWay {
     fn send<'a>(
         &'a self,
         asking: GuardedRequest<'a>,
         hops: &'a dyn HopObserver,
-    ) -> BoxFuture<'a, Result<Reply, FetchError>> {
+    ) -> BoxFuture<'a, Result<McpHttpReply, FetchError>> {
         Box::pin(async move {
             let reply = self.0.reply(&asking);
             let hop = crate::model::Hop {
@@ -146,21 +146,21 @@ impl Way for ThisWay {
     }
 }
 
-fn source_of(served: &Arc<Served>) -> Arc<dyn Source> {
+fn source_of(served: &Arc<Served>) -> Arc<dyn ToolSource> {
     let settings = serde_json::from_value(json!({
         "url": "https://mcp.example/mcp?api_key=hush-hush-key", "headers": {"Authorization": "Bearer hush-hush-token"}
     }))
     .unwrap();
-    let mut keys = OfEntry {
+    let mut keys = EntryConfigKeys {
         name: "far",
         settings: &settings,
         problems: Vec::new(),
     };
-    let settings = settings::read(&mut keys, Path::new("/")).unwrap();
-    let mut link = Link::new("far", settings, Arc::new(crate::net::SystemResolver));
+    let settings = config::read_mcp_config(&mut keys, Path::new("/")).unwrap();
+    let mut link = McpServer::new("far", settings, Arc::new(crate::net::SystemResolver));
     link.way = Some(Arc::new(ThisWay(Arc::clone(served))));
-    Arc::new(Mcp {
-        link: Arc::new(link),
+    Arc::new(McpSource {
+        server: Arc::new(link),
     })
 }
 
@@ -170,7 +170,7 @@ async fn json_and_events_carry_the_same_answers_in_a_session() {
         let served = Served::new(style);
         let mut world = World::new();
         let source = source_of(&served);
-        let found = source.discover(&world.cx).await.unwrap();
+        let found = source.discover_tools(&world.cx).await.unwrap();
         assert_eq!(found.len(), 16);
         let said = world.call(&found, "echo", json!({"text": "héllo"})).await;
         assert_eq!((said.text.as_str(), said.is_error), ("héllo", false));
@@ -201,7 +201,7 @@ async fn json_and_events_carry_the_same_answers_in_a_session() {
 async fn questions_of_the_server_are_refused_on_the_stream_they_come_on() {
     let served = Served::new(Style::Events);
     let world = World::new();
-    let found = source_of(&served).discover(&world.cx).await.unwrap();
+    let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
     // The stream of the reply ends without one here: the call says so instead of waiting for ever.
     let calling = world.call(&found, "ask", json!({}));
     let answer = world.at_its_limit(calling).await;
@@ -222,7 +222,7 @@ async fn questions_of_the_server_are_refused_on_the_stream_they_come_on() {
 async fn an_expired_session_is_begun_anew_without_a_word() {
     let served = Served::new(Style::Json);
     let world = World::new();
-    let found = source_of(&served).discover(&world.cx).await.unwrap();
+    let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
     served.expire();
     let said = world.call(&found, "echo", json!({"text": "again"})).await;
     assert_eq!(said.text, "again");
@@ -233,7 +233,7 @@ async fn an_expired_session_is_begun_anew_without_a_word() {
 async fn what_a_server_refuses_is_said_and_only_what_may_pass_is_tried_again() {
     let served = Served::new(Style::Json);
     let world = World::new();
-    let found = source_of(&served).discover(&world.cx).await.unwrap();
+    let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
     for (status, body, says, transient) in [
         (503, "busy", "HTTP 503: busy", true),
         (429, "", "HTTP 429", true),
@@ -273,7 +273,7 @@ async fn a_reply_that_is_too_large_or_never_comes_ends_the_call_alone() {
     for style in [Style::Json, Style::Events] {
         let served = Served::new(style);
         let world = World::new();
-        let found = source_of(&served).discover(&world.cx).await.unwrap();
+        let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
         let calling = world.call(&found, "huge", json!({}));
         let said = world.at_its_limit(calling).await;
         assert!(said.is_error, "{}", said.text);

@@ -127,7 +127,7 @@ async fn a_writable_source_is_changed_and_still_not_left() {
     );
     let source = world.source(keys);
     assert!(source.is_writable() && source.badge().unwrap().contains("r.db may be written to"));
-    assert!(!tool_of(source, back, &[]).read_only());
+    assert!(!tool_of(source, back, &[]).is_read_only());
     for statement in [
         "ATTACH ':memory:' AS o",
         "PRAGMA writable_schema = on",

@@ -1,0 +1,119 @@
+//! A service's public keys: a JWKS file, a URL, or what the service's discovery document points to.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jsonwebtoken::jwk::Jwk;
+use serde_json::Value;
+
+use crate::clock::{BoxFuture, Clock};
+use crate::model::Hop;
+use crate::net::{AddressGuard, FetchLimits, HopObserver};
+
+/// Key files have a few kilobytes.
+const MAX_KEY_FILE: usize = 1 << 20;
+
+/// Where the keys are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum JwksSource {
+    File(PathBuf),
+    Url(String),
+    /// An authorization server, without a slash at its end.
+    Discover(String),
+}
+
+impl JwksSource {
+    /// Reads them; those of kinds unknown here are left out.
+    pub(super) async fn load_keys(
+        &self,
+        guard: &AddressGuard,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Vec<Jwk>, String> {
+        match self {
+            Self::File(path) => read_key_file(path),
+            Self::Url(url) => parse_key_set(&fetch_json(url, guard, clock).await?, url),
+            Self::Discover(server) => {
+                let url = format!("{server}/.well-known/openid-configuration");
+                let document = fetch_json(&url, guard, clock).await?;
+                let issuer = document["issuer"].as_str().unwrap_or_default();
+                if issuer.trim_end_matches('/') != server {
+                    return Err(format!("{url} is about another issuer"));
+                }
+                let at = document["jwks_uri"]
+                    .as_str()
+                    .ok_or_else(|| format!("{url} names no jwks_uri"))?;
+                parse_key_set(&fetch_json(at, guard, clock).await?, at)
+            }
+        }
+    }
+}
+
+fn read_key_file(path: &Path) -> Result<Vec<Jwk>, String> {
+    let shown = path.display().to_string();
+    let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be read: {shown}: {why}");
+    let text = read_regular_file(path, MAX_KEY_FILE).map_err(|why| bad(&why))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    parse_key_set(&value, &shown)
+}
+
+/// A regular file's text: a pipe would hold us up for ever.
+pub(super) fn read_regular_file(path: &Path, max: usize) -> Result<String, String> {
+    let read = || -> std::io::Result<String> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("not a file"));
+        }
+        let mut text = String::new();
+        let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+        std::fs::File::open(path)?
+            .take(limit)
+            .read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| error.to_string())?;
+    if text.len() > max {
+        return Err(format!("larger than {max} bytes"));
+    }
+    Ok(text)
+}
+
+fn parse_key_set(value: &Value, from: &str) -> Result<Vec<Jwk>, String> {
+    let listed = value["keys"]
+        .as_array()
+        .ok_or_else(|| format!("{from} is no JWKS: it has no list `keys`"))?;
+    let known = listed
+        .iter()
+        .filter_map(|key| serde_json::from_value(key.clone()).ok());
+    Ok(known.collect())
+}
+
+async fn fetch_json(
+    url: &str,
+    guard: &AddressGuard,
+    clock: &Arc<dyn Clock>,
+) -> Result<Value, String> {
+    let limits = FetchLimits {
+        wire_bytes: MAX_KEY_FILE as u64,
+        decoded_bytes: MAX_KEY_FILE,
+        ..FetchLimits::default()
+    };
+    let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be fetched: {url}: {why}");
+    let page = guard
+        .get(url, clock, limits, &IgnoredKeyHops)
+        .await
+        .map_err(|error| bad(&error))?;
+    if page.status != 200 {
+        return Err(bad(&format!("status {}", page.status)));
+    }
+    let body = page.read_body().await.map_err(|error| bad(&error))?;
+    serde_json::from_slice(&body.bytes).map_err(|error| bad(&error))
+}
+
+/// Hops to keys are no tool's.
+struct IgnoredKeyHops;
+
+impl HopObserver for IgnoredKeyHops {
+    fn record_hop(&self, _: Hop) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}

@@ -1,0 +1,187 @@
+//! A judge's settings for `fetch_url`, strictly read: every problem at once, as sentences.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::diag::find_nearest;
+use crate::model::Millis;
+use crate::net::{AddressPolicy, HostRule};
+
+/// Which URLs may be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SeenRule {
+    /// Hosts named in transcript, rubric or a fetched page.
+    Host,
+    /// URLs named there.
+    Url,
+    /// Any.
+    Off,
+}
+
+/// The settings of `fetch_url`.
+#[derive(Debug, Clone)]
+pub(super) struct FetchUrlConfig {
+    /// Shown to the model, in bytes.
+    pub(super) max_bytes: usize,
+    /// For the whole fetch.
+    pub(super) timeout: Millis,
+    pub(super) policy: AddressPolicy,
+    pub(super) seen_rule: SeenRule,
+    /// Certificates to trust beside the system's.
+    pub(super) ca_file: Option<PathBuf>,
+    /// How often a trace may call it.
+    pub(super) max_calls: u32,
+}
+
+impl Default for FetchUrlConfig {
+    fn default() -> Self {
+        Self {
+            max_bytes: 50_000,
+            timeout: Millis::from_secs(10),
+            policy: AddressPolicy::default(),
+            seen_rule: SeenRule::Host,
+            ca_file: None,
+            max_calls: 20,
+        }
+    }
+}
+
+const KNOWN_KEYS: [&str; 7] = [
+    "max_bytes",
+    "timeout_s",
+    "allow_hosts",
+    "deny_hosts",
+    "seen",
+    "ca_file",
+    "max_calls",
+];
+
+/// Longest timeout taken, in seconds.
+const MAX_TIMEOUT_S: f64 = 600.0;
+
+/// Most bytes shown.
+const MAX_MAX_BYTES: u64 = 2 << 20;
+
+impl FetchUrlConfig {
+    /// Reads settings as written in the judge's `tools:` entry.
+    pub(super) fn read(settings: &IndexMap<String, Value>) -> Result<Self, Vec<String>> {
+        let mut read = Self::default();
+        let mut problems = Vec::new();
+        for (key, value) in settings {
+            let bad = |must: &str| format!("fetch_url: {key} must be {must} (got {value})");
+            match key.as_str() {
+                "max_bytes" => match value
+                    .as_u64()
+                    .filter(|n| (1..=MAX_MAX_BYTES).contains(n))
+                    .map(usize::try_from)
+                {
+                    Some(Ok(n)) => read.max_bytes = n,
+                    _ => problems.push(bad("a number of bytes from 1 to 2097152")),
+                },
+                "timeout_s" => match value.as_f64().filter(|s| *s > 0.0 && *s <= MAX_TIMEOUT_S) {
+                    Some(secs) => read.timeout = Millis::from_secs_f64(secs).max(Millis(1)),
+                    None => problems.push(bad("a number of seconds above 0, at most 600")),
+                },
+                "allow_hosts" => read.policy.allow = parse_host_rules(key, value, &mut problems),
+                "deny_hosts" => read.policy.deny = parse_host_rules(key, value, &mut problems),
+                "seen" => match value {
+                    Value::String(s) if s == "host" => read.seen_rule = SeenRule::Host,
+                    Value::String(s) if s == "url" => read.seen_rule = SeenRule::Url,
+                    Value::String(s) if s == "off" => read.seen_rule = SeenRule::Off,
+                    // YAML 1.1 readers turn a bare `off` into false.
+                    Value::Bool(false) => read.seen_rule = SeenRule::Off,
+                    _ => problems.push(bad("host, url or off")),
+                },
+                "ca_file" => match value.as_str().filter(|s| !s.is_empty()) {
+                    Some(path) => read.ca_file = Some(path.into()),
+                    None => problems.push(bad("the path of a PEM file")),
+                },
+                "max_calls" => match value.as_u64().map(u32::try_from) {
+                    Some(Ok(n @ 1..=1000)) => read.max_calls = n,
+                    _ => problems.push(bad("a number of calls from 1 to 1000")),
+                },
+                unknown => {
+                    let hint = match find_nearest(unknown, KNOWN_KEYS) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("it has {}", KNOWN_KEYS.join(", ")),
+                    };
+                    problems.push(format!("fetch_url: unknown setting `{unknown}`; {hint}"));
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(read)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
+fn parse_host_rules(key: &str, value: &Value, problems: &mut Vec<String>) -> Vec<HostRule> {
+    let Value::Array(items) = value else {
+        problems.push(format!(
+            "fetch_url: {key} must be a list of hosts (got {value})"
+        ));
+        return Vec::new();
+    };
+    let mut rules = Vec::with_capacity(items.len());
+    for item in items {
+        match item.as_str().map(HostRule::parse) {
+            Some(Ok(rule)) => rules.push(rule),
+            Some(Err(why)) => problems.push(format!("fetch_url: {key}: {why}")),
+            None => problems.push(format!(
+                "fetch_url: {key} must hold hosts as text (got {item})"
+            )),
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(yaml_as_json: Value) -> Result<FetchUrlConfig, Vec<String>> {
+        FetchUrlConfig::read(&serde_json::from_value(yaml_as_json).unwrap())
+    }
+
+    #[test]
+    fn settings_are_read_and_default_to_the_written_policy() {
+        let plain = read(serde_json::json!({})).unwrap();
+        assert_eq!(
+            (plain.max_bytes, plain.timeout, plain.seen_rule),
+            (50_000, Millis(10_000), SeenRule::Host)
+        );
+        let set = read(serde_json::json!({"max_bytes": 10, "timeout_s": 1.5, "seen": "url", "allow_hosts": ["127.0.0.1:8443"], "deny_hosts": ["a.b"], "ca_file": "ca.pem"})).unwrap();
+        assert_eq!(
+            (set.max_bytes, set.timeout, set.seen_rule),
+            (10, Millis(1500), SeenRule::Url)
+        );
+        assert_eq!(
+            set.policy.allow,
+            [HostRule {
+                host: "127.0.0.1".into(),
+                port: Some(8443)
+            }]
+        );
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once_with_the_nearest_name() {
+        let problems = read(serde_json::json!({"timeout": 3, "max_bytes": 0, "seen": "maybe", "allow_hosts": "a.b", "deny_hosts": ["https://x", 3], "zzz": 1})).unwrap_err();
+        assert_eq!(
+            problems,
+            [
+                "fetch_url: unknown setting `timeout`; did you mean `timeout_s`?",
+                "fetch_url: max_bytes must be a number of bytes from 1 to 2097152 (got 0)",
+                "fetch_url: seen must be host, url or off (got \"maybe\")",
+                "fetch_url: allow_hosts must be a list of hosts (got \"a.b\")",
+                "fetch_url: deny_hosts: `https://x` is no host (a URL, pattern or path cannot stand here); write `host` or `host:port`",
+                "fetch_url: deny_hosts must hold hosts as text (got 3)",
+                "fetch_url: unknown setting `zzz`; it has max_bytes, timeout_s, allow_hosts, deny_hosts, seen, ca_file, max_calls",
+            ]
+        );
+    }
+}

@@ -1,0 +1,235 @@
+//! What a style says of how text is shown: a `style` attribute, and rules of the page's own sheets for a tag, class or id.
+//! Rules that take more than that to know whether they apply (a place, a state, a medium) are not read.
+
+use std::collections::HashMap;
+
+use super::hidden_text::{Background, WHITE};
+
+/// So much of the page's sheets is read, in bytes.
+const MAX_CSS_BYTES: usize = 256 << 10;
+
+/// Rules by what they are for: `p`, `.x`, `#x`, `p.x`, `p#x`.
+#[derive(Debug, Default)]
+pub(super) struct StyleRules {
+    by_selector: HashMap<String, StyleDeclarations>,
+    /// The sheet that is being read.
+    pending_css: String,
+    bytes_taken: usize,
+}
+
+/// What was said; `None` where nothing was.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StyleDeclarations {
+    display_none: Option<bool>,
+    visibility_hidden: Option<bool>,
+    zero_opacity: Option<bool>,
+    tiny_font: Option<bool>,
+    transparent_text: Option<bool>,
+    background_clipped: Option<bool>,
+    pub(super) colour: Option<Background>,
+    pub(super) background: Option<Background>,
+}
+
+impl StyleRules {
+    /// Takes in a piece of a sheet.
+    pub(super) fn push_css(&mut self, text: &str) {
+        let room = MAX_CSS_BYTES.saturating_sub(self.bytes_taken);
+        let text = &text[..text.floor_char_boundary(room)];
+        self.bytes_taken += text.len();
+        self.pending_css.push_str(text);
+    }
+
+    /// Learns what was heard. Whether it paints any ground.
+    pub(super) fn parse_pending_css(&mut self) -> bool {
+        let sheet = strip_css_comments(&std::mem::take(&mut self.pending_css));
+        let mut rest = sheet.as_str();
+        while let Some(at) = rest.find(['{', ';']) {
+            let (head, tail) = (rest[..at].trim(), &rest[at + 1..]);
+            if rest[at..].starts_with(';') {
+                // `@import …;`
+                rest = tail;
+                continue;
+            }
+            let end = find_block_end(tail);
+            if !head.starts_with('@') {
+                self.add_rule(head, &tail[..end]);
+            }
+            rest = tail.get(end + 1..).unwrap_or_default();
+        }
+        // A sheet that was cut may have said so later.
+        sheet.to_ascii_lowercase().contains("background") || self.bytes_taken >= MAX_CSS_BYTES
+    }
+
+    fn add_rule(&mut self, heads: &str, body: &str) {
+        let said = StyleDeclarations::parse(body);
+        for head in heads.split(',').map(str::trim) {
+            let simple = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '#');
+            let marks = head.matches(['.', '#']).count();
+            if !head.is_empty() && head.chars().all(simple) && marks <= 1 {
+                let tag = head.find(['.', '#']).unwrap_or(head.len());
+                let key = head[..tag].to_ascii_lowercase() + &head[tag..];
+                self.by_selector
+                    .entry(key)
+                    .or_default()
+                    .override_with(&said);
+            }
+        }
+    }
+
+    /// What they say of an element.
+    pub(super) fn matching_declarations(
+        &self,
+        tag: &str,
+        class: &str,
+        id: Option<&str>,
+    ) -> StyleDeclarations {
+        let mut all = StyleDeclarations::default();
+        if self.by_selector.is_empty() {
+            return all;
+        }
+        let mut add = |key: &str| {
+            if let Some(said) = self.by_selector.get(key) {
+                all.override_with(said);
+            }
+        };
+        add(tag);
+        for class in class.split_ascii_whitespace() {
+            add(&format!(".{class}"));
+            add(&format!("{tag}.{class}"));
+        }
+        if let Some(id) = id {
+            add(&format!("#{id}"));
+            add(&format!("{tag}#{id}"));
+        }
+        all
+    }
+}
+
+/// Where the block ends that `text` begins inside of.
+fn find_block_end(text: &str) -> usize {
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return at,
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+impl StyleDeclarations {
+    /// Reads declarations.
+    pub(super) fn parse(style: &str) -> Self {
+        let style = strip_css_comments(&style.to_ascii_lowercase());
+        let mut said = Self::default();
+        // Of two declarations the last counts.
+        for (name, value) in style.split(';').filter_map(|said| said.split_once(':')) {
+            let value = value.trim().trim_end_matches("!important").trim();
+            match name.trim() {
+                "display" => said.display_none = Some(value == "none"),
+                "visibility" => {
+                    said.visibility_hidden = Some(matches!(value, "hidden" | "collapse"))
+                }
+                "opacity" => {
+                    said.zero_opacity = Some(parse_leading_number(value).is_some_and(|n| n <= 0.0))
+                }
+                "font-size" => said.tiny_font = Some(is_tiny_size(value)),
+                "color" => {
+                    said.transparent_text = Some(value == "transparent");
+                    said.colour =
+                        Some(parse_colour(value).map_or(Background::Unknown, Background::Known));
+                }
+                "background" | "background-color" => {
+                    said.background = match value {
+                        "transparent" | "none" | "inherit" => said.background,
+                        value => {
+                            Some(parse_colour(value).map_or(Background::Unknown, Background::Known))
+                        }
+                    };
+                }
+                "background-clip" | "-webkit-background-clip" => {
+                    said.background_clipped = Some(true)
+                }
+                "background-image" => said.background = Some(Background::Unknown),
+                _ => {}
+            }
+        }
+        said
+    }
+
+    /// Takes over what is said later.
+    pub(super) fn override_with(&mut self, later: &Self) {
+        self.display_none = later.display_none.or(self.display_none);
+        self.visibility_hidden = later.visibility_hidden.or(self.visibility_hidden);
+        self.zero_opacity = later.zero_opacity.or(self.zero_opacity);
+        self.tiny_font = later.tiny_font.or(self.tiny_font);
+        self.transparent_text = later.transparent_text.or(self.transparent_text);
+        self.background_clipped = later.background_clipped.or(self.background_clipped);
+        self.colour = later.colour.or(self.colour);
+        self.background = later.background.or(self.background);
+    }
+
+    /// Whether nothing is to be seen of the element, whatever is behind it.
+    pub(super) fn hides_element(&self) -> bool {
+        let is = |said: Option<bool>| said == Some(true);
+        is(self.display_none)
+            || is(self.visibility_hidden)
+            || is(self.zero_opacity)
+            || is(self.tiny_font)
+            || (is(self.transparent_text) && !is(self.background_clipped))
+    }
+}
+
+fn strip_css_comments(style: &str) -> String {
+    let mut out = String::with_capacity(style.len());
+    let mut rest = style;
+    while let Some((before, after)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
+/// The number a value begins with.
+fn parse_leading_number(value: &str) -> Option<f64> {
+    let end = value
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
+        .unwrap_or(value.len());
+    value[..end].parse().ok()
+}
+
+/// Nothing, or a pixel.
+fn is_tiny_size(value: &str) -> bool {
+    let unit =
+        value.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
+    parse_leading_number(value)
+        .is_some_and(|n| n <= 0.0 || (n <= 1.0 && matches!(unit.trim(), "px" | "pt")))
+}
+
+/// A colour as 24 bits; `None` for what is not read here.
+pub(super) fn parse_colour(value: &str) -> Option<u32> {
+    let value = value.trim().to_ascii_lowercase();
+    match value.as_str() {
+        "white" => return Some(WHITE),
+        "black" => return Some(0),
+        _ => {}
+    }
+    if let Some(hex) = value.strip_prefix('#') {
+        let n = u32::from_str_radix(hex, 16).ok()?;
+        return match hex.len() {
+            3 => Some((n >> 8) * 0x0011_0000 + (n >> 4 & 15) * 0x1100 + (n & 15) * 0x11),
+            6 => Some(n),
+            8 => Some(n >> 8),
+            _ => None,
+        };
+    }
+    let inner = value
+        .strip_prefix("rgba")
+        .or_else(|| value.strip_prefix("rgb"))?;
+    let inner = inner.trim().strip_prefix('(')?.strip_suffix(')')?;
+    let mut all = inner.split([',', ' ', '/']).filter(|n| !n.is_empty());
+    let mut next = || all.next()?.parse::<u8>().ok().map(u32::from);
+    Some(next()? << 16 | next()? << 8 | next()?)
+}

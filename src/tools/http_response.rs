@@ -1,0 +1,93 @@
+//! A guarded reply as an answer: its body as text within the caps, kept raw as evidence; what is not for reading as type
+//! and size. Shared by everything that asks the web.
+
+use super::page_text;
+use crate::clock::{BoxFuture, Clock};
+use crate::event::{CallCx, ToolFact};
+use crate::model::{CallIx, Hop, Millis, ToolResponse};
+use crate::net::{FetchError, FetchReply, HopObserver};
+
+/// Of a body, so much is kept as evidence, in bytes.
+const MAX_RAW_BYTES: usize = 2 << 20;
+
+/// Turning HTML into text gets at least this long, however late the body came.
+const MIN_EXTRACT_TIME: Millis = Millis(500);
+
+/// Reads the body as text of at most `max` bytes, within what is left of the reply's deadline.
+pub(super) async fn read_tool_response(
+    reply: FetchReply,
+    max: usize,
+    cx: &CallCx,
+) -> Result<ToolResponse, FetchError> {
+    let content_type = reply.header("content-type").map(str::to_owned);
+    let announced = reply.announced_size();
+    let url = reply.url.clone();
+    let ends = cx.clock.now() + reply.time_left();
+    if page_text::BodyKind::from_content_type(content_type.as_deref())
+        == page_text::BodyKind::Binary
+        && let Some(size) = announced
+    {
+        return Ok(describe_unreadable_body(content_type, size, false));
+    }
+    let body = reply.read_body().await?;
+    let size = body.bytes.len();
+    let stored = cx
+        .out
+        .store_blob(&body.bytes[..size.min(MAX_RAW_BYTES)])
+        .await;
+    let patience = (ends - cx.clock.now()).max(MIN_EXTRACT_TIME);
+    let clock: &dyn Clock = &*cx.clock;
+    let kind = content_type.as_deref();
+    let Some(shown) =
+        page_text::extract_page_text(body.bytes, kind, &url, max, clock, patience).await
+    else {
+        return Ok(ToolResponse {
+            raw: Some(stored),
+            ..describe_unreadable_body(content_type, size as u64, body.truncated)
+        });
+    };
+    let (text, truncated) =
+        page_text::truncate_body(shown.text, max, body.truncated.then_some(size));
+    Ok(ToolResponse {
+        text,
+        is_error: false,
+        bytes: size as u64,
+        truncated,
+        raw: Some(stored),
+        content_type,
+        hidden: shown.hidden_chars,
+        transient: false,
+    })
+}
+
+/// A body that is not for reading, as its type and size.
+fn describe_unreadable_body(content_type: Option<String>, size: u64, cut: bool) -> ToolResponse {
+    let kind = content_type
+        .as_deref()
+        .map_or_else(|| "no content type".to_owned(), page_text::media_type);
+    let more = if cut { "more than " } else { "" };
+    let text = format!("[{kind}, {more}{size} bytes: not shown, only text, JSON and XML are]");
+    ToolResponse {
+        bytes: size,
+        truncated: cut,
+        content_type,
+        ..ToolResponse::ok(text)
+    }
+}
+
+/// Whether a status says that the same request may succeed later.
+pub(super) fn is_transient_status(status: u16) -> bool {
+    status == 429 || (500..600).contains(&status)
+}
+
+/// Tells hops as facts of a call.
+pub(super) struct CallHopSink<'a> {
+    pub(super) cx: &'a CallCx,
+    pub(super) call: CallIx,
+}
+
+impl HopObserver for CallHopSink<'_> {
+    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
+        Box::pin(self.cx.emit_tool_fact(self.call, ToolFact::Hop(hop)))
+    }
+}

@@ -1,0 +1,50 @@
+//! Times in tools files, as Go writes them: one reading for every kind.
+
+use crate::model::Millis;
+
+/// A duration as Go writes it: `30s`, `1m30s`, `1.5h`.
+pub(super) fn parse_go_duration(text: &str) -> Option<Millis> {
+    let mut rest = text.trim();
+    let mut secs = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        secs += number * unit;
+        rest = &rest[end..];
+    }
+    (!text.trim().is_empty()).then(|| Millis::from_secs_f64(secs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_go_writes_them() {
+        for (text, millis) in [
+            ("30s", 30_000),
+            ("1m30s", 90_000),
+            ("1.5h", 5_400_000),
+            ("500ms", 500),
+            ("1m0.5s", 60_500),
+        ] {
+            assert_eq!(parse_go_duration(text), Some(Millis(millis)), "{text}");
+        }
+        for bad in ["", "30", "s", "1d", "1s2", "-1s", "1..5s"] {
+            assert_eq!(parse_go_duration(bad), None, "{bad}");
+        }
+    }
+}

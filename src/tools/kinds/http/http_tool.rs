@@ -1,0 +1,451 @@
+//! A tool of an http source, read from its own keys, and its calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::super::{ToolExecutor, ToolSource as _};
+use super::request::{RequestPlan, UnmappedValues, has_dot_segment, set_header};
+use super::{HttpSource, MAX_MAX_BYTES, is_secret_name, read_text_pairs};
+use crate::clock::BoxFuture;
+use crate::diag::yaml::MappingDecoder;
+use crate::event::CallCx;
+use crate::model::{CallIx, Digest, ToolResponse};
+use crate::net::{AddressRefusal, FetchError, GuardRule, GuardedRequest, is_connection_header};
+use crate::tools::ValidatedCall;
+use crate::tools::http_response::{self, CallHopSink};
+use crate::tools::params::{KnownName, Template, ValueSpec};
+use crate::tools::toolbox::ToolInput;
+
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// Lists of parameters, by where they go.
+const PARAM_LIST_KEYS: [&str; 4] = ["pathParams", "queryParams", "bodyParams", "headerParams"];
+
+/// Of a failed request's body, so much is shown where the source does not ask for all of it.
+const MAX_ERROR_BODY_BYTES: usize = 1000;
+
+/// What a tool does.
+pub(super) struct HttpTool {
+    source: Arc<HttpSource>,
+    plan: RequestPlan,
+    max_bytes: usize,
+    read_only: bool,
+}
+
+/// Reads a tool's own keys.
+pub(super) fn read_http_tool(
+    source: Arc<HttpSource>,
+    fields: &mut MappingDecoder<'_>,
+    input: &ToolInput,
+) -> Option<HttpTool> {
+    if fields.value("templateParameters").is_some() {
+        let message =
+            "templateParameters are for statements; a path or requestBody names any parameter";
+        fields.error("templateParameters", "unsupported", message);
+    }
+    let method = read_method(fields);
+    let own = read_text_pairs(fields, "headers");
+    let max_bytes = read_max_bytes(fields).unwrap_or(source.max_bytes);
+    let declared = read_param_names(fields, "parameters");
+    let lists = PARAM_LIST_KEYS.map(|key| read_param_names(fields, key));
+    let known: Vec<KnownName<'_>> = lists
+        .iter()
+        .flatten()
+        .chain(&declared)
+        .map(|name| (name.as_str(), find_param_spec(input, name)))
+        .collect();
+    // What a schema lets through is not known here.
+    let known = matches!(input, ToolInput::Parameters(_)).then_some(&*known);
+    let path = fields.text_or_empty("path").unwrap_or_default();
+    let path = read_path(fields, &path, known);
+    let request_body = match fields.text_or_empty("requestBody") {
+        None => Some(None),
+        Some(text) => match Template::parse_request(&text, known) {
+            Ok(template) => Some(Some(template)),
+            Err(why) => {
+                fields.error("requestBody", "template", format!("requestBody: {why}"));
+                None
+            }
+        },
+    };
+    // Their other hints, and what is wrong with them, are read by whoever reads what all tools have.
+    let read_only_hint = fields
+        .value("annotations")
+        .and_then(|hints| hints.get("readOnlyHint")?.as_bool());
+    let (method, path, request_body, own) = (method?, path?, request_body?, own?);
+    let [in_path, query, body, header] = lists;
+    let mut headers = source.headers.clone();
+    for (name, value) in own {
+        set_header(&mut headers, &name, value);
+    }
+    let is_four = request_body.is_some() || PARAM_LIST_KEYS[1..].iter().any(|key| fields.has(key));
+    let by_schema = matches!(input, ToolInput::Schema(_));
+    let rest = match method.as_str() {
+        _ if is_four => UnmappedValues::Nowhere,
+        "POST" | "PUT" | "PATCH" if by_schema || !declared.is_empty() => UnmappedValues::Body,
+        "POST" | "PUT" | "PATCH" => UnmappedValues::Nowhere,
+        _ => UnmappedValues::Query,
+    };
+    let read_only = read_only_hint.unwrap_or(matches!(method.as_str(), "GET" | "HEAD"));
+    let plan = RequestPlan {
+        method,
+        base: source.base.clone(),
+        path,
+        fixed_query: source.fixed_query.clone(),
+        query_params: query,
+        body,
+        header_params: header,
+        headers,
+        request_body,
+        unmapped: rest,
+        null_means_absent: !by_schema,
+    };
+    check_value_targets(fields, &plan, &in_path, &declared, by_schema).then(|| HttpTool {
+        source,
+        plan,
+        max_bytes,
+        read_only,
+    })
+}
+
+/// How much of a body is shown, in bytes.
+pub(super) fn read_max_bytes(fields: &mut MappingDecoder<'_>) -> Option<usize> {
+    let max = fields.integer("maxBytes", 1..=MAX_MAX_BYTES)?;
+    usize::try_from(max).ok()
+}
+
+fn read_method(fields: &mut MappingDecoder<'_>) -> Option<String> {
+    if !fields.has("method") {
+        fields.error_at_mapping("missing", "an http tool needs a method");
+    }
+    let method = fields.text("method")?.to_ascii_uppercase();
+    if !METHODS.contains(&method.as_str()) {
+        let message = format!(
+            "method must be one of {} (got `{method}`)",
+            METHODS.join(", ")
+        );
+        fields.error("method", "value", message);
+        return None;
+    }
+    Some(method)
+}
+
+fn read_path(
+    fields: &MappingDecoder<'_>,
+    text: &str,
+    known: Option<&[KnownName<'_>]>,
+) -> Option<Template> {
+    let bad = |why: &str| {
+        fields.error("path", "value", format!("path: {why}"));
+        None
+    };
+    let template = match Template::parse_request(text, known) {
+        Ok(template) => template,
+        Err(why) => return bad(&why),
+    };
+    let literal = template.sample_text();
+    if literal.starts_with("//") || literal.contains("://") {
+        return bad("it counts from the source's baseUrl and names no host");
+    }
+    if literal.contains(['#', '\\']) || literal.contains(char::is_whitespace) {
+        return bad("it holds a `#`, a backslash or a blank");
+    }
+    let before_query = literal.split('?').next().unwrap_or_default();
+    if has_dot_segment(before_query) {
+        return bad("it steps upwards; a path stays below the source's baseUrl");
+    }
+    Some(template)
+}
+
+/// What a declared parameter holds; `None` where its declaration is at fault, which is told elsewhere.
+fn find_param_spec<'i>(input: &'i ToolInput, name: &str) -> Option<&'i ValueSpec> {
+    let ToolInput::Parameters(params) = input else {
+        return None;
+    };
+    let found = params.all_params().find(|param| param.name == name);
+    found.map(|param| &param.spec)
+}
+
+/// Names of the parameters that a list declares. What else is wrong with them is told by whoever reads parameters.
+fn read_param_names(fields: &mut MappingDecoder<'_>, key: &'static str) -> Vec<String> {
+    let items = fields.list(key).unwrap_or_default();
+    let name = |item: &serde_json::Value| Some(item.get("name")?.as_str()?.to_owned());
+    items.iter().filter_map(|(_, item)| name(item)).collect()
+}
+
+/// Whether every value has a place and every place a value.
+fn check_value_targets(
+    fields: &MappingDecoder<'_>,
+    plan: &RequestPlan,
+    in_path: &[String],
+    declared: &[String],
+    by_schema: bool,
+) -> bool {
+    let mut fine = true;
+    let mut bad = |key: &str, message: String| {
+        fields.error(key, "value", message);
+        fine = false;
+    };
+    if by_schema {
+        for key in PARAM_LIST_KEYS.iter().filter(|key| fields.has(key)) {
+            let message = format!(
+                "{key} and inputSchema exclude each other: the schema declares all there is"
+            );
+            bad(key, message);
+        }
+    }
+    let lists = [
+        in_path,
+        &plan.query_params,
+        &plan.body,
+        &plan.header_params,
+        declared,
+    ];
+    let mut known = HashSet::new();
+    for (key, names) in PARAM_LIST_KEYS
+        .iter()
+        .chain(["parameters"].iter())
+        .zip(lists)
+    {
+        for name in names.iter().filter(|name| !known.insert(name.as_str())) {
+            bad(key, format!("{key}: `{name}` is declared twice"));
+        }
+    }
+    let body_names: Vec<&str> = plan.request_body.iter().flat_map(Template::names).collect();
+    for name in in_path
+        .iter()
+        .filter(|name| !plan.path.names().any(|n| n == name.as_str()))
+    {
+        bad(
+            "pathParams",
+            format!("pathParams: `{name}` does not stand in path"),
+        );
+    }
+    let placed = |name: &str| {
+        plan.path
+            .names()
+            .chain(body_names.iter().copied())
+            .any(|n| n == name)
+    };
+    if plan.unmapped == UnmappedValues::Nowhere {
+        for name in declared.iter().filter(|name| !placed(name)) {
+            bad(
+                "parameters",
+                format!(
+                    "parameters: `{name}` goes nowhere; name it in path or requestBody, or declare it in queryParams, bodyParams or headerParams"
+                ),
+            );
+        }
+    }
+    if plan.request_body.is_some() {
+        for name in plan
+            .body
+            .iter()
+            .filter(|name| !body_names.contains(&name.as_str()))
+        {
+            bad(
+                "bodyParams",
+                format!("bodyParams: `{name}` does not stand in requestBody"),
+            );
+        }
+    }
+    for name in &plan.query_params {
+        if plan.fixed_query.iter().any(|(fixed, _)| fixed == name) {
+            bad(
+                "queryParams",
+                format!("queryParams: the source sets `{name}` already"),
+            );
+        }
+    }
+    for name in &plan.header_params {
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(token) || is_connection_header(name) {
+            bad(
+                "headerParams",
+                format!("headerParams: `{name}` is no header a tool may set"),
+            );
+        }
+    }
+    fine
+}
+
+impl HttpTool {
+    #[cfg(test)]
+    pub(super) fn plan(&self) -> &RequestPlan {
+        &self.plan
+    }
+
+    /// What is asked, as a message names it: without the query, which may hold a key.
+    fn request_label(&self, url: &str) -> String {
+        let bare = url.split('?').next().unwrap_or_default();
+        format!("{} {bare}", self.plan.method)
+    }
+
+    async fn send_request(
+        &self,
+        prepared: &ValidatedCall,
+        call: CallIx,
+        cx: &CallCx,
+    ) -> ToolResponse {
+        let built = match self.plan.build(&prepared.values) {
+            Ok(built) => built,
+            Err(why) => return ToolResponse::error(why),
+        };
+        let label = self.request_label(&built.url);
+        let asking = GuardedRequest {
+            method: &self.plan.method,
+            url: &built.url,
+            headers: &built.headers,
+            body: built.body.as_deref().map(str::as_bytes),
+        };
+        let facts = CallHopSink { cx, call };
+        let limits = self.source.fetch_limits();
+        let sent = self.source.guard.send(&asking, &cx.clock, limits, &facts);
+        let reply = match sent.await {
+            Ok(reply) => reply,
+            Err(error) => return self.fetch_error_response(&label, &error),
+        };
+        let status = reply.status;
+        let location = reply.header("location").map(str::to_owned);
+        if status >= 400 && self.source.show_full_error == Some(false) {
+            return status_error_response(status, &label, "");
+        }
+        let max = if status >= 400 && self.source.show_full_error.is_none() {
+            MAX_ERROR_BODY_BYTES.min(self.max_bytes)
+        } else {
+            self.max_bytes
+        };
+        let answer = match http_response::read_tool_response(reply, max, cx).await {
+            Ok(answer) => answer,
+            // A status says more than a body that cannot be read.
+            Err(_) if status >= 400 => return status_error_response(status, &label, ""),
+            Err(error) => return self.fetch_error_response(&label, &error),
+        };
+        match status {
+            200..300 if answer.text.is_empty() => ToolResponse {
+                text: format!("[HTTP {status}, an empty body]"),
+                ..answer
+            },
+            200..300 => answer,
+            300..400 => {
+                let to = location.map_or_else(String::new, |to| {
+                    format!(": the redirect to {to} is not followed")
+                });
+                ToolResponse {
+                    text: status_error_response(status, &label, "").text + &to,
+                    is_error: true,
+                    ..answer
+                }
+            }
+            _ => {
+                let told = status_error_response(status, &label, &answer.text);
+                ToolResponse {
+                    text: told.text,
+                    is_error: true,
+                    transient: told.transient,
+                    ..answer
+                }
+            }
+        }
+    }
+
+    fn fetch_error_response(&self, label: &str, error: &FetchError) -> ToolResponse {
+        let answer = match error {
+            FetchError::Refused(refusal) => {
+                ToolResponse::error(self.source.explain_refusal(refusal))
+            }
+            FetchError::Timeout => {
+                let secs = self.source.timeout.0 as f64 / 1000.0;
+                ToolResponse::error(format_args!("timeout after {secs}s, {label}"))
+            }
+            other => ToolResponse::error(format_args!("{label}: {other}")),
+        };
+        ToolResponse {
+            transient: error.is_transient(),
+            ..answer
+        }
+    }
+}
+
+fn status_error_response(status: u16, label: &str, body: &str) -> ToolResponse {
+    let body = body.trim();
+    let colon = if body.is_empty() { "" } else { ":\n" };
+    ToolResponse {
+        transient: http_response::is_transient_status(status),
+        ..ToolResponse::error(format_args!("HTTP {status} from {label}{colon}{body}"))
+    }
+}
+
+impl ToolExecutor for HttpTool {
+    fn digest(&self) -> Digest {
+        // A secret decides nothing that an answer should depend on, and has no business in a digest.
+        let shown = |(name, value): &(String, String)| {
+            let value = if is_secret_name(name) {
+                ""
+            } else {
+                value.as_str()
+            };
+            format!("{name}={value}")
+        };
+        let plan = &self.plan;
+        let mut parts = vec![
+            "http".to_owned(),
+            plan.method.clone(),
+            plan.base.to_string(),
+            format!("{:?}", (&plan.path, &plan.request_body, plan.unmapped)),
+            format!(
+                "{:?}",
+                (&plan.query_params, &plan.body, &plan.header_params)
+            ),
+            format!("{:?}", (self.max_bytes, self.source.show_full_error)),
+        ];
+        parts.extend(plan.fixed_query.iter().map(shown));
+        parts.extend(plan.headers.iter().map(shown));
+        Digest::hash_parts(parts.iter().map(String::as_bytes))
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn call<'a>(
+        &'a self,
+        prepared: &'a ValidatedCall,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, ToolResponse> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => {
+                    ToolResponse::error(format_args!("cancelled while asking {}", self.source.kind()))
+                }
+                answer = self.send_request(prepared, call, cx) => answer,
+            }
+        })
+    }
+}
+
+impl HttpSource {
+    /// A refusal as the model and the user read it.
+    pub(super) fn explain_refusal(&self, refusal: &AddressRefusal) -> String {
+        let host = refusal.host.as_deref().unwrap_or("it");
+        // Without `allowPrivate` a base is https on 443, so its own origin has the bare name; with it, it is open already.
+        let base = self.base.host_str().unwrap_or_default();
+        let is_own = host.trim_matches(['[', ']']) == base.trim_matches(['[', ']']);
+        let admit = if is_own && refusal.allowable && !self.allow_private {
+            format!(
+                "; `allowPrivate: true` on source `{}` would admit it",
+                self.name
+            )
+        } else if refusal.allowable || refusal.rule == GuardRule::Scheme {
+            format!(
+                "; source `{}` may ask its own origin and public https, and no setting opens another",
+                self.name
+            )
+        } else {
+            String::new()
+        };
+        format!("refusing to ask '{host}' ({refusal}){admit}")
+    }
+}

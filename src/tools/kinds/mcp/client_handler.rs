@@ -1,0 +1,41 @@
+//! dicta as servers see it, and what they say of themselves as it is shown here.
+
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
+use rmcp::{ClientHandler, RoleClient};
+
+use crate::model::make_visible;
+
+/// dicta, as servers see it: it asks, and can do nothing for them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct McpClientHandler;
+
+impl ClientHandler for McpClientHandler {
+    fn get_info(&self) -> ClientConfig {
+        let ours = Implementation::new("dicta", env!("CARGO_PKG_VERSION"));
+        let mut info = ClientConfig::new(ClientCapabilities::default(), ours);
+        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        info
+    }
+
+    // Samplings are refused and questions declined by rmcp; roots it would list, though none were promised.
+    #[expect(deprecated, reason = "servers of today's versions still ask for roots")]
+    async fn list_roots(
+        &self,
+        _context: rmcp::service::RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, rmcp::ErrorData> {
+        Err(rmcp::ErrorData::method_not_found::<
+            rmcp::model::ListRootsRequestMethod,
+        >())
+    }
+}
+
+/// A stranger's name, shown whole where it is short.
+pub(super) fn shorten_text(text: &str) -> String {
+    const LONGEST: usize = 100;
+    let mut text = make_visible(text, false).into_owned();
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
+    text
+}

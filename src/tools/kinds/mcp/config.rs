@@ -1,0 +1,442 @@
+//! How an MCP server is reached, strictly read: from a source of tools.yaml (with places) or from a judge's own entry.
+
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+use url::Url;
+
+use super::super::go_duration::parse_go_duration;
+use crate::diag::find_nearest;
+use crate::diag::yaml::{MappingDecoder, describe_value};
+use crate::model::Millis;
+
+/// For a call, where nothing is said.
+const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
+/// For starting and shaking hands: `npx` may have to download.
+const DEFAULT_START_TIMEOUT: Millis = Millis::from_secs(60);
+/// The longest of both, in seconds.
+const MAX_TIMEOUT_S: f64 = 3600.0;
+
+const KNOWN_KEYS: [&str; 11] = [
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "allowPrivate",
+    "timeout",
+    "startTimeout",
+    "allow",
+    "prefix",
+];
+
+/// Headers that the transport or the connection sets.
+const RESERVED_HEADERS: [&str; 12] = [
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// All that is said of a server.
+#[derive(Debug)]
+pub(super) struct McpConfig {
+    pub(super) address: McpAddress,
+    /// For a call.
+    pub(super) timeout: Millis,
+    /// For starting it and shaking hands, and for a list of tools.
+    pub(super) start_timeout: Millis,
+    /// These tools alone, by the server's names.
+    pub(super) allow: Option<Vec<String>>,
+    /// Stands before the names of its tools.
+    pub(super) name_prefix: String,
+}
+
+/// Where it is.
+#[derive(Debug)]
+pub(super) enum McpAddress {
+    Program(McpProgram),
+    Endpoint(McpEndpoint),
+}
+
+/// A program that speaks MCP over its standard input and output.
+#[derive(Debug)]
+pub(super) struct McpProgram {
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: IndexMap<String, String>,
+    pub(super) cwd: PathBuf,
+}
+
+/// A server that speaks MCP over streamable HTTP.
+pub(super) struct McpEndpoint {
+    pub(super) url: Url,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) allow_private: bool,
+}
+
+impl std::fmt::Debug for McpEndpoint {
+    /// Without headers: they may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("url", &super::secrets::redact_url(&self.url))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keys and values, and where problems with them go.
+pub(super) trait ConfigKeys {
+    fn value(&mut self, key: &'static str) -> Option<Value>;
+    fn report_problem(&mut self, key: &str, why: String);
+}
+
+/// Keys of a file.
+pub(super) struct FileConfigKeys<'a, 'd> {
+    pub(super) fields: &'a mut MappingDecoder<'d>,
+    pub(super) failed: bool,
+}
+
+impl ConfigKeys for FileConfigKeys<'_, '_> {
+    fn value(&mut self, key: &'static str) -> Option<Value> {
+        self.fields.value(key).cloned()
+    }
+
+    fn report_problem(&mut self, key: &str, why: String) {
+        self.failed = true;
+        if self.fields.has(key) {
+            self.fields.error(key, "source", why);
+        } else {
+            self.fields.error_at_mapping("source", why);
+        }
+    }
+}
+
+/// Settings of a judge's entry.
+pub(super) struct EntryConfigKeys<'a> {
+    pub(super) name: &'a str,
+    pub(super) settings: &'a IndexMap<String, Value>,
+    pub(super) problems: Vec<String>,
+}
+
+impl EntryConfigKeys<'_> {
+    /// Names what is none of the keys there are.
+    pub(super) fn refuse_unknown(&mut self) {
+        for key in self
+            .settings
+            .keys()
+            .filter(|key| !KNOWN_KEYS.contains(&key.as_str()))
+        {
+            let hint = match find_nearest(key, KNOWN_KEYS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it has {}", KNOWN_KEYS.join(", ")),
+            };
+            let name = self.name;
+            self.problems
+                .push(format!("{name}: unknown setting `{key}`; {hint}"));
+        }
+    }
+}
+
+impl ConfigKeys for EntryConfigKeys<'_> {
+    fn value(&mut self, key: &'static str) -> Option<Value> {
+        self.settings.get(key).cloned()
+    }
+
+    fn report_problem(&mut self, _key: &str, why: String) {
+        self.problems.push(format!("{}: {why}", self.name));
+    }
+}
+
+/// Reads all keys; what was told makes the settings void. Relative paths count from `folder`.
+pub(super) fn read_mcp_config(keys: &mut dyn ConfigKeys, folder: &Path) -> Option<McpConfig> {
+    let command = keys.value("command");
+    let url = keys.value("url");
+    let place = match (command, url) {
+        (Some(_), Some(_)) => {
+            keys.report_problem(
+                "url",
+                "a server has a `command` or a `url`, not both".to_owned(),
+            );
+            None
+        }
+        (None, None) => {
+            keys.report_problem(
+                "command",
+                "an MCP server needs a `command` (a program) or a `url`".to_owned(),
+            );
+            None
+        }
+        (Some(command), None) => {
+            refuse_misplaced_keys(keys, &["headers", "allowPrivate"], "url");
+            read_program(keys, &command, folder).map(McpAddress::Program)
+        }
+        (None, Some(url)) => {
+            refuse_misplaced_keys(keys, &["args", "env", "cwd"], "command");
+            read_endpoint(keys, &url).map(McpAddress::Endpoint)
+        }
+    };
+    let timeout = read_duration(keys, "timeout", DEFAULT_TIMEOUT);
+    let start = read_duration(keys, "startTimeout", DEFAULT_START_TIMEOUT);
+    let allow = keys.value("allow").map(|list| {
+        let names = read_text_list(keys, "allow", &list);
+        if names.is_empty() {
+            keys.report_problem("allow", "allow names at least one tool".to_owned());
+        }
+        names
+    });
+    let prefix = match keys.value("prefix") {
+        None => String::new(),
+        Some(Value::String(prefix)) if is_valid_prefix(&prefix) => prefix,
+        Some(other) => {
+            let got = describe_value(&other);
+            keys.report_problem("prefix", format!("prefix must begin with a letter or `_` and hold letters, digits, `_` and `-` alone, at most 32 (got {got})"));
+            String::new()
+        }
+    };
+    Some(McpConfig {
+        address: place?,
+        timeout,
+        start_timeout: start,
+        allow,
+        name_prefix: prefix,
+    })
+}
+
+fn is_valid_prefix(text: &str) -> bool {
+    text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+fn refuse_misplaced_keys(keys: &mut dyn ConfigKeys, names: &[&'static str], with: &str) {
+    for name in names {
+        if keys.value(name).is_some() {
+            keys.report_problem(name, format!("`{name}` goes with `{with}`"));
+        }
+    }
+}
+
+fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Option<McpProgram> {
+    let args = keys
+        .value("args")
+        .map(|list| read_text_list(keys, "args", &list));
+    let mut words = match command {
+        // `npx -y @scope/server`: words, where no list says otherwise. Quotes would be a shell's.
+        Value::String(text) if args.is_none() && !folder.join(text).is_file() => {
+            if text.contains(['"', '\'', '\\', '$', '|', '>', '<', ';', '&']) {
+                keys.report_problem("command", "command is run without a shell: write the program alone, and its arguments as the list `args`".to_owned());
+                return None;
+            }
+            text.split_whitespace().map(str::to_owned).collect()
+        }
+        Value::String(text) => vec![text.trim().to_owned()],
+        Value::Array(_) => read_text_list(keys, "command", command),
+        other => {
+            let got = describe_value(other);
+            keys.report_problem("command", format!("command must be a program (got {got})"));
+            return None;
+        }
+    };
+    if words.first().is_none_or(String::is_empty) {
+        keys.report_problem("command", "command must not be empty".to_owned());
+        return None;
+    }
+    let mut command = words.remove(0);
+    if command.contains('/') {
+        // A path counts from the file that names it, whatever folder the program then runs in.
+        command = folder.join(&command).display().to_string();
+    }
+    words.extend(args.unwrap_or_default());
+    let cwd = match keys.value("cwd") {
+        None => folder.to_owned(),
+        Some(Value::String(path)) if !path.trim().is_empty() => folder.join(path),
+        Some(other) => {
+            let got = describe_value(&other);
+            keys.report_problem("cwd", format!("cwd must be a folder (got {got})"));
+            folder.to_owned()
+        }
+    };
+    let env = read_text_map(keys, "env");
+    for name in env.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            keys.report_problem("env", format!("`{name}` is no name of a variable"));
+        }
+    }
+    let holds_nul = |text: &String| text.contains('\0');
+    if words.iter().chain(env.values()).any(holds_nul) || command.contains('\0') {
+        keys.report_problem(
+            "command",
+            "a program's arguments and variables hold no NUL".to_owned(),
+        );
+        return None;
+    }
+    Some(McpProgram {
+        command,
+        args: words,
+        env: env.into_iter().collect(),
+        cwd,
+    })
+}
+
+fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> {
+    let allow_private = match keys.value("allowPrivate") {
+        None => false,
+        Some(Value::Bool(yes)) => yes,
+        Some(other) => {
+            let got = describe_value(&other);
+            keys.report_problem(
+                "allowPrivate",
+                format!("allowPrivate must be true or false (got {got})"),
+            );
+            false
+        }
+    };
+    let headers: Vec<(String, String)> = read_text_map(keys, "headers").into_iter().collect();
+    for (name, value) in &headers {
+        if RESERVED_HEADERS
+            .iter()
+            .any(|n| n.eq_ignore_ascii_case(name))
+        {
+            keys.report_problem(
+                "headers",
+                format!("the header `{name}` is the transport's to set"),
+            );
+        } else if hyper::http::HeaderName::from_bytes(name.as_bytes()).is_err()
+            || hyper::http::HeaderValue::from_str(value).is_err()
+        {
+            keys.report_problem(
+                "headers",
+                format!("`{name}` is no header, or its value cannot be one"),
+            );
+        }
+    }
+    let parsed = match url {
+        Value::String(text) => Url::parse(text).map_err(|error| error.to_string()),
+        other => Err(format!("got {}", describe_value(other))),
+    };
+    let url = match parsed {
+        Ok(url) => url,
+        Err(why) => {
+            keys.report_problem(
+                "url",
+                format!("url must be the address of an MCP server ({why})"),
+            );
+            return None;
+        }
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        keys.report_problem(
+            "url",
+            "user names and passwords in URLs are refused: use `headers`".to_owned(),
+        );
+        return None;
+    }
+    match url.scheme() {
+        "https" => {}
+        "http" if allow_private => {}
+        "http" => {
+            keys.report_problem("url", "only https is dialled; `allowPrivate: true` admits http, any port and private addresses for this server".to_owned());
+            return None;
+        }
+        other => {
+            keys.report_problem(
+                "url",
+                format!("url must begin with https:// (got {other}:)"),
+            );
+            return None;
+        }
+    }
+    Some(McpEndpoint {
+        url,
+        headers,
+        allow_private,
+    })
+}
+
+/// A number of seconds, or `30s`, `500ms`, `2m`.
+fn read_duration(keys: &mut dyn ConfigKeys, key: &'static str, usual: Millis) -> Millis {
+    let Some(value) = keys.value(key) else {
+        return usual;
+    };
+    let seconds = match &value {
+        Value::Number(n) => n.as_f64(),
+        Value::String(text) => {
+            let bare = text.trim().parse().ok();
+            bare.or_else(|| parse_go_duration(text).map(|millis| millis.0 as f64 / 1000.0))
+        }
+        _ => None,
+    };
+    if let Some(seconds) = seconds.filter(|s| *s > 0.0 && *s <= MAX_TIMEOUT_S) {
+        return Millis::from_secs_f64(seconds).max(Millis(1));
+    }
+    let got = describe_value(&value);
+    keys.report_problem(
+        key,
+        format!("{key} must be a time like 30s, 500ms or 2m, at most 1h (got {got})"),
+    );
+    usual
+}
+
+fn read_text_list(keys: &mut dyn ConfigKeys, key: &'static str, list: &Value) -> Vec<String> {
+    let Value::Array(items) = list else {
+        let got = describe_value(list);
+        keys.report_problem(key, format!("{key} must be a list of texts (got {got})"));
+        return Vec::new();
+    };
+    let mut read = Vec::with_capacity(items.len());
+    for item in items {
+        if let Some(text) = scalar_to_text(item) {
+            read.push(text);
+        } else {
+            let got = describe_value(item);
+            keys.report_problem(key, format!("{key} must hold texts (got {got})"));
+        }
+    }
+    read
+}
+
+fn read_text_map(keys: &mut dyn ConfigKeys, key: &'static str) -> IndexMap<String, String> {
+    let mut read = IndexMap::new();
+    match keys.value(key) {
+        None => {}
+        Some(Value::Object(map)) => {
+            for (name, value) in map {
+                // The value may be a secret: its kind alone is told.
+                match scalar_to_text(&value) {
+                    Some(text) => drop(read.insert(name, text)),
+                    None => keys.report_problem(key, format!("{key}: `{name}` must be text")),
+                }
+            }
+        }
+        Some(other) => {
+            let got = describe_value(&other);
+            keys.report_problem(
+                key,
+                format!("{key} must be names with their values (got {got})"),
+            );
+        }
+    }
+    read
+}
+
+/// A scalar as text.
+fn scalar_to_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(n) => Some(n.to_string()),
+        Value::Bool(b) => Some(b.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,529 @@
+//! The connection to one server: opened on first need, shared by all cells, opened again when it is gone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as Plain, PoisonError};
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, JsonObject,
+    ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::{RoleClient, ServiceError};
+use tokio::sync::Mutex;
+
+use super::client_handler::{McpClientHandler, shorten_text};
+use super::config::{McpAddress, McpConfig};
+use super::failure::McpFailure;
+use super::guarded_sender::{GuardedSender, build_guard};
+use super::http::{McpHttpClient, McpHttpSender, new_transport};
+use super::pending_request::{PendingRequest, RequestOutcome};
+use super::request_tracker::RequestTracker;
+use super::stdio::{self, ProcessNotes};
+use crate::clock::{BoxFuture, Clock};
+use crate::event::{CallCx, Redactor, ToolFact};
+use crate::model::{CallIx, Hop, make_visible};
+use crate::net::{Resolver, with_timeout};
+
+/// Of a list of tools, so many are asked for.
+pub(super) const MAX_TOOLS: usize = 200;
+/// Of its pages, so many.
+const MAX_PAGES: usize = 50;
+/// A judge that names such a server believes that it has tools.
+const NO_TOOLS_MESSAGE: &str = "it has no tools";
+/// Of an error's text, so much is passed on.
+const MAX_ERROR: usize = 2000;
+
+/// An open connection.
+struct McpConnection {
+    service: RunningService<RoleClient, McpClientHandler>,
+    /// Of a program.
+    notes: Option<Arc<ProcessNotes>>,
+    tracker: Arc<RequestTracker>,
+}
+
+impl McpConnection {
+    fn is_dead(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    async fn describe_process(&self, dead: bool) -> String {
+        match &self.notes {
+            Some(notes) => notes.describe_end(dead).await,
+            None => String::new(),
+        }
+    }
+}
+
+/// One server, connected or not.
+pub(super) struct McpServer {
+    /// The source's name.
+    pub(super) name: String,
+    pub(super) config: McpConfig,
+    resolver: Arc<dyn Resolver>,
+    redactor: Redactor,
+    connection: Mutex<Option<Arc<McpConnection>>>,
+    /// Which tools say that they change nothing; known once they were listed.
+    read_only_hints: Plain<HashMap<String, bool>>,
+    /// Stands in for the guard.
+    #[cfg(test)]
+    pub(super) way: Option<Arc<dyn McpHttpSender>>,
+}
+
+impl McpServer {
+    pub(super) fn new(name: &str, config: McpConfig, resolver: Arc<dyn Resolver>) -> Self {
+        let secrets = config.secrets();
+        Self {
+            name: name.to_owned(),
+            redactor: Redactor::new(secrets.iter().map(String::as_str)),
+            config,
+            resolver,
+            connection: Mutex::default(),
+            read_only_hints: Plain::default(),
+            #[cfg(test)]
+            way: None,
+        }
+    }
+
+    /// Whether a tool said that it changes nothing. Silence is no promise.
+    pub(super) fn says_read_only(&self, tool: &str) -> bool {
+        let hints = self
+            .read_only_hints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        hints.get(tool).copied().unwrap_or(false)
+    }
+
+    /// A failure as everybody may see it: with the source's name, short, without secrets, on one line.
+    fn qualify_failure(&self, mut failure: McpFailure) -> McpFailure {
+        let mut text = make_visible(&failure.text, false).into_owned();
+        if text.len() > MAX_ERROR {
+            text.truncate(text.floor_char_boundary(MAX_ERROR));
+            text.push('…');
+        }
+        let text = self.redactor.redact(&text).unwrap_or(text);
+        failure.text = format!("MCP server `{}`: {text}", self.name);
+        failure
+    }
+
+    /// The connection, opened if there is none that lives.
+    async fn get_connection(
+        &self,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Arc<McpConnection>, McpFailure> {
+        let mut slot = self.connection.lock().await;
+        if let Some(open) = slot.as_ref().filter(|open| !open.is_dead()) {
+            return Ok(Arc::clone(open));
+        }
+        *slot = None;
+        let open = Arc::new(self.connect(clock).await?);
+        *slot = Some(Arc::clone(&open));
+        Ok(open)
+    }
+
+    /// Shakes hands as every server of today does; one that says no to that is asked once more in the words of 2026-07-28,
+    /// which knows no handshake.
+    async fn connect(&self, clock: &Arc<dyn Clock>) -> Result<McpConnection, McpFailure> {
+        let first = match self
+            .try_connect(clock, ClientLifecycleMode::Initialize)
+            .await
+        {
+            Ok(open) => return Ok(open),
+            Err(McpConnectError::Refused(failure)) => failure,
+            Err(McpConnectError::Other(failure)) => return Err(failure),
+        };
+        let modern = ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+        };
+        self.try_connect(clock, modern).await.map_err(|_| first)
+    }
+
+    async fn try_connect(
+        &self,
+        clock: &Arc<dyn Clock>,
+        mode: ClientLifecycleMode,
+    ) -> Result<McpConnection, McpConnectError> {
+        let ledger = Arc::new(RequestTracker::default());
+        let limit = self.config.start_timeout;
+        let (served, notes) = match &self.config.address {
+            McpAddress::Program(program) => {
+                let (stdio, notes) =
+                    stdio::start_program(program).map_err(McpConnectError::Other)?;
+                let serving: HandshakeFuture<'_> =
+                    Box::pin(serve_client_with_lifecycle(McpClientHandler, stdio, mode));
+                (with_timeout(&**clock, limit, serving).await, Some(notes))
+            }
+            McpAddress::Endpoint(endpoint) => {
+                let client = McpHttpClient {
+                    sender: self.new_sender(clock),
+                    headers: endpoint.headers.clone().into(),
+                    tracker: Arc::clone(&ledger),
+                };
+                let transport = new_transport(client, endpoint.url.as_str());
+                let serving: HandshakeFuture<'_> = Box::pin(serve_client_with_lifecycle(
+                    McpClientHandler,
+                    transport,
+                    mode,
+                ));
+                let shaken = async {
+                    tokio::select! {
+                        biased;
+                        served = serving => Some(served),
+                        () = ledger.wait_until_lost(None) => None,
+                    }
+                };
+                match with_timeout(&**clock, limit, shaken).await {
+                    Some(None) => {
+                        let why = ledger.take_any_failure();
+                        let gone = || McpFailure::transient("it does not take the handshake");
+                        return Err(McpConnectError::Other(why.unwrap_or_else(gone)));
+                    }
+                    served => (served.flatten(), None),
+                }
+            }
+        };
+        let failed = match served {
+            Some(Ok(service)) => {
+                return Ok(McpConnection {
+                    service,
+                    notes,
+                    tracker: ledger,
+                });
+            }
+            Some(Err(error)) => error,
+            None => {
+                let told = match &notes {
+                    Some(notes) => notes.describe_end(false).await,
+                    None => String::new(),
+                };
+                let why = format!("no handshake after {limit} (`startTimeout` gives it longer)");
+                return Err(McpConnectError::Other(
+                    McpFailure::transient(why).with_suffix(&told),
+                ));
+            }
+        };
+        let spoke = matches!(failed, ClientInitializeError::JsonRpcError(_));
+        let failure = ledger
+            .take_any_failure()
+            .unwrap_or_else(|| explain_handshake_error(&failed));
+        let told = match &notes {
+            Some(notes) => notes.describe_end(!spoke).await,
+            None => String::new(),
+        };
+        let failure = failure.with_suffix(&told);
+        Err(if spoke {
+            McpConnectError::Refused(failure)
+        } else {
+            McpConnectError::Other(failure)
+        })
+    }
+
+    fn new_sender(&self, clock: &Arc<dyn Clock>) -> Arc<dyn McpHttpSender> {
+        #[cfg(test)]
+        if let Some(way) = &self.way {
+            return Arc::clone(way);
+        }
+        let McpAddress::Endpoint(endpoint) = &self.config.address else {
+            unreachable!("a program is not reached over HTTP")
+        };
+        let guard = build_guard(endpoint, Arc::clone(&self.resolver));
+        Arc::new(GuardedSender::new(guard, &self.config, Arc::clone(clock)))
+    }
+
+    /// What the server is called, and which version it speaks.
+    pub(super) async fn describe_server(
+        &self,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<String, McpFailure> {
+        let open = self
+            .get_connection(clock)
+            .await
+            .map_err(|f| self.qualify_failure(f))?;
+        let info = open.service.peer_info();
+        let name = info.as_ref().and_then(|info| info.server_info.as_ref());
+        let name = name.map_or_else(
+            || "a server without a name".to_owned(),
+            |us| format!("{} {}", shorten_text(&us.name), shorten_text(&us.version)),
+        );
+        let version = info.map_or_else(
+            || "an unknown version".to_owned(),
+            |i| shorten_text(&i.protocol_version.to_string()),
+        );
+        Ok(format!("{name}, MCP {version}"))
+    }
+
+    /// Its tools, as far as they are allowed or fit.
+    pub(super) async fn list_tools(&self, cx: &CallCx) -> Result<Vec<Tool>, McpFailure> {
+        let listed = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(McpFailure::permanent("cancelled")),
+            listed = self.list_within_timeout(&cx.clock) => listed,
+        };
+        let tools = listed.map_err(|f| self.qualify_failure(f))?;
+        let mut hints = self
+            .read_only_hints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        hints.clear();
+        for tool in &tools {
+            let hint = tool.annotations.as_ref().and_then(|a| a.read_only_hint);
+            hints.insert(tool.name.to_string(), hint.unwrap_or(false));
+        }
+        drop(hints);
+        Ok(tools)
+    }
+
+    async fn list_within_timeout(&self, clock: &Arc<dyn Clock>) -> Result<Vec<Tool>, McpFailure> {
+        let open = self.get_connection(clock).await?;
+        let limit = self.config.start_timeout;
+        if let Some(listed) = with_timeout(&**clock, limit, self.list_all_pages(&open)).await {
+            return listed;
+        }
+        let why = format!("no list of tools after {limit} (`startTimeout` gives it longer)");
+        Err(McpFailure::transient(why).with_suffix(&open.describe_process(false).await))
+    }
+
+    async fn list_all_pages(&self, open: &McpConnection) -> Result<Vec<Tool>, McpFailure> {
+        let wanted = |tool: &Tool| {
+            let allow = self.config.allow.as_ref();
+            allow.is_none_or(|allow| allow.iter().any(|name| *name == tool.name))
+        };
+        let (mut tools, mut others) = (Vec::new(), Vec::new());
+        let mut cursor: Option<String> = None;
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+            let page = self.list_page(open, params).await?;
+            for tool in page.tools {
+                if wanted(&tool) {
+                    tools.push(tool);
+                } else if others.len() < MAX_TOOLS {
+                    others.push(shorten_text(&tool.name));
+                }
+            }
+            if tools.len() > MAX_TOOLS {
+                let why =
+                    format!("it has more than {MAX_TOOLS} tools: name the ones wanted in `allow`");
+                return Err(McpFailure::permanent(why));
+            }
+            // One that points to itself would go on for ever.
+            if page.next_cursor.is_none() || page.next_cursor == cursor {
+                return self.check_allowed_exist(tools, &others);
+            }
+            cursor = page.next_cursor;
+        }
+        Err(McpFailure::permanent(format!(
+            "its list of tools has more than {MAX_PAGES} pages"
+        )))
+    }
+
+    async fn list_page(
+        &self,
+        open: &McpConnection,
+        params: PaginatedRequestParams,
+    ) -> Result<ListToolsResult, McpFailure> {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let mut asked =
+            match PendingRequest::send(open.service.peer(), request, &open.tracker).await {
+                Ok(asked) => asked,
+                Err(error) => return Err(self.explain_service_error(open, error, None).await),
+            };
+        let waited = asked.await_reply().await;
+        let (_, failed) = open.tracker.take_request(&asked.id);
+        match (waited, failed) {
+            (RequestOutcome::Replied(Ok(ServerResult::ListToolsResult(page))), _) => Ok(page),
+            (RequestOutcome::Replied(Err(ServiceError::McpError(error))), _)
+                if error.code == ErrorCode::METHOD_NOT_FOUND =>
+            {
+                Err(McpFailure::permanent(NO_TOOLS_MESSAGE))
+            }
+            (_, Some(failure)) => Err(failure),
+            (RequestOutcome::Replied(Err(error)), None) => {
+                Err(self.explain_service_error(open, error, None).await)
+            }
+            (RequestOutcome::Replied(Ok(_)) | RequestOutcome::Lost, None) => {
+                Err(McpFailure::permanent("its reply is not what was asked for"))
+            }
+        }
+    }
+
+    /// Every name of `allow` must be a tool.
+    fn check_allowed_exist(
+        &self,
+        tools: Vec<Tool>,
+        others: &[String],
+    ) -> Result<Vec<Tool>, McpFailure> {
+        let Some(allow) = &self.config.allow else {
+            let none = tools.is_empty();
+            return if none {
+                Err(McpFailure::permanent(NO_TOOLS_MESSAGE))
+            } else {
+                Ok(tools)
+            };
+        };
+        let unknown: Vec<String> = allow
+            .iter()
+            .filter(|name| !tools.iter().any(|tool| tool.name == name.as_str()))
+            .map(
+                |name| match crate::diag::find_nearest(name, others.iter().map(String::as_str)) {
+                    Some(near) => format!("`{name}` (did you mean `{near}`?)"),
+                    None => format!("`{name}`"),
+                },
+            )
+            .collect();
+        if unknown.is_empty() {
+            return Ok(tools);
+        }
+        let mut has: Vec<String> = tools.iter().map(|tool| shorten_text(&tool.name)).collect();
+        has.extend_from_slice(others);
+        has.sort();
+        let has = if has.is_empty() {
+            "none".to_owned()
+        } else {
+            has.join(", ")
+        };
+        let why = format!(
+            "`allow` names unknown tools: {}; it has {has}",
+            unknown.join(", ")
+        );
+        Err(McpFailure::permanent(why))
+    }
+
+    /// Calls a tool. A connection that turns out to be gone before the call was sent is opened once more.
+    pub(super) async fn call_tool(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        call: CallIx,
+        cx: &CallCx,
+    ) -> Result<CallToolResult, McpFailure> {
+        let mut again = true;
+        loop {
+            let opening = self.get_connection(&cx.clock);
+            let open = tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => return Err(self.qualify_failure(McpFailure::permanent("cancelled"))),
+                open = opening => open.map_err(|f| self.qualify_failure(f))?,
+            };
+            let params =
+                CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+            match PendingRequest::send(open.service.peer(), request, &open.tracker).await {
+                Err(_) if again => again = false,
+                Err(error) => {
+                    return Err(
+                        self.qualify_failure(self.explain_service_error(&open, error, None).await)
+                    );
+                }
+                Ok(asked) => {
+                    let (ended, hops) = self.await_call_result(&open, asked, cx).await;
+                    for hop in hops {
+                        cx.emit_tool_fact(call, ToolFact::Hop(hop)).await;
+                    }
+                    return ended.map_err(|f| self.qualify_failure(f));
+                }
+            }
+        }
+    }
+
+    async fn await_call_result(
+        &self,
+        open: &McpConnection,
+        mut asked: PendingRequest,
+        cx: &CallCx,
+    ) -> (Result<CallToolResult, McpFailure>, Vec<Hop>) {
+        let limit = self.config.timeout;
+        // The server is told as `asked` goes, where it still owes an answer.
+        let waited = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(McpFailure::permanent("cancelled")),
+            waited = asked.await_reply() => Ok(waited),
+            () = cx.clock.sleep(limit) => Err(McpFailure::transient(format!("no answer after {limit} (`timeout`)"))),
+        };
+        let (hops, failed) = open.tracker.take_request(&asked.id);
+        let ended = match (waited, failed) {
+            (Ok(RequestOutcome::Replied(Ok(result))), _) => extract_call_result(result),
+            (Ok(_), Some(failure)) => Err(failure),
+            (Ok(RequestOutcome::Replied(Err(error))), None) => {
+                let when = Some("while it was answering");
+                Err(self.explain_service_error(open, error, when).await)
+            }
+            (Ok(RequestOutcome::Lost), None) => {
+                Err(McpFailure::transient("it is gone while it was answering"))
+            }
+            (Err(late), Some(before)) => {
+                Err(late.with_suffix("; before: ").with_suffix(&before.text))
+            }
+            (Err(late), None) => Err(late),
+        };
+        (ended, hops)
+    }
+
+    /// An error of the service in words for people.
+    async fn explain_service_error(
+        &self,
+        open: &McpConnection,
+        error: ServiceError,
+        when: Option<&str>,
+    ) -> McpFailure {
+        match error {
+            ServiceError::McpError(error) => {
+                McpFailure::permanent(format!("{} (error {})", error.message, error.code.0))
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                let failed = open.tracker.take_any_failure();
+                let when = when.map(|w| format!(" {w}")).unwrap_or_default();
+                let gone = McpFailure::transient(format!("it is gone{when}"));
+                failed
+                    .unwrap_or(gone)
+                    .with_suffix(&open.describe_process(true).await)
+            }
+            ServiceError::UnexpectedResponse => {
+                McpFailure::permanent("its reply is not what was asked for")
+            }
+            other => McpFailure::permanent(other.to_string()),
+        }
+    }
+}
+
+type HandshakeFuture<'a> =
+    BoxFuture<'a, Result<RunningService<RoleClient, McpClientHandler>, ClientInitializeError>>;
+
+/// Why there is no connection.
+enum McpConnectError {
+    /// The server answered, and said no.
+    Refused(McpFailure),
+    Other(McpFailure),
+}
+
+fn explain_handshake_error(error: &ClientInitializeError) -> McpFailure {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => McpFailure::permanent(format!(
+            "it refuses the handshake: {} (error {})",
+            error.message, error.code.0
+        )),
+        ClientInitializeError::ConnectionClosed(_) => McpFailure::transient(
+            "it ended before the handshake (is it an MCP server over standard input and output?)",
+        ),
+        ClientInitializeError::TransportError { .. } => {
+            McpFailure::transient("it does not take the handshake")
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            McpFailure::permanent("it speaks no version of MCP that dicta speaks")
+        }
+        _ => McpFailure::permanent("its handshake is not MCP's"),
+    }
+}
+
+fn extract_call_result(result: ServerResult) -> Result<CallToolResult, McpFailure> {
+    match result {
+        ServerResult::CallToolResult(result) => Ok(result),
+        ServerResult::InputRequiredResult(_) => Err(McpFailure::permanent(
+            "it wants to ask a person something, and a judge's tool has none",
+        )),
+        ServerResult::CreateTaskResult(_) => Err(McpFailure::permanent(
+            "it made a task of the call, which is not supported",
+        )),
+        _ => Err(McpFailure::permanent("its reply is not what was asked for")),
+    }
+}

@@ -1,0 +1,158 @@
+//! Replies that come as server-sent events: measured, and watched for the answer.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_client::SseError;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use sse_stream::{Sse, SseStream};
+
+use super::failure::McpFailure;
+use super::http::{BodyChunks, McpHttpError, to_failure, too_large_failure};
+use super::request_tracker::RequestTracker;
+
+/// Who waits for an answer on a stream.
+pub(super) struct AwaitedReply {
+    pub(super) id: RequestId,
+    pub(super) tracker: Arc<RequestTracker>,
+}
+
+/// Server-sent events, each of at most `max` bytes. Where somebody waits, the ledger learns that no answer can come any
+/// more.
+pub(super) fn watch_event_stream(
+    body: BodyChunks,
+    max: usize,
+    waiting: Option<AwaitedReply>,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let mut size = EventSizeLimit {
+        max_bytes: max,
+        event_len: 0,
+        line_len: 0,
+    };
+    let bounded = body.map(move |chunk| {
+        let chunk = chunk.map_err(|error| McpHttpError(to_failure(&error)))?;
+        if size.admits(&chunk) {
+            Ok(chunk)
+        } else {
+            Err(McpHttpError(too_large_failure(max)))
+        }
+    });
+    // After the first error nothing more is read.
+    let ended = bounded.scan(false, |over, chunk| {
+        let next = (!*over).then(|| {
+            *over = chunk.is_err();
+            chunk
+        });
+        std::future::ready(next)
+    });
+    let events = SseStream::from_bytes_stream(ended);
+    let Some(waiting) = waiting else {
+        return events.boxed();
+    };
+    let mut watch = ReplyWatcher {
+        awaited: waiting,
+        resumable: false,
+        is_settled: false,
+    };
+    let end = stream::once(std::future::ready(None));
+    let watched = events.map(Some).chain(end).filter_map(move |event| {
+        match &event {
+            Some(Ok(event)) => watch.on_event(event),
+            Some(Err(error)) => watch.on_stream_error(error),
+            None => watch.on_stream_end(),
+        }
+        std::future::ready(event)
+    });
+    watched.boxed()
+}
+
+/// What is seen of a stream that should bring an answer.
+struct ReplyWatcher {
+    awaited: AwaitedReply,
+    /// Its events have ids: rmcp takes it up again where it broke.
+    resumable: bool,
+    /// The answer passed, or cannot come.
+    is_settled: bool,
+}
+
+/// So much of a message tells whether it is an answer, and to what.
+#[derive(Deserialize)]
+struct JsonRpcHead {
+    id: Option<RequestId>,
+    method: Option<IgnoredAny>,
+}
+
+impl ReplyWatcher {
+    fn on_event(&mut self, event: &Sse) {
+        self.resumable |= event.id.is_some();
+        let data = event.data.as_deref().unwrap_or_default();
+        let head = serde_json::from_str::<JsonRpcHead>(data);
+        self.is_settled |= head
+            .is_ok_and(|head| head.method.is_none() && head.id.as_ref() == Some(&self.awaited.id));
+    }
+
+    fn on_stream_error(&mut self, error: &SseError) {
+        let why = match error {
+            SseError::Body(inner) => inner.downcast_ref::<McpHttpError>().map(|e| e.0.clone()),
+            _ => None,
+        };
+        let why = why.unwrap_or_else(|| {
+            McpFailure::permanent(format!(
+                "the server's reply is no stream of events: {error}"
+            ))
+        });
+        self.report_lost_reply(why);
+    }
+
+    fn on_stream_end(&mut self) {
+        self.report_lost_reply(McpFailure::transient(
+            "the server's reply ended without an answer",
+        ));
+    }
+
+    fn report_lost_reply(&mut self, why: McpFailure) {
+        if self.is_settled {
+            return;
+        }
+        let AwaitedReply {
+            id,
+            tracker: ledger,
+        } = &self.awaited;
+        if self.resumable && why.transient {
+            ledger.set_failure(id, why);
+        } else {
+            self.is_settled = true;
+            ledger.mark_lost(id, why);
+        }
+    }
+}
+
+/// Counts an event's bytes; an empty line ends it.
+struct EventSizeLimit {
+    max_bytes: usize,
+    event_len: usize,
+    line_len: usize,
+}
+
+impl EventSizeLimit {
+    fn admits(&mut self, chunk: &[u8]) -> bool {
+        for byte in chunk {
+            match byte {
+                b'\r' => {}
+                b'\n' if self.line_len == 0 => self.event_len = 0,
+                b'\n' => self.line_len = 0,
+                _ => {
+                    self.line_len += 1;
+                    self.event_len += 1;
+                }
+            }
+            if self.event_len > self.max_bytes {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,221 @@
+//! One call of a server's tool, and its result as text for a model.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
+
+use super::client_handler::shorten_text;
+use super::connection::McpServer;
+use super::number_limits::find_unsendable_number;
+use crate::clock::BoxFuture;
+use crate::event::CallCx;
+use crate::model::{CallIx, Digest, RawJson, ToolResponse};
+use crate::tools::kinds::ToolExecutor;
+use crate::tools::page_text::truncate_body;
+use crate::tools::{ValidatedCall, pretty_print_json};
+
+/// Shown to the model, in bytes.
+const MAX_RESULT_BYTES: usize = 50_000;
+
+/// A tool of a server.
+pub(super) struct McpTool {
+    server: Arc<McpServer>,
+    remote_name: String,
+    /// What its definition says; else what the server said when it was asked for its tools.
+    read_only: Option<bool>,
+}
+
+impl McpTool {
+    pub(super) fn new(
+        server: Arc<McpServer>,
+        remote_name: String,
+        read_only: Option<bool>,
+    ) -> Self {
+        Self {
+            server,
+            remote_name,
+            read_only,
+        }
+    }
+}
+
+impl ToolExecutor for McpTool {
+    fn digest(&self) -> Digest {
+        let at = self.server.config.redacted_address();
+        Digest::hash_parts([
+            b"mcp".as_slice(),
+            at.as_bytes(),
+            self.remote_name.as_bytes(),
+        ])
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only
+            .unwrap_or_else(|| self.server.says_read_only(&self.remote_name))
+    }
+
+    fn remote_name(&self) -> Option<&str> {
+        Some(&self.remote_name)
+    }
+
+    fn explain_unsendable(&self, values: &RawJson) -> Option<String> {
+        let number = find_unsendable_number(values.get())?;
+        Some(format!(
+            "{} does not fit into 64 bits and would reach the server rounded; write a smaller number, or text where the tool takes text",
+            shorten_text(number)
+        ))
+    }
+
+    fn call<'a>(
+        &'a self,
+        prepared: &'a ValidatedCall,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, ToolResponse> {
+        Box::pin(async move {
+            let arguments: JsonObject = match serde_json::from_str(prepared.values.get()) {
+                Ok(arguments) => arguments,
+                Err(error) => {
+                    return ToolResponse::error(format_args!(
+                        "the arguments cannot be sent to an MCP server: {error}"
+                    ));
+                }
+            };
+            match self
+                .server
+                .call_tool(&self.remote_name, arguments, call, cx)
+                .await
+            {
+                Ok(result) => to_tool_response(&result, cx).await,
+                Err(failure) if failure.transient && self.is_read_only() => {
+                    ToolResponse::error(failure).transient()
+                }
+                Err(failure) => ToolResponse::error(failure),
+            }
+        })
+    }
+}
+
+async fn to_tool_response(result: &CallToolResult, cx: &CallCx) -> ToolResponse {
+    let (text, whole) = result_to_text(result);
+    let size = text.len();
+    let is_error = result.is_error.unwrap_or(false);
+    let text = if is_error && !text.starts_with("Error") {
+        format!("Error: {text}")
+    } else {
+        text
+    };
+    let (text, truncated) = truncate_body(text, MAX_RESULT_BYTES, None);
+    // What the text leaves out is kept beside it.
+    let raw = match (truncated || !whole, serde_json::to_vec(result)) {
+        (true, Ok(bytes)) => Some(cx.out.store_blob(&bytes).await),
+        _ => None,
+    };
+    ToolResponse {
+        is_error,
+        bytes: size as u64,
+        truncated,
+        raw,
+        ..ToolResponse::ok(text)
+    }
+}
+
+/// A result as text, and whether that is all of it.
+fn result_to_text(result: &CallToolResult) -> (String, bool) {
+    let mut whole = true;
+    let parts: Vec<String> = result
+        .content
+        .iter()
+        .map(|block| match block {
+            ContentBlock::Text(text) => text.text.clone(),
+            ContentBlock::Image(image) => {
+                whole = false;
+                describe_binary(&image.mime_type, &image.data)
+            }
+            ContentBlock::Audio(audio) => {
+                whole = false;
+                describe_binary(&audio.mime_type, &audio.data)
+            }
+            ContentBlock::Resource(resource) => match &resource.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    format!("[{}]\n{text}", shorten_text(uri))
+                }
+                ResourceContents::BlobResourceContents {
+                    uri,
+                    mime_type,
+                    blob,
+                    ..
+                } => {
+                    whole = false;
+                    let kind = mime_type.as_deref().unwrap_or("no content type");
+                    format!(
+                        "[{}: {}",
+                        shorten_text(uri),
+                        &describe_binary(kind, blob)[1..]
+                    )
+                }
+                _ => {
+                    whole = false;
+                    "[a resource of an unknown kind]".to_owned()
+                }
+            },
+            ContentBlock::ResourceLink(link) => format!("[link: {}]", shorten_text(&link.uri)),
+            _ => {
+                whole = false;
+                "[content of an unknown kind]".to_owned()
+            }
+        })
+        .collect();
+    let text = parts.join("\n");
+    if !text.is_empty() {
+        return (text, whole);
+    }
+    match &result.structured_content {
+        Some(value) => {
+            let plain = value.to_string();
+            (
+                pretty_print_json(&plain, MAX_RESULT_BYTES * 2).unwrap_or(plain),
+                true,
+            )
+        }
+        None => ("[no content]".to_owned(), true),
+    }
+}
+
+/// `[image/png, 1234 bytes]`, of base64.
+fn describe_binary(kind: &str, base64: &str) -> String {
+    let digits = base64
+        .bytes()
+        .filter(|b| !b.is_ascii_whitespace() && *b != b'=')
+        .count();
+    format!("[{}, {} bytes]", shorten_text(kind), digits * 3 / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(result: serde_json::Value) -> String {
+        result_to_text(&serde_json::from_value(result).unwrap()).0
+    }
+
+    #[test]
+    fn a_result_is_its_texts_and_the_measures_of_what_is_none() {
+        let png = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
+        let words = json!({"type": "text", "text": "two\nlines"});
+        let page = json!({"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "within"}});
+        let blob = json!({"type": "resource", "resource": {"uri": "file:///b", "blob": "AAAA"}});
+        let link = json!({"type": "resource_link", "uri": "file:///c", "name": "c"});
+        assert_eq!(
+            text(json!({"content": [words, png, page, blob, link], "structuredContent": {"a": 1}})),
+            "two\nlines\n[image/png, 8 bytes]\n[file:///a.txt]\nwithin\n[file:///b: no content type, 3 bytes]\n[link: file:///c]"
+        );
+        assert_eq!(
+            text(json!({"content": [], "structuredContent": {"a": [1]}})),
+            "{\n  \"a\": [\n    1\n  ]\n}"
+        );
+        assert_eq!(text(json!({"content": []})), "[no content]");
+    }
+}

@@ -1,0 +1,236 @@
+//! One statement in a transaction of its own, and what its failure is to a model.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::TryStreamExt as _;
+use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Client, Error};
+
+use super::super::sql::{JsonRows, SqlFailure, SqlQuery, SqlValues};
+use super::connection_pool::{PooledConnection, PostgresPool, is_transient_sql_state};
+use super::decode;
+use super::encode::PostgresLiteral;
+use crate::clock::BoxFuture;
+use crate::event::CallCx;
+use crate::model::{Millis, ToolResponse};
+use crate::net::with_timeout;
+
+/// Rows fetched at a time.
+const BATCH_ROWS: usize = 100;
+/// The server's own message about a statement's time comes first.
+const SERVER_TIMEOUT_GRACE: Millis = Millis::from_secs(1);
+
+/// A value as it came, whatever its type.
+struct RawColumn<'a>(Option<&'a [u8]>);
+
+impl<'a> FromSql<'a> for RawColumn<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Some(raw)))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Why a statement yields nothing: the driver's word, or ours.
+enum StatementError {
+    Driver(Error),
+    Dicta(SqlFailure),
+}
+
+impl From<Error> for StatementError {
+    fn from(error: Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// Runs a statement; its rows as an answer.
+pub(super) async fn query_rows(
+    links: &Arc<PostgresPool>,
+    text: &str,
+    query: &SqlQuery,
+    values: &SqlValues,
+    cx: &CallCx,
+) -> Result<ToolResponse, SqlFailure> {
+    let limit = links.config.timeout;
+    let mut held = links.acquire(&cx.clock).await?;
+    let asking = execute_statement(&mut held, links, text, query, values);
+    let Some(asked) = with_timeout(&*cx.clock, limit + SERVER_TIMEOUT_GRACE, asking).await else {
+        return Err(SqlFailure::timeout(limit));
+    };
+    let answer = match asked {
+        Ok(answer) => Ok(answer),
+        Err(StatementError::Dicta(failure)) => Err(failure),
+        Err(StatementError::Driver(error)) => Err(to_failure(links, &held, &error)),
+    };
+    held.release();
+    answer
+}
+
+/// Boxed, as what follows: the compiler cannot see through the driver's futures that they may change threads.
+fn execute_statement<'a>(
+    held: &'a mut PooledConnection,
+    links: &'a PostgresPool,
+    text: &'a str,
+    query: &'a SqlQuery,
+    values: &'a SqlValues,
+) -> BoxFuture<'a, Result<ToolResponse, StatementError>> {
+    Box::pin(async move {
+        let writable = links.config.writable;
+        let begin = held.client.build_transaction().read_only(!writable);
+        let transaction = begin.start().await?;
+        let limit = links.config.timeout.0;
+        let set = format!("SET LOCAL statement_timeout = {limit}");
+        transaction.batch_execute(&set).await?;
+        let statement = transaction.prepare(text).await?;
+        let types = statement.params();
+        let names =
+            used_value_names(&query.value_names, types.len()).map_err(StatementError::Dicta)?;
+        let literals: Vec<PostgresLiteral<'_>> = names
+            .iter()
+            .map(|name| PostgresLiteral(values.get(name)))
+            .collect();
+        let portal = transaction.bind_raw(&statement, literals).await?;
+        let columns = statement.columns();
+        let mut all = JsonRows::new(
+            columns.iter().map(tokio_postgres::Column::name),
+            query.max_rows,
+        );
+        let mut changed = 0;
+        let mut more = true;
+        while more {
+            let batch = i32::try_from(BATCH_ROWS).unwrap_or(i32::MAX);
+            let mut stream = pin!(transaction.query_portal_raw(&portal, batch).await?);
+            let mut seen = 0;
+            while let Some(row) = stream.try_next().await? {
+                seen += 1;
+                more = all.push_row(|at, out| {
+                    let RawColumn(bytes) = row.try_get(at)?;
+                    decode::write_value_as_json(columns[at].type_(), bytes, out);
+                    Ok::<(), Error>(())
+                })?;
+                if !more {
+                    break;
+                }
+            }
+            changed = stream.rows_affected().unwrap_or(0);
+            more = more && seen == BATCH_ROWS && !columns.is_empty();
+        }
+        if writable {
+            transaction.commit().await?;
+        } else {
+            transaction.rollback().await?;
+        }
+        Ok(all.into_response(changed))
+    })
+}
+
+/// The names of the values that a statement with so many parameters takes.
+fn used_value_names(names: &[String], used: usize) -> Result<&[String], SqlFailure> {
+    names.get(..used).ok_or_else(|| {
+        let known = names.len();
+        let noun = if known == 1 {
+            "parameter"
+        } else {
+            "parameters"
+        };
+        SqlFailure::Permanent(format!(
+            "the statement uses `${used}`; the tool has {known} {noun}"
+        ))
+    })
+}
+
+fn to_failure(links: &PostgresPool, held: &PooledConnection, error: &Error) -> SqlFailure {
+    if held.allowance.is_spent() {
+        return SqlFailure::permanent("the rows are too large: ask for less");
+    }
+    let Some(db) = error.as_db_error() else {
+        if held.client.is_closed() {
+            return SqlFailure::Transient("the connection to the database was lost".to_owned());
+        }
+        return SqlFailure::Permanent(links.redact_password(&error.to_string()));
+    };
+    let code = db.code().code();
+    let mut text = format!("{code} {}", db.message());
+    if let Some(hint) = db.hint() {
+        text = format!("{text} ({hint})");
+    }
+    if code == "25006" {
+        text.push_str(" (`writable: true` opens the source)");
+    }
+    let text = links.redact_password(&text);
+    if is_transient_sql_state(db.code()) {
+        SqlFailure::Transient(text)
+    } else {
+        SqlFailure::Permanent(text)
+    }
+}
+
+/// What is there, and which of the tools' statements the server does not take.
+pub(super) async fn probe_pool(
+    links: &Arc<PostgresPool>,
+    tools: &[(String, Arc<SqlQuery>)],
+    cx: &CallCx,
+) -> Result<(String, Vec<String>), String> {
+    let held = links
+        .acquire(&cx.clock)
+        .await
+        .map_err(|none| none.user_message)?;
+    let limit = links.config.timeout + SERVER_TIMEOUT_GRACE;
+    let looked = with_timeout(&*cx.clock, limit, probe_connection(links, &held, tools)).await;
+    let there = looked
+        .unwrap_or_else(|| Err(SqlFailure::timeout(limit)))
+        .map_err(|failure| failure.message().to_owned());
+    held.release();
+    there
+}
+
+fn probe_connection<'a>(
+    links: &'a PostgresPool,
+    held: &'a PooledConnection,
+    tools: &'a [(String, Arc<SqlQuery>)],
+) -> BoxFuture<'a, Result<(String, Vec<String>), SqlFailure>> {
+    Box::pin(async move {
+        const WHO: &str = "SELECT current_setting('server_version'), current_database()::text, current_user::text, \
+                       current_setting('is_superuser') = 'on'";
+        let wrong = |error: Error| to_failure(links, held, &error);
+        let client: &Client = &held.client;
+        let row = client.query_one(WHO, &[]).await.map_err(wrong)?;
+        let text = |at: usize| row.try_get::<_, String>(at).map_err(wrong);
+        let (version, database, user) = (text(0)?, text(1)?, text(2)?);
+        // A superuser's functions read the server's files, in a read-only transaction too.
+        let rank = if row.try_get(3).map_err(wrong)? {
+            ", a superuser"
+        } else {
+            ""
+        };
+        let mode = if links.config.writable {
+            "writable"
+        } else {
+            "read-only"
+        };
+        let mut bad = Vec::new();
+        for (name, query) in tools {
+            let Some(text) = query.fixed_statement() else {
+                continue;
+            };
+            let told = match client.prepare(text).await {
+                Ok(statement) => {
+                    used_value_names(&query.value_names, statement.params().len()).err()
+                }
+                Err(error) => Some(wrong(error)),
+            };
+            if let Some(why) = told {
+                bad.push(format!("tool `{name}`: {}", why.message()));
+            }
+        }
+        let there = format!("PostgreSQL {version}, database {database} as {user}{rank}, {mode}");
+        Ok((there, bad))
+    })
+}

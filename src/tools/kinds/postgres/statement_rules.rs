@@ -1,0 +1,125 @@
+//! What a statement is by its first word. The server decides what it may do; this refuses what would leave the
+//! transaction it decides in, and what no answer can be made of.
+
+/// All that a read-only source runs.
+const READ_KEYWORDS: &[&str] = &["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
+/// What no source runs: transactions are ours, and COPY speaks a protocol of its own (to the server's programs, too).
+const FORBIDDEN_KEYWORDS: &[&str] = &[
+    "ABORT",
+    "BEGIN",
+    "COMMIT",
+    "COPY",
+    "DEALLOCATE",
+    "DISCARD",
+    "END",
+    "LISTEN",
+    "LOAD",
+    "PREPARE",
+    "RELEASE",
+    "RESET",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SET",
+    "START",
+];
+
+/// Why a statement is not sent; `None` if it is.
+pub(super) fn explain_refused_statement(statement: &str, writable: bool) -> Option<String> {
+    let word = first_word(statement).to_ascii_uppercase();
+    if word.is_empty() {
+        return Some("the statement says nothing".to_owned());
+    }
+    if FORBIDDEN_KEYWORDS.contains(&word.as_str()) {
+        return Some(format!("{word} is not allowed in a tool's statement"));
+    }
+    if writable || READ_KEYWORDS.contains(&word.as_str()) {
+        return None;
+    }
+    let list = READ_KEYWORDS.join(", ");
+    Some(format!(
+        "a statement on a read-only source begins with one of {list} (`writable: true` opens the source)"
+    ))
+}
+
+/// The first word, after blanks, comments and opening parentheses.
+fn first_word(statement: &str) -> &str {
+    let mut rest = statement;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+        if let Some(comment) = rest.strip_prefix("--") {
+            rest = comment.split_once('\n').map_or("", |(_, after)| after);
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = skip_block_comment(comment);
+        } else {
+            let end = rest.find(|c: char| !c.is_ascii_alphabetic() && c != '_');
+            return &rest[..end.unwrap_or(rest.len())];
+        }
+    }
+}
+
+/// What follows a block comment; they nest.
+fn skip_block_comment(inside: &str) -> &str {
+    let (mut depth, mut at) = (1, 0);
+    while depth > 0 {
+        let (open, close) = (inside[at..].find("/*"), inside[at..].find("*/"));
+        let Some(close) = close else { return "" };
+        match open {
+            Some(open) if open < close => (depth, at) = (depth + 1, at + open + 2),
+            _ => (depth, at) = (depth - 1, at + close + 2),
+        }
+    }
+    &inside[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_source_runs_what_reads() {
+        for good in [
+            "SELECT 1",
+            " \n select 1",
+            "((SELECT 1) UNION SELECT 2)",
+            "-- why\nWITH a AS (SELECT 1) TABLE a",
+            "/* a /* b */ DELETE */ values (1)",
+            "SHOW server_version",
+            "EXPLAIN SELECT 1",
+        ] {
+            assert_eq!(explain_refused_statement(good, false), None, "{good}");
+        }
+        for bad in [
+            "INSERT INTO a VALUES (1)",
+            "DO $$ BEGIN END $$",
+            "CALL f()",
+            "/* SELECT */ DELETE FROM a",
+            "SELECTED",
+            "",
+            "-- SELECT 1",
+            "/* /* */ SELECT 1",
+            "1",
+        ] {
+            assert!(explain_refused_statement(bad, false).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nobody_runs_what_ends_the_transaction_or_speaks_copy() {
+        for bad in [
+            "COMMIT",
+            "copy a to program 'x'",
+            "SET x = 1",
+            "rollback; SELECT 1",
+        ] {
+            let told = explain_refused_statement(bad, true).expect("refused");
+            assert!(
+                told.ends_with("is not allowed in a tool's statement"),
+                "{told}"
+            );
+        }
+        assert_eq!(
+            explain_refused_statement("INSERT INTO a VALUES (1)", true),
+            None
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! One statement on a connection of its own, off the async threads, stopped by deadline, cancel or drop.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::{Null, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Statement};
+
+use super::super::sql::{JsonRows, SqlCell, SqlFailure, SqlValues};
+use super::authorizer::{LastRefusal, build_authorizer};
+use super::{IN_MEMORY_PATH, SqliteSource};
+use crate::event::CallCx;
+use crate::model::{Millis, ToolResponse};
+use crate::tools::json::JsonNode;
+
+/// How many steps of its machine SQLite takes between two looks at the flag.
+const PROGRESS_STEPS: i32 = 1000;
+/// How long a lock held by others is waited for; whoever called tries once more.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a statement that was told to stop is waited for: what it wrote until then is told truly.
+const INTERRUPT_TIMEOUT: Millis = Millis::from_secs(1);
+/// No value or row is larger, in bytes.
+const MAX_VALUE: i32 = 8 << 20;
+
+/// An open file, and why SQLite refused what it refused.
+pub(super) struct SqliteConnection {
+    pub(super) conn: Connection,
+    last_refusal: LastRefusal,
+}
+
+/// Fires when it is dropped: a call that nobody waits for any more ends too.
+struct InterruptOnDrop(Arc<AtomicBool>);
+
+impl Drop for InterruptOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does some work on a connection to the source's file, within the source's time.
+pub(super) async fn run_with_connection<T: Send + 'static>(
+    source: &SqliteSource,
+    cx: &CallCx,
+    work: impl FnOnce(&SqliteConnection) -> Result<T, SqlFailure> + Send + 'static,
+) -> Result<T, SqlFailure> {
+    let stop = InterruptOnDrop(Arc::default());
+    let (path, written) = (source.path.clone(), source.path_as_written.clone());
+    let (writable, flag) = (source.writable, Arc::clone(&stop.0));
+    let mut job = tokio::task::spawn_blocking(move || {
+        let db = open_database(path.as_deref(), &written, writable, flag)?;
+        work(&db)
+    });
+    let failure = tokio::select! {
+        biased;
+        done = &mut job => return flatten_job_result(done),
+        () = cx.cancel.cancelled() => SqlFailure::cancelled(),
+        () = cx.clock.sleep(source.timeout) => SqlFailure::timeout(source.timeout),
+    };
+    drop(stop);
+    tokio::select! {
+        biased;
+        done = &mut job => match flatten_job_result(done) {
+            // It was quicker than the order to stop.
+            Ok(done) => Ok(done),
+            Err(_) => Err(failure),
+        },
+        () = cx.clock.sleep(INTERRUPT_TIMEOUT) => Err(failure),
+    }
+}
+
+fn flatten_job_result<T>(
+    done: Result<Result<T, SqlFailure>, tokio::task::JoinError>,
+) -> Result<T, SqlFailure> {
+    done.unwrap_or_else(|_| Err(SqlFailure::permanent("an internal error occurred")))
+}
+
+fn open_database(
+    path: Option<&Path>,
+    written: &str,
+    writable: bool,
+    stop: Arc<AtomicBool>,
+) -> Result<SqliteConnection, SqlFailure> {
+    let cannot = |why: &str| SqlFailure::permanent(format!("cannot open {written}: {why}"));
+    let mode = if writable || path.is_none() {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    };
+    let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    // A pipe would block the opening for ever, and SQLite's own message names neither case.
+    match path.map(std::fs::metadata) {
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(cannot("there is no such file"));
+        }
+        Some(Err(error)) => return Err(cannot(&error.to_string())),
+        Some(Ok(meta)) if !meta.is_file() => return Err(cannot("it is no file")),
+        _ => {}
+    }
+    let opened = Connection::open_with_flags(path.unwrap_or(Path::new(IN_MEMORY_PATH)), flags);
+    let mut conn = opened.map_err(|error| cannot(&explain_sqlite_error(&error)))?;
+    let refused = LastRefusal::default();
+    restrict_connection(&mut conn, writable, stop, &refused)
+        .map_err(|error| cannot(&explain_sqlite_error(&error)))?;
+    Ok(SqliteConnection {
+        conn,
+        last_refusal: refused,
+    })
+}
+
+fn restrict_connection(
+    conn: &mut Connection,
+    writable: bool,
+    stop: Arc<AtomicBool>,
+    refused: &LastRefusal,
+) -> rusqlite::Result<()> {
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // A quoted name that names nothing is a mistake, not a text.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
+    conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    conn.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)?;
+    conn.progress_handler(PROGRESS_STEPS, Some(move || stop.load(Ordering::Relaxed)))?;
+    conn.authorizer(Some(build_authorizer(writable, refused.clone())))
+}
+
+impl SqliteConnection {
+    /// What went wrong, for a model.
+    pub(super) fn to_failure(&self, error: &rusqlite::Error) -> SqlFailure {
+        if let Some(why) = self.last_refusal.take() {
+            return SqlFailure::Permanent(why);
+        }
+        let why = explain_sqlite_error(error);
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SqlFailure::Transient(why),
+            _ => SqlFailure::Permanent(why),
+        }
+    }
+}
+
+fn explain_sqlite_error(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::MultipleStatement => "one statement a tool, not several".to_owned(),
+        // Its own text repeats the whole statement.
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Compiles a statement and finds the value of each of its parameters.
+pub(super) fn check_statement(
+    db: &SqliteConnection,
+    statement: &str,
+    names: &[String],
+) -> Result<(), SqlFailure> {
+    let statement = db
+        .conn
+        .prepare(statement)
+        .map_err(|error| db.to_failure(&error))?;
+    match_parameters(&statement, names).map(drop)
+}
+
+/// For each parameter of a statement the name of its value.
+fn match_parameters<'n>(
+    statement: &Statement<'_>,
+    names: &'n [String],
+) -> Result<Vec<&'n str>, SqlFailure> {
+    let missing = |what: &str| {
+        let known = match names.len() {
+            1 => "1 parameter".to_owned(),
+            n => format!("{n} parameters"),
+        };
+        SqlFailure::Permanent(format!("the statement uses {what}; the tool has {known}"))
+    };
+    let mut found = Vec::with_capacity(statement.parameter_count());
+    for at in 1..=statement.parameter_count() {
+        let written = statement.parameter_name(at);
+        let word = written.map(|name| name.trim_start_matches(['?', '$', ':', '@']));
+        let name = match word {
+            // `?`, or a number that others leave out.
+            None => names.get(at - 1),
+            Some(word) => match word.parse::<usize>() {
+                Ok(number) => number.checked_sub(1).and_then(|at| names.get(at)),
+                Err(_) => names.iter().find(|name| *name == word),
+            },
+        };
+        let what = written.map_or_else(|| format!("parameter {at}"), |name| format!("`{name}`"));
+        found.push(name.ok_or_else(|| missing(&what))?.as_str());
+    }
+    Ok(found)
+}
+
+/// Runs a statement; its rows as an answer.
+pub(super) fn query_rows(
+    db: &SqliteConnection,
+    statement: &str,
+    names: &[String],
+    values: &SqlValues,
+    max: usize,
+) -> Result<ToolResponse, SqlFailure> {
+    let failed = |error: rusqlite::Error| db.to_failure(&error);
+    let mut statement = db.conn.prepare(statement).map_err(failed)?;
+    for (at, name) in match_parameters(&statement, names)?.into_iter().enumerate() {
+        bind_parameter(&mut statement, at + 1, name, values.get(name), db)?;
+    }
+    let columns = statement.column_names();
+    let mut all = JsonRows::new(columns.into_iter(), max);
+    let mut cursor = statement.raw_query();
+    while let Some(row) = cursor.next().map_err(failed)? {
+        let more = all.push_row(|at, out| {
+            write_sqlite_value(row.get_ref(at).map_err(failed)?, out);
+            Ok::<(), SqlFailure>(())
+        })?;
+        if !more {
+            break;
+        }
+    }
+    drop(cursor);
+    Ok(all.into_response(db.conn.changes()))
+}
+
+/// Binds a JSON value: lists and mappings as their JSON text (`json_each` opens it), booleans as 1 and 0.
+fn bind_parameter(
+    statement: &mut Statement<'_>,
+    at: usize,
+    name: &str,
+    json: &str,
+    db: &SqliteConnection,
+) -> Result<(), SqlFailure> {
+    let bad = |why: &str| SqlFailure::Permanent(format!("parameter `{name}`: {why}"));
+    let node = JsonNode::parse(json, &mut Vec::new()).map_err(|why| bad(&why))?;
+    let bound = match node {
+        JsonNode::Text(text) => statement.raw_bind_parameter(at, text),
+        JsonNode::List(_) | JsonNode::Object(_) => {
+            statement.raw_bind_parameter(at, node.to_compact_json())
+        }
+        JsonNode::Literal(word) => match word.as_str() {
+            "null" => statement.raw_bind_parameter(at, Null),
+            "true" => statement.raw_bind_parameter(at, 1),
+            "false" => statement.raw_bind_parameter(at, 0),
+            number if number.contains(['.', 'e', 'E']) => {
+                let parsed = number.parse::<f64>().ok().filter(|n| n.is_finite());
+                let value = parsed.ok_or_else(|| bad("the number is out of range"))?;
+                statement.raw_bind_parameter(at, value)
+            }
+            number => {
+                let value = number
+                    .parse::<i64>()
+                    .map_err(|_| bad("a whole number has at most 64 bits here"))?;
+                statement.raw_bind_parameter(at, value)
+            }
+        },
+    };
+    bound.map_err(|error| db.to_failure(&error))
+}
+
+fn write_sqlite_value(value: ValueRef<'_>, out: &mut String) {
+    match value {
+        ValueRef::Null => SqlCell::Json("null").write(out),
+        ValueRef::Integer(n) => SqlCell::Json(&n.to_string()).write(out),
+        // `{:?}` keeps `2.0`; JSON has no infinity.
+        ValueRef::Real(x) if x.is_finite() => SqlCell::Json(&format!("{x:?}")).write(out),
+        ValueRef::Real(x) => SqlCell::Text(&x.to_string()).write(out),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => SqlCell::Text(text).write(out),
+            Err(_) => SqlCell::Bytes(bytes).write(out),
+        },
+        ValueRef::Blob(bytes) => SqlCell::Bytes(bytes).write(out),
+    }
+}

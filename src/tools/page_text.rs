@@ -1,0 +1,346 @@
+//! A fetched body as text: what may be shown, in which encoding, laid out how, cut where.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use encoding_rs::Encoding;
+use regex::bytes::Regex;
+use std::sync::LazyLock;
+use url::Url;
+
+use super::{html, json};
+use crate::clock::Clock;
+use crate::model::Millis;
+use crate::net;
+
+/// Of a page, so much text is laid out, in bytes: the most that can be shown. The same for whoever looks where something
+/// stands in a text that was shown, or tables would be laid out otherwise.
+const MAX_LAYOUT_BYTES: usize = 2 << 20;
+
+/// How a body is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyKind {
+    Html,
+    Json,
+    /// Any other text, XML included.
+    Text,
+    /// The server names no type: text if it looks like it.
+    Unknown,
+    /// Not for reading.
+    Binary,
+}
+
+impl BodyKind {
+    /// From a content-type header. text/*, JSON and XML types are text.
+    pub(super) fn from_content_type(content_type: Option<&str>) -> Self {
+        let Some(full) = content_type else {
+            return BodyKind::Unknown;
+        };
+        match media_type(full).as_str() {
+            "" => BodyKind::Unknown,
+            "text/html" | "application/xhtml+xml" => BodyKind::Html,
+            "application/json" | "text/json" => BodyKind::Json,
+            t if t.ends_with("+json") => BodyKind::Json,
+            "application/xml" | "application/x-ndjson" | "application/jsonl" => BodyKind::Text,
+            t if t.ends_with("+xml") || t.starts_with("text/") => BodyKind::Text,
+            _ => BodyKind::Binary,
+        }
+    }
+}
+
+/// A content type without its parameters, lower case.
+pub(super) fn media_type(content_type: &str) -> String {
+    content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// A body as text.
+pub(super) struct PageText {
+    pub(super) text: String,
+    /// Characters of it that a browser does not show.
+    pub(super) hidden_chars: u64,
+}
+
+impl From<String> for PageText {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            hidden_chars: 0,
+        }
+    }
+}
+
+/// A body as text, whole; `None` if it is binary after all.
+pub(super) async fn extract_page_text(
+    bytes: Vec<u8>,
+    content_type: Option<&str>,
+    url: &str,
+    max: usize,
+    clock: &dyn Clock,
+    patience: Millis,
+) -> Option<PageText> {
+    let kind = BodyKind::from_content_type(content_type);
+    let text = decode_body(&bytes, content_type, kind);
+    if kind == BodyKind::Binary
+        || text.contains('\0')
+        || (kind == BodyKind::Unknown && std::str::from_utf8(&bytes).is_err())
+    {
+        return None;
+    }
+    if kind == BodyKind::Json {
+        return Some(json::pretty_print_json(&text, max).unwrap_or(text).into());
+    }
+    let is_html = kind == BodyKind::Html
+        || text[..text.floor_char_boundary(200)]
+            .to_ascii_lowercase()
+            .contains("<html");
+    if !is_html {
+        return Some(text.into());
+    }
+    // On a thread of its own, so that no page can hold up the others; told to stop when its time is over.
+    let stop = Arc::new(AtomicBool::new(false));
+    let base = Url::parse(url).ok();
+    let (html, stopped) = (Arc::new(text), Arc::clone(&stop));
+    let source = Arc::clone(&html);
+    let work = tokio::task::spawn_blocking(move || {
+        html::render_html_as_markdown(&html, base.as_ref(), MAX_LAYOUT_BYTES, &stopped)
+    });
+    let rendered = net::with_timeout(clock, patience, work).await;
+    stop.store(true, Ordering::Relaxed);
+    let why = match rendered {
+        Some(Ok(Some(html::RenderedPage {
+            text,
+            hidden_chars: hidden,
+            ..
+        }))) if !text.is_empty() => {
+            return Some(PageText {
+                text,
+                hidden_chars: hidden,
+            });
+        }
+        Some(Ok(Some(_))) => "the page holds no text beside its scripts",
+        Some(Ok(None)) | None => "the page's HTML could not be read in time",
+        Some(Err(_)) => "the page's HTML could not be read",
+    };
+    Some(format!("[{why}; this is its source]\n\n{source}").into())
+}
+
+/// Where in the text of a page, as it was shown, a browser does not show it; `url` is where it came from. The body is read again and only as far as it
+/// comes to the same text: a cut body, or a page that another version read otherwise, has no such places.
+pub(crate) fn find_hidden_ranges(
+    bytes: &[u8],
+    content_type: Option<&str>,
+    url: Option<&str>,
+    shown: &str,
+) -> Vec<Range<usize>> {
+    let text = decode_body(
+        bytes,
+        content_type,
+        BodyKind::from_content_type(content_type),
+    );
+    let never = AtomicBool::new(false);
+    let base = url.and_then(|url| Url::parse(url).ok());
+    let Some(read) = html::render_html_as_markdown(&text, base.as_ref(), MAX_LAYOUT_BYTES, &never)
+    else {
+        return Vec::new();
+    };
+    let pairs = read.text.bytes().zip(shown.bytes());
+    let same = pairs.take_while(|(one, other)| one == other).count();
+    let same = shown.floor_char_boundary(same);
+    let clipped = |at: Range<usize>| at.start..at.end.min(same);
+    let marks = read.hidden_ranges.into_iter().map(clipped);
+    marks.filter(|at| at.start < at.end).collect()
+}
+
+/// Bytes as text: byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: what does
+/// not fit is replaced.
+fn decode_body(bytes: &[u8], content_type: Option<&str>, kind: BodyKind) -> String {
+    static HEADER: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?i)charset\s*=\s*["']?([A-Za-z0-9_:.\-]+)"#).expect("a fixed pattern")
+    });
+    static XML: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"^<\?xml[^>]*encoding\s*=\s*["']([A-Za-z0-9_:.\-]+)"#)
+            .expect("a fixed pattern")
+    });
+    let label = |pattern: &Regex, text: &[u8]| {
+        let found = pattern.captures(text)?;
+        Encoding::for_label(found.get(1)?.as_bytes())
+    };
+    let head = &bytes[..bytes.len().min(1024)];
+    let encoding = Encoding::for_bom(bytes)
+        .map(|(encoding, _)| encoding)
+        .or_else(|| label(&HEADER, content_type?.as_bytes()))
+        .or_else(|| match kind {
+            // A page that can be read as ASCII so far is not UTF-16, whatever it says (HTML 13.2.3.2).
+            BodyKind::Html | BodyKind::Unknown | BodyKind::Text => label(&XML, head)
+                .or_else(|| head.contains(&b'<').then(|| label(&HEADER, head)).flatten())
+                .map(|e| {
+                    if e.output_encoding() == e {
+                        e
+                    } else {
+                        encoding_rs::UTF_8
+                    }
+                }),
+            BodyKind::Json | BodyKind::Binary => None,
+        })
+        .unwrap_or(encoding_rs::UTF_8);
+    encoding.decode(bytes).0.into_owned()
+}
+
+/// A text of at most `max` bytes, cut at a character, with evalbench's marker where it was cut.
+pub(super) fn truncate_body(
+    mut text: String,
+    max: usize,
+    body_cut_at: Option<usize>,
+) -> (String, bool) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+        let _infallible = write!(text, "\n\n[truncated at {max} bytes]");
+        return (text, true);
+    }
+    match body_cut_at {
+        Some(at) => {
+            let _infallible = write!(text, "\n\n[truncated at {at} bytes]");
+            (text, true)
+        }
+        None => (text, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FakeClock;
+
+    async fn shown(bytes: &[u8], content_type: Option<&str>) -> Option<String> {
+        let clock = FakeClock::new();
+        extract_page_text(
+            bytes.to_vec(),
+            content_type,
+            "https://a.example/",
+            50_000,
+            &clock,
+            Millis(1000),
+        )
+        .await
+        .map(|shown| shown.text)
+    }
+
+    #[tokio::test]
+    async fn text_json_and_xml_are_shown_and_nothing_else() {
+        for (kind, body, expected) in [
+            (Some("text/plain"), "a  b", Some("a  b")),
+            (Some("TEXT/CSV; header=present"), "a,b", Some("a,b")),
+            (
+                Some("application/json"),
+                r#"{"n":12345678901234567890123}"#,
+                Some("{\n  \"n\": 12345678901234567890123\n}"),
+            ),
+            (Some("application/problem+json"), "{broken", Some("{broken")),
+            (Some("application/atom+xml"), "<feed/>", Some("<feed/>")),
+            (Some("text/html"), "<p>hi</p>", Some("hi")),
+            (Some("text/plain"), "<HTML><p>hi</p>", Some("hi")),
+            (None, "plain", Some("plain")),
+            (Some("application/pdf"), "%PDF-1.7", None),
+            (Some("image/png"), "x", None),
+            (Some("text/plain"), "a\0b", None),
+        ] {
+            assert_eq!(
+                shown(body.as_bytes(), kind).await.as_deref(),
+                expected,
+                "{kind:?} {body}"
+            );
+        }
+        assert_eq!(shown(b"\xff\xfe\xfd\x00", None).await, None);
+    }
+
+    #[tokio::test]
+    async fn the_charset_is_honoured_wherever_it_stands() {
+        for (kind, body, expected) in [
+            ("text/plain; charset=ISO-8859-1", &b"caf\xe9"[..], "café"),
+            ("text/plain", b"\xef\xbb\xbfcaf\xc3\xa9", "café"),
+            ("text/plain; charset=utf-8", b"\xff\xfeh\0i\0", "hi"),
+            ("text/html", b"<meta charset=\"shift_jis\"><p>\x93\xfa\x96{", "日本"),
+            ("text/html; charset='utf-8'", b"<meta charset=latin1><p>\xc3\xa9", "é"),
+            ("text/html", b"<meta http-equiv=content-type content='text/html; charset=windows-1251'><p>\xc4\xe0", "Да"),
+            ("text/html", b"<meta charset=utf-16><p>\xc3\xa9", "é"),
+            ("text/xml", b"<?xml version='1.0' encoding='ISO-8859-2'?><a>\xb3</a>", "<?xml version='1.0' encoding='ISO-8859-2'?><a>ł</a>"),
+            ("text/plain; charset=nonsense", b"\xc3\xa9", "é"),
+            ("text/plain", b"\xe9", "\u{fffd}"),
+        ] {
+            assert_eq!(shown(body, Some(kind)).await.as_deref(), Some(expected), "{kind}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_without_text_shows_its_source_and_says_so() {
+        let app = "<html><title>App</title><script>boot()</script></html>";
+        let shown = shown(app.as_bytes(), Some("text/html")).await.unwrap();
+        assert_eq!(
+            shown,
+            format!("[the page holds no text beside its scripts; this is its source]\n\n{app}")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_page_made_to_take_for_ever_is_given_up_and_shown_as_source() {
+        // Looking for attributes that stand twice costs the square of their number.
+        let mut page = "<html><a ".to_owned();
+        for n in 0..60_000 {
+            let _infallible = write!(page, "a{n} ");
+        }
+        page.push_str(">x");
+        let clock = FakeClock::new();
+        let kind = Some("text/html");
+        let reading = extract_page_text(
+            page.clone().into_bytes(),
+            kind,
+            "https://a.example/",
+            50_000,
+            &clock,
+            Millis(1000),
+        );
+        let over = async { clock.advance(Millis(1000)) };
+        let (shown, ()) = tokio::join!(reading, over);
+        let expected =
+            "[the page's HTML could not be read in time; this is its source]\n\n<html><a a0 ";
+        assert!(shown.unwrap().text.starts_with(expected));
+    }
+
+    #[tokio::test]
+    async fn what_a_browser_hides_is_found_again_in_what_was_shown() {
+        let page = "<title>T</title><p>seen<p style='display:none'>ghost <b>gh\u{200b}ost</b><p>a <a href=/x>far</a> link \
+                    <p>seen <span hidden>and gone</span> on <a href=https://b.example>link</a>";
+        let kind = Some("text/html");
+        let text = shown(page.as_bytes(), kind).await.unwrap();
+        let found = |text: &str| -> Vec<String> {
+            let marks = find_hidden_ranges(page.as_bytes(), kind, Some("https://a.example/"), text);
+            marks.into_iter().map(|at| text[at].to_owned()).collect()
+        };
+        assert_eq!(found(&text), ["ghost gh\u{200b}ost", "and gone"]);
+        let (cut, _) = truncate_body(text, 20, None);
+        assert_eq!(found(&cut), ["ghost gh\u{200b}"]);
+        assert!(found("something else").is_empty());
+        assert!(find_hidden_ranges(&[0xff, 0, 1], None, None, "").is_empty());
+    }
+
+    #[test]
+    fn what_is_cut_is_cut_at_a_character_and_marked() {
+        let (text, was_cut) = truncate_body("ä".repeat(10), 5, None);
+        assert_eq!(
+            (text.as_str(), was_cut),
+            ("ää\n\n[truncated at 5 bytes]", true)
+        );
+        assert_eq!(truncate_body("abc".into(), 3, None), ("abc".into(), false));
+        assert_eq!(
+            truncate_body("abc".into(), 3, Some(2_097_152)),
+            ("abc\n\n[truncated at 2097152 bytes]".into(), true)
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! `allowedValues` and `excludedValues`: patterns on what a value looks like in Go, and values to be equal to.
+//!
+//! Numbers are equal by value (1 and 1.0), lists and maps as wholes. An empty list is no rule.
+
+use super::re2_pattern::Re2Pattern;
+use super::value_spec::{is_number_literal, parse_finite_float};
+use crate::tools::json::JsonNode;
+
+/// How much of a value is shown back, in characters.
+const MAX_VALUE_CHARS: usize = 100;
+
+/// The two lists of a parameter.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ValueFilter {
+    pub(super) allowed: Vec<ValueMatcher>,
+    pub(super) excluded: Vec<ValueMatcher>,
+}
+
+/// An entry of a list.
+#[derive(Debug, Clone)]
+pub(super) enum ValueMatcher {
+    /// A text.
+    Pattern(Re2Pattern),
+    /// Anything else.
+    Equal(JsonNode),
+}
+
+impl ValueFilter {
+    /// Holds a typed value against both lists.
+    pub(super) fn check_value(&self, value: &JsonNode) -> Result<(), String> {
+        if self.allowed.is_empty() && self.excluded.is_empty() {
+            return Ok(());
+        }
+        let printed = format_for_patterns(value);
+        let matches = |entry: &&ValueMatcher| entry.matches(value, printed.as_deref());
+        if !self.allowed.is_empty() && !self.allowed.iter().any(|e| matches(&e)) {
+            let listed = format_matchers(&self.allowed);
+            return Err(format!(
+                "{} is not an allowed value (allowed: {listed})",
+                format_go_plain(value)
+            ));
+        }
+        if let Some(entry) = self.excluded.iter().find(matches) {
+            return Err(format!(
+                "{} is an excluded value (excluded: {})",
+                format_go_plain(value),
+                entry.source_text()
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl ValueMatcher {
+    fn matches(&self, value: &JsonNode, printed: Option<&str>) -> bool {
+        match self {
+            Self::Pattern(pattern) => printed.is_some_and(|text| pattern.matches(text)),
+            Self::Equal(node) => is_equal_value(node, value),
+        }
+    }
+
+    /// As it stands in the file, cut.
+    pub(super) fn source_text(&self) -> String {
+        match self {
+            Self::Pattern(pattern) => truncate_value_text(&pattern.source),
+            Self::Equal(node) => truncate_value_text(&node.to_compact_json()),
+        }
+    }
+}
+
+/// Entries for people and models, the first twenty.
+pub(super) fn format_matchers(entries: &[ValueMatcher]) -> String {
+    let mut words: Vec<String> = entries
+        .iter()
+        .take(20)
+        .map(ValueMatcher::source_text)
+        .collect();
+    if entries.len() > words.len() {
+        words.push("…".to_owned());
+    }
+    words.join(", ")
+}
+
+/// What patterns are held against: lists and maps have no such text.
+fn format_for_patterns(value: &JsonNode) -> Option<String> {
+    match value {
+        JsonNode::Text(text) => Some(text.clone()),
+        JsonNode::Literal(plain) => Some(format_go_number(plain)),
+        JsonNode::List(_) | JsonNode::Object(_) => None,
+    }
+}
+
+/// Deep equality; numbers by value, keys in any order.
+fn is_equal_value(a: &JsonNode, b: &JsonNode) -> bool {
+    match (a, b) {
+        (JsonNode::Literal(a), JsonNode::Literal(b))
+            if is_number_literal(a) && is_number_literal(b) =>
+        {
+            match (a.parse::<i128>(), b.parse::<i128>()) {
+                (Ok(a), Ok(b)) => a == b,
+                _ => parse_finite_float(a).is_some_and(|a| parse_finite_float(b) == Some(a)),
+            }
+        }
+        (JsonNode::List(a), JsonNode::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal_value(a, b))
+        }
+        (JsonNode::Object(a), JsonNode::Object(b)) => {
+            let in_b = |key: &str, value: &JsonNode| {
+                b.iter().any(|(k, v)| k == key && is_equal_value(value, v))
+            };
+            a.len() == b.len() && a.iter().all(|(key, value)| in_b(key, value))
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// A literal as Go prints the value with `%v`: integers in full, 2.0 as `2`, 1e8 as `1e+08`.
+pub(super) fn format_go_number(plain: &str) -> String {
+    if !plain.contains(['.', 'e', 'E']) || !is_number_literal(plain) {
+        return plain.to_owned();
+    }
+    let Some(x) = parse_finite_float(plain) else {
+        return plain.to_owned();
+    };
+    // Both print the fewest digits that read back the same.
+    let scientific = format!("{x:e}");
+    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let power: i32 = power.parse().unwrap_or(0);
+    if x != 0.0 && !(-4..GO_EXPONENT_FROM).contains(&power) {
+        let sign = if power < 0 { '-' } else { '+' };
+        format!("{digits}e{sign}{:02}", power.abs())
+    } else {
+        x.to_string()
+    }
+}
+
+/// From this power of ten on, Go prints a float with an exponent.
+const GO_EXPONENT_FROM: i32 = 6;
+
+/// A value as Go's `%q` shows it: texts and numbers in quotes, the rest plain.
+pub(super) fn format_go_quoted(value: &JsonNode) -> String {
+    match value {
+        JsonNode::Text(text) => format!("{:?}", truncate_value_text(text)),
+        JsonNode::Literal(plain) if is_number_literal(plain) => {
+            format!("{:?}", truncate_value_text(plain))
+        }
+        other => truncate_value_text(&other.to_compact_json()),
+    }
+}
+
+/// A value as Go's `%v` shows it.
+pub(super) fn format_go_plain(value: &JsonNode) -> String {
+    match value {
+        JsonNode::Text(text) if text.trim().is_empty() => {
+            format!("{:?}", truncate_value_text(text))
+        }
+        JsonNode::Text(text) => truncate_value_text(text),
+        JsonNode::Literal(plain) => truncate_value_text(&format_go_number(plain)),
+        other => truncate_value_text(&other.to_compact_json()),
+    }
+}
+
+/// The beginning of a text.
+pub(super) fn truncate_value_text(text: &str) -> String {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

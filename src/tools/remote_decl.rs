@@ -1,0 +1,66 @@
+//! Tools of files that leave their description, or what they take, to the source whose own tools they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::toolbox::{SourceProvided, ToolDefinition, ToolInput, Toolbox};
+use crate::event::CallCx;
+
+/// Asks the sources of such tools for what is left to them. Every problem, as sentences; a broken tool is left as it is.
+pub(super) async fn fetch_remote_decls(
+    tools: impl Iterator<Item = &mut Arc<ToolDefinition>>,
+    toolbox: &Toolbox,
+    cx: &CallCx,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    // The same tool through two sets stays one.
+    let mut filled: HashMap<String, Arc<ToolDefinition>> = HashMap::new();
+    for tool in tools {
+        if tool.from_source == SourceProvided::default() || !tool.errors.is_empty() {
+            continue;
+        }
+        let name = tool.decl.name.clone();
+        if let Some(known) = filled.get(&name) {
+            *tool = Arc::clone(known);
+            continue;
+        }
+        match fetch_remote_decl(tool, toolbox, cx).await {
+            Ok(whole) => {
+                *tool = Arc::new(whole);
+                filled.insert(name, Arc::clone(tool));
+            }
+            Err(why) => {
+                let why = format!("tool `{name}`: {why}");
+                if !problems.contains(&why) {
+                    problems.push(why);
+                }
+            }
+        }
+    }
+    problems
+}
+
+async fn fetch_remote_decl(
+    tool: &ToolDefinition,
+    toolbox: &Toolbox,
+    cx: &CallCx,
+) -> Result<ToolDefinition, String> {
+    let name = &tool.decl.name;
+    let source = toolbox.origins.get(name).map(|about| about.source.as_str());
+    let source = source.and_then(|name| toolbox.sources.get(name));
+    let remote = tool.executor.as_ref().and_then(|work| work.remote_name());
+    let (Some(source), Some(remote)) = (source, remote) else {
+        return Err("nobody says what it takes".to_owned());
+    };
+    let said = source.describe_own_tool(remote, cx).await?;
+    let mut whole = tool.clone();
+    if tool.from_source.description {
+        whole.decl.description = said.description;
+    }
+    if tool.from_source.input {
+        whole.decl.schema = said.schema;
+        whole.input = ToolInput::Schema(said.input);
+    }
+    whole.from_source = SourceProvided::default();
+    Ok(whole)
+}

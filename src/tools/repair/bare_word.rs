@@ -1,0 +1,195 @@
+//! Values without quotes: numbers and literals in other languages' spelling, and words.
+
+use super::cursor::{
+    JsonRepairer, OpenBracket, blank_len, is_blank, is_comma, is_comment, is_end,
+    starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key, starts_with_quoted_key,
+    token_len,
+};
+use super::quote_style::QuoteStyle;
+use super::repair_log::RepairKind;
+use super::text::TextPosition;
+use crate::tools::json::JsonNode;
+
+/// Longer than any number worth a look.
+const MAX_NUMBER_LEN: usize = 60;
+
+/// What a bare word says.
+pub(super) enum BareWord {
+    /// JSON as it stands.
+    ValidJson,
+    Literal(&'static str),
+    Number(String),
+    /// A number that JSON does not have.
+    NotFinite,
+    Text,
+}
+
+pub(super) fn classify_word(word: &str) -> BareWord {
+    match word {
+        "true" | "false" | "null" => return BareWord::ValidJson,
+        "True" | "TRUE" => return BareWord::Literal("true"),
+        "False" | "FALSE" => return BareWord::Literal("false"),
+        "None" | "Null" | "NULL" | "undefined" => return BareWord::Literal("null"),
+        _ => {}
+    }
+    let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
+    if matches!(unsigned, "NaN" | "nan" | "Infinity" | "inf") {
+        return BareWord::NotFinite;
+    }
+    if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return BareWord::Text;
+    }
+    if is_json_number(word) {
+        return BareWord::ValidJson;
+    }
+    match normalize_number(word) {
+        Some(number) => BareWord::Number(number),
+        None => BareWord::Text,
+    }
+}
+
+fn is_json_number(word: &str) -> bool {
+    let number = word
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    number && serde_json::from_str::<&serde_json::value::RawValue>(word).is_ok()
+}
+
+/// `+3`, `.5`, `1.`, `1_000` as JSON. `007` stays a text: a number would lose its zeros.
+fn normalize_number(word: &str) -> Option<String> {
+    let bytes = word.as_bytes();
+    let between_digits = |at: usize| {
+        let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+        at > 0 && digit(at - 1) && digit(at + 1)
+    };
+    if (0..bytes.len()).any(|at| bytes[at] == b'_' && !between_digits(at)) {
+        return None;
+    }
+    let plain = word.strip_prefix('+').unwrap_or(word).replace('_', "");
+    let (sign, plain) = match plain.strip_prefix('-') {
+        Some(plain) => ("-", plain),
+        None => ("", plain.as_str()),
+    };
+    let zero = if plain.starts_with('.') { "0" } else { "" };
+    let plain = match plain.split_once('.') {
+        Some((whole, "")) => format!("{sign}{zero}{whole}.0"),
+        Some((whole, behind)) if behind.starts_with(['e', 'E']) => {
+            format!("{sign}{zero}{whole}.0{behind}")
+        }
+        _ => format!("{sign}{zero}{plain}"),
+    };
+    // `.` alone, and `..5`.
+    (word.bytes().any(|b| b.is_ascii_digit()) && is_json_number(&plain)).then_some(plain)
+}
+
+impl JsonRepairer<'_> {
+    /// A value without quotes.
+    pub(super) fn read_bare_value(&mut self, place: TextPosition) -> JsonNode {
+        let from = self.at;
+        self.skip_word(place);
+        let word = self.text[from..self.at].trim_end_matches(is_blank);
+        match classify_word(word) {
+            BareWord::ValidJson => JsonNode::Literal(word.to_owned()),
+            BareWord::Literal(literal) => {
+                self.log_repair(RepairKind::Literal);
+                JsonNode::Literal(literal.to_owned())
+            }
+            BareWord::Number(number) => {
+                self.log_repair(RepairKind::Number);
+                JsonNode::Literal(number)
+            }
+            BareWord::NotFinite => {
+                self.log_repair(RepairKind::NotFinite);
+                JsonNode::Text(word.to_owned())
+            }
+            BareWord::Text => {
+                self.log_repair(RepairKind::WordQuotes);
+                JsonNode::Text(word.to_owned())
+            }
+        }
+    }
+
+    /// Moves to where the word ends. Brackets opened in it (`https://x/{id}`) may be closed in it.
+    fn skip_word(&mut self, place: TextPosition) {
+        let from = self.at;
+        let mut inner = 0_usize;
+        while let Some(c) = self.peek() {
+            match c {
+                '{' | '[' if self.at > from => inner += 1,
+                '}' | ']' if inner > 0 => inner -= 1,
+                '}' => return,
+                ']' if self.is_within(OpenBracket::List) => return,
+                ']' if is_end(&self.rest()[1 + blank_len(&self.rest()[1..])..]) => return,
+                c if is_comma(c) => {
+                    let behind = &self.rest()[c.len_utf8()..];
+                    if self.ends_at_comma(from, &behind[blank_len(behind)..], place) {
+                        return;
+                    }
+                }
+                c if is_blank(c) => {
+                    let gap = blank_len(self.rest());
+                    if self.ends_at_blank(from, gap, place) {
+                        return;
+                    }
+                    self.at += gap;
+                    continue;
+                }
+                '`' | '<' if is_end(self.rest()) || token_len(self.rest()).is_some() => return,
+                _ => {}
+            }
+            self.at += c.len_utf8();
+        }
+    }
+
+    fn ends_at_comma(&self, from: usize, next: &str, place: TextPosition) -> bool {
+        let last = is_end(next) || next.starts_with(['}', ']']);
+        if last || place == TextPosition::Item {
+            return last || !self.rest().starts_with([';', '；']);
+        }
+        // `1,000` goes on.
+        (self.is_literal_since(from) && !next.starts_with(|c: char| c.is_ascii_digit()))
+            || next.starts_with(is_comma)
+            || is_comment(next)
+            || next.starts_with("...")
+            || starts_with_quoted_key(next)
+            || starts_with_last_key(next)
+            || starts_with_bare_key(next)
+            || (next.starts_with(['{', '[']) && self.is_within(OpenBracket::List))
+    }
+
+    /// Whether what was passed since is no mere word.
+    fn is_literal_since(&self, from: usize) -> bool {
+        let so_far = &self.text[from..self.at];
+        so_far.len() <= MAX_NUMBER_LEN && !matches!(classify_word(so_far), BareWord::Text)
+    }
+
+    fn ends_at_blank(&self, from: usize, gap: usize, place: TextPosition) -> bool {
+        let next = &self.rest()[gap..];
+        let newline = self.rest()[..gap].contains('\n');
+        if is_end(next) {
+            return true;
+        }
+        // A comment needs a line to end in; else `issue #5}` would lose its bracket.
+        if is_comment(next) && (next.starts_with("/*") || self.at + gap < self.last_newline) {
+            return true;
+        }
+        if newline && (starts_with_bare_key(next) || next.starts_with(['}', ']'])) {
+            return true;
+        }
+        let whole = self.is_literal_since(from);
+        match place {
+            TextPosition::Item => {
+                QuoteStyle::parse_opening(next)
+                    .is_some_and(|(quote, _)| quote == QuoteStyle::Double)
+                    || newline && QuoteStyle::parse_opening(next).is_some()
+                    || whole
+                        && next.starts_with(|c: char| {
+                            c.is_ascii_digit() || matches!(c, '-' | '{' | '[' | '\'')
+                        })
+            }
+            TextPosition::Value | TextPosition::Top => {
+                starts_with_key_and_colon(next) || whole && starts_with_bare_key(next)
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The quotes texts come in.
+
+/// What a text was opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuoteStyle {
+    Double,
+    Single,
+    Backtick,
+    Smart,
+    SmartSingle,
+    /// Gemma's `<|"|>`, leaked.
+    Token,
+    /// Python's.
+    Triple(char),
+}
+
+const QUOTE_TOKENS: [&str; 3] = ["<|\"|>", "<|\\\"|>", "<|'|>"];
+
+impl QuoteStyle {
+    /// The quote that stands here and its length. Three in a row count only where the caller finds the other three.
+    pub(super) fn parse_opening(rest: &str) -> Option<(Self, usize)> {
+        let c = rest.chars().next()?;
+        let quote = match c {
+            '"' | '＂' => QuoteStyle::Double,
+            '\'' => QuoteStyle::Single,
+            '`' if !rest.starts_with("```") => QuoteStyle::Backtick,
+            '“' | '”' | '„' | '‟' => QuoteStyle::Smart,
+            '‘' | '’' | '‚' | '‛' => QuoteStyle::SmartSingle,
+            '<' => {
+                let token = QUOTE_TOKENS
+                    .iter()
+                    .find(|token| rest.starts_with(**token))?;
+                return Some((QuoteStyle::Token, token.len()));
+            }
+            _ => return None,
+        };
+        Some((quote, c.len_utf8()))
+    }
+
+    /// The length of what closes it here. An apostrophe between letters closes nothing.
+    pub(super) fn closing_len(self, rest: &str, before: Option<char>) -> Option<usize> {
+        let c = rest.chars().next()?;
+        let closes = match self {
+            QuoteStyle::Double => matches!(c, '"' | '＂'),
+            QuoteStyle::Single => c == '\'',
+            QuoteStyle::Backtick => c == '`',
+            QuoteStyle::Smart => matches!(c, '“' | '”' | '‟' | '"'),
+            QuoteStyle::SmartSingle => matches!(c, '‘' | '’' | '‛' | '\''),
+            QuoteStyle::Token => {
+                return QUOTE_TOKENS
+                    .iter()
+                    .find(|token| rest.starts_with(**token))
+                    .map(|token| token.len());
+            }
+            QuoteStyle::Triple(one) => {
+                return (c == one && rest.chars().take(3).filter(|c| *c == one).count() == 3)
+                    .then_some(3);
+            }
+        };
+        let length = c.len_utf8();
+        let apostrophe = matches!(self, QuoteStyle::Single | QuoteStyle::SmartSingle)
+            && before.is_some_and(char::is_alphanumeric)
+            && rest[length..].starts_with(char::is_alphanumeric);
+        (closes && !apostrophe).then_some(length)
+    }
+}

@@ -1,0 +1,42 @@
+//! What a judge's `tools:` may name, and the sentence for what it may not.
+
+use super::built_in_tool_decls;
+use super::toolbox::Toolbox;
+use crate::diag::find_nearest;
+
+/// One sentence for all of them, with what there is.
+pub(super) fn explain_unknown_tools(unknown: &[&str], toolbox: &Toolbox) -> String {
+    let names = list_tool_names(toolbox);
+    let listed: Vec<String> = unknown
+        .iter()
+        .map(
+            |name| match find_nearest(name, names.iter().map(String::as_str)) {
+                Some(near) => format!("`{name}` (did you mean `{near}`?)"),
+                None => format!("`{name}`"),
+            },
+        )
+        .collect();
+    format!(
+        "unknown tools: {}; available: {}",
+        listed.join(", "),
+        names.join(", ")
+    )
+}
+
+/// What a judge's `tools:` may name, sorted.
+pub fn list_tool_names(toolbox: &Toolbox) -> Vec<String> {
+    let mut names: Vec<String> = built_in_tool_decls()
+        .into_iter()
+        .map(|decl| decl.name)
+        .collect();
+    names.extend(toolbox.tools.keys().cloned());
+    names.extend(toolbox.sets.keys().cloned());
+    let discovers = toolbox
+        .sources
+        .iter()
+        .filter(|(_, source)| source.has_own_tools());
+    names.extend(discovers.map(|(name, _)| name.clone()));
+    names.sort();
+    names.dedup();
+    names
+}

@@ -1,0 +1,321 @@
+//! `${NAME}` and `${NAME:default}`, replaced in the raw text before it is parsed, as the toolbox does.
+//!
+//! Owns the way back: every place in the filled text is led to the place in the file as its author wrote it, whatever
+//! was put in between, and no message repeats a value that may be a secret.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::diag::{Diagnostic, SourceSpan, mask_secrets};
+use crate::model::is_secret_name;
+
+/// Values shorter than this are not looked for in messages: they would hit ordinary words.
+const MIN_NAMED_SECRET_LEN: usize = 4;
+/// From this length on any value of the environment may be a secret, whatever its variable is called.
+const MIN_SECRET_LEN: usize = 8;
+
+/// A file with the environment's values in it.
+#[derive(Debug)]
+pub(super) struct SubstitutedFile {
+    /// What is parsed.
+    pub(super) text: Arc<str>,
+    original: Arc<str>,
+    /// Where each line of the original begins.
+    line_starts: Vec<usize>,
+    placeholders: Vec<SubstitutedPlaceholder>,
+}
+
+/// A placeholder, and what came into its place.
+#[derive(Debug)]
+struct SubstitutedPlaceholder {
+    name: String,
+    /// In the original, `${` and `}` included.
+    original_range: Range<usize>,
+    /// The default, in the original.
+    default_range: Option<Range<usize>>,
+    /// In the filled text.
+    substituted_range: Range<usize>,
+    value: String,
+    from_env: bool,
+}
+
+/// A variable that is not set and has no default: its name, and where it is asked for.
+pub(super) type UnsetVariable = (String, SourceSpan);
+
+/// Fills in what the environment holds. A placeholder without a value stays as it is, and is told.
+pub(super) fn substitute_env(
+    original: &Arc<str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> (SubstitutedFile, Vec<UnsetVariable>) {
+    let mut text = String::with_capacity(original.len());
+    let (mut holes, mut unset) = (Vec::new(), Vec::new());
+    let mut from = 0;
+    let lines = find_line_starts(original);
+    while let Some((written, name, default)) = next_placeholder(original, from) {
+        text.push_str(&original[from..written.start]);
+        let held = env(&original[name.clone()]);
+        let value = match (&held, &default) {
+            (Some(held), _) => held.clone(),
+            (None, Some(default)) => original[default.clone()].to_owned(),
+            (None, None) => {
+                let span = span_of_bytes(original, &lines, written.clone());
+                unset.push((original[name.clone()].to_owned(), span));
+                original[written.clone()].to_owned()
+            }
+        };
+        let start = text.len();
+        text.push_str(&value);
+        from = written.end;
+        holes.push(SubstitutedPlaceholder {
+            name: original[name].to_owned(),
+            original_range: written,
+            default_range: default,
+            substituted_range: start..text.len(),
+            value,
+            from_env: held.is_some(),
+        });
+    }
+    text.push_str(&original[from..]);
+    let filled = SubstitutedFile {
+        text: text.into(),
+        original: Arc::clone(original),
+        line_starts: lines,
+        placeholders: holes,
+    };
+    (filled, unset)
+}
+
+type PlaceholderRanges = (Range<usize>, Range<usize>, Option<Range<usize>>);
+
+/// The next `${NAME}` or `${NAME:default}`: all of it, its name, its default.
+fn next_placeholder(text: &str, mut from: usize) -> Option<PlaceholderRanges> {
+    loop {
+        let start = from + text[from..].find("${")?;
+        let name = start + 2;
+        let len = text[name..]
+            .bytes()
+            .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
+            .count();
+        let after = name + len;
+        let rest = &text[after..];
+        if len > 0 && rest.starts_with('}') {
+            return Some((start..after + 1, name..after, None));
+        }
+        if len > 0
+            && rest.starts_with(':')
+            && let Some(end) = rest.find('}')
+        {
+            let default = after + 1..after + end;
+            return Some((start..after + end + 1, name..after, Some(default)));
+        }
+        from = name;
+    }
+}
+
+fn find_line_starts(text: &str) -> Vec<usize> {
+    let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    std::iter::once(0)
+        .chain(breaks.map(|(at, _)| at + 1))
+        .collect()
+}
+
+fn span_of_bytes(text: &str, lines: &[usize], bytes: Range<usize>) -> SourceSpan {
+    let line = lines.partition_point(|start| *start <= bytes.start).max(1);
+    let start = lines.get(line - 1).copied().unwrap_or(0);
+    let before = text.get(start..bytes.start).unwrap_or("");
+    SourceSpan {
+        bytes,
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
+    }
+}
+
+impl SubstitutedFile {
+    /// A place of the filled text in the file as written. What came from a variable stands at its placeholder.
+    pub(super) fn original_span(&self, span: &SourceSpan) -> SourceSpan {
+        if span.line == 0 || self.placeholders.is_empty() {
+            return span.clone();
+        }
+        let bytes = self.byte_range_of(span);
+        let start = self.original_offset(bytes.start, false);
+        let end = self.original_offset(bytes.end, true).max(start);
+        span_of_bytes(&self.original, &self.line_starts, start..end)
+    }
+
+    /// The parser sometimes knows line and column alone.
+    fn byte_range_of(&self, span: &SourceSpan) -> Range<usize> {
+        if span.bytes.start > 0 || span.line <= 1 {
+            return span.bytes.clone();
+        }
+        let before = self.text.split_inclusive('\n').take(span.line as usize - 1);
+        let start: usize = before.map(str::len).sum();
+        let line = self.text[start..].lines().next().unwrap_or("");
+        let column = (span.column as usize).saturating_sub(1);
+        let at = line.char_indices().nth(column);
+        let at = start + at.map_or(line.len(), |(at, _)| at);
+        at..at
+    }
+
+    fn original_offset(&self, offset: usize, is_end: bool) -> usize {
+        let mut back = offset;
+        for hole in &self.placeholders {
+            let (stands, written) = (&hole.substituted_range, &hole.original_range);
+            let inside = if is_end {
+                stands.start < offset && offset <= stands.end
+            } else {
+                stands.start <= offset && offset < stands.end
+            };
+            if inside {
+                return if is_end { written.end } else { written.start };
+            }
+            if stands.end <= offset && (offset > stands.start || stands.is_empty()) {
+                back = written.end + (offset - stands.end);
+            } else {
+                break;
+            }
+        }
+        back.min(self.original.len())
+    }
+
+    /// The file for snippets: byte for byte as written, with whatever looks like a secret starred out.
+    pub(super) fn masked_text(&self) -> String {
+        self.restore_placeholders(mask_secrets(
+            &self.mask_secret_defaults(self.original.to_string()),
+        ))
+    }
+
+    /// The file for the record, with parts starred out: spans of the original.
+    pub(super) fn mask_ranges(&self, text: String, parts: &[Range<usize>]) -> String {
+        let mut bytes = text.into_bytes();
+        for part in parts {
+            // The record stays YAML: quotes around it are no secret.
+            let quoted = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
+            let inside = if part.len() > 1 && quoted(part.start) && quoted(part.end - 1) {
+                part.start + 1..part.end - 1
+            } else {
+                part.clone()
+            };
+            for byte in bytes.get_mut(inside).into_iter().flatten() {
+                if !byte.is_ascii_whitespace() {
+                    *byte = b'*';
+                }
+            }
+        }
+        // Parts begin and end between characters; should one not, nothing is shown rather than a secret.
+        String::from_utf8(bytes)
+            .map(|text| self.restore_placeholders(text))
+            .unwrap_or_default()
+    }
+
+    /// The file as written, without defaults of variables that hold secrets.
+    pub(super) fn text_for_recording(&self) -> String {
+        self.mask_secret_defaults(self.original.to_string())
+    }
+
+    fn mask_secret_defaults(&self, text: String) -> String {
+        let secret = self
+            .placeholders
+            .iter()
+            .filter(|hole| is_secret_name(&hole.name));
+        let parts: Vec<Range<usize>> = secret
+            .filter_map(|hole| hole.default_range.clone())
+            .collect();
+        self.mask_ranges(text, &parts)
+    }
+
+    /// Which variable is meant is no secret.
+    fn restore_placeholders(&self, mut text: String) -> String {
+        for hole in &self.placeholders {
+            let head_end = hole
+                .default_range
+                .as_ref()
+                .map_or(hole.original_range.end, |default| default.start);
+            for part in [
+                hole.original_range.start..head_end,
+                hole.original_range.end - 1..hole.original_range.end,
+            ] {
+                if text.is_char_boundary(part.start) && text.is_char_boundary(part.end) {
+                    text.replace_range(part.clone(), &self.original[part]);
+                }
+            }
+        }
+        text
+    }
+
+    /// What of the environment, or of a default, is a secret by the variable's name.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let holes = self.placeholders.iter();
+        holes
+            .filter(|hole| hole.is_set() && is_secret_name(&hole.name))
+            .map(|hole| hole.value.as_str())
+    }
+
+    /// A problem of the filled text where it stands in the file, without values that may be secrets.
+    pub(super) fn relocate_diagnostic(
+        &self,
+        mut problem: Diagnostic,
+        shown: &Arc<str>,
+    ) -> Diagnostic {
+        if let Some(span) = &mut problem.span {
+            *span = self.original_span(span);
+            problem.source = Some(Arc::clone(shown));
+        }
+        self.redact_diagnostic(problem)
+    }
+
+    /// A problem without values that may be secrets: the variable stands in their place.
+    pub(super) fn redact_diagnostic(&self, mut problem: Diagnostic) -> Diagnostic {
+        for hole in self.placeholders.iter().filter(|hole| hole.may_be_secret()) {
+            let escaped = format!("{:?}", hole.value);
+            let escaped = escaped.trim_matches('"');
+            for value in [hole.value.as_str(), escaped] {
+                problem.message = replace_value(&problem.message, value, &hole.name);
+                problem.help = problem
+                    .help
+                    .map(|help| replace_value(&help, value, &hole.name));
+            }
+        }
+        problem
+    }
+}
+
+impl SubstitutedPlaceholder {
+    /// Else the placeholder still stands there, which is no value.
+    fn is_set(&self) -> bool {
+        self.from_env || self.default_range.is_some()
+    }
+
+    fn may_be_secret(&self) -> bool {
+        let by_name = is_secret_name(&self.name) && self.value.len() >= MIN_NAMED_SECRET_LEN;
+        (by_name && self.is_set()) || (self.from_env && self.value.len() >= MIN_SECRET_LEN)
+    }
+}
+
+/// The text without a value, also where only the beginning of it is left: messages cut what they show.
+fn replace_value(text: &str, value: &str, name: &str) -> String {
+    let least = value.len().min(MIN_SECRET_LEN);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let common = rest
+            .char_indices()
+            .zip(value.chars())
+            .take_while(|((_, a), b)| a == b)
+            .map(|((at, c), _)| at + c.len_utf8())
+            .last()
+            .unwrap_or(0);
+        if common >= least {
+            out.push_str("${");
+            out.push_str(name);
+            out.push('}');
+            rest = &rest[common..];
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! The two forms of tools.yaml as one: each source, auth service, tool and set as a document of its own.
+//!
+//! Nested: a map of names below `sources`, `tools` …, where the type is called `kind`. Flat: one document each, with
+//! `kind`, `name` and `type`. Readers of entries know neither: `type` is the type, the name is taken off.
+
+use serde_json::{Map, Value};
+
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::{SourceSpan, find_nearest};
+use crate::model::escape_pointer_step;
+
+/// What an entry declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum EntrySection {
+    Source,
+    Auth,
+    Tool,
+    Set,
+}
+
+impl EntrySection {
+    /// With its article, for sentences.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Auth => "auth service",
+            Self::Tool => "tool",
+            Self::Set => "toolset",
+        }
+    }
+}
+
+/// One declaration, in either form.
+#[derive(Debug)]
+pub(super) struct ToolboxEntry {
+    pub(super) section: EntrySection,
+    pub(super) name: String,
+    /// A mapping without `kind` and `name`.
+    pub(super) doc: YamlDoc,
+    /// Where it is named.
+    pub(super) name_span: SourceSpan,
+}
+
+/// The key of the nested form, the kinds of the flat one, and what they declare; `None`: nothing that dicta supports.
+const SECTIONS: &[(&str, &[&str], Option<EntrySection>)] = &[
+    (
+        "sources",
+        &["source", "sources"],
+        Some(EntrySection::Source),
+    ),
+    (
+        "authServices",
+        &["authService", "authServices"],
+        Some(EntrySection::Auth),
+    ),
+    (
+        "authSources",
+        &["authSource", "authSources"],
+        Some(EntrySection::Auth),
+    ),
+    ("tools", &["tool", "tools"], Some(EntrySection::Tool)),
+    (
+        "toolsets",
+        &["toolset", "toolsets"],
+        Some(EntrySection::Set),
+    ),
+    ("groups", &["group", "groups"], Some(EntrySection::Set)),
+    (
+        "embeddingModels",
+        &["embeddingModel", "embeddingModels"],
+        None,
+    ),
+    ("prompts", &["prompt", "prompts"], None),
+];
+
+/// Where `kind` is a word of the author's, not the type of something.
+const FREE_FORM_KEYS: &[&str] = &[
+    "inputSchema",
+    "default",
+    "env",
+    "headers",
+    "annotations",
+    "allowedValues",
+    "excludedValues",
+];
+
+/// Whether a document of a file looks like one of tools.yaml at all.
+pub(super) fn looks_like_toolbox(value: &Value) -> bool {
+    let Some(map) = value.as_object() else {
+        return false;
+    };
+    match map.get("kind").and_then(Value::as_str) {
+        Some(kind) => SECTIONS.iter().any(|(_, kinds, _)| kinds.contains(&kind)),
+        None => {
+            !map.contains_key("evals")
+                && map.iter().any(|(key, value)| {
+                    value.is_object() && SECTIONS.iter().any(|(k, ..)| k == key)
+                })
+                && map
+                    .keys()
+                    .all(|key| SECTIONS.iter().any(|(k, ..)| k == key))
+        }
+    }
+}
+
+/// The entries of a document.
+pub(super) fn read_toolbox_entries(
+    doc: &YamlDoc,
+    problems: &DiagnosticCollector,
+) -> Vec<ToolboxEntry> {
+    match &doc.value {
+        Value::Object(map) if map.contains_key("kind") => read_flat_entry(doc, map, problems),
+        Value::Object(map) => read_nested_entries(doc, map, problems),
+        Value::Null => Vec::new(),
+        other => {
+            let message = format!(
+                "a tools file is a mapping with `sources`, `tools` … (got {})",
+                describe_value(other)
+            );
+            problems.error(doc.span(""), "type", message);
+            Vec::new()
+        }
+    }
+}
+
+fn read_nested_entries(
+    doc: &YamlDoc,
+    map: &Map<String, Value>,
+    problems: &DiagnosticCollector,
+) -> Vec<ToolboxEntry> {
+    let mut found = Vec::new();
+    for (key, value) in map {
+        let at = format!("/{}", escape_pointer_step(key));
+        let known = SECTIONS.iter().find(|(name, ..)| name == key);
+        match (known, value) {
+            (None, _) => {
+                let names = SECTIONS.iter().map(|(name, ..)| *name);
+                problems.error(
+                    doc.key_span(&at),
+                    "unknown-key",
+                    explain_unknown_key("key", key, &names.collect::<Vec<_>>()),
+                );
+            }
+            (_, Value::Null) => {}
+            (Some((.., None)), _) => {
+                problems.warning(doc.key_span(&at), "unsupported", explain_ignored(key));
+            }
+            (Some((.., Some(section))), Value::Object(entries)) => {
+                for (name, value) in entries {
+                    let at = format!("{at}/{}", escape_pointer_step(name));
+                    found.extend(read_nested_entry(doc, *section, name, value, &at, problems));
+                }
+            }
+            (Some(_), other) => {
+                let message = format!(
+                    "{key} must be a mapping of names (got {})",
+                    describe_value(other)
+                );
+                problems.error(doc.span(&at), "type", message);
+            }
+        }
+    }
+    found
+}
+
+fn explain_ignored(what: &str) -> String {
+    format!("{what} are not supported by dicta: they are passed over")
+}
+
+/// An entry of the nested form.
+fn read_nested_entry(
+    doc: &YamlDoc,
+    section: EntrySection,
+    name: &str,
+    value: &Value,
+    at: &str,
+    problems: &DiagnosticCollector,
+) -> Option<ToolboxEntry> {
+    let mut made = RelocatedValue::default();
+    let value = match (section, value) {
+        // `readers: [a, b]`
+        (EntrySection::Set, Value::Array(_)) => {
+            let tools = made.copy_value(value, at, "/tools", true);
+            made.moved_pointers
+                .push(("/tools".to_owned(), at.to_owned()));
+            Value::Object(Map::from_iter([("tools".to_owned(), tools)]))
+        }
+        (EntrySection::Source, Value::Object(map)) => match find_short_source(map) {
+            // `files: {mcp: {command: …}}`
+            Some((kind, inner)) => {
+                let at = format!("{at}/{}", escape_pointer_step(kind));
+                let mut value = made.copy_value(inner, &at, "", true);
+                if let Some(map) = value.as_object_mut() {
+                    map.insert("type".to_owned(), kind.into());
+                }
+                value
+            }
+            None => made.copy_value(value, at, "", true),
+        },
+        (_, Value::Object(_)) => made.copy_value(value, at, "", true),
+        (_, other) => {
+            let message = format!(
+                "the {} `{name}` must be a mapping (got {})",
+                section.noun(),
+                describe_value(other)
+            );
+            problems.error(doc.span(at), "type", message);
+            return None;
+        }
+    };
+    made.moved_pointers.push((String::new(), at.to_owned()));
+    Some(ToolboxEntry {
+        section,
+        name: name.to_owned(),
+        name_span: doc.key_span(at),
+        doc: doc.with_value(value, made.moved_pointers),
+    })
+}
+
+/// A source whose only key is its kind.
+fn find_short_source(map: &Map<String, Value>) -> Option<(&str, &Value)> {
+    let (kind, inner) = map.iter().next().filter(|_| map.len() == 1)?;
+    (kind == "mcp" && inner.is_object()).then_some((kind.as_str(), inner))
+}
+
+fn read_flat_entry(
+    doc: &YamlDoc,
+    map: &Map<String, Value>,
+    problems: &DiagnosticCollector,
+) -> Vec<ToolboxEntry> {
+    let mut fields = MappingDecoder::new(doc, "", problems);
+    let Some(kind) = fields.text("kind") else {
+        return Vec::new();
+    };
+    let known = SECTIONS
+        .iter()
+        .find(|(_, kinds, _)| kinds.contains(&kind.as_str()));
+    let Some((plural, _, section)) = known else {
+        let kinds: Vec<&str> = SECTIONS.iter().map(|(_, kinds, _)| kinds[0]).collect();
+        fields.error("kind", "value", explain_unknown_key("kind", &kind, &kinds));
+        return Vec::new();
+    };
+    let Some(section) = section else {
+        fields.warning("kind", "unsupported", explain_ignored(plural));
+        return Vec::new();
+    };
+    if !fields.has("name") {
+        fields.error("kind", "missing", format!("a {kind} needs a `name`"));
+    }
+    let Some(name) = fields.text("name") else {
+        return Vec::new();
+    };
+    let mut made = RelocatedValue::default();
+    let mut value = Map::new();
+    for (key, inner) in map {
+        if key != "kind" && key != "name" {
+            let at = format!("/{}", escape_pointer_step(key));
+            value.insert(key.clone(), made.copy_value(inner, &at, &at, false));
+        }
+    }
+    made.moved_pointers
+        .push((String::new(), "/name".to_owned()));
+    vec![ToolboxEntry {
+        section: *section,
+        name,
+        name_span: doc.span("/name"),
+        doc: doc.with_value(Value::Object(value), made.moved_pointers),
+    }]
+}
+
+fn explain_unknown_key(what: &str, written: &str, known: &[&str]) -> String {
+    match find_nearest(written, known.iter().copied()) {
+        Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),
+        None => format!("unknown {what} `{written}`; known: {}", known.join(", ")),
+    }
+}
+
+/// A value being taken over, and where each part of it was.
+#[derive(Default)]
+struct RelocatedValue {
+    moved_pointers: Vec<(String, String)>,
+}
+
+impl RelocatedValue {
+    fn copy_value(&mut self, value: &Value, from: &str, to: &str, rename: bool) -> Value {
+        self.moved_pointers.push((to.to_owned(), from.to_owned()));
+        match value {
+            Value::Object(map) => {
+                let here = rename && !map.contains_key("type");
+                let entries = map.iter().map(|(key, inner)| {
+                    let renamed = here && key == "kind" && inner.is_string();
+                    let new = if renamed { "type" } else { key.as_str() };
+                    let deeper = rename && !FREE_FORM_KEYS.contains(&key.as_str());
+                    let (from, to) = (
+                        format!("{from}/{}", escape_pointer_step(key)),
+                        format!("{to}/{}", escape_pointer_step(new)),
+                    );
+                    (new.to_owned(), self.copy_value(inner, &from, &to, deeper))
+                });
+                Value::Object(entries.collect())
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate().map(|(index, inner)| {
+                    let (from, to) = (format!("{from}/{index}"), format!("{to}/{index}"));
+                    self.copy_value(inner, &from, &to, rename)
+                });
+                Value::Array(items.collect())
+            }
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A server that stands in a judge's `tools:` itself: `- mcp: {command: …, allow: [read_file]}`.
+//!
+//! What is recorded of a judge holds its settings as written. So a secret comes from the environment, as `${NAME}`, and
+//! one that is written there is refused.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::env_placeholders::{SubstitutedFile, substitute_env};
+use super::toolbox_reader::ToolboxCx;
+use super::{Toolbox, kind_lookup, secrets};
+use crate::diag::has_errors;
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
+use crate::model::escape_pointer_step;
+use crate::tools::kinds::{SourceCx, ToolSource};
+
+/// The name of such an entry: the kind of the source.
+pub const INLINE_SERVER: &str = "mcp";
+/// The setting that is the judge's, not the server's.
+pub const ALLOW_SETTING: &str = "allow";
+
+impl Toolbox {
+    /// The server of an entry with these settings.
+    pub fn inline_server(
+        &self,
+        settings: &IndexMap<String, Value>,
+    ) -> Option<&Arc<dyn ToolSource>> {
+        self.inline_servers.get(&server_key(settings))
+    }
+
+    /// Reads the entry whose settings stand at a pointer, once for all judges that write the same.
+    pub fn read_inline_server(
+        &mut self,
+        doc: &YamlDoc,
+        at: &str,
+        settings: &IndexMap<String, Value>,
+        problems: &DiagnosticCollector,
+        cx: &ToolboxCx<'_>,
+    ) {
+        let key = server_key(settings);
+        if self.inline_servers.contains_key(&key) {
+            return;
+        }
+        let map = settings.iter().filter(|(name, _)| *name != ALLOW_SETTING);
+        let written = Value::Object(map.map(|(k, v)| (k.clone(), v.clone())).collect());
+        let mut filling = SettingsSubstitution {
+            base_pointer: at.to_owned(),
+            cx,
+            doc,
+            problems,
+            moved_pointers: vec![(String::new(), at.to_owned())],
+            substituted_files: Vec::new(),
+        };
+        for (pointer, _) in secrets::find_secrets(&written) {
+            let text = written.pointer(&pointer).and_then(Value::as_str);
+            if text.is_none_or(|text| !text.contains("${")) {
+                let message = "a secret does not belong in this file: write ${NAME}, a variable that holds it";
+                problems.error(doc.key_span(&format!("{at}{pointer}")), "secret", message);
+            }
+        }
+        let filled = filling.substitute_value(&written, "");
+        let SettingsSubstitution {
+            moved_pointers: pairs,
+            substituted_files: fillings,
+            ..
+        } = filling;
+        let made = doc.with_value(filled, pairs);
+        for (_, secrets) in secrets::find_secrets(&made.value) {
+            self.secrets.extend(secrets);
+        }
+        for filled in &fillings {
+            self.secrets.extend(filled.secrets().map(str::to_owned));
+        }
+        let own = DiagnosticCollector::from_doc(&made);
+        let mut fields = MappingDecoder::new(&made, "", &own);
+        let source = kind_lookup::find_source_kind(INLINE_SERVER)
+            .map_err(|why| fields.error_at_mapping("kind", why))
+            .ok()
+            .and_then(|kind| kind.read)
+            .and_then(|read| {
+                let cx = SourceCx {
+                    name: INLINE_SERVER,
+                    folder: cx.root,
+                    resolver: &cx.resolver,
+                };
+                let source = read(&mut fields, &cx);
+                fields.finish();
+                source
+            });
+        let found = own.into_sorted();
+        let is_good = !has_errors(&found);
+        for problem in found {
+            problems.push(
+                fillings
+                    .iter()
+                    .fold(problem, |p, filled| filled.redact_diagnostic(p)),
+            );
+        }
+        if let Some(source) = source.filter(|_| is_good) {
+            self.secrets.extend(source.secrets());
+            self.inline_servers.insert(key, source);
+        }
+    }
+}
+
+/// A server by what it is, whatever a judge takes of it.
+fn server_key(settings: &IndexMap<String, Value>) -> String {
+    let own = settings.iter().filter(|(name, _)| *name != ALLOW_SETTING);
+    let own: serde_json::Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+    Value::Object(own).to_string()
+}
+
+/// Settings being filled from the environment, and where each part of them stands.
+struct SettingsSubstitution<'a> {
+    base_pointer: String,
+    cx: &'a ToolboxCx<'a>,
+    doc: &'a YamlDoc,
+    problems: &'a DiagnosticCollector,
+    moved_pointers: Vec<(String, String)>,
+    substituted_files: Vec<SubstitutedFile>,
+}
+
+impl SettingsSubstitution<'_> {
+    fn substitute_value(&mut self, value: &Value, pointer: &str) -> Value {
+        let home = format!("{}{pointer}", self.base_pointer);
+        self.moved_pointers.push((pointer.to_owned(), home.clone()));
+        match value {
+            Value::Object(map) => {
+                let filled = map.iter().map(|(key, inner)| {
+                    let pointer = format!("{pointer}/{}", escape_pointer_step(key));
+                    (key.clone(), self.substitute_value(inner, &pointer))
+                });
+                Value::Object(filled.collect())
+            }
+            Value::Array(items) => {
+                let filled = items.iter().enumerate();
+                let filled = filled
+                    .map(|(i, inner)| self.substitute_value(inner, &format!("{pointer}/{i}")));
+                Value::Array(filled.collect())
+            }
+            Value::String(text) if text.contains("${") => {
+                let (filled, unset) = substitute_env(&Arc::from(text.as_str()), self.cx.env);
+                for (name, _) in unset {
+                    let message =
+                        format!("${{{name}}} is not set in the environment, and has no default");
+                    self.problems
+                        .error(self.doc.span(&home), "variable", message);
+                }
+                let value = filled.text.to_string();
+                self.substituted_files.push(filled);
+                value.into()
+            }
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `list_messages`.
+
+use super::{JudgedMessages, MAX_RESPONSE_BYTES, TranscriptToolArgs, new_response};
+use crate::model::ToolResponse;
+
+/// Messages listed where the call does not say.
+const DEFAULT_LIST_LIMIT: usize = 50;
+
+pub(super) fn list_messages(book: &JudgedMessages, asked: &TranscriptToolArgs) -> ToolResponse {
+    let limit = asked.limit.unwrap_or(DEFAULT_LIST_LIMIT);
+    let mut out = book.delimiting_line(&format!("{} messages in all", book.message_count));
+    let mut next = asked.from;
+    let mut lines = String::new();
+    while next < book.message_count && next - asked.from < limit {
+        let before = lines.len();
+        book.list_message_parts(next, &mut lines);
+        // A message of very many parts is cut off at its end, and is listed alone.
+        if lines.len() > MAX_RESPONSE_BYTES && before > 0 {
+            lines.truncate(before);
+            break;
+        }
+        next += 1;
+    }
+    let mut cut = next < book.message_count;
+    if lines.len() > MAX_RESPONSE_BYTES {
+        let end = lines[..lines.floor_char_boundary(MAX_RESPONSE_BYTES)]
+            .rfind('\n')
+            .map_or(0, |at| at + 1);
+        lines.truncate(end);
+        lines.push_str(&book.delimiting_line(
+            "the other parts of this message are not listed; read_message reads them",
+        ));
+        cut = true;
+    }
+    let bytes = lines.len();
+    out.push_str(&lines);
+    if next < book.message_count {
+        out.push_str(
+            &book.delimiting_line(&format!("more: list_messages with from: {next} goes on")),
+        );
+    }
+    new_response(out, bytes, cut)
+}

@@ -1,0 +1,374 @@
+//! `list_messages`, `read_message`, `search_transcript`: how a judge reads a transcript that its prompt does not hold.
+//!
+//! Owns what these tools are told and answer. They read a [`Book`], which whoever renders the prompt made of the judged
+//! messages alone: no later message, no metadata and no label is in it, so none can be read. Everything an answer takes
+//! from a transcript stands either between delimiting lines of the prompt's own marker, which the transcript cannot hold,
+//! or as a JSON string on one line. Answers come from the transcript: they are no evidence, live or frozen.
+//!
+//! Bounds: an answer is at most [`ANSWER_MAX`] bytes and says how to go on; a search looks at its clock between slices
+//! of `search::SLICE` bytes and says where it stopped; patterns are linear in time and limited in size.
+
+mod list;
+mod read;
+mod search;
+
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{SeenUrls, Tool, ValidatedCall, check_schema};
+use crate::clock::BoxFuture;
+use crate::event::CallCx;
+use crate::model::{
+    CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse, is_invisible,
+};
+use crate::schema::CompiledSchema;
+
+/// Lists messages.
+pub const LIST_MESSAGES: &str = "list_messages";
+/// Reads one message.
+pub const READ_MESSAGE: &str = "read_message";
+/// Searches all messages.
+pub const SEARCH_TRANSCRIPT: &str = "search_transcript";
+
+/// Longest answer, in bytes of transcript text.
+pub const MAX_RESPONSE_BYTES: usize = 20_000;
+
+/// Characters shown of a text's beginning.
+const PREVIEW_CHARS: usize = 100;
+
+/// The judged messages as they are shown, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JudgedMessages {
+    /// What a prompt that holds the whole transcript would show, part by part.
+    pub parts: Vec<MessagePart>,
+    /// How many messages are judged; a message without leaves is one that is left out.
+    pub message_count: usize,
+    /// What a delimiting line begins and ends with.
+    pub delimiter: (String, String),
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessagePart {
+    /// The message's number.
+    pub message: usize,
+    /// What stands in its delimiting line: `[4] assistant calls search (c1)`. Holds no raw text of the transcript.
+    pub label: String,
+    /// The text.
+    pub text: String,
+}
+
+impl JudgedMessages {
+    /// A delimiting line, line break included.
+    fn delimiting_line(&self, label: &str) -> String {
+        format!("{}{label}{}\n", self.delimiter.0, self.delimiter.1)
+    }
+
+    /// The parts of a message.
+    fn parts_of(&self, message: usize) -> &[MessagePart] {
+        let from = self.parts.partition_point(|leaf| leaf.message < message);
+        let to = self.parts.partition_point(|leaf| leaf.message <= message);
+        &self.parts[from..to]
+    }
+
+    /// The digest of all that can be read here; the frame is no part of it.
+    pub fn digest(&self) -> Digest {
+        let count = self.message_count.to_string();
+        let parts = self
+            .parts
+            .iter()
+            .flat_map(|leaf| [leaf.label.as_bytes(), leaf.text.as_bytes()]);
+        Digest::hash_parts(std::iter::once(count.as_bytes()).chain(parts))
+    }
+
+    /// A line for each part of these messages: label, size, beginning.
+    pub fn list_parts(&self, from: usize, to: usize) -> String {
+        let mut out = String::new();
+        for message in from..to.min(self.message_count) {
+            self.list_message_parts(message, &mut out);
+        }
+        out
+    }
+
+    fn list_message_parts(&self, message: usize, out: &mut String) {
+        let leaves = self.parts_of(message);
+        if leaves.is_empty() {
+            let _infallible = writeln!(out, "[{message}] left out");
+        }
+        for leaf in leaves {
+            let size = leaf.text.len();
+            let _infallible = write!(out, "{}, {size} bytes", leaf.label);
+            if size > 0 {
+                let _infallible = write!(out, ": {}", quote_preview(&leaf.text, PREVIEW_CHARS));
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// The beginning of a text as a JSON string on one line, white space as single blanks, hidden characters as escapes: it
+/// can neither end its line nor look like one of ours.
+fn quote_preview(text: &str, max: usize) -> String {
+    let mut short = String::new();
+    let mut more = false;
+    for word in text.split_whitespace() {
+        if short.chars().count() >= max {
+            more = true;
+            break;
+        }
+        if !short.is_empty() {
+            short.push(' ');
+        }
+        // A word may be as long as the text.
+        short.extend(word.chars().take(max));
+    }
+    let cut: String = short.chars().take(max).collect();
+    let dots = if more || cut.len() < short.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!("{}{dots}", to_visible_json_string(&cut))
+}
+
+/// A JSON string that holds no invisible character.
+fn to_visible_json_string(text: &str) -> String {
+    let json = Value::from(text).to_string();
+    if !json.chars().any(is_invisible) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_invisible(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                let _infallible = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Whether a tool of this name reads the transcript.
+pub fn is_transcript_tool(name: &str) -> bool {
+    [LIST_MESSAGES, READ_MESSAGE, SEARCH_TRANSCRIPT].contains(&name)
+}
+
+/// What models are told.
+pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
+    let whole = |least: u64, most: Option<u64>, about: &str| {
+        let mut field = json!({"type": "integer", "minimum": least, "description": about});
+        if let Some(most) = most {
+            field["maximum"] = json!(most);
+        }
+        field
+    };
+    let decl =
+        |name: &str, description: &str, properties: Value, required: &[&str]| ToolDeclaration {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false
+            }),
+        };
+    vec![
+        decl(
+            LIST_MESSAGES,
+            "Lists messages of the transcript you judge: number, role, calls, size, and how each part begins.",
+            json!({
+                "from": whole(0, None, "The first message to list; 0 if left out."),
+                "limit": whole(1, Some(200), "How many messages; 50 if left out.")
+            }),
+            &[],
+        ),
+        decl(
+            READ_MESSAGE,
+            "Reads one message of the transcript you judge. A long one is cut; `from` goes on where it was cut.",
+            json!({
+                "message": whole(0, None, "The message's number."),
+                "from": whole(0, None, "The byte to begin at; 0 if left out."),
+                "limit": whole(1, Some(MAX_RESPONSE_BYTES as u64), "How many bytes; 20000 if left out.")
+            }),
+            &["message"],
+        ),
+        decl(
+            SEARCH_TRANSCRIPT,
+            "Searches all messages of the transcript you judge, and shows each place found with its message's number and \
+             byte, for `read_message`.",
+            json!({
+                "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "The text to find."},
+                "regex": {"type": "boolean", "description": "Whether `query` is a regular expression; false if left out."},
+                "match_case": {"type": "boolean", "description": "Whether case counts; false if left out."},
+                "from": whole(0, None, "The first message to search; 0 if left out."),
+                "limit": whole(1, Some(50), "How many places to show; 20 if left out.")
+            }),
+            &["query"],
+        ),
+    ]
+}
+
+/// The three tools over a book.
+pub fn transcript_tools_for(book: &Arc<JudgedMessages>) -> Vec<Arc<dyn Tool>> {
+    TRANSCRIPT_TOOL_SPECS
+        .iter()
+        .map(|told| {
+            let book = Arc::clone(book);
+            Arc::new(TranscriptTool {
+                spec: told,
+                messages: book,
+            }) as Arc<dyn Tool>
+        })
+        .collect()
+}
+
+/// A declaration and its schema, compiled once.
+struct TranscriptToolSpec {
+    decl: ToolDeclaration,
+    schema: CompiledSchema,
+}
+
+static TRANSCRIPT_TOOL_SPECS: LazyLock<Vec<TranscriptToolSpec>> = LazyLock::new(|| {
+    let told = |decl: ToolDeclaration| TranscriptToolSpec {
+        schema: CompiledSchema::compile(&decl.schema).expect("our own schemas are valid"),
+        decl,
+    };
+    transcript_tool_decls().into_iter().map(told).collect()
+});
+
+/// One of the three.
+struct TranscriptTool {
+    spec: &'static TranscriptToolSpec,
+    messages: Arc<JudgedMessages>,
+}
+
+/// The arguments of all three; which of them may be there, the schema says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TranscriptToolArgs {
+    message: Option<usize>,
+    from: usize,
+    limit: Option<usize>,
+    query: String,
+    regex: bool,
+    match_case: bool,
+}
+
+impl TranscriptToolArgs {
+    /// `1.0` counts as a whole number in JSON Schema, and a number may be too large for any transcript.
+    fn read(args: &RawJson) -> Result<Self, String> {
+        let mut value: Value =
+            serde_json::from_str(args.get()).map_err(|error| error.to_string())?;
+        for field in value
+            .as_object_mut()
+            .into_iter()
+            .flat_map(|map| map.values_mut())
+        {
+            if let Some(number) = field.as_f64().filter(|_| !field.is_u64()) {
+                // Numbers past the end saturate, and what they ask for is said not to be there.
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "it saturates, which is what is meant"
+                )]
+                let number = number as u64;
+                *field = json!(number);
+            }
+        }
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+}
+
+impl TranscriptTool {
+    /// What the book itself has to say against a call.
+    fn check_args(&self, asked: &TranscriptToolArgs) -> Result<(), String> {
+        let last = || match self.messages.message_count {
+            0 => "the transcript holds no messages".to_owned(),
+            1 => "the transcript holds message 0 alone".to_owned(),
+            n => format!("messages are numbered 0 to {}", n - 1),
+        };
+        if let Some(message) = asked.message {
+            if message >= self.messages.message_count {
+                return Err(format!("there is no message {message}: {}", last()));
+            }
+            let size = read::message_size(&self.messages, message);
+            if asked.from > 0 && asked.from >= size {
+                return Err(format!(
+                    "message {message} ends before byte {}: it has {size} bytes",
+                    asked.from
+                ));
+            }
+        } else if asked.from > 0 && asked.from >= self.messages.message_count {
+            return Err(format!("there is no message {}: {}", asked.from, last()));
+        }
+        if self.spec.decl.name == SEARCH_TRANSCRIPT {
+            search::compile_search_pattern(asked)?;
+        }
+        Ok(())
+    }
+}
+
+impl Tool for TranscriptTool {
+    fn decl(&self) -> &ToolDeclaration {
+        &self.spec.decl
+    }
+
+    fn reads_transcript(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
+        let name = &self.spec.decl.name;
+        check_schema(name, &self.spec.schema, canonical)?;
+        TranscriptToolArgs::read(canonical)
+            .and_then(|asked| self.check_args(&asked))
+            .map_err(|why| Rejection {
+                rule: "arguments".to_owned(),
+                text: format!("Error: {name}: {why}"),
+            })?;
+        Ok(ValidatedCall {
+            tool: name.clone(),
+            canonical: canonical.clone(),
+            values: canonical.clone(),
+            coerced: Vec::new(),
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        prepared: &'a ValidatedCall,
+        _call: CallIx,
+        cx: &'a CallCx,
+    ) -> BoxFuture<'a, ToolResponse> {
+        Box::pin(async move {
+            let asked = match TranscriptToolArgs::read(&prepared.values) {
+                Ok(asked) => asked,
+                Err(why) => return ToolResponse::error(why),
+            };
+            match self.spec.decl.name.as_str() {
+                LIST_MESSAGES => list::list_messages(&self.messages, &asked),
+                READ_MESSAGE => read::read_message(&self.messages, &asked),
+                _ => search::search_transcript(&self.messages, &asked, cx).await,
+            }
+        })
+    }
+}
+
+/// An answer of so many bytes of transcript text, cut or not.
+fn new_response(text: String, bytes: usize, cut: bool) -> ToolResponse {
+    ToolResponse {
+        bytes: bytes as u64,
+        truncated: cut,
+        ..ToolResponse::ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! `read_message`.
+
+use super::{JudgedMessages, MAX_RESPONSE_BYTES, TranscriptToolArgs, new_response};
+use crate::model::ToolResponse;
+
+/// The bytes of a message: of its parts one after another.
+pub(super) fn message_size(book: &JudgedMessages, message: usize) -> usize {
+    book.parts_of(message)
+        .iter()
+        .map(|leaf| leaf.text.len())
+        .sum()
+}
+
+/// The parts of a message from a byte on. Each part that is shown has its own delimiting line.
+pub(super) fn read_message(book: &JudgedMessages, asked: &TranscriptToolArgs) -> ToolResponse {
+    let message = asked.message.unwrap_or_default();
+    let leaves = book.parts_of(message);
+    if leaves.is_empty() {
+        return new_response(
+            book.delimiting_line(&format!("[{message}] left out")),
+            0,
+            false,
+        );
+    }
+    let size = message_size(book, message);
+    let limit = asked
+        .limit
+        .unwrap_or(MAX_RESPONSE_BYTES)
+        .min(MAX_RESPONSE_BYTES);
+    let (mut out, mut given) = (String::new(), 0);
+    let (mut at, mut next) = (0, asked.from);
+    for leaf in leaves {
+        let (begins, ends) = (at, at + leaf.text.len());
+        at = ends;
+        // A part without text is shown where the reader passes it.
+        let passed = ends < asked.from || (ends == asked.from && ends > begins);
+        if passed {
+            continue;
+        }
+        if given >= limit && begins < ends {
+            break;
+        }
+        let start = leaf.text.floor_char_boundary(next.saturating_sub(begins));
+        let mut stop = leaf
+            .text
+            .floor_char_boundary((start + limit.saturating_sub(given)).min(leaf.text.len()));
+        if stop == start && start < leaf.text.len() {
+            // At least one character, so that going on goes on.
+            stop = leaf.text.ceil_char_boundary(start + 1);
+        }
+        let continued = if start > 0 { ", continued" } else { "" };
+        out.push_str(&book.delimiting_line(&format!("{}{continued}", leaf.label)));
+        let text = &leaf.text[start..stop];
+        out.push_str(text);
+        if !text.is_empty() && !text.ends_with('\n') {
+            out.push('\n');
+        }
+        given += text.len();
+        next = begins + stop;
+        if stop < leaf.text.len() {
+            break;
+        }
+    }
+    let cut = next < size;
+    if cut {
+        out.push_str(&book.delimiting_line(&format!(
+            "cut at byte {next} of {size}: read_message with message: {message}, from: {next} goes on"
+        )));
+    }
+    new_response(out, given, cut)
+}
