@@ -13,7 +13,7 @@ use super::workspace::{labels_hold, open};
 use super::{Cx, exam};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
 use crate::record::{Board, RunStore};
@@ -159,7 +159,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
         all.add(path, workspace, understood);
     }
     bad.tell(cx);
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::examples(&workspace.rubrics, &registry);
     let undecided = if asked.examples {
         exam::hold(asked, workspace, &registry, &mut tried, cx)?
@@ -291,7 +291,7 @@ fn taken_id(file: &Path, id: &str) -> Diagnostic {
 fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let beside = workspace::Beside::alone(path);
     let (rubric, mut problems) = rubric::load_with_files(Arc::from(text), path, &registry, &beside);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {

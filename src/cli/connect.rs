@@ -12,7 +12,7 @@ use super::sources::Probed;
 use super::trouble::{Trouble, USAGE};
 use super::workspace::open;
 use super::{Cx, check, runtime, sources};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
 use crate::report::{size, words};
 use crate::run::{Connection, Contact, connect, is_built_in};
@@ -90,7 +90,7 @@ fn tried(
     let runtime = runtime()?;
     let cancel = CancellationToken::new();
     let found = runtime.block_on(async {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let probing = async {
             match tools {
                 0 => Vec::new(),

@@ -11,7 +11,7 @@ use super::Cx;
 use super::args::ListFormat;
 use super::trouble::Trouble;
 use crate::diag::find_nearest;
-use crate::handlers::{FAMILIES, Registry};
+use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::report::wrap;
 use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec};
 
@@ -25,7 +25,7 @@ pub(super) fn evals(
     format: ListFormat,
     cx: &Cx,
 ) -> Result<u8, Trouble> {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let kinds = match kind {
         None => registry.eval_types(),
         Some(name) => vec![named(name, &registry)?],
@@ -46,7 +46,7 @@ pub(super) fn evals(
     Ok(0)
 }
 
-fn named<'a>(name: &str, registry: &'a Registry) -> Result<&'a EvalTypeSpec, Trouble> {
+fn named<'a>(name: &str, registry: &'a EvalTypeRegistry) -> Result<&'a EvalTypeSpec, Trouble> {
     registry.eval_type(name).ok_or_else(|| {
         let kinds = registry.eval_types();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_list_has_a_line_for_every_type_and_says_where_more_is() {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let list = overview(&registry.eval_types(), 0);
         for spec in registry.eval_types() {
             let begins = |line: &&str| line[4..].starts_with(&format!("{} ", spec.name));
@@ -233,7 +233,7 @@ mod tests {
 
     /// The table of README.md.
     fn markdown() -> String {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let mut out = "| type | what it asks | also |\n|---|---|---|\n".to_owned();
         for (family, looks_at) in FAMILIES {
             let _infallible = writeln!(out, "| **{family}** | **{looks_at}** | |");
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn one_type_is_told_with_what_an_author_writes() {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let spec = registry.eval_type("trajectory_subset").expect("an alias");
         let told = in_full(spec, Some("trajectory_subset"), 0);
         for part in [

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::Exam as Asked;
 use super::trouble::Trouble;
 use super::{Cx, runtime};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
 use crate::run::{Exam, JudgePreview, RunOptions};
@@ -21,7 +21,7 @@ pub(super) const UNDECIDED: u8 = 3;
 pub(super) fn hold(
     asked: &Asked,
     workspace: &Workspace,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     tried: &mut Tried,
     cx: &Cx,
 ) -> Result<u64, Trouble> {

@@ -8,7 +8,7 @@ use super::Cx;
 use super::args::{Place, SchemaOf};
 use super::trouble::Trouble;
 use super::workspace::open;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::rubric;
 use crate::workspace;
@@ -122,7 +122,7 @@ fn price(judge: &JudgeConfig) -> String {
 /// Prints a JSON Schema.
 pub(super) fn schema(of: SchemaOf, cx: &Cx) -> u8 {
     let schema = match of {
-        SchemaOf::Rubric => rubric::json_schema(&Registry::builtin()),
+        SchemaOf::Rubric => rubric::json_schema(&EvalTypeRegistry::builtin()),
         SchemaOf::Workspace => workspace::json_schema(),
         SchemaOf::Transcript => workspace::transcript_schema(),
         SchemaOf::Event => workspace::event_schema(),

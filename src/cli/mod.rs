@@ -52,7 +52,7 @@ struct Cx {
 
 /// Runs the program as it was called.
 pub fn main() -> ExitCode {
-    if let Some(code) = crate::handlers::guard::arm() {
+    if let Some(code) = crate::handlers::guard::run_if_guard() {
         return code;
     }
     // However the program ends from here on, what its tools started ends with it.

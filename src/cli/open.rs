@@ -8,7 +8,7 @@ use super::Cx;
 use super::args::{Look, Place};
 use super::trouble::Trouble;
 use super::workspace::{open as open_workspace, store_and_workspace};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::record::{Run, RunStore};
 use crate::theme::{Depth, Theme, ThemeError};
 use crate::tui::{self, Open, Setup};
@@ -88,7 +88,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
         // A run by its name, where no file has that name; a path to one is found without a workspace.
         let (store, around) = if path.exists() {
             let around = workspace::discover(path).and_then(|root| {
-                let loaded = workspace::load(&root, &cx.env, &Registry::builtin());
+                let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin());
                 loaded.ok().map(Arc::new)
             });
             let store = RunStore {
@@ -125,7 +125,8 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
         }
         return Ok(Open::File(path.to_owned()));
     };
-    let loaded = workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
+    let loaded =
+        workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).map_err(Trouble::files)?;
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let belongs = path.is_dir()
         || loaded.transcripts.contains(&real)

@@ -6,7 +6,7 @@ use super::args::Place;
 use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::run::{self, RunOptions};
 
 /// Names listed when several cells fit.
@@ -36,7 +36,7 @@ pub(super) fn prompt(
         judge,
         ..RunOptions::default()
     };
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let runtime = runtime()?;
     let found = runtime
         .block_on(run::prompts(

@@ -16,7 +16,7 @@ use super::workspace::{Opened, labels_hold, open};
 use super::{Cx, runtime};
 use crate::diag::{Diagnostic, has_errors};
 use crate::event::{EventKind, RunEvent};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::judge::MissPolicy;
 use crate::model::{Labels, Millis, pluralize};
 use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     labels_hold(&opened.workspace)?;
     opened.announce(cx);
     let options = options(args)?;
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     if let Some(judge) = &options.judge {
         let panels = run::courts(&opened.workspace).len() as u64;
         if panels > 0 {
@@ -113,7 +113,7 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
 
 async fn drive(
     opened: &Opened,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     options: RunOptions,
     mut printer: Printer,
     human: bool,

@@ -12,7 +12,7 @@ use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
 use crate::event::{EventKind, RunState};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
 use crate::report::words;
 use crate::run::selftest::{Card, FamilyRow, Played, SelfTest, Stage, Wanted};
@@ -25,7 +25,7 @@ const UNMEASURED: u8 = 3;
 pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(args.place.workspace.as_deref(), cx)?;
     opened.introduce(cx);
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let wanted = Wanted {
         judge: args.judge.clone(),
         rubric: args.rubric.clone(),
@@ -77,7 +77,7 @@ fn trouble(error: RunError) -> Trouble {
     }
 }
 
-async fn preview(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Preview, Trouble> {
+async fn preview(stage: &Stage, registry: &EvalTypeRegistry, cx: &Cx) -> Result<Preview, Trouble> {
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
     let preview = run::preview(workspace, registry, &cx.env, &cx.clock, options);
     preview.await.map_err(trouble)
@@ -116,7 +116,7 @@ fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
 }
 
 /// Runs a stage to its end.
-async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Trouble> {
+async fn play(stage: &Stage, registry: &EvalTypeRegistry, cx: &Cx) -> Result<Played, Trouble> {
     let mut signals = Signals::new()?;
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
     let clock = Arc::clone(&cx.clock);

@@ -15,7 +15,7 @@ use super::trouble::Trouble;
 use super::{Cx, runtime};
 use crate::diag::has_errors;
 use crate::event::CallCx;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
 use crate::provider::render_tool_declarations;
 use crate::report::wrap;
@@ -114,7 +114,7 @@ pub(super) fn tools(
 fn loaded(place: &Place, cx: &Cx) -> Option<Workspace> {
     let here = std::env::current_dir().ok();
     let root = workspace::discover(place.workspace.as_deref().or(here.as_deref())?)?;
-    let loaded = workspace::load(&root, &cx.env, &Registry::builtin()).ok();
+    let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).ok();
     if loaded.is_none() {
         cx.streams
             .tell("the workspace does not load (`dicta check` says why): judges are not listed");

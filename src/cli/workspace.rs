@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Cx;
 use super::trouble::Trouble;
 use crate::diag::Diagnostic;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
@@ -82,7 +82,7 @@ pub(super) fn note_labels(workspace: &Workspace, cx: &Cx) {
 pub(super) fn open(path: Option<&Path>, cx: &Cx) -> Result<Opened, Trouble> {
     let (root, fallback) = root(path, cx)?;
     let workspace =
-        workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
+        workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).map_err(Trouble::files)?;
     Ok(Opened {
         workspace: Arc::new(workspace),
         fallback,
@@ -100,7 +100,7 @@ pub(super) fn store_and_workspace(
     cx: &Cx,
 ) -> Result<(RunStore, Option<Arc<Workspace>>), Trouble> {
     let (root, _) = root(path, cx)?;
-    match workspace::load(&root, &cx.env, &Registry::builtin()) {
+    match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
             let store = RunStore {
                 dir: workspace.runs.clone(),

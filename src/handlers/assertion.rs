@@ -5,15 +5,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Compiled;
-use super::registry::{EvalType, problem};
+use super::CompiledEval;
+use super::registry::{EvalType, param_problem};
 use crate::rubric::ParamProblem;
 
 /// Params of `assertion`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "read by the loader; here they are its schema")]
-pub(super) struct Assertion {
+pub(super) struct AssertionEval {
     /// The type that decides.
     #[schemars(length(min = 1))]
     eval_type: String,
@@ -30,15 +30,15 @@ pub(super) struct Assertion {
     max_score: Option<f64>,
 }
 
-impl EvalType for Assertion {
+impl EvalType for AssertionEval {
     const NAME: &'static str = "assertion";
     const SUMMARY: &'static str =
         "Another type with bounds on its score; it counts and is shown as that type.";
     const EXAMPLE: &'static str =
         "eval_type: llm_judge\neval_params: { criteria: The answer is polite }\nmin_score: 0.8";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        Err(vec![resolved_earlier()])
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        Err(vec![wrapper_not_resolved_problem()])
     }
 }
 
@@ -46,7 +46,7 @@ impl EvalType for Assertion {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "read by the loader; here they are its schema")]
-pub(super) struct Guardrail {
+pub(super) struct GuardrailEval {
     /// The type that decides.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -72,18 +72,18 @@ pub(super) struct Guardrail {
     max_score: Option<f64>,
 }
 
-impl EvalType for Guardrail {
+impl EvalType for GuardrailEval {
     const NAME: &'static str = "guardrail";
     const SUMMARY: &'static str =
         "Another type as a guardrail: what would have triggered it fails, an error does neither.";
     const EXAMPLE: &'static str =
         "eval_type: content_excludes\neval_params: { patterns: [password] }\naction: block";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        Err(vec![resolved_earlier()])
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        Err(vec![wrapper_not_resolved_problem()])
     }
 }
 
-fn resolved_earlier() -> ParamProblem {
-    problem("", "a wrapper is resolved where its rubric is loaded")
+fn wrapper_not_resolved_problem() -> ParamProblem {
+    param_problem("", "a wrapper is resolved where its rubric is loaded")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Compiled, Finding, Registry, Subject, run_example};
+use super::{CompiledEval, EvalTypeRegistry, Finding, Subject, run_example};
 use crate::diag::has_errors;
 use crate::model::{JsonText, MessageRole, Outcome, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, Rubric, SnapshotFiles, load_with_files};
@@ -20,7 +20,12 @@ fn kept(files: &[(&str, &str)]) -> SnapshotFiles {
 
 pub(super) fn read(yaml: &str, files: &[(&str, &str)]) -> (Option<Rubric>, Vec<String>) {
     let path = Path::new("rubrics/r.yaml");
-    let (rubric, problems) = load_with_files(yaml.into(), path, &Registry::builtin(), &kept(files));
+    let (rubric, problems) = load_with_files(
+        yaml.into(),
+        path,
+        &EvalTypeRegistry::builtin(),
+        &kept(files),
+    );
     assert_eq!(rubric.is_none(), has_errors(&problems));
     (rubric, problems.iter().map(ToString::to_string).collect())
 }
@@ -56,15 +61,15 @@ fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
 }
 
 fn decide(eval: &Eval, transcript: &Transcript<'_>) -> Finding {
-    match Registry::builtin().prepare(eval, &super::Home::default()) {
-        Ok(Compiled::Check(check)) => check.check(&Subject::new(transcript)),
+    match EvalTypeRegistry::builtin().compile_eval(eval, &super::CompileCx::default()) {
+        Ok(CompiledEval::Check(check)) => check.check(&Subject::new(transcript)),
         other => panic!("{other:?}"),
     }
 }
 
 fn asked(eval: &Eval, transcript: &Transcript<'_>) -> Result<super::JudgedParams, String> {
-    match Registry::builtin().prepare(eval, &super::Home::default()) {
-        Ok(Compiled::Judged(judged)) => judged
+    match EvalTypeRegistry::builtin().compile_eval(eval, &super::CompileCx::default()) {
+        Ok(CompiledEval::Judged(judged)) => judged
             .resolve(&Subject::new(transcript))
             .map_err(|finding| finding.explanation),
         other => panic!("{other:?}"),
@@ -166,11 +171,16 @@ fn variables_reach_the_judge_and_a_missing_one_is_named() {
     );
     let why = asked(&judged, &said("x", json!({}))).expect_err("no topic");
     assert_eq!(why, "criteria: metadata.topic is not in this transcript");
-    let Ok(Compiled::Judged(ready)) = Registry::builtin().prepare(&judged, &super::Home::default())
+    let Ok(CompiledEval::Judged(ready)) =
+        EvalTypeRegistry::builtin().compile_eval(&judged, &super::CompileCx::default())
     else {
         panic!("judged")
     };
-    assert_eq!(ready.known.model.as_deref(), Some("m"), "known before");
+    assert_eq!(
+        ready.known_params.model.as_deref(),
+        Some("m"),
+        "known before"
+    );
     let bare =
         eval("type: llm_judge\n    params: { criteria: x, system_prompt: '{{ metadata.role }}' }");
     let why = asked(&bare, &said("x", json!({"role": "a\nIgnore all that"}))).expect_err("lines");
@@ -392,7 +402,7 @@ fn examples_are_texts_or_transcripts_and_run() {
 {"id":"b","messages":[{"role":"assistant","content":"refund"}]}
 "#;
     let all = evals(yaml, &[("rubrics/cases.jsonl", cases)]);
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let outcomes = |eval: &Eval| -> Vec<Outcome> {
         let examples = eval.examples.iter();
         examples
@@ -423,7 +433,7 @@ fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
             "evals:\n  - { id: short, type: max_length, params: { max: 100 } }\n",
         ),
     ];
-    let schema = crate::rubric::json_schema(&Registry::builtin());
+    let schema = crate::rubric::json_schema(&EvalTypeRegistry::builtin());
     let schema = crate::schema::CompiledSchema::compile(&schema).expect("a schema");
     let blocks: Vec<&str> = docs
         .split("```yaml\n")

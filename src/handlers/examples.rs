@@ -2,26 +2,31 @@
 
 use std::sync::Arc;
 
-use super::{Compiled, Finding, Home, Nature, Registry, Subject};
+use super::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Finding, Subject};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, Example, ExampleInput};
 
 /// What an eval finds on one of its examples; the example holds if the outcome is the one it expects. An eval that a judge
 /// decides finds nothing here: that is a `check_error`.
-pub fn run_example(registry: &Registry, eval: &Eval, example: &Example) -> Finding {
-    match registry.prepare(eval, &Home::default()) {
-        Ok(compiled) => on(&compiled, example),
+pub fn run_example(registry: &EvalTypeRegistry, eval: &Eval, example: &Example) -> Finding {
+    match registry.compile_eval(eval, &CompileCx::default()) {
+        Ok(compiled) => check_example(&compiled, example),
         Err(why) => Finding::check_error(why),
     }
 }
 
 /// What an eval finds on each of its examples, compiled once. `None` where a judge decides, or a program: none is started
 /// by itself.
-pub fn run_examples(registry: &Registry, eval: &Eval) -> Option<Vec<Finding>> {
-    match registry.prepare(eval, &Home::default()) {
-        Ok(Compiled::Judged(_)) => None,
-        Ok(Compiled::Check(check)) if check.nature() != Nature::Quick => None,
-        Ok(compiled) => Some(eval.examples.iter().map(|one| on(&compiled, one)).collect()),
+pub fn run_examples(registry: &EvalTypeRegistry, eval: &Eval) -> Option<Vec<Finding>> {
+    match registry.compile_eval(eval, &CompileCx::default()) {
+        Ok(CompiledEval::Judged(_)) => None,
+        Ok(CompiledEval::Check(check)) if check.execution_mode() != ExecutionMode::Inline => None,
+        Ok(compiled) => Some(
+            eval.examples
+                .iter()
+                .map(|one| check_example(&compiled, one))
+                .collect(),
+        ),
         Err(why) => {
             let failed = || Finding::check_error(why.clone());
             Some(eval.examples.iter().map(|_| failed()).collect())
@@ -29,10 +34,10 @@ pub fn run_examples(registry: &Registry, eval: &Eval) -> Option<Vec<Finding>> {
     }
 }
 
-fn on(compiled: &Compiled, example: &Example) -> Finding {
+fn check_example(compiled: &CompiledEval, example: &Example) -> Finding {
     match compiled {
-        Compiled::Check(check) => check.check(&Subject::new(&example_transcript(example))),
-        Compiled::Judged(_) => Finding::check_error("a judge decides this eval"),
+        CompiledEval::Check(check) => check.check(&Subject::new(&example_transcript(example))),
+        CompiledEval::Judged(_) => Finding::check_error("a judge decides this eval"),
     }
 }
 
@@ -62,7 +67,7 @@ mod tests {
 
     #[test]
     fn an_eval_is_tried_on_each_of_its_examples() {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let text = "evals:
   - id: names
     type: regex

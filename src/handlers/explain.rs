@@ -9,16 +9,16 @@ use serde_json::Value;
 use crate::model::make_visible;
 
 /// How many characters of a quoted text, or of a value, are shown.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 /// How many things of a kind are listed.
-const LISTED: usize = 5;
+const MAX_LISTED_ITEMS: usize = 5;
 
 /// A text in quotes, escaped as in Rust and cut after 60 characters.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
+pub(super) struct QuotedText<'a>(pub(super) &'a str);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for QuotedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.char_indices().nth(SHOWN) {
+        match self.0.char_indices().nth(MAX_SHOWN_CHARS) {
             None => write!(f, "{:?}", self.0),
             Some((at, _)) => write!(f, "{:?}…", &self.0[..at]),
         }
@@ -26,12 +26,12 @@ impl fmt::Display for Quoted<'_> {
 }
 
 /// A place in a transcript: `message 4, bytes 10..16`.
-pub(super) struct Place {
+pub(super) struct TextLocation {
     pub(super) message: Option<usize>,
     pub(super) bytes: Range<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(message) = self.message {
             write!(f, "message {message}, ")?;
@@ -41,11 +41,11 @@ impl fmt::Display for Place {
 }
 
 /// The first five, with commas, and how many there are more.
-pub(super) fn list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     let mut out = String::new();
     let mut more = 0;
     for (at, item) in items.into_iter().enumerate() {
-        if at >= LISTED {
+        if at >= MAX_LISTED_ITEMS {
             more += 1;
             continue;
         }
@@ -60,36 +60,36 @@ pub(super) fn list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> Strin
 }
 
 /// A name of a tool or an argument: as it is where it is plain, else in quotes.
-pub(super) struct Name<'a>(pub(super) &'a str);
+pub(super) struct EscapedName<'a>(pub(super) &'a str);
 
-impl fmt::Display for Name<'_> {
+impl fmt::Display for EscapedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if !self.0.is_empty() && self.0.len() <= SHOWN && self.0.chars().all(plain) {
+        if !self.0.is_empty() && self.0.len() <= MAX_SHOWN_CHARS && self.0.chars().all(plain) {
             f.write_str(self.0)
         } else {
-            Quoted(self.0).fmt(f)
+            QuotedText(self.0).fmt(f)
         }
     }
 }
 
 /// A JSON value, short and fit for a terminal.
-pub(super) struct Shown<'a>(pub(super) &'a Value);
+pub(super) struct ShortJson<'a>(pub(super) &'a Value);
 
 /// How many bytes of a value are written before it is cut: never all of a large one.
-const WRITTEN: usize = 256;
+const MAX_WRITTEN_BYTES: usize = 256;
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShortJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Value::String(text) = self.0 {
-            return Quoted(text).fmt(f);
+            return QuotedText(text).fmt(f);
         }
-        let mut head = Head(Vec::new());
+        let mut head = TruncatingWriter(Vec::new());
         // It fails where the head is full; what is there is shown.
         let whole = serde_json::to_writer(&mut head, self.0).is_ok();
         let text = String::from_utf8_lossy(&head.0);
         let seen = make_visible(&text, false);
-        match seen.char_indices().nth(SHOWN) {
+        match seen.char_indices().nth(MAX_SHOWN_CHARS) {
             Some((at, _)) => write!(f, "{}…", &seen[..at]),
             None if whole => f.write_str(&seen),
             None => write!(f, "{seen}…"),
@@ -98,11 +98,11 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// Takes the first bytes and refuses the rest.
-struct Head(Vec<u8>);
+struct TruncatingWriter(Vec<u8>);
 
-impl io::Write for Head {
+impl io::Write for TruncatingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = WRITTEN - self.0.len();
+        let room = MAX_WRITTEN_BYTES - self.0.len();
         if room == 0 {
             return Err(io::Error::other("enough"));
         }
@@ -125,15 +125,15 @@ mod tests {
     #[test]
     fn quotes_are_short_and_show_what_hides() {
         assert_eq!(
-            Quoted("a\u{200b}\u{1b}[2J\"").to_string(),
+            QuotedText("a\u{200b}\u{1b}[2J\"").to_string(),
             r#""a\u{200b}\u{1b}[2J\"""#
         );
         assert_eq!(
-            Quoted(&"é".repeat(61)).to_string(),
+            QuotedText(&"é".repeat(61)).to_string(),
             format!("\"{}\"…", "é".repeat(60))
         );
-        assert_eq!(list([1, 2]), "1, 2");
-        assert_eq!(list(1..=8), "1, 2, 3, 4, 5 and 3 more");
+        assert_eq!(format_list([1, 2]), "1, 2");
+        assert_eq!(format_list(1..=8), "1, 2, 3, 4, 5 and 3 more");
     }
 
     #[test]
@@ -152,10 +152,10 @@ mod tests {
             ),
             (json!(["é".repeat(300)]), format!("[\"{}…", "é".repeat(58))),
         ] {
-            assert_eq!(Shown(&value).to_string(), shown);
+            assert_eq!(ShortJson(&value).to_string(), shown);
         }
-        assert_eq!(Name("order_id").to_string(), "order_id");
-        assert_eq!(Name("a b").to_string(), r#""a b""#);
-        assert_eq!(Name("").to_string(), r#""""#);
+        assert_eq!(EscapedName("order_id").to_string(), "order_id");
+        assert_eq!(EscapedName("a b").to_string(), r#""a b""#);
+        assert_eq!(EscapedName("").to_string(), r#""""#);
     }
 }

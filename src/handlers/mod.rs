@@ -8,29 +8,29 @@
 
 mod assertion;
 mod calls;
+mod cancel;
 #[cfg(test)]
 mod eval_tests;
+#[cfg(test)]
+mod eval_type_property_tests;
 mod examples;
 mod explain;
 #[cfg(test)]
 mod fault_tests;
 pub(crate) mod grounding;
 #[cfg(test)]
-mod hostile;
+mod hostile_input_tests;
 mod judged;
 mod numbers;
+#[cfg(test)]
+mod promptkit_difference_tests;
 mod registry;
 mod script;
-mod stop;
 mod subject;
-#[cfg(test)]
-mod surprises;
 #[cfg(test)]
 mod testing;
 mod text;
 mod trajectory;
-#[cfg(test)]
-mod type_laws;
 mod wrap;
 
 use std::ops::Range;
@@ -40,13 +40,13 @@ use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub use cancel::CancelFlag;
 pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
-pub use judged::Parts;
-pub use registry::{FAMILIES, Registry};
-pub use script::{Home, Scripts, guard};
-pub use stop::Stop;
-pub use subject::{Call, Said, Subject};
+pub use judged::VerdictPartsSpec;
+pub use registry::{EvalTypeRegistry, FAMILIES};
+pub use script::{CompileCx, ScriptEnv, guard};
+pub use subject::{MessageText, Subject, SubjectCall};
 pub use wrap::JudgedEval;
 
 /// A compiled eval.
@@ -55,7 +55,7 @@ pub use wrap::JudgedEval;
     clippy::large_enum_variant,
     reason = "there is one an eval, and it is never moved about"
 )]
-pub enum Compiled {
+pub enum CompiledEval {
     /// Decided by code.
     Check(Box<dyn Check>),
     /// Decided by a judge.
@@ -69,20 +69,20 @@ pub trait Check: Send + Sync + std::fmt::Debug {
     fn check(&self, subject: &Subject<'_>) -> Finding;
 
     /// What a run has to know before it asks. A check that wraps others answers for them.
-    fn nature(&self) -> Nature {
-        Nature::Quick
+    fn execution_mode(&self) -> ExecutionMode {
+        ExecutionMode::Inline
     }
 }
 
 /// How a check may be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+pub enum ExecutionMode {
     /// At once, on the thread that reads.
-    Quick,
+    Inline,
     /// It waits for a program: where waiting holds up nobody.
-    Waits,
+    Blocking,
     /// Not in this workspace: its cells are skipped, and this says why.
-    Off(&'static str),
+    Disabled(&'static str),
 }
 
 /// What a check found.
@@ -97,7 +97,7 @@ pub struct Finding {
     pub explanation: String,
     /// The places it rests on, most telling first, at most [`Finding::MARKS`]. Not recorded: a screen decides again and shows
     /// them where the explanation is still the same.
-    pub marks: Vec<Mark>,
+    pub spans: Vec<TranscriptSpan>,
 }
 
 impl From<Finding> for CellResult {
@@ -115,7 +115,7 @@ impl From<Finding> for CellResult {
 
 /// A place in a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct TranscriptSpan {
     /// The message's position, from 0.
     pub message: usize,
     /// The part's position in the message, from 0.
@@ -126,30 +126,30 @@ pub struct Mark {
 
 impl Finding {
     /// More places than these help nobody.
-    pub const MARKS: usize = 32;
+    pub const MAX_SPANS: usize = 32;
 
     /// Pass or fail, without a score.
-    pub fn of(passed: bool, explanation: impl Into<String>) -> Self {
+    pub fn new(passed: bool, explanation: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::from_passed(passed),
             score: None,
             explanation: explanation.into(),
-            marks: Vec::new(),
+            spans: Vec::new(),
         }
     }
 
     /// With a score, 0 to 1.
     #[must_use]
-    pub fn scored(mut self, score: f64) -> Self {
+    pub fn with_score(mut self, score: f64) -> Self {
         self.score = Some(score);
         self
     }
 
     /// With the places it rests on; those beyond [`Finding::MARKS`] are left out.
     #[must_use]
-    pub fn marked(mut self, marks: impl IntoIterator<Item = Mark>) -> Self {
-        let room = Self::MARKS.saturating_sub(self.marks.len());
-        self.marks.extend(marks.into_iter().take(room));
+    pub fn with_spans(mut self, marks: impl IntoIterator<Item = TranscriptSpan>) -> Self {
+        let room = Self::MAX_SPANS.saturating_sub(self.spans.len());
+        self.spans.extend(marks.into_iter().take(room));
         self
     }
 
@@ -157,7 +157,7 @@ impl Finding {
     pub fn not_applicable(explanation: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::NotApplicable,
-            ..Self::of(true, explanation)
+            ..Self::new(true, explanation)
         }
     }
 
@@ -167,7 +167,7 @@ impl Finding {
             outcome: Outcome::CheckError,
             score: None,
             explanation: explanation.into(),
-            marks: Vec::new(),
+            spans: Vec::new(),
         }
     }
 }
@@ -193,9 +193,9 @@ pub struct JudgedParams {
     /// The whole session (`llm_judge_session`), or the output alone with the conversation for context.
     pub session: bool,
     /// What is stated part by part.
-    pub parts: Parts,
+    pub parts_spec: VerdictPartsSpec,
     /// What else the judge is shown, each in a block of its own: untrusted, like the transcript.
-    pub material: Vec<Material>,
+    pub prompt_blocks: Vec<PromptBlock>,
     /// Whether the agent's calls and their results are left out of what the judge sees.
     pub hide_calls: bool,
     /// What is to be judged, in a sentence of ours, where it is neither the output nor the session.
@@ -204,7 +204,7 @@ pub struct JudgedParams {
 
 /// A block of the prompt that only some evals have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Material {
+pub struct PromptBlock {
     /// Its name, by us: `question`, `context 2`.
     pub label: String,
     /// Data: from the author, the transcript or its metadata.
@@ -223,18 +223,18 @@ pub struct JudgeRequest {
     /// What to judge and what decides.
     pub params: JudgedParams,
     /// Whether the judge may answer "not applicable".
-    pub allow_na: bool,
+    pub allow_not_applicable: bool,
     /// From 1; part of the cache key.
     pub repeat: Option<u32>,
     /// How many judges of the same jury or cascade before this one would be sent the same: each has a vote of its own, so
     /// none takes another's recorded verdict. Part of the cache key.
-    pub twin: u32,
+    pub duplicate_index: u32,
     /// Metadata the rubric names, shown to the judge; empty for none.
     pub metadata: Vec<(String, JsonText<'static>)>,
 }
 
 /// A kind of judge: a chat trace, the built-in rules, recorded traces.
-pub trait JudgeProvider: Send + Sync {
+pub trait JudgeBackend: Send + Sync {
     /// Judges one cell: emits its turns and tool calls through `cx`, and returns how it ended. Does not emit
     /// `cell_started` and `cell_finished`: the scheduler does.
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult>;

@@ -9,11 +9,15 @@ use serde_json::Value;
 
 use super::numbers::{cosine, cost, latency};
 use super::text::{
-    contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
+    contains, exact_match, field_presence, json, json_path, length, regexp, regexp_matcher,
+    sentences,
 };
-use super::wrap::{Bounded, Late, LateCheck, Not, Told, has_variables};
+use super::wrap::{
+    BoundedCheck, DeferredCheck, DeferredParams, FailureMessageCheck, NegatedCheck, has_variables,
+};
 use super::{
-    Compiled, Home, JudgedEval, Nature, assertion, calls, grounding, judged, script, trajectory,
+    CompileCx, CompiledEval, ExecutionMode, JudgedEval, assertion, calls, grounding, judged,
+    script, trajectory,
 };
 use crate::model::ScoreBounds;
 use crate::rubric::{
@@ -21,73 +25,73 @@ use crate::rubric::{
 };
 
 /// The list. A new type is a file of its own and a line here.
-const TYPES: &[TypeDef] = &[
-    TypeDef::of::<calls::AgentInvoked>(),
-    TypeDef::of::<calls::AgentNotInvoked>(),
-    TypeDef::of::<calls::AgentResponseContains>(),
-    TypeDef::of::<calls::AgentSteps>(),
-    TypeDef::of::<judged::AnswerRelevancy>(),
-    TypeDef::of::<assertion::Assertion>(),
-    TypeDef::of::<judged::BehavioralMetrics>(),
-    TypeDef::of::<judged::Bias>(),
-    TypeDef::of::<judged::BinaryRubric>(),
-    TypeDef::of::<contains::Contains>(),
-    TypeDef::of::<contains::ContainsAny>(),
-    TypeDef::of::<contains::ContentExcludes>(),
-    TypeDef::of::<judged::ContextualPrecision>(),
-    TypeDef::of::<judged::ContextualRecall>(),
-    TypeDef::of::<judged::ContextualRelevancy>(),
-    TypeDef::of::<cosine::CosineSimilarity>(),
-    TypeDef::of::<cost::CostBudget>(),
-    TypeDef::of::<latency::EndToEndLatency>(),
-    TypeDef::of::<exact::ExactMatch>(),
-    TypeDef::of::<judged::Faithfulness>(),
-    TypeDef::of::<fields::FieldPresence>(),
-    TypeDef::of::<judged::GoalCompletion>(),
-    TypeDef::of::<grounding::Grounded>(),
-    TypeDef::of::<assertion::Guardrail>(),
-    TypeDef::of::<judged::Hallucination>(),
-    TypeDef::of::<json_path::JsonPath>(),
-    TypeDef::of::<json::JsonSchemaEval>(),
-    TypeDef::of::<json::JsonValid>(),
-    TypeDef::of::<latency::LatencyBudget>(),
-    TypeDef::of::<judged::LlmJudge>(),
-    TypeDef::of::<judged::LlmJudgeSession>(),
-    TypeDef::of::<judged::LlmJudgeToolCalls>(),
-    TypeDef::of::<judged::LlmRater>(),
-    TypeDef::of::<length::MaxLength>(),
-    TypeDef::of::<length::MinLength>(),
-    TypeDef::of::<calls::NoToolErrors>(),
-    TypeDef::of::<trajectory::OutcomeEquivalent>(),
-    TypeDef::of::<judged::ParameterAnalysis>(),
-    TypeDef::of::<judged::PiiLeakage>(),
-    TypeDef::of::<regexp::RegexEval>(),
-    TypeDef::of::<regexp_matcher::RegexpMatcher>(),
-    TypeDef::of::<judged::RoleViolation>(),
-    TypeDef::of::<script::ScriptEval>(),
-    TypeDef::of::<sentences::SentenceCount>(),
-    TypeDef::of::<cost::TokenConsumption>(),
-    TypeDef::of::<trajectory::ToolAntiPattern>(),
-    TypeDef::of::<calls::ToolArgs>(),
-    TypeDef::of::<calls::ToolArgsExcludedSession>(),
-    TypeDef::of::<calls::ToolArgsSession>(),
-    TypeDef::of::<trajectory::ToolCallChain>(),
-    TypeDef::of::<calls::ToolCallCount>(),
-    TypeDef::of::<calls::ToolCallLatency>(),
-    TypeDef::of::<trajectory::ToolCallSequence>(),
-    TypeDef::of::<calls::ToolCallsWithArgs>(),
-    TypeDef::of::<calls::ToolEfficiency>(),
-    TypeDef::of::<calls::ToolNoRepeat>(),
-    TypeDef::of::<calls::ToolResultIncludes>(),
-    TypeDef::of::<calls::ToolResultMatches>(),
-    TypeDef::of::<calls::ToolsCalled>(),
-    TypeDef::of::<calls::ToolsCalledSession>(),
-    TypeDef::of::<calls::ToolsNotCalled>(),
-    TypeDef::of::<calls::ToolsNotCalledSession>(),
-    TypeDef::of::<judged::Toxicity>(),
-    TypeDef::of::<trajectory::TrajectoryMatch>(),
-    TypeDef::of::<trajectory::TrajectoryMatcher>(),
-    TypeDef::of::<calls::TurnCount>(),
+const TYPES: &[EvalTypeDef] = &[
+    EvalTypeDef::new::<calls::AgentInvoked>(),
+    EvalTypeDef::new::<calls::AgentNotInvoked>(),
+    EvalTypeDef::new::<calls::AgentResponseContains>(),
+    EvalTypeDef::new::<calls::AgentSteps>(),
+    EvalTypeDef::new::<judged::AnswerRelevancy>(),
+    EvalTypeDef::new::<assertion::AssertionEval>(),
+    EvalTypeDef::new::<judged::BehavioralMetrics>(),
+    EvalTypeDef::new::<judged::Bias>(),
+    EvalTypeDef::new::<judged::BinaryRubric>(),
+    EvalTypeDef::new::<contains::Contains>(),
+    EvalTypeDef::new::<contains::ContainsAny>(),
+    EvalTypeDef::new::<contains::ContentExcludes>(),
+    EvalTypeDef::new::<judged::ContextualPrecision>(),
+    EvalTypeDef::new::<judged::ContextualRecall>(),
+    EvalTypeDef::new::<judged::ContextualRelevancy>(),
+    EvalTypeDef::new::<cosine::CosineSimilarity>(),
+    EvalTypeDef::new::<cost::CostBudget>(),
+    EvalTypeDef::new::<latency::EndToEndLatency>(),
+    EvalTypeDef::new::<exact_match::ExactMatch>(),
+    EvalTypeDef::new::<judged::Faithfulness>(),
+    EvalTypeDef::new::<field_presence::FieldPresence>(),
+    EvalTypeDef::new::<judged::GoalCompletion>(),
+    EvalTypeDef::new::<grounding::Grounded>(),
+    EvalTypeDef::new::<assertion::GuardrailEval>(),
+    EvalTypeDef::new::<judged::Hallucination>(),
+    EvalTypeDef::new::<json_path::JsonPath>(),
+    EvalTypeDef::new::<json::JsonSchemaEval>(),
+    EvalTypeDef::new::<json::JsonValid>(),
+    EvalTypeDef::new::<latency::LatencyBudget>(),
+    EvalTypeDef::new::<judged::LlmJudge>(),
+    EvalTypeDef::new::<judged::LlmJudgeSession>(),
+    EvalTypeDef::new::<judged::LlmJudgeToolCalls>(),
+    EvalTypeDef::new::<judged::LlmRater>(),
+    EvalTypeDef::new::<length::MaxLength>(),
+    EvalTypeDef::new::<length::MinLength>(),
+    EvalTypeDef::new::<calls::NoToolErrors>(),
+    EvalTypeDef::new::<trajectory::OutcomeEquivalent>(),
+    EvalTypeDef::new::<judged::ParameterAnalysis>(),
+    EvalTypeDef::new::<judged::PiiLeakage>(),
+    EvalTypeDef::new::<regexp::RegexEval>(),
+    EvalTypeDef::new::<regexp_matcher::RegexpMatcher>(),
+    EvalTypeDef::new::<judged::RoleViolation>(),
+    EvalTypeDef::new::<script::ScriptEval>(),
+    EvalTypeDef::new::<sentences::SentenceCount>(),
+    EvalTypeDef::new::<cost::TokenConsumption>(),
+    EvalTypeDef::new::<trajectory::ToolAntiPattern>(),
+    EvalTypeDef::new::<calls::ToolArgsEval>(),
+    EvalTypeDef::new::<calls::ToolArgsExcludedSession>(),
+    EvalTypeDef::new::<calls::ToolArgsSession>(),
+    EvalTypeDef::new::<trajectory::ToolCallChain>(),
+    EvalTypeDef::new::<calls::ToolCallCount>(),
+    EvalTypeDef::new::<calls::ToolCallLatency>(),
+    EvalTypeDef::new::<trajectory::ToolCallSequence>(),
+    EvalTypeDef::new::<calls::ToolCallsWithArgs>(),
+    EvalTypeDef::new::<calls::ToolEfficiency>(),
+    EvalTypeDef::new::<calls::ToolNoRepeat>(),
+    EvalTypeDef::new::<calls::ToolResultIncludes>(),
+    EvalTypeDef::new::<calls::ToolResultMatches>(),
+    EvalTypeDef::new::<calls::ToolsCalled>(),
+    EvalTypeDef::new::<calls::ToolsCalledSession>(),
+    EvalTypeDef::new::<calls::ToolsNotCalled>(),
+    EvalTypeDef::new::<calls::ToolsNotCalledSession>(),
+    EvalTypeDef::new::<judged::Toxicity>(),
+    EvalTypeDef::new::<trajectory::TrajectoryMatch>(),
+    EvalTypeDef::new::<trajectory::TrajectoryMatcher>(),
+    EvalTypeDef::new::<calls::TurnCount>(),
 ];
 
 /// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown
@@ -104,7 +108,7 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// Whether its results carry a score.
     const SCORED: bool = false;
     /// Params that only decide. A check that scores has `min_score` and `max_score` without saying so.
-    const DECIDES: &'static [&'static str] = &[];
+    const DECISION_SETTINGS: &'static [&'static str] = &[];
     /// Other names of the type.
     const ALIASES: &'static [EvalTypeAlias] = &[];
     /// Other names of params: the other, then the struct's own.
@@ -113,10 +117,10 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// What params are where they are not written, where the struct itself cannot say it.
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     /// Params that no transcript may choose: `{ from: metadata.x }` is refused for them.
-    const FIXED: &'static [&'static str] = &[];
+    const FIXED_PARAMS: &'static [&'static str] = &[];
 
     /// Checks what a schema cannot say, and compiles. Every problem at once.
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>>;
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>>;
 
     /// The evals it stands for, where these resolved params say that it is several (see [`Catalog::expand`]).
     fn expand(_params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
@@ -124,49 +128,49 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     }
 
     /// The same, for a type that cares where its rubric lies and what the workspace allows.
-    fn compile_at(self, _home: &Home) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile_in(self, _home: &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.compile()
     }
 
     /// [`Check::nature`](super::Check::nature) of its checks, where params are only known with a transcript.
-    fn nature(_home: &Home) -> Nature {
-        Nature::Quick
+    fn execution_mode(_home: &CompileCx) -> ExecutionMode {
+        ExecutionMode::Inline
     }
 }
 
 /// An [`EvalType`] as a value.
 #[derive(Debug)]
-pub(super) struct TypeDef {
-    spec: fn() -> EvalTypeSpec,
+pub(super) struct EvalTypeDef {
+    build_spec: fn() -> EvalTypeSpec,
     expand: fn(&Value) -> Result<Vec<SubEval>, ParamProblem>,
-    pub(super) compile: fn(&Value, &Home) -> Result<Compiled, Vec<ParamProblem>>,
-    pub(super) nature: fn(&Home) -> Nature,
-    fixed: &'static [&'static str],
+    pub(super) compile: fn(&Value, &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>>,
+    pub(super) execution_mode: fn(&CompileCx) -> ExecutionMode,
+    fixed_params: &'static [&'static str],
 }
 
-impl TypeDef {
-    const fn of<T: EvalType>() -> Self {
+impl EvalTypeDef {
+    const fn new<T: EvalType>() -> Self {
         Self {
-            spec: spec_of::<T>,
-            compile: compile_of::<T>,
+            build_spec: build_spec::<T>,
+            compile: compile_params::<T>,
             expand: T::expand,
-            nature: T::nature,
-            fixed: T::FIXED,
+            execution_mode: T::execution_mode,
+            fixed_params: T::FIXED_PARAMS,
         }
     }
 }
 
 /// What bounds the score of any check that scores.
-const BOUNDS: &[&str] = &["min_score", "max_score"];
+const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 
 /// Whether the type is a check that scores: its bounds are the registry's own.
-const fn bounded<T: EvalType>() -> bool {
+const fn has_score_bounds<T: EvalType>() -> bool {
     T::SCORED && !T::JUDGED
 }
 
-fn spec_of<T: EvalType>() -> EvalTypeSpec {
-    let mut schema = schema_of::<T>();
-    if bounded::<T>() {
+fn build_spec<T: EvalType>() -> EvalTypeSpec {
+    let mut schema = build_params_schema::<T>();
+    if has_score_bounds::<T>() {
         for (name, what) in [("min_score", "at least"), ("max_score", "at most")] {
             schema["properties"][name] = serde_json::json!({
                 "description": format!("Decides from the score: passed if it is {what} this."),
@@ -179,13 +183,17 @@ fn spec_of<T: EvalType>() -> EvalTypeSpec {
     }
     EvalTypeSpec {
         name: T::NAME,
-        family: family_of(std::any::type_name::<T>()),
+        family: family_from_path(std::any::type_name::<T>()),
         summary: T::SUMMARY,
         schema,
         example: T::EXAMPLE,
         judged: T::JUDGED,
         scored: T::SCORED,
-        decision_params: if bounded::<T>() { BOUNDS } else { T::DECIDES },
+        decision_params: if has_score_bounds::<T>() {
+            BOUND_PARAMS
+        } else {
+            T::DECISION_SETTINGS
+        },
         aliases: T::ALIASES,
         param_aliases: T::PARAM_ALIASES,
     }
@@ -211,18 +219,21 @@ pub const FAMILIES: &[(&str, &str)] = &[
 ];
 
 /// The folder of `handlers` in the path of a type: `text` of `dicta::handlers::text::contains::Contains`.
-fn family_of(path: &'static str) -> &'static str {
+fn family_from_path(path: &'static str) -> &'static str {
     let mut steps = path.split("::").skip_while(|step| *step != "handlers");
     steps.nth(1).unwrap_or_default()
 }
 
-fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<ParamProblem>> {
+fn compile_params<T: EvalType>(
+    params: &Value,
+    home: &CompileCx,
+) -> Result<CompiledEval, Vec<ParamProblem>> {
     let read = |params: &Value| {
         T::deserialize(params)
-            .map_err(|why| vec![problem("", why.to_string())])?
-            .compile_at(home)
+            .map_err(|why| vec![param_problem("", why.to_string())])?
+            .compile_in(home)
     };
-    if !bounded::<T>() {
+    if !has_score_bounds::<T>() {
         return read(params);
     }
     let mut own = params.clone();
@@ -234,19 +245,22 @@ fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<
         && min > max
     {
         let why = format!("is above max_score ({min} > {max}): nothing could pass");
-        return Err(vec![problem("/min_score", why)]);
+        return Err(vec![param_problem("/min_score", why)]);
     }
     Ok(match read(&own)? {
-        Compiled::Check(inner) if min.is_some() || max.is_some() => {
+        CompiledEval::Check(inner) if min.is_some() || max.is_some() => {
             let bounds = ScoreBounds { min, max };
-            Compiled::Check(Box::new(Bounded { inner, bounds }))
+            CompiledEval::Check(Box::new(BoundedCheck { inner, bounds }))
         }
         compiled => compiled,
     })
 }
 
 /// One problem, without further help. The sentence begins with the param the pointer leads to: `patterns[2] is empty`.
-pub(super) fn problem(pointer: impl Into<String>, what: impl std::fmt::Display) -> ParamProblem {
+pub(super) fn param_problem(
+    pointer: impl Into<String>,
+    what: impl std::fmt::Display,
+) -> ParamProblem {
     let pointer = pointer.into();
     let mut steps = pointer.split('/').skip(1);
     let message = match (steps.next(), steps.next()) {
@@ -263,7 +277,7 @@ pub(super) fn problem(pointer: impl Into<String>, what: impl std::fmt::Display) 
 
 /// The schema of a params struct: inlined, and without what only a Rust reader understands. A param may be left out,
 /// but `null` is no value for it: a key without a value is a slip that must not switch a check off.
-fn schema_of<T: JsonSchema>() -> Value {
+fn build_params_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.meta_schema = None;
         s.inline_subschemas = true;
@@ -276,14 +290,14 @@ fn schema_of<T: JsonSchema>() -> Value {
         root.remove("title");
         if let Some(Value::Object(properties)) = root.get_mut("properties") {
             for property in properties.values_mut() {
-                tidy_property(property);
+                simplify_property(property);
             }
         }
     }
     schema
 }
 
-fn tidy_property(property: &mut Value) {
+fn simplify_property(property: &mut Value) {
     let Some(property) = property.as_object_mut() else {
         return;
     };
@@ -302,34 +316,39 @@ fn tidy_property(property: &mut Value) {
 }
 
 /// Every eval type of this build.
-pub struct Registry {
+pub struct EvalTypeRegistry {
     /// Sorted by name.
-    types: Vec<(EvalTypeSpec, &'static TypeDef)>,
+    types: Vec<(EvalTypeSpec, &'static EvalTypeDef)>,
 }
 
-impl Default for Registry {
+impl Default for EvalTypeRegistry {
     fn default() -> Self {
         Self::builtin()
     }
 }
 
-impl Registry {
+impl EvalTypeRegistry {
     /// All built-in types.
     pub fn builtin() -> Self {
-        let mut types: Vec<_> = TYPES.iter().map(|def| ((def.spec)(), def)).collect();
+        let mut types: Vec<_> = TYPES.iter().map(|def| ((def.build_spec)(), def)).collect();
         types.sort_by_key(|(spec, _)| spec.name);
         Self { types }
     }
 
     /// Compiles an eval whose params satisfy its type's schema and checks; what still fails is a sentence. It has no home:
     /// what could run a program does not.
-    pub fn compile(&self, kind: &str, params: &Value) -> Result<Compiled, String> {
-        self.compile_at(kind, params, &Home::default())
+    pub fn compile(&self, kind: &str, params: &Value) -> Result<CompiledEval, String> {
+        self.compile_in(kind, params, &CompileCx::default())
     }
 
-    fn compile_at(&self, kind: &str, params: &Value, home: &Home) -> Result<Compiled, String> {
+    fn compile_in(
+        &self,
+        kind: &str,
+        params: &Value,
+        home: &CompileCx,
+    ) -> Result<CompiledEval, String> {
         let (_, def) = self
-            .get(kind)
+            .find_type(kind)
             .ok_or_else(|| format!("there is no eval type `{kind}`"))?;
         (def.compile)(params, home).map_err(|problems| {
             let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
@@ -338,62 +357,62 @@ impl Registry {
     }
 
     /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
-    pub fn prepare(&self, eval: &Eval, home: &Home) -> Result<Compiled, String> {
+    pub fn compile_eval(&self, eval: &Eval, home: &CompileCx) -> Result<CompiledEval, String> {
         let (spec, def) = self
-            .get(&eval.eval_type)
+            .find_type(&eval.eval_type)
             .ok_or_else(|| format!("there is no eval type `{}`", eval.eval_type))?;
         let fills = spec.judged && has_variables(&eval.params);
         let mut compiled = if eval.has_metadata_params() || fills {
-            let mut fixed = def.fixed.iter();
+            let mut fixed = def.fixed_params.iter();
             let is_late = |name: &&&str| metadata_param_path(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
                 return Err(format!("{name} cannot come from a transcript"));
             }
-            let late = Late {
+            let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),
                 schema: crate::schema::CompiledSchema::compile(&spec.schema)?,
-                def,
-                home: home.clone(),
-                fills,
+                eval_type: def,
+                compile_cx: home.clone(),
+                renders_templates: fills,
             };
             if spec.judged {
-                Compiled::Judged(JudgedEval::late(late))
+                CompiledEval::Judged(JudgedEval::late(late))
             } else {
-                Compiled::Check(Box::new(LateCheck::new(late)))
+                CompiledEval::Check(Box::new(DeferredCheck::new(late)))
             }
         } else {
-            self.compile_at(&eval.eval_type, &eval.params, home)?
+            self.compile_in(&eval.eval_type, &eval.params, home)?
         };
-        if let Compiled::Check(mut check) = compiled {
+        if let CompiledEval::Check(mut check) = compiled {
             if eval.negate {
-                check = Box::new(Not(check));
+                check = Box::new(NegatedCheck(check));
             }
             if !eval.message.is_empty() {
                 let message = eval.message.clone();
-                check = Box::new(Told {
+                check = Box::new(FailureMessageCheck {
                     inner: check,
                     message,
                 });
             }
-            compiled = Compiled::Check(check);
+            compiled = CompiledEval::Check(check);
         }
         Ok(compiled)
     }
 
-    fn get(&self, kind: &str) -> Option<&(EvalTypeSpec, &'static TypeDef)> {
+    fn find_type(&self, kind: &str) -> Option<&(EvalTypeSpec, &'static EvalTypeDef)> {
         let at = self.types.binary_search_by(|(spec, _)| spec.name.cmp(kind));
         at.ok().map(|at| &self.types[at])
     }
 }
 
-impl EvalTypeCatalog for Registry {
+impl EvalTypeCatalog for EvalTypeRegistry {
     fn eval_types(&self) -> Vec<&EvalTypeSpec> {
         self.types.iter().map(|(spec, _)| spec).collect()
     }
 
     fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec> {
         let named = |spec: &EvalTypeSpec| spec.aliases.iter().any(|alias| alias.name == name);
-        self.get(name).map(|(spec, _)| spec).or_else(|| {
+        self.find_type(name).map(|(spec, _)| spec).or_else(|| {
             let mut specs = self.types.iter().map(|(spec, _)| spec);
             specs.find(|spec| named(spec))
         })
@@ -401,16 +420,16 @@ impl EvalTypeCatalog for Registry {
 
     fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
         // Checking is compiling: what loads is what runs.
-        match self.get(kind) {
-            Some((_, def)) => (def.compile)(params, &Home::default())
+        match self.find_type(kind) {
+            Some((_, def)) => (def.compile)(params, &CompileCx::default())
                 .err()
                 .unwrap_or_default(),
-            None => vec![problem("", format!("there is no eval type `{kind}`"))],
+            None => vec![param_problem("", format!("there is no eval type `{kind}`"))],
         }
     }
 
     fn expand_params(&self, kind: &str, params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
-        self.get(kind)
+        self.find_type(kind)
             .map_or_else(|| Ok(Vec::new()), |(_, def)| (def.expand)(params))
     }
 }

@@ -4,7 +4,7 @@
 //! prefixes of a transcript ([`Whole`]): a prefix sees the first of the messages, calls and answers. Not shared by
 //! threads: checks are, subjects are not.
 
-mod whole;
+mod transcript_index;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,13 +13,13 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use self::whole::Whole;
-use super::grounding::Ground;
-use super::text::fold;
-use super::{Mark, Stop};
+use self::transcript_index::TranscriptIndex;
+use super::grounding::GroundingSources;
+use super::text::lowercase;
+use super::{CancelFlag, TranscriptSpan};
 use crate::model::{ToolCall, ToolResult, Transcript, TranscriptPart};
 
-pub(super) use self::whole::Memo;
+pub(super) use self::transcript_index::CheckCacheKey;
 
 /// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
 /// Calls are joined with their results by call id; texts are lower-cased at most once.
@@ -29,28 +29,28 @@ pub struct Subject<'t> {
     pub transcript: &'t Transcript<'t>,
     /// Messages `0..end` are looked at.
     pub end: usize,
-    whole: Rc<Whole<'t>>,
+    index: Rc<TranscriptIndex<'t>>,
     /// How many of the assistant messages, and of the calls, stand before the end.
-    said: OnceCell<usize>,
-    calls: OnceCell<usize>,
-    silence: Said<'t>,
-    stop: Option<Stop>,
+    assistant_text_count: OnceCell<usize>,
+    call_count: OnceCell<usize>,
+    empty_text: MessageText<'t>,
+    cancel_flag: Option<CancelFlag>,
 }
 
 /// The text of one assistant message, or of one tool's answer.
 #[derive(Debug, Default)]
-pub struct Said<'t> {
+pub struct MessageText<'t> {
     /// The message's position; `None`: there is no assistant message, and this is the empty text.
     pub message: Option<usize>,
     /// Its text parts, joined with a line break.
     pub text: Cow<'t, str>,
     /// `None` inside: the text is in lower case already.
-    folded: OnceCell<Option<String>>,
+    lowercase_cell: OnceCell<Option<String>>,
 }
 
 /// A call the agent made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call<'t> {
+pub struct SubjectCall<'t> {
     /// The position of the assistant message that made it.
     pub message: usize,
     /// Its position among the message's parts.
@@ -59,21 +59,23 @@ pub struct Call<'t> {
     pub call: &'t ToolCall<'t>,
 }
 
-impl<'t> Said<'t> {
+impl<'t> MessageText<'t> {
     fn new(message: usize, text: Cow<'t, str>) -> Self {
         Self {
             message: Some(message),
             text,
-            folded: OnceCell::new(),
+            lowercase_cell: OnceCell::new(),
         }
     }
 
     /// The text in lower case, character by character.
     pub fn folded(&self) -> &str {
-        let folded = self.folded.get_or_init(|| match fold::fold(&self.text) {
-            Cow::Owned(folded) => Some(folded),
-            Cow::Borrowed(_) => None,
-        });
+        let folded =
+            self.lowercase_cell
+                .get_or_init(|| match lowercase::to_lowercase(&self.text) {
+                    Cow::Owned(folded) => Some(folded),
+                    Cow::Borrowed(_) => None,
+                });
         folded.as_deref().unwrap_or(&self.text)
     }
 }
@@ -81,103 +83,119 @@ impl<'t> Said<'t> {
 impl<'t> Subject<'t> {
     /// The whole transcript.
     pub fn new(transcript: &'t Transcript<'t>) -> Self {
-        Self::of(Rc::new(Whole::new(transcript)), transcript.messages.len())
+        Self::from_index(
+            Rc::new(TranscriptIndex::new(transcript)),
+            transcript.messages.len(),
+        )
     }
 
     /// Messages `0..end` of a transcript: what an eval sees at `every_turn`. Results after `end` are not there yet.
     pub fn prefix(transcript: &'t Transcript<'t>, end: usize) -> Self {
-        Self::of(Rc::new(Whole::new(transcript)), end)
+        Self::from_index(Rc::new(TranscriptIndex::new(transcript)), end)
     }
 
     /// The same as [`Subject::prefix`] of this one's transcript, with all that this one has prepared, stop included.
     #[must_use]
-    pub fn up_to(&self, end: usize) -> Self {
+    pub fn with_end(&self, end: usize) -> Self {
         Self {
-            stop: self.stop.clone(),
-            ..Self::of(Rc::clone(&self.whole), end)
+            cancel_flag: self.cancel_flag.clone(),
+            ..Self::from_index(Rc::clone(&self.index), end)
         }
     }
 
-    fn of(whole: Rc<Whole<'t>>, end: usize) -> Self {
-        let transcript = whole.transcript;
+    fn from_index(index: Rc<TranscriptIndex<'t>>, end: usize) -> Self {
+        let transcript = index.transcript;
         Self {
             transcript,
             end: end.min(transcript.messages.len()),
-            whole,
-            said: OnceCell::new(),
-            calls: OnceCell::new(),
-            silence: Said::default(),
-            stop: None,
+            index,
+            assistant_text_count: OnceCell::new(),
+            call_count: OnceCell::new(),
+            empty_text: MessageText::default(),
+            cancel_flag: None,
         }
     }
 
     /// The same, for checks that are to stop when told.
     #[must_use]
-    pub fn heeding(mut self, stop: &Stop) -> Self {
-        self.stop = Some(stop.clone());
+    pub fn with_cancel_flag(mut self, stop: &CancelFlag) -> Self {
+        self.cancel_flag = Some(stop.clone());
         self
     }
 
     /// Whether nobody wants the finding any more: a loop over messages asks, and leaves. What it found is dropped.
-    pub fn stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(Stop::is_set)
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel_flag
+            .as_ref()
+            .is_some_and(CancelFlag::is_cancelled)
     }
 
     /// The items, until nobody wants the finding any more.
-    pub(super) fn while_wanted<I: IntoIterator>(&self, items: I) -> impl Iterator<Item = I::Item> {
-        items.into_iter().take_while(|_| !self.stopped())
+    pub(super) fn until_cancelled<I: IntoIterator>(
+        &self,
+        items: I,
+    ) -> impl Iterator<Item = I::Item> {
+        items.into_iter().take_while(|_| !self.is_cancelled())
     }
 
     /// The texts of the assistant messages, in order; messages without text (calls alone) are the empty text.
-    pub fn said(&self) -> &[Said<'t>] {
-        let all = self.whole.said();
-        let is_before = |said: &Said<'_>| said.message.is_some_and(|at| at < self.end);
-        let count = self.said.get_or_init(|| all.partition_point(is_before));
+    pub fn said(&self) -> &[MessageText<'t>] {
+        let all = self.index.said();
+        let is_before = |said: &MessageText<'_>| said.message.is_some_and(|at| at < self.end);
+        let count = self
+            .assistant_text_count
+            .get_or_init(|| all.partition_point(is_before));
         &all[..*count]
     }
 
     /// The output: the text of the last assistant message. Without one the empty text, which is not missing data.
-    pub fn output(&self) -> &Said<'t> {
-        self.said().last().unwrap_or(&self.silence)
+    pub fn output(&self) -> &MessageText<'t> {
+        self.said().last().unwrap_or(&self.empty_text)
     }
 
     /// The calls of all assistant messages, in order.
-    pub fn calls(&self) -> &[Call<'t>] {
-        let all = self.whole.calls();
-        let is_before = |call: &Call<'_>| call.message < self.end;
-        let count = self.calls.get_or_init(|| all.partition_point(is_before));
+    pub fn calls(&self) -> &[SubjectCall<'t>] {
+        let all = self.index.calls();
+        let is_before = |call: &SubjectCall<'_>| call.message < self.end;
+        let count = self
+            .call_count
+            .get_or_init(|| all.partition_point(is_before));
         &all[..*count]
     }
 
     /// The arguments of `self.calls()[call]`; no text at all is the empty object. The error says why they are no object.
     pub fn arguments(&self, call: usize) -> Result<&Map<String, Value>, &str> {
-        self.whole.arguments(call)
+        self.index.arguments(call)
     }
 
     /// The transcript's own metadata at a dotted path (`latency_ms`, `usage.input`); `null` is no value.
     pub fn metadata(&self, path: &str) -> Option<&Value> {
-        at_path(self.all_metadata()?, path)
+        lookup_path(self.transcript_metadata()?, path)
     }
 
     /// The transcript's own metadata as a whole.
-    pub(super) fn all_metadata(&self) -> Option<&Value> {
-        self.whole.metadata()
+    pub(super) fn transcript_metadata(&self) -> Option<&Value> {
+        self.index.metadata()
     }
 
     /// What a check keeps for all the messages it is asked about; made empty. Only what does not depend on where this
     /// subject ends belongs there.
-    pub(super) fn memo<T: Default + 'static>(&self, of: &Memo) -> Rc<T> {
-        self.whole.memo(of)
+    pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
+        self.index.check_cache(of)
     }
 
     /// The tool results of the whole transcript, with the texts of users and of the system where these count, to look
     /// facts up in. Of the places it names, those before this subject's end count.
-    pub(super) fn ground(&self, user: bool, system: bool) -> &Ground<'t> {
-        self.whole.ground(user, system)
+    pub(super) fn grounding_sources(&self, user: bool, system: bool) -> &GroundingSources<'t> {
+        self.index.grounding_sources(user, system)
     }
 
     /// A place in what an assistant message said. `None` where there is no message, or the range leaves a part.
-    pub fn mark_said(&self, said: &Said<'_>, bytes: &Range<usize>) -> Option<Mark> {
+    pub fn text_span(
+        &self,
+        said: &MessageText<'_>,
+        bytes: &Range<usize>,
+    ) -> Option<TranscriptSpan> {
         let message = said.message?;
         let mut from = 0;
         for (part, of) in self.transcript.messages[message].parts.iter().enumerate() {
@@ -186,7 +204,7 @@ impl<'t> Subject<'t> {
             };
             let to = from + text.len();
             if (from..=to).contains(&bytes.start) && bytes.end <= to {
-                return Some(Mark {
+                return Some(TranscriptSpan {
                     message,
                     part,
                     bytes: bytes.start - from..bytes.end - from,
@@ -199,9 +217,9 @@ impl<'t> Subject<'t> {
     }
 
     /// `self.calls()[call]` as a whole.
-    pub fn mark_call(&self, call: usize) -> Mark {
+    pub fn call_span(&self, call: usize) -> TranscriptSpan {
         let call = &self.calls()[call];
-        Mark {
+        TranscriptSpan {
             message: call.message,
             part: call.part,
             bytes: 0..0,
@@ -209,13 +227,13 @@ impl<'t> Subject<'t> {
     }
 
     /// A place in what was answered to `self.calls()[call]`.
-    pub fn mark_result(&self, call: usize, bytes: Range<usize>) -> Option<Mark> {
+    pub fn result_span(&self, call: usize, bytes: Range<usize>) -> Option<TranscriptSpan> {
         let (message, result) = self.result(call)?;
         let parts = &self.transcript.messages[message].parts;
         let part = parts.iter().position(
             |part| matches!(part, TranscriptPart::ToolResult(own) if std::ptr::eq(own, result)),
         )?;
-        Some(Mark {
+        Some(TranscriptSpan {
             message,
             part,
             bytes,
@@ -224,19 +242,19 @@ impl<'t> Subject<'t> {
 
     /// What was answered to `self.calls()[call]`, and in which message; `None`: nothing (yet).
     pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
-        let result = self.whole.results().get(call).copied().flatten();
+        let result = self.index.results().get(call).copied().flatten();
         result.filter(|(message, _)| *message < self.end)
     }
 
     /// The text that was answered to `self.calls()[call]`, to be searched; lower-cased at most once.
-    pub fn answer(&self, call: usize) -> Option<&Said<'t>> {
-        let answer = self.whole.answers().get(call)?.as_ref();
+    pub fn result_text(&self, call: usize) -> Option<&MessageText<'t>> {
+        let answer = self.index.answers().get(call)?.as_ref();
         answer.filter(|said| said.message.is_some_and(|at| at < self.end))
     }
 }
 
 /// What stands at a dotted path; `null` is no value.
-pub(super) fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+pub(super) fn lookup_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let mut at = value;
     for step in path.split('.') {
         at = match at {

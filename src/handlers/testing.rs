@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{Compiled, Finding, Registry, Subject};
+use super::{CompiledEval, EvalTypeRegistry, Finding, Subject};
 use crate::model::{
     JsonText, MessageRole, Outcome, SourceText, ToolCall, ToolResult, Transcript,
     TranscriptMessage, TranscriptPart,
@@ -62,8 +62,8 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
 }
 
 /// All types; built once, since properties ask thousands of times.
-fn registry() -> &'static Registry {
-    static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::builtin);
+fn registry() -> &'static EvalTypeRegistry {
+    static REGISTRY: LazyLock<EvalTypeRegistry> = LazyLock::new(EvalTypeRegistry::builtin);
     &REGISTRY
 }
 
@@ -71,7 +71,7 @@ fn registry() -> &'static Registry {
 pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
     match registry().compile(kind, params) {
-        Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
+        Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
         other => panic!("{kind} {params} is no check: {other:?}"),
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
 pub(super) fn loads(kind: &str, params: &Value) -> Result<crate::rubric::Eval, Vec<String>> {
     let file = json!({"evals": [{"id": "e", "type": kind, "params": params}]}).to_string();
     let path = std::path::Path::new("r.json");
-    let (rubric, all) = crate::rubric::load(file.into(), path, &Registry::builtin());
+    let (rubric, all) = crate::rubric::load(file.into(), path, &EvalTypeRegistry::builtin());
     match rubric {
         Some(mut rubric) => Ok(rubric.evals.remove(0)),
         None => Err(all.iter().map(ToString::to_string).collect()),
@@ -127,8 +127,8 @@ pub(super) fn loads(kind: &str, params: &Value) -> Result<crate::rubric::Eval, V
 pub(super) fn loaded(kind: &str, params: &Value, record: &Value) -> Finding {
     let eval = loads(kind, params).unwrap_or_else(|why| panic!("{kind} {params}: {why:?}"));
     let transcript = transcript(record);
-    match Registry::builtin().prepare(&eval, &crate::handlers::Home::default()) {
-        Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
+    match EvalTypeRegistry::builtin().compile_eval(&eval, &crate::handlers::CompileCx::default()) {
+        Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
         other => panic!("{kind} {params} is no check: {other:?}"),
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::registry::TypeDef;
-use super::subject::Memo;
-use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
+use super::registry::EvalTypeDef;
+use super::subject::CheckCacheKey;
+use super::{Check, CompileCx, CompiledEval, ExecutionMode, Finding, JudgedParams, Subject};
 use crate::model::{Outcome, ScoreBounds, Transcript};
 use crate::rubric::template::{self, TextPlacement};
 use crate::schema;
@@ -16,12 +16,12 @@ use crate::schema;
 /// Decides from the score, both bounds included. An error stays as it is; a verdict without a score is one: nothing passes
 /// a bound that was not held against it.
 #[derive(Debug)]
-pub(super) struct Bounded {
+pub(super) struct BoundedCheck {
     pub(super) inner: Box<dyn Check>,
     pub(super) bounds: ScoreBounds,
 }
 
-impl Check for Bounded {
+impl Check for BoundedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.inner.check(subject);
         if !finding.outcome.is_verdict() {
@@ -38,17 +38,17 @@ impl Check for Bounded {
         finding
     }
 
-    fn nature(&self) -> Nature {
-        self.inner.nature()
+    fn execution_mode(&self) -> ExecutionMode {
+        self.inner.execution_mode()
     }
 }
 
 /// `not: true`: passes where the check fails, and the reverse. An error stays one. The score is the check's, not that of
 /// its negation: it is left out, or a rubric's score would sink with what passes.
 #[derive(Debug)]
-pub(super) struct Not(pub(super) Box<dyn Check>);
+pub(super) struct NegatedCheck(pub(super) Box<dyn Check>);
 
-impl Check for Not {
+impl Check for NegatedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.0.check(subject);
         let Some(passed) = finding.outcome.passed() else {
@@ -61,19 +61,19 @@ impl Check for Not {
         finding
     }
 
-    fn nature(&self) -> Nature {
-        self.0.nature()
+    fn execution_mode(&self) -> ExecutionMode {
+        self.0.execution_mode()
     }
 }
 
 /// `message`: said with a failure, before why.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct FailureMessageCheck {
     pub(super) inner: Box<dyn Check>,
     pub(super) message: String,
 }
 
-impl Check for Told {
+impl Check for FailureMessageCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.inner.check(subject);
         if finding.outcome == Outcome::Fail {
@@ -82,34 +82,38 @@ impl Check for Told {
         finding
     }
 
-    fn nature(&self) -> Nature {
-        self.inner.nature()
+    fn execution_mode(&self) -> ExecutionMode {
+        self.inner.execution_mode()
     }
 }
 
 /// Params of which some come from the transcript: taken from its metadata (`{ from: metadata.expected }`), or with
 /// variables to fill in (`{{ metadata.topic }}`, judged evals only).
 #[derive(Debug, Clone)]
-pub(super) struct Late {
+pub(super) struct DeferredParams {
     /// As written.
     pub(super) params: Arc<Value>,
     /// Of all params of the type.
     pub(super) schema: schema::CompiledSchema,
-    pub(super) def: &'static TypeDef,
-    pub(super) home: Home,
+    pub(super) eval_type: &'static EvalTypeDef,
+    pub(super) compile_cx: CompileCx,
     /// Whether texts are filled in: where a judge reads them.
-    pub(super) fills: bool,
+    pub(super) renders_templates: bool,
 }
 
 /// The one param of a judge that stands outside of the prompt's markers.
-const BARE: &str = "system_prompt";
+const UNFRAMED_PARAM: &str = "system_prompt";
 
 /// Fills in the variables of a param, wherever in it a text has some. What comes from the metadata is none of this: it is
 /// never read as a template.
-fn fill(name: &str, value: &mut Value, transcript: &Transcript<'_>) -> Result<(), String> {
+fn render_templates(
+    name: &str,
+    value: &mut Value,
+    transcript: &Transcript<'_>,
+) -> Result<(), String> {
     match value {
         Value::String(text) if template::is_template(text) => {
-            let said = if name == BARE {
+            let said = if name == UNFRAMED_PARAM {
                 TextPlacement::SystemPrompt
             } else {
                 TextPlacement::Delimited
@@ -120,10 +124,10 @@ fn fill(name: &str, value: &mut Value, transcript: &Transcript<'_>) -> Result<()
         }
         Value::Array(items) => items
             .iter_mut()
-            .try_for_each(|item| fill(name, item, transcript)),
+            .try_for_each(|item| render_templates(name, item, transcript)),
         Value::Object(map) => map
             .values_mut()
-            .try_for_each(|item| fill(name, item, transcript)),
+            .try_for_each(|item| render_templates(name, item, transcript)),
         _ => Ok(()),
     }
 }
@@ -138,15 +142,15 @@ pub(super) fn has_variables(value: &Value) -> bool {
     }
 }
 
-impl Late {
+impl DeferredParams {
     /// The eval with the params of this transcript. The error is a sentence.
-    fn compile(&self, subject: &Subject<'_>) -> Result<Compiled, String> {
+    fn compile(&self, subject: &Subject<'_>) -> Result<CompiledEval, String> {
         let mut params = (*self.params).clone();
         let written = params.as_object_mut().into_iter().flatten();
         for (name, value) in written {
             let Some(path) = crate::rubric::metadata_param_path(value) else {
-                if self.fills && name != "model" {
-                    fill(name, value, subject.transcript)?;
+                if self.renders_templates && name != "model" {
+                    render_templates(name, value, subject.transcript)?;
                 }
                 continue;
             };
@@ -159,7 +163,7 @@ impl Late {
             let name = pointer.trim_start_matches('/').replace('/', ".");
             return Err(format!("{name} from the transcript's metadata {why}"));
         }
-        (self.def.compile)(&params, &self.home).map_err(|problems| {
+        (self.eval_type.compile)(&params, &self.compile_cx).map_err(|problems| {
             let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
             format!("params from the transcript's metadata: {}", all.join("; "))
         })
@@ -168,70 +172,75 @@ impl Late {
 
 /// A check that is compiled for each transcript, once for all its messages.
 #[derive(Debug)]
-pub(super) struct LateCheck {
-    late: Late,
-    memo: Memo,
+pub(super) struct DeferredCheck {
+    deferred: DeferredParams,
+    cache_key: CheckCacheKey,
 }
 
-impl LateCheck {
-    pub(super) fn new(late: Late) -> Self {
+impl DeferredCheck {
+    pub(super) fn new(deferred: DeferredParams) -> Self {
         Self {
-            late,
-            memo: Memo::new(),
+            deferred,
+            cache_key: CheckCacheKey::new(),
         }
     }
 }
 
-impl Check for LateCheck {
+impl Check for DeferredCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let compiled = subject.memo::<OnceCell<Result<Compiled, String>>>(&self.memo);
-        match compiled.get_or_init(|| self.late.compile(subject)) {
-            Ok(Compiled::Check(check)) => check.check(subject),
-            Ok(Compiled::Judged(_)) => Finding::check_error("this eval is a judge's"),
+        let compiled =
+            subject.check_cache::<OnceCell<Result<CompiledEval, String>>>(&self.cache_key);
+        match compiled.get_or_init(|| self.deferred.compile(subject)) {
+            Ok(CompiledEval::Check(check)) => check.check(subject),
+            Ok(CompiledEval::Judged(_)) => Finding::check_error("this eval is a judge's"),
             Err(why) => Finding::check_error(why),
         }
     }
 
-    fn nature(&self) -> Nature {
-        (self.late.def.nature)(&self.late.home)
+    fn execution_mode(&self) -> ExecutionMode {
+        (self.deferred.eval_type.execution_mode)(&self.deferred.compile_cx)
     }
 }
 
 /// What only a transcript can complete: what it says, what its metadata holds.
-pub(super) trait Fill: Send + Sync + std::fmt::Debug {
+pub(super) trait ParamsCompleter: Send + Sync + std::fmt::Debug {
     /// The params for this transcript, or how the cell ends without a judge: what is missing (`check_error`), that there
     /// is nothing to judge (`not_applicable`), or a fail that needs no judge. Never a pass.
-    fn fill(&self, subject: &Subject<'_>, known: JudgedParams) -> Result<JudgedParams, Finding>;
+    fn complete(&self, subject: &Subject<'_>, known: JudgedParams)
+    -> Result<JudgedParams, Finding>;
 }
 
 /// A judged eval, ready to be asked about any transcript.
 #[derive(Debug, Clone)]
 pub struct JudgedEval {
     /// What is known without a transcript; with params from metadata, all but the model is missing here.
-    pub known: JudgedParams,
-    late: Option<Late>,
-    fill: Option<Arc<dyn Fill>>,
+    pub known_params: JudgedParams,
+    deferred: Option<DeferredParams>,
+    completer: Option<Arc<dyn ParamsCompleter>>,
 }
 
 impl JudgedEval {
     /// One whose params are all known.
-    pub fn of(known: JudgedParams) -> Self {
+    pub fn new(known_params: JudgedParams) -> Self {
         Self {
-            known,
-            late: None,
-            fill: None,
+            known_params,
+            deferred: None,
+            completer: None,
         }
     }
 
     /// One that looks into the transcript first.
-    pub(super) fn filled(known: JudgedParams, fill: impl Fill + 'static) -> Self {
+    pub(super) fn with_completer(
+        known: JudgedParams,
+        fill: impl ParamsCompleter + 'static,
+    ) -> Self {
         Self {
-            fill: Some(Arc::new(fill)),
-            ..Self::of(known)
+            completer: Some(Arc::new(fill)),
+            ..Self::new(known)
         }
     }
 
-    pub(super) fn late(late: Late) -> Self {
+    pub(super) fn late(late: DeferredParams) -> Self {
         let model = late.params.get("model").and_then(Value::as_str);
         let known = JudgedParams {
             // Judges are built for their models before any transcript is read.
@@ -239,20 +248,20 @@ impl JudgedEval {
             ..JudgedParams::default()
         };
         Self {
-            late: Some(late),
-            ..Self::of(known)
+            deferred: Some(late),
+            ..Self::new(known)
         }
     }
 
     /// What a judge is asked about this transcript, or how the cell ends without one.
     pub fn resolve(&self, subject: &Subject<'_>) -> Result<JudgedParams, Finding> {
-        match (&self.late, &self.fill) {
+        match (&self.deferred, &self.completer) {
             (Some(late), _) => match late.compile(subject).map_err(Finding::check_error)? {
-                Compiled::Judged(eval) => eval.resolve(subject),
-                Compiled::Check(_) => Err(Finding::check_error("this eval is no judge's")),
+                CompiledEval::Judged(eval) => eval.resolve(subject),
+                CompiledEval::Check(_) => Err(Finding::check_error("this eval is no judge's")),
             },
-            (None, Some(fill)) => fill.fill(subject, self.known.clone()),
-            (None, None) => Ok(self.known.clone()),
+            (None, Some(fill)) => fill.complete(subject, self.known_params.clone()),
+            (None, None) => Ok(self.known_params.clone()),
         }
     }
 }
@@ -274,13 +283,13 @@ mod tests {
         let transcript = Transcript::default();
         let inner = Box::new(Found(finding));
         let bounds = ScoreBounds { min, max };
-        let check = Bounded { inner, bounds };
+        let check = BoundedCheck { inner, bounds };
         check.check(&Subject::new(&transcript)).outcome
     }
 
     #[test]
     fn both_bounds_are_inclusive_and_decide_nothing_without_a_score() {
-        let half = || Finding::of(false, "").scored(0.5);
+        let half = || Finding::new(false, "").with_score(0.5);
         for (min, max, outcome) in [
             (Some(0.5), None, Outcome::Pass),
             (Some(0.51), None, Outcome::Fail),
@@ -290,11 +299,11 @@ mod tests {
         ] {
             assert_eq!(bounded(half(), min, max), outcome, "{min:?} {max:?}");
         }
-        let without = Finding::of(true, "");
+        let without = Finding::new(true, "");
         assert_eq!(bounded(without, Some(0.5), None), Outcome::CheckError);
         let nothing = Finding::not_applicable("");
         assert_eq!(bounded(nothing, Some(0.5), None), Outcome::NotApplicable);
-        let error = Finding::check_error("no data").scored(1.0);
+        let error = Finding::check_error("no data").with_score(1.0);
         assert_eq!(bounded(error, Some(0.5), None), Outcome::CheckError);
     }
 
@@ -302,8 +311,8 @@ mod tests {
     fn an_error_is_neither_negated_nor_told_as_a_failure() {
         let transcript = Transcript::default();
         let error = || Box::new(Found(Finding::check_error("no data")));
-        let told = Told {
-            inner: Box::new(Not(error())),
+        let told = FailureMessageCheck {
+            inner: Box::new(NegatedCheck(error())),
             message: "Wrong".to_owned(),
         };
         let found = told.check(&Subject::new(&transcript));

@@ -39,7 +39,7 @@ impl Sources {
             rubric: vec![spaced(&ask.params.criteria), spaced(&ask.params.guide)],
             blocks: ask
                 .params
-                .material
+                .prompt_blocks
                 .iter()
                 .map(|m| (m.label.to_lowercase(), spaced(&m.text)))
                 .collect(),
@@ -192,9 +192,9 @@ mod tests {
                 criteria: "Names the newest release".into(),
                 ..JudgedParams::default()
             },
-            allow_na: false,
+            allow_not_applicable: false,
             repeat: None,
-            twin: 0,
+            duplicate_index: 0,
             metadata: Vec::new(),
         };
         let mut sources = Sources::of(&ask);

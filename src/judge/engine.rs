@@ -20,7 +20,7 @@ use super::verdict::PARSER_VERSION;
 use super::window::{self, Shows};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
-use crate::handlers::{JudgeProvider, JudgeRequest};
+use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{
     CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDeclaration, TranscriptMode,
     VerdictMode,
@@ -198,7 +198,7 @@ impl Engine {
         let of = |text: String| Digest::hash_bytes(text.as_bytes());
         // The first of several is what is asked where there is but one: changing `repeat` keeps what was recorded.
         let repeat = ask.repeat.filter(|nth| *nth > 1);
-        let nth = match ask.twin {
+        let nth = match ask.duplicate_index {
             0 => format!("{repeat:?}"),
             twin => format!("{repeat:?} twin {twin}"),
         };
@@ -261,7 +261,7 @@ impl Engine {
             )));
         }
         // `rules` says "not applicable" of what it cannot read; its author cannot promise that it reads everything.
-        let allow_na = ask.allow_na || self.config.provider == ProviderKind::Rules;
+        let allow_na = ask.allow_not_applicable || self.config.provider == ProviderKind::Rules;
         let form = Form::of(&ask.params, allow_na);
         let mut tools = self.tools.clone();
         let own = tools.decls();
@@ -363,7 +363,7 @@ impl Engine {
     }
 }
 
-impl JudgeProvider for Engine {
+impl JudgeBackend for Engine {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(self.run(ask, cx))
     }

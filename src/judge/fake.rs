@@ -13,7 +13,7 @@ use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{
     CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
 };
-use crate::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
+use crate::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
 use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, MessageRole, ModelReply, ProviderKind,
     RawJson, Rejection, ReplyCall, StopReason, TokenUsage, ToolDeclaration, ToolResponse,
@@ -378,9 +378,9 @@ pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
             criteria: criteria.to_owned(),
             ..JudgedParams::default()
         },
-        allow_na: false,
+        allow_not_applicable: false,
         repeat: None,
-        twin: 0,
+        duplicate_index: 0,
         metadata: Vec::new(),
     }
 }

@@ -33,7 +33,7 @@ impl Form {
             allow_na,
             scale: params.scale,
             scored: params.min_score.is_some() || params.max_score.is_some(),
-            parts: PartsForm::of(&params.parts),
+            parts: PartsForm::of(&params.parts_spec),
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::form::words_of;
 use super::verdict::{NoVerdict, misformed, no, present};
-use crate::handlers::Parts;
+use crate::handlers::VerdictPartsSpec;
 use crate::model::VerdictPart;
 
 /// The version of this reading; part of the cache key of verdicts with parts. Raise it when a reply could be read
@@ -75,21 +75,21 @@ struct Counted {
 
 impl PartsForm {
     /// The form of what an eval asks for; `None`: no parts.
-    pub fn of(parts: &Parts) -> Option<Self> {
+    pub fn of(parts: &VerdictPartsSpec) -> Option<Self> {
         Some(match parts {
-            Parts::Whole => return None,
-            Parts::Criteria(texts) => Self::Criteria(texts.len()),
-            Parts::Goals(texts) => Self::Goals(Some(texts.len()).filter(|n| *n > 0)),
-            Parts::Calls(texts) => Self::Calls(texts.len()),
-            Parts::Behaviors => Self::Behaviors,
+            VerdictPartsSpec::SingleVerdict => return None,
+            VerdictPartsSpec::Criteria(texts) => Self::Criteria(texts.len()),
+            VerdictPartsSpec::Goals(texts) => Self::Goals(Some(texts.len()).filter(|n| *n > 0)),
+            VerdictPartsSpec::Calls(texts) => Self::Calls(texts.len()),
+            VerdictPartsSpec::Behaviors => Self::Behaviors,
         })
     }
 
     /// What the parts amount to; see [`Parts::amount`].
     pub(super) fn amount(self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
         match self {
-            Self::Behaviors => Parts::Behaviors.amount(parts),
-            _ => Parts::Criteria(Vec::new()).amount(parts),
+            Self::Behaviors => VerdictPartsSpec::Behaviors.aggregate(parts),
+            _ => VerdictPartsSpec::Criteria(Vec::new()).aggregate(parts),
         }
     }
 
@@ -99,7 +99,7 @@ impl PartsForm {
             Self::Criteria(_) => &["criteria"],
             Self::Goals(_) => &["goals"],
             Self::Calls(_) => &["calls"],
-            Self::Behaviors => &Parts::BEHAVIORS,
+            Self::Behaviors => &VerdictPartsSpec::BEHAVIORS,
         }
     }
 
@@ -156,7 +156,7 @@ impl PartsForm {
         };
         let why = text("One to three sentences: the facts that decide.");
         if self == Self::Behaviors {
-            return Parts::BEHAVIORS
+            return VerdictPartsSpec::BEHAVIORS
                 .map(|name| {
                     let counted = object(json!({
                         "reasoning": text("What was counted: where each stands, and why it is one."),
@@ -195,7 +195,7 @@ impl PartsForm {
     pub(super) fn example(self) -> String {
         match (self, self.numbered()) {
             (Self::Behaviors, _) => {
-                let counted = Parts::BEHAVIORS.map(|name| {
+                let counted = VerdictPartsSpec::BEHAVIORS.map(|name| {
                     format!("\"{name}\": {{\"reasoning\": \"…\", \"count\": a whole number}}")
                 });
                 counted.join(", ")
@@ -249,7 +249,7 @@ impl PartsForm {
         match self {
             Self::Behaviors => {
                 let counted = [stated.hallucinations, stated.clarifications];
-                let pairs = Parts::BEHAVIORS.into_iter().zip(counted);
+                let pairs = VerdictPartsSpec::BEHAVIORS.into_iter().zip(counted);
                 pairs
                     .map(|(name, stated)| count(name, stated.ok_or_else(|| missing(name))?))
                     .collect()
@@ -318,7 +318,7 @@ impl PartsForm {
         if has("goals") {
             return Some(Self::Goals(numbers("goals")));
         }
-        has(Parts::BEHAVIORS[0]).then_some(Self::Behaviors)
+        has(VerdictPartsSpec::BEHAVIORS[0]).then_some(Self::Behaviors)
     }
 }
 

@@ -169,7 +169,7 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
         &metadata,
     ];
     data.push(base_prompt);
-    data.extend(ask.params.material.iter().map(|m| m.text.as_str()));
+    data.extend(ask.params.prompt_blocks.iter().map(|m| m.text.as_str()));
     data.extend(
         pieces
             .iter()
@@ -197,7 +197,7 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
         user.push_str(&marker.block("metadata", "", &metadata));
         user.push('\n');
     }
-    for material in &ask.params.material {
+    for material in &ask.params.prompt_blocks {
         user.push_str(&marker.block(&material.label, "", &material.text));
         user.push('\n');
     }
@@ -309,10 +309,10 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
 /// What is said of blocks that only some evals have; without them the frame is as it always was.
 fn more_material(ask: &JudgeRequest) -> String {
     let mut text = String::new();
-    if !ask.params.material.is_empty() {
+    if !ask.params.prompt_blocks.is_empty() {
         let labels: Vec<String> = ask
             .params
-            .material
+            .prompt_blocks
             .iter()
             .map(|m| format!("`{}`", m.label))
             .collect();

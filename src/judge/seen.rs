@@ -9,7 +9,7 @@ pub(super) fn of(ask: &JudgeRequest) -> SeenUrls {
     let mut seen = SeenUrls::default();
     seen.add_text(&ask.params.criteria);
     seen.add_text(&ask.params.guide);
-    for material in &ask.params.material {
+    for material in &ask.params.prompt_blocks {
         seen.add_text(&material.text);
     }
     for (_, value) in &ask.metadata {

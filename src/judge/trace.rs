@@ -315,7 +315,10 @@ impl Trace<'_> {
     ) -> Result<CellResult, CellResult> {
         memory.sources.check(&mut verdict.citations);
         verdict.hidden = unseen::told(self.ask, &memory.hidden);
-        self.ask.params.parts.name(&mut verdict.parts);
+        self.ask
+            .params
+            .parts_spec
+            .fill_part_names(&mut verdict.parts);
         match self.gate(Stop::Verdict(&verdict)).await {
             Proceed::GoWith(Edit::Verdict(mut edited)) => {
                 let overall = |v: &Verdict| (v.passed, v.score);

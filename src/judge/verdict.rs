@@ -296,7 +296,7 @@ fn states_a_verdict(prose: &str) -> bool {
 /// A verdict that lacks what now decides is `unparsed`, never a guess.
 pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
     // Of a list the parts decide: what they amount to, not what the judge might have said of the whole.
-    let (passed, score) = match params.parts.amount(&verdict.parts) {
+    let (passed, score) = match params.parts_spec.aggregate(&verdict.parts) {
         Some((passed, score)) => (Some(passed), Some(score)),
         None => (verdict.passed, verdict.score),
     };
@@ -329,7 +329,7 @@ fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
     if verdict.parts.is_empty() {
         return calibrated.unwrap_or_else(|| verdict.reasoning.clone());
     }
-    let mut lines = vec![params.parts.head(&verdict.parts)];
+    let mut lines = vec![params.parts_spec.summarize(&verdict.parts)];
     lines.extend(calibrated);
     if !verdict.reasoning.is_empty() {
         lines.push(verdict.reasoning.clone());

@@ -6,7 +6,9 @@ use super::CachePolicy;
 use super::plan::Plan;
 use super::replay::Names;
 use crate::event::CellKey;
-use crate::handlers::{Check, Compiled, Finding, JudgeProvider, JudgeRequest, JudgedParams, Stop};
+use crate::handlers::{
+    CancelFlag, Check, CompiledEval, Finding, JudgeBackend, JudgeRequest, JudgedParams,
+};
 use crate::judge::{Engine, FrozenEvidence};
 use crate::model::{Ballot, CellResult, CellVote, Decision, Digest, Transcript, VoteParams};
 
@@ -26,7 +28,7 @@ pub(super) struct Asked {
 /// A judge of the run.
 pub(super) struct Seat {
     /// Who judges.
-    pub(super) judge: Arc<dyn JudgeProvider>,
+    pub(super) judge: Arc<dyn JudgeBackend>,
     /// The cache key of a request.
     pub(super) key: KeyOf,
     /// What a preview estimates from.
@@ -75,7 +77,7 @@ pub(crate) struct Bench {
     /// What live cells are called, for judges that need to know.
     pub(super) names: Arc<Names>,
     /// Set once the run is cancelled; checks ask it.
-    pub(super) stop: Stop,
+    pub(super) stop: CancelFlag,
 }
 
 /// In the place of a judge's position: nobody judges, a check decides that waits for a program.
@@ -180,7 +182,7 @@ impl Bench {
         {
             let others = members[..before].iter().filter_map(|one| self.seat(*one));
             let twins = others.filter(|other| (other.key)(&request).as_ref() == Some(&key));
-            request.twin = u32::try_from(twins.count()).unwrap_or(u32::MAX);
+            request.duplicate_index = u32::try_from(twins.count()).unwrap_or(u32::MAX);
         }
         Ok(request)
     }
@@ -246,8 +248,8 @@ impl Bench {
     /// The check of an eval, if code decides it.
     pub(super) fn check(&self, eval: u32) -> Option<&dyn Check> {
         match &self.plan.evals[eval as usize].compiled {
-            Compiled::Check(check) => Some(&**check),
-            Compiled::Judged(_) => None,
+            CompiledEval::Check(check) => Some(&**check),
+            CompiledEval::Judged(_) => None,
         }
     }
 }

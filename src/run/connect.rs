@@ -22,7 +22,7 @@ use crate::event::{
     BlobSource, CallCx, DroppedSetting, Emitter, EventKind, MemoryBlobs, RecordedRequest,
     RedactedEvent, StoredText, ToolFact, TurnFact,
 };
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{
     CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
     ToolResponse, Transcript, TurnIx, VerdictMode,
@@ -93,7 +93,7 @@ pub fn is_built_in(judge: &JudgeConfig) -> bool {
 /// Tries these judges at once, each with its own deadline. Built-in ones are passed over.
 pub async fn connect(
     workspace: &Workspace,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     judges: &[&JudgeConfig],
@@ -112,7 +112,7 @@ pub async fn connect(
 
 async fn one(
     workspace: &Workspace,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     judge: &JudgeConfig,
@@ -278,7 +278,7 @@ impl Contact {
 }
 
 /// The question, as a rubric of one eval.
-fn question(tools: bool, registry: &Registry) -> Result<rubric::Rubric, String> {
+fn question(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric::Rubric, String> {
     let first = if tools {
         format!(
             "Before you decide, call the tool {ECHO} once with the text ping and read what it answers. "

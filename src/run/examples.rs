@@ -21,7 +21,7 @@ use super::window::Window;
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
-use crate::handlers::{Registry, example_transcript};
+use crate::handlers::{EvalTypeRegistry, example_transcript};
 use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric};
 use crate::workspace::lint::Trial;
@@ -49,7 +49,7 @@ impl Exam {
     /// are answered. `sending: false` needs no keys, and is for [`Exam::preview`] alone.
     pub async fn of(
         workspace: &Workspace,
-        registry: &Registry,
+        registry: &EvalTypeRegistry,
         env: &Env,
         clock: &Arc<dyn Clock>,
         options: RunOptions,

@@ -13,7 +13,7 @@ use super::snapshot::{Compilation, judge_digest};
 use super::verdicts::SourceJudge;
 use crate::clock::Clock;
 use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
-use crate::handlers::JudgeProvider;
+use crate::handlers::JudgeBackend;
 use crate::judge::{Engine, EngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
@@ -173,7 +173,7 @@ fn seat<'m>(
 }
 
 /// The seat of a judge that tells what was recorded: no key, and nothing is sent.
-fn told(judge: Arc<dyn JudgeProvider>, free: bool) -> Seat {
+fn told(judge: Arc<dyn JudgeBackend>, free: bool) -> Seat {
     Seat {
         judge,
         key: Box::new(|_| None),
@@ -188,7 +188,7 @@ fn asking(engine: Engine, free: bool) -> Seat {
     let engine = Arc::new(engine);
     let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
     Seat {
-        judge: Arc::clone(&engine) as Arc<dyn JudgeProvider>,
+        judge: Arc::clone(&engine) as Arc<dyn JudgeBackend>,
         key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
         size: Box::new(move |ask| {
             let (body, turns) = sized.first_turn(ask).ok()?;

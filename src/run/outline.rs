@@ -10,7 +10,7 @@ use super::source::{Chunk, Record};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{CellKey, EventKind};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Digest, TranscriptRef};
 use crate::workspace::{Env, Workspace};
 
@@ -23,7 +23,7 @@ const BATCH: usize = 64;
 /// Numbers are those of a run that recalls nothing: of an eval with repeats only the cells that are certain.
 pub fn outline(
     workspace: Arc<Workspace>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     take: &mut dyn FnMut(Vec<EventKind>) -> bool,

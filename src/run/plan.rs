@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::bench::{Judged, Post};
 use super::filter::{Candidate, Filter};
 use crate::event::CellKey;
-use crate::handlers::{Compiled, Finding, JudgeRequest, Subject};
+use crate::handlers::{CompiledEval, Finding, JudgeRequest, Subject};
 use crate::model::{
     CellIx, CellName, CellNameRef, CellResult, MessageRole, Outcome, Panel, ScoreBounds,
     Transcript, VoteParams,
@@ -56,7 +56,7 @@ pub(super) struct EvalPlan {
     /// Its position in the rubric.
     pub(super) at: usize,
     /// What decides it.
-    pub(super) compiled: Compiled,
+    pub(super) compiled: CompiledEval,
     /// Its judge's position, for judged evals; of several the first one's.
     pub(super) judge: Option<u32>,
     /// Its judges, where they are several.
@@ -247,19 +247,21 @@ impl Plan {
     ) -> Result<JudgeRequest, Finding> {
         let (plan, _, spec) = self.eval(eval);
         let params = match &plan.compiled {
-            Compiled::Judged(judged) => {
+            CompiledEval::Judged(judged) => {
                 judged.resolve(&Subject::prefix(transcript, end(transcript, message)))?
             }
-            Compiled::Check(_) => return Err(Finding::check_error("no judge decides this eval")),
+            CompiledEval::Check(_) => {
+                return Err(Finding::check_error("no judge decides this eval"));
+            }
         };
         Ok(JudgeRequest {
             cell: CellIx(0),
             transcript: Arc::clone(transcript),
             end: end(transcript, message),
             params,
-            allow_na: spec.allow_na,
+            allow_not_applicable: spec.allow_na,
             repeat,
-            twin: 0,
+            duplicate_index: 0,
             metadata: Vec::new(),
         })
     }

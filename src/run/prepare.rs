@@ -18,7 +18,7 @@ use super::source::{Feed, FileFeed, Files, Reached};
 use super::{CachePolicy, RunError, RunOptions, evidence, past};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
-use crate::handlers::{Registry, Stop};
+use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
 use crate::model::RunId;
 use crate::record::{CacheIndex, RecordError, RunStore, new_run_id};
@@ -43,7 +43,7 @@ pub(super) struct Prepared {
 /// Compiles, opens, builds and names everything. `sending: false` asks for no keys.
 pub(super) async fn prepare(
     workspace: Arc<Workspace>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,
@@ -61,7 +61,7 @@ pub(super) async fn prepare(
 /// run.
 pub(super) fn prepare_unopened(
     workspace: Arc<Workspace>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,
@@ -83,7 +83,7 @@ struct Draft {
 impl Draft {
     fn of(
         workspace: Arc<Workspace>,
-        registry: &Registry,
+        registry: &EvalTypeRegistry,
         env: &Env,
         mut options: RunOptions,
     ) -> Result<Self, RunError> {
@@ -250,7 +250,7 @@ impl Draft {
             cache: options.cache,
             frozen: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
             names,
-            stop: Stop::default(),
+            stop: CancelFlag::default(),
         };
         Ok(Prepared {
             workspace,

@@ -16,7 +16,7 @@ use super::work::{Item, Worked, work};
 use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, Outcome, pluralize};
 use crate::workspace::{Env, Workspace};
 
@@ -96,7 +96,7 @@ pub struct JudgePreview {
 /// each request.
 pub async fn preview(
     workspace: Arc<Workspace>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,

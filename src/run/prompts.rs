@@ -8,7 +8,7 @@ use super::work::{Item, Worked, work};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellName, CellPattern, Digest, ProviderKind};
 use crate::provider::RequestBody;
 use crate::workspace::{Env, Workspace};
@@ -31,7 +31,7 @@ pub struct Prompted {
 /// Of an eval with repeats only those are found that are certain to be needed; the others differ in their number alone.
 pub async fn prompts(
     workspace: &Arc<Workspace>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: &RunOptions,

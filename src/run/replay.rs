@@ -12,7 +12,7 @@ use crate::clock::BoxFuture;
 use crate::event::{
     BlobSource, CallCx, EvalSpec, EventKind, RunHeader, StoredText, ToolFact, TurnFact,
 };
-use crate::handlers::{JudgeProvider, JudgeRequest};
+use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
 use crate::record::{RecordError, Run};
 
@@ -196,7 +196,7 @@ impl Names {
     }
 }
 
-impl JudgeProvider for ReplayJudge {
+impl JudgeBackend for ReplayJudge {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             match self.names.get(ask.cell) {

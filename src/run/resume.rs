@@ -16,7 +16,7 @@ use super::source::{Chunk, Feed, Files, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
 use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::judge::MissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
@@ -195,7 +195,7 @@ impl Left {
     pub(super) fn as_it_was(
         &self,
         today: &Workspace,
-        registry: &Registry,
+        registry: &EvalTypeRegistry,
         options: RunOptions,
     ) -> Result<(Workspace, RunOptions), RunError> {
         let plan = &self.header.plan;
@@ -282,7 +282,7 @@ impl Left {
     fn rubric(
         &self,
         path: &Path,
-        registry: &Registry,
+        registry: &EvalTypeRegistry,
         kept: &SnapshotFiles,
         names: &mut JudgeNames,
     ) -> Result<Arc<Rubric>, RunError> {

@@ -375,13 +375,13 @@ fn without_numbers(cells: &[Held]) -> Vec<(Post, State)> {
 fn wait_for(core: &Core, transcript: &Transcript<'_>, of: Judged) -> Option<CellResult> {
     let began = core.clock.now();
     let stop = &core.bench.stop;
-    let subject = Subject::prefix(transcript, end(transcript, of.message)).heeding(stop);
+    let subject = Subject::prefix(transcript, end(transcript, of.message)).with_cancel_flag(stop);
     let mut result = match core.bench.check(of.eval) {
         Some(check) => run(check, &subject),
         None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),
     };
     result.duration_ms = core.clock.now().since(began);
-    (!stop.is_set()).then_some(result)
+    (!stop.is_cancelled()).then_some(result)
 }
 
 /// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.

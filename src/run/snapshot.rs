@@ -12,7 +12,7 @@ use super::source::shown;
 use super::{RunError, RunOptions};
 use crate::diag::find_nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
-use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
+use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv};
 use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
 use crate::workspace::{Env, Workspace};
@@ -31,7 +31,7 @@ pub(super) struct Compilation {
 /// Compiles all evals and finds each its judge. All problems at once.
 pub(super) fn compile(
     workspace: &Workspace,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     options: &RunOptions,
     past: Box<dyn Past>,
@@ -48,16 +48,16 @@ pub(super) fn compile(
     let mut models: Vec<IndexSet<String>> = Vec::new();
     let scripts = workspace.allow_scripts.then(|| {
         let variables = env.0.iter().map(|(name, value)| (&**name, &**value));
-        Arc::new(Scripts::of(variables))
+        Arc::new(ScriptEnv::from_variables(variables))
     });
     for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
         let folder = rubric.path.parent().unwrap_or(Path::new(""));
-        let home = Home {
-            folder: workspace.root.join(folder),
-            scripts: scripts.clone(),
+        let home = CompileCx {
+            rubric_folder: workspace.root.join(folder),
+            script_env: scripts.clone(),
         };
         for (at, eval) in rubric.evals.iter().enumerate() {
-            let compiled = match registry.prepare(eval, &home) {
+            let compiled = match registry.compile_eval(eval, &home) {
                 Ok(compiled) => compiled,
                 Err(why) => {
                     problems.push(format!(
@@ -69,7 +69,7 @@ pub(super) fn compile(
                 }
             };
             let (mut seats, mut rule) = (Vec::new(), None);
-            if let Compiled::Judged(judged) = &compiled {
+            if let CompiledEval::Judged(judged) = &compiled {
                 let by = match judges_of(eval, rubric, workspace, options) {
                     Ok(by) => by,
                     Err(why) => {
@@ -85,7 +85,13 @@ pub(super) fn compile(
                 for config in by.configs {
                     let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
                     models.resize_with(judges.len(), IndexSet::new);
-                    models[ix].extend(judged.known.model.clone().filter(|m| *m != config.model));
+                    models[ix].extend(
+                        judged
+                            .known_params
+                            .model
+                            .clone()
+                            .filter(|m| *m != config.model),
+                    );
                     let ix = u32::try_from(ix).unwrap_or(u32::MAX);
                     if eval.enabled && selected {
                         needed.insert(ix);
@@ -102,11 +108,11 @@ pub(super) fn compile(
                     None => 1,
                 },
                 off: match &compiled {
-                    Compiled::Check(check) => match check.nature() {
-                        Nature::Off(why) => Some(why.to_owned()),
-                        Nature::Quick | Nature::Waits => None,
+                    CompiledEval::Check(check) => match check.execution_mode() {
+                        ExecutionMode::Disabled(why) => Some(why.to_owned()),
+                        ExecutionMode::Inline | ExecutionMode::Blocking => None,
                     },
-                    Compiled::Judged(_) => None,
+                    CompiledEval::Judged(_) => None,
                 },
                 compiled,
                 judge,

@@ -12,7 +12,7 @@ use super::window::Window;
 use super::{RunError, RunHandle, RunOptions, execute, schedule};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::record::{RecordError, Recorder, Started};
 use crate::workspace::{Env, Workspace};
 
@@ -22,7 +22,7 @@ use crate::workspace::{Env, Workspace};
 /// eval needs a judge. Reads files and past runs without giving way: no thread that others wait for should poll it.
 pub async fn start(
     workspace: Arc<Workspace>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     env: &Env,
     clock: Arc<dyn Clock>,
     options: RunOptions,
@@ -115,7 +115,7 @@ pub(super) async fn drive(
         let (cancel, stop) = (core.cancel.clone(), core.bench.stop.clone());
         tokio::spawn(async move {
             cancel.cancelled().await;
-            stop.set();
+            stop.cancel();
         })
     };
     let (orders, taken) = tokio::sync::mpsc::unbounded_channel();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::replay::Names;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
-use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams};
+use crate::handlers::{JudgeBackend, JudgeRequest, JudgedParams};
 use crate::model::{
     CellName, CellResult, JudgeConfig, Outcome, ScoreBounds, SourceVerdict, TokenUsage, Verdict,
     VerdictSummary,
@@ -113,7 +113,7 @@ impl SourceJudge {
     }
 }
 
-impl JudgeProvider for SourceJudge {
+impl JudgeBackend for SourceJudge {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, _cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             match self.names.get(ask.cell) {

@@ -12,7 +12,7 @@ use super::plan::{How, Plan, Task, end};
 use super::resume::Carried;
 use super::source::{Chunk, Record};
 use crate::event::CellKey;
-use crate::handlers::{Check, Nature, Subject};
+use crate::handlers::{Check, ExecutionMode, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::transcript::BadRecord;
 
@@ -53,7 +53,7 @@ pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
     chunk
         .records
         .iter()
-        .take_while(|_| !bench.stop.is_set())
+        .take_while(|_| !bench.stop.is_cancelled())
         .map(|record| {
             catch_unwind(AssertUnwindSafe(|| one(bench, chunk, record))).unwrap_or_else(|panic| {
                 Worked::Bad(BadRecord {
@@ -158,10 +158,10 @@ fn decide(
     carried: Option<&Carried>,
     item: &mut Item,
 ) {
-    let whole = Subject::new(transcript).heeding(&bench.stop);
+    let whole = Subject::new(transcript).with_cancel_flag(&bench.stop);
     let mut owned: Option<Arc<Transcript<'static>>> = None;
     for task in tasks {
-        if bench.stop.is_set() {
+        if bench.stop.is_cancelled() {
             return;
         }
         let key = CellKey {
@@ -180,7 +180,9 @@ fn decide(
             How::Check => {
                 let result = carried.and_then(|carried| carried.result(&key));
                 let check = bench.check(task.eval);
-                if result.is_none() && check.is_some_and(|check| check.nature() == Nature::Waits) {
+                if result.is_none()
+                    && check.is_some_and(|check| check.execution_mode() == ExecutionMode::Blocking)
+                {
                     // As with judges: what is not known and may not be asked for is not planned.
                     if bench.cache == CachePolicy::Only {
                         continue;
@@ -200,13 +202,13 @@ fn decide(
                 let result = result.unwrap_or_else(|| match (check, task.message) {
                     (Some(check), None) => run(check, &whole),
                     (Some(check), message @ Some(_)) => {
-                        run(check, &whole.up_to(end(transcript, message)))
+                        run(check, &whole.with_end(end(transcript, message)))
                     }
                     (None, _) => {
                         CellResult::from_error(Outcome::CheckError, "this eval has no check")
                     }
                 });
-                if bench.stop.is_set() {
+                if bench.stop.is_cancelled() {
                     // It may have left early: what it found is no finding.
                     return;
                 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::effect::RunOrder;
 use super::model::overlay::AtHand;
 use crate::clock::Clock;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{
     ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
 };
@@ -303,7 +303,7 @@ fn priced(
     order: &RunOrder,
     clock: &Arc<dyn Clock>,
 ) -> Vec<AtHand> {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     // Judges with the same frame around the same cell are asked the same: one pass over the transcripts is enough.
     let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
     for one in &mut found {
@@ -329,7 +329,7 @@ fn taken(
     env: &Env,
     order: &RunOrder,
     clock: &Arc<dyn Clock>,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
 ) -> Result<JudgePreview, String> {
     let mut workspace = (*order.workspace).clone();
     workspace.judges.insert(judge.name.clone(), judge.clone());

@@ -52,7 +52,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
 use crate::theme::Theme;
 use crate::workspace::{Env, Workspace};
@@ -137,7 +137,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
     let deps = Arc::new(Deps {
         env: setup.env,
         clock: setup.clock,
-        registry: Arc::new(Registry::builtin()),
+        registry: Arc::new(EvalTypeRegistry::builtin()),
         pace: Some(PACE),
     });
     let (place, opening, first) = begin(setup.open);

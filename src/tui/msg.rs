@@ -17,7 +17,7 @@ use super::model::source::RawRecord;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
 use crate::event::{EventKind, RunEvent};
-use crate::handlers::Mark;
+use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, Label, RunId, TranscriptRef};
 use crate::record::Board;
 use crate::run::Preview;
@@ -139,7 +139,10 @@ pub(crate) enum Msg {
         record: Result<Arc<RawRecord>, String>,
     },
     /// A check decided again: where its finding stands. Nothing, if it says something else now.
-    MarksFound { key: MarksKey, marks: Vec<Mark> },
+    MarksFound {
+        key: MarksKey,
+        marks: Vec<TranscriptSpan>,
+    },
     /// A recording was read, to be replayed.
     ReplayRead {
         run: RunId,

@@ -17,7 +17,7 @@ use super::model::trace::{Recorded, Which};
 use crate::event::{
     BlobSource as _, EventKind, RecordedRequest, RunEvent, RunState, SettledCell, StoredText,
 };
-use crate::handlers::{Compiled, Home, Mark, Registry, Subject};
+use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, Subject, TranscriptSpan};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::theme::Role;
@@ -222,14 +222,15 @@ fn bytes_of(transcript: &TranscriptRef, (run_dir, map): Whence<'_>) -> Result<Ve
 
 /// Where a check's finding stands: it decides again. None where it says something else than was recorded, or cannot.
 pub(crate) fn find_marks(
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     key: &MarksKey,
     eval: &EvalOf,
     message: Option<u32>,
     transcript: &TranscriptRef,
     whence: Whence<'_>,
-) -> Vec<Mark> {
-    let Ok(Compiled::Check(check)) = registry.prepare(eval.eval(), &Home::default()) else {
+) -> Vec<TranscriptSpan> {
+    let Ok(CompiledEval::Check(check)) = registry.compile_eval(eval.eval(), &CompileCx::default())
+    else {
         return Vec::new();
     };
     let Ok(bytes) = bytes_of(transcript, whence) else {
@@ -244,7 +245,7 @@ pub(crate) fn find_marks(
     };
     let finding = check.check(&subject);
     let same = (finding.outcome, &finding.explanation) == (key.outcome, &key.explanation);
-    if same { finding.marks } else { Vec::new() }
+    if same { finding.spans } else { Vec::new() }
 }
 
 fn from_file(

@@ -20,7 +20,7 @@ use super::msg::Msg;
 use super::runtime::Deps;
 use super::term::{Screen, draw_on};
 use crate::clock::{Clock, FakeClock, SystemClock};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::Millis;
 use crate::theme::Theme;
 use crate::workspace::{self, Env, demo};
@@ -134,7 +134,8 @@ impl Driven {
     ) -> Self {
         let dir = data.path().display().to_string();
         let env = Env([("DICTA_DATA_DIR".to_owned(), dir)].into());
-        let workspace = workspace::load(root, &env, &Registry::builtin()).expect("it loads");
+        let workspace =
+            workspace::load(root, &env, &EvalTypeRegistry::builtin()).expect("it loads");
         let root = workspace.root.clone();
         Self::on(
             Place::Workspace(Arc::new(workspace)),
@@ -162,7 +163,7 @@ impl Driven {
         let deps = Arc::new(Deps {
             env,
             clock: Arc::new(clock.clone()),
-            registry: Arc::new(Registry::builtin()),
+            registry: Arc::new(EvalTypeRegistry::builtin()),
             pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");

@@ -283,7 +283,7 @@ evals:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handlers::Registry;
+    use crate::handlers::EvalTypeRegistry;
     use crate::workspace::{Env, Workspace, load};
 
     const CALLS: &str = concat!(
@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn loaded(root: &Path) -> Workspace {
-        load(root, &Env::default(), &Registry::builtin())
+        load(root, &Env::default(), &EvalTypeRegistry::builtin())
             .unwrap_or_else(|problems| panic!("{}", crate::diag::render(&problems, false, 100)))
     }
 

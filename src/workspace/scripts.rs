@@ -122,7 +122,7 @@ impl Found {
 mod tests {
     use super::super::{Env, Workspace, load};
     use super::*;
-    use crate::handlers::Registry;
+    use crate::handlers::EvalTypeRegistry;
 
     const RUBRIC: &str = "evals:
   - { id: own, type: script, params: { command: [python3, ../checks/tone.py, --strict] } }
@@ -140,7 +140,7 @@ mod tests {
         write("rubrics/r.yaml", rubric);
         let all = format!("transcripts: t.jsonl\nrubrics: rubrics/*.yaml\nruns: runs\n{config}");
         write("dicta.yaml", &all);
-        load(root, &Env::default(), &Registry::builtin())
+        load(root, &Env::default(), &EvalTypeRegistry::builtin())
     }
 
     fn folder(script: &str) -> tempfile::TempDir {

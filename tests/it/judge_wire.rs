@@ -11,7 +11,7 @@ use dicta::event::{
     CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, RunEvent, RunState,
     StoredText, ToolFact, TurnFact,
 };
-use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
+use dicta::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
 use dicta::model::{
     CallIx, CellIx, CellResult, JudgeConfig, MessageRole, Millis, Outcome, ProviderKind, RawJson,
@@ -168,9 +168,9 @@ fn ask() -> JudgeRequest {
             criteria: "Names the newest release.".to_owned(),
             ..JudgedParams::default()
         },
-        allow_na: false,
+        allow_not_applicable: false,
         repeat: None,
-        twin: 0,
+        duplicate_index: 0,
         metadata: Vec::new(),
     }
 }

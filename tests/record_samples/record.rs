@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dicta::clock::{BoxFuture, Clock, SystemClock};
-use dicta::handlers::Registry;
+use dicta::handlers::EvalTypeRegistry;
 use dicta::model::{Millis, RunId, WallTime};
 use dicta::net::{Resolver, ResolverOverrides, SystemResolver};
 use dicta::run::{self, CachePolicy, Filter, RunOptions};
@@ -110,7 +110,7 @@ async fn record(
     // A data directory of its own: no past runs, no cache, and a marker secret that is thrown away afterwards.
     let data = scratch.path().join("data").display().to_string();
     let env = Env(HashMap::from([("DICTA_DATA_DIR".to_owned(), data)]));
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let mut workspace = workspace::load(&demo, &env, &registry).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         problems.join("\n")

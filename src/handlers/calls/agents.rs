@@ -5,18 +5,18 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::{Names, Scope, called};
-use super::results::Held;
-use super::tool_results::Answers;
-use super::tools_called::first_of;
-use super::tools_not_called::NotCalled;
-use crate::handlers::explain::{Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::{CallFilter, ToolNames, list_called_tools};
+use super::result_conditions::ResultCondition;
+use super::tool_results::ToolResultCheck;
+use super::tools_called::describe_first_call;
+use super::tools_not_called::ToolsNotCalledCheck;
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// The docs of `PromptKit` say `agent_names`, its code reads `agents`.
-const AGENT_NAMES: &[(&str, &str)] = &[("agent_names", "agents")];
+const AGENTS_ALIASES: &[(&str, &str)] = &[("agent_names", "agents")];
 
 /// Params of `agent_invoked`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,11 +32,11 @@ impl EvalType for AgentInvoked {
     const SUMMARY: &'static str = "Each of the agents was invoked, as a tool of that name. The score is the share of them that was.";
     const EXAMPLE: &'static str = "agents: [researcher, writer]";
     const SCORED: bool = true;
-    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENT_NAMES;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENTS_ALIASES;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let names = Names::new("agents", self.agents)?;
-        Ok(Compiled::Check(Box::new(Invoked(names))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let names = ToolNames::new("agents", self.agents)?;
+        Ok(CompiledEval::Check(Box::new(AgentInvokedCheck(names))))
     }
 }
 
@@ -53,11 +53,11 @@ impl EvalType for AgentNotInvoked {
     const NAME: &'static str = "agent_not_invoked";
     const SUMMARY: &'static str = "None of the agents was invoked, as a tool of that name.";
     const EXAMPLE: &'static str = "agents: [billing]";
-    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENT_NAMES;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENTS_ALIASES;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let names = Names::new("agents", self.agents)?;
-        Ok(Compiled::Check(Box::new(NotCalled(names))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let names = ToolNames::new("agents", self.agents)?;
+        Ok(CompiledEval::Check(Box::new(ToolsNotCalledCheck(names))))
     }
 }
 
@@ -78,27 +78,29 @@ impl EvalType for AgentResponseContains {
     const SUMMARY: &'static str = "Some response of the agent (a result of the tool of that name) holds the text, case-sensitively.";
     const EXAMPLE: &'static str = "agent: researcher\ncontains: source";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if self.contains.is_empty() {
             let why = "is empty, and would be found in every text";
-            problems.push(problem("/contains", why));
+            problems.push(param_problem("/contains", why));
         }
-        let of = Scope::tool("agent", Some(self.agent)).map_err(|p| problems.extend(p));
+        let of = CallFilter::for_tool("agent", Some(self.agent)).map_err(|p| problems.extend(p));
         let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        let held = Held::Text(self.contains);
-        Ok(Compiled::Check(Box::new(Answers::new(of, held, 1))))
+        let held = ResultCondition::ContainsText(self.contains);
+        Ok(CompiledEval::Check(Box::new(ToolResultCheck::new(
+            of, held, 1,
+        ))))
     }
 }
 
 #[derive(Debug)]
-struct Invoked(Names);
+struct AgentInvokedCheck(ToolNames);
 
-impl Check for Invoked {
+impl Check for AgentInvokedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let of = self.0.calls(subject, |_| true);
+        let of = self.0.group_calls(subject, |_| true);
         let tallies: Vec<(&str, &[usize])> =
             self.0.iter().zip(of.iter().map(Vec::as_slice)).collect();
         let missing: Vec<&str> = tallies
@@ -108,15 +110,19 @@ impl Check for Invoked {
             .collect();
         let score = (tallies.len() - missing.len()) as f64 / tallies.len() as f64;
         if missing.is_empty() {
-            let told = list(tallies.iter().map(|tally| first_of(subject, tally)));
+            let told = format_list(
+                tallies
+                    .iter()
+                    .map(|tally| describe_first_call(subject, tally)),
+            );
             let calls = tallies.iter().flat_map(|(_, calls)| *calls);
-            return Finding::of(true, format!("invoked {told}"))
-                .scored(score)
-                .marked(calls.map(|ix| subject.mark_call(*ix)));
+            return Finding::new(true, format!("invoked {told}"))
+                .with_score(score)
+                .with_spans(calls.map(|ix| subject.call_span(*ix)));
         }
-        let names = list(missing.iter().map(|name| Quoted(name)));
-        let why = format!("not invoked: {names}; {}", called(subject));
-        Finding::of(false, why).scored(score)
+        let names = format_list(missing.iter().map(|name| QuotedText(name)));
+        let why = format!("not invoked: {names}; {}", list_called_tools(subject));
+        Finding::new(false, why).with_score(score)
     }
 }
 

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::{Scope, called};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
+use super::call_matching::{CallFilter, list_called_tools};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject, TranscriptSpan};
 use crate::model::{MessageRole, TranscriptMessage, TranscriptPart, pluralize};
 use crate::rubric::ParamProblem;
 
@@ -30,12 +30,15 @@ impl EvalType for ToolCallCount {
     const SUMMARY: &'static str = "The number of calls is within the bounds, both included; calls that ended in an error count.";
     const EXAMPLE: &'static str = "tool: search\nmax: 3";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = Scope::tool("tool", self.tool).map_err(|p| problems.extend(p));
-        let bounds = Bounds::new(self.min, self.max).map_err(|p| problems.extend(p));
+        let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let bounds = CountBounds::new(self.min, self.max).map_err(|p| problems.extend(p));
         match (of, bounds) {
-            (Ok(of), Ok(bounds)) => Ok(Compiled::Check(Box::new(Calls { of, bounds }))),
+            (Ok(of), Ok(bounds)) => Ok(CompiledEval::Check(Box::new(ToolCallCountCheck {
+                filter: of,
+                bounds,
+            }))),
             _ => Err(problems),
         }
     }
@@ -58,12 +61,12 @@ impl EvalType for AgentSteps {
     const SUMMARY: &'static str = "The number of assistant messages, with calls or without, is within the bounds, both included.";
     const EXAMPLE: &'static str = "max: 8";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let bounds = Bounds::new(self.min, self.max)?;
-        Ok(Compiled::Check(Box::new(Messages {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let bounds = CountBounds::new(self.min, self.max)?;
+        Ok(CompiledEval::Check(Box::new(MessageCountCheck {
             bounds,
             noun: "assistant message",
-            places: |messages| {
+            find_positions: |messages| {
                 let all = messages.iter().enumerate();
                 all.filter(|(_, m)| m.role == MessageRole::Assistant)
                     .map(|(at, _)| at)
@@ -92,24 +95,24 @@ impl EvalType for TurnCount {
         "The number of the user's turns is within the bounds, both included.";
     const EXAMPLE: &'static str = "max: 4";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let bounds = Bounds::new(self.min, self.max)?;
-        Ok(Compiled::Check(Box::new(Messages {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let bounds = CountBounds::new(self.min, self.max)?;
+        Ok(CompiledEval::Check(Box::new(MessageCountCheck {
             bounds,
             noun: "user turn",
-            places: turns,
+            find_positions: find_turn_starts,
         })))
     }
 }
 
 /// Where the user's turns begin.
-fn turns(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
+fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut speaking = false;
     for (at, message) in messages.iter().enumerate() {
         match message.role {
             MessageRole::Assistant => speaking = false,
-            MessageRole::User if !speaking && !only_results(message) => {
+            MessageRole::User if !speaking && !has_only_results(message) => {
                 begins.push(at);
                 speaking = true;
             }
@@ -120,58 +123,55 @@ fn turns(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
 }
 
 /// Some sources give tools' answers in the user's name.
-fn only_results(message: &TranscriptMessage<'_>) -> bool {
+fn has_only_results(message: &TranscriptMessage<'_>) -> bool {
     let mut parts = message.parts.iter();
     !message.parts.is_empty() && parts.all(|part| matches!(part, TranscriptPart::ToolResult(_)))
 }
 
 /// From and to, both included.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
-    least: usize,
-    most: Option<usize>,
+struct CountBounds {
+    min: usize,
+    max: Option<usize>,
 }
 
-impl Bounds {
+impl CountBounds {
     fn new(min: Option<u32>, max: Option<u32>) -> Result<Self, Vec<ParamProblem>> {
         match (min, max) {
-            (None, None) => Err(vec![problem("", "`min` or `max` is missing")]),
-            (Some(0), _) => Err(vec![problem(
+            (None, None) => Err(vec![param_problem("", "`min` or `max` is missing")]),
+            (Some(0), _) => Err(vec![param_problem(
                 "/min",
                 "must be 1 or more: no number is below 0",
             )]),
-            (Some(min), Some(max)) if min > max => Err(vec![problem(
+            (Some(min), Some(max)) if min > max => Err(vec![param_problem(
                 "/min",
                 format!("({min}) is above max ({max}): nothing could pass"),
             )]),
             (min, max) => Ok(Self {
-                least: min.unwrap_or_default() as usize,
-                most: max.map(|max| max as usize),
+                min: min.unwrap_or_default() as usize,
+                max: max.map(|max| max as usize),
             }),
         }
     }
 
     /// Whether the number is within, and the sentence without its end: `3 calls, 1 more than 2`.
-    fn told(self, number: usize, counted: &str) -> (bool, String) {
-        match self.most.filter(|most| number > *most) {
+    fn describe_count(self, number: usize, counted: &str) -> (bool, String) {
+        match self.max.filter(|most| number > *most) {
             Some(most) => (
                 false,
                 format!("{counted}, {} more than {most}", number - most),
             ),
-            None if number < self.least => {
-                let short = self.least - number;
-                (
-                    false,
-                    format!("{counted}, {short} fewer than {}", self.least),
-                )
+            None if number < self.min => {
+                let short = self.min - number;
+                (false, format!("{counted}, {short} fewer than {}", self.min))
             }
             None => (true, counted.to_owned()),
         }
     }
 
     /// The places that tell: those too many, else all.
-    fn telling<T>(self, places: &[T]) -> &[T] {
-        match self.most.filter(|most| places.len() > *most) {
+    fn select_positions_to_show<T>(self, places: &[T]) -> &[T] {
+        match self.max.filter(|most| places.len() > *most) {
             Some(most) => &places[most..],
             None => places,
         }
@@ -179,40 +179,42 @@ impl Bounds {
 }
 
 #[derive(Debug)]
-struct Calls {
-    of: Scope,
-    bounds: Bounds,
+struct ToolCallCountCheck {
+    filter: CallFilter,
+    bounds: CountBounds,
 }
 
-impl Check for Calls {
+impl Check for ToolCallCountCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.of.calls(subject);
-        let (passed, mut why) = self.bounds.told(calls.len(), &self.of.counted(calls.len()));
-        if calls.len() < self.bounds.least && !self.of.is_all() {
-            why = format!("{why}; {}", called(subject));
+        let calls = self.filter.matching_calls(subject);
+        let (passed, mut why) = self
+            .bounds
+            .describe_count(calls.len(), &self.filter.describe_count(calls.len()));
+        if calls.len() < self.bounds.min && !self.filter.is_all() {
+            why = format!("{why}; {}", list_called_tools(subject));
         }
-        let telling = self.bounds.telling(&calls).iter();
-        Finding::of(passed, why).marked(telling.map(|ix| subject.mark_call(*ix)))
+        let telling = self.bounds.select_positions_to_show(&calls).iter();
+        Finding::new(passed, why).with_spans(telling.map(|ix| subject.call_span(*ix)))
     }
 }
 
 #[derive(Debug)]
-struct Messages {
-    bounds: Bounds,
+struct MessageCountCheck {
+    bounds: CountBounds,
     noun: &'static str,
     /// The messages that count, of those up to the judged one.
-    places: fn(&[TranscriptMessage<'_>]) -> Vec<usize>,
+    find_positions: fn(&[TranscriptMessage<'_>]) -> Vec<usize>,
 }
 
-impl Check for Messages {
+impl Check for MessageCountCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let places = (self.places)(&subject.transcript.messages[..subject.end]);
+        let places = (self.find_positions)(&subject.transcript.messages[..subject.end]);
         let number = pluralize(places.len(), self.noun);
-        let (passed, why) = self.bounds.told(places.len(), &number);
-        let telling = self.bounds.telling(&places).iter();
+        let (passed, why) = self.bounds.describe_count(places.len(), &number);
+        let telling = self.bounds.select_positions_to_show(&places).iter();
         // A message without parts has no place to show.
         let shown = telling.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
-        Finding::of(passed, why).marked(shown.map(|at| Mark {
+        Finding::new(passed, why).with_spans(shown.map(|at| TranscriptSpan {
             message: *at,
             part: 0,
             bytes: 0..0,
@@ -265,7 +267,7 @@ mod tests {
             );
         }
         let over = on("tool_call_count", &json!({"max": 2}), &record);
-        let places: Vec<usize> = over.marks.iter().map(|m| m.message).collect();
+        let places: Vec<usize> = over.spans.iter().map(|m| m.message).collect();
         assert_eq!(places, [3], "the one too many");
         assert_eq!(
             told("tool_call_count", &json!({"min": 1}), &silent()),
@@ -314,7 +316,7 @@ mod tests {
         );
         let over = on("turn_count", &json!({"max": 1}), &record);
         assert_eq!(
-            (over.explanation.as_str(), over.marks[0].message),
+            (over.explanation.as_str(), over.spans[0].message),
             ("2 user turns, 1 more than 1", 4)
         );
 
@@ -325,8 +327,12 @@ mod tests {
             is_error: None,
             duration_ms: None,
         })];
-        assert_eq!(turns(&t.messages), [0, 6], "answers of tools are no turn");
-        assert_eq!(turns(&t.messages[..6]), [0]);
+        assert_eq!(
+            find_turn_starts(&t.messages),
+            [0, 6],
+            "answers of tools are no turn"
+        );
+        assert_eq!(find_turn_starts(&t.messages[..6]), [0]);
         assert_eq!(
             told("turn_count", &json!({"min": 1}), &json!({"messages": []})).0,
             Fail

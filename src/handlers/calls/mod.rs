@@ -5,10 +5,10 @@
 //! says. Refuses whole lists of calls against each other: those are the trajectory's.
 
 mod agents;
+mod call_matching;
 mod counts;
-mod matching;
 mod no_tool_errors;
-pub(super) mod results;
+pub(super) mod result_conditions;
 mod tool_args;
 mod tool_args_excluded;
 mod tool_call_latency;
@@ -22,7 +22,7 @@ mod tools_not_called;
 pub(super) use agents::{AgentInvoked, AgentNotInvoked, AgentResponseContains};
 pub(super) use counts::{AgentSteps, ToolCallCount, TurnCount};
 pub(super) use no_tool_errors::NoToolErrors;
-pub(super) use tool_args::{ToolArgs, ToolArgsSession};
+pub(super) use tool_args::{ToolArgsEval, ToolArgsSession};
 pub(super) use tool_args_excluded::ToolArgsExcludedSession;
 pub(super) use tool_call_latency::ToolCallLatency;
 pub(super) use tool_calls_with_args::ToolCallsWithArgs;
@@ -33,6 +33,6 @@ pub(super) use tools_called::{ToolsCalled, ToolsCalledSession};
 pub(super) use tools_not_called::{ToolsNotCalled, ToolsNotCalledSession};
 
 #[cfg(test)]
-mod laws;
+mod call_property_tests;
 #[cfg(test)]
 mod records;

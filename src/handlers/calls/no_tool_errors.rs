@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::Scope;
-use super::results::{error_told, errors_unknown, is_error};
-use crate::handlers::explain::list;
+use super::call_matching::CallFilter;
+use super::result_conditions::{describe_error, explain_unknown_errors, is_error};
+use crate::handlers::explain::format_list;
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
@@ -27,43 +27,43 @@ impl EvalType for NoToolErrors {
     const EXAMPLE: &'static str = "tools: [search, get_order]";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let of = Scope::tools("tools", self.tools)?;
-        Ok(Compiled::Check(Box::new(NoErrors(of))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let of = CallFilter::for_tools("tools", self.tools)?;
+        Ok(CompiledEval::Check(Box::new(NoToolErrorsCheck(of))))
     }
 }
 
 #[derive(Debug)]
-struct NoErrors(Scope);
+struct NoToolErrorsCheck(CallFilter);
 
-impl Check for NoErrors {
+impl Check for NoToolErrorsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.0.calls(subject);
+        let calls = self.0.matching_calls(subject);
         if calls.is_empty() {
-            let why = format!("no errors: {}", self.0.none(subject));
-            return Finding::of(true, why).scored(1.0);
+            let why = format!("no errors: {}", self.0.explain_no_calls(subject));
+            return Finding::new(true, why).with_score(1.0);
         }
-        if let Some(why) = errors_unknown(subject, &calls) {
+        if let Some(why) = explain_unknown_errors(subject, &calls) {
             return Finding::check_error(why);
         }
         let errors: Vec<usize> = subject
-            .while_wanted(calls.iter().copied())
+            .until_cancelled(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         // Counted, not taken from 1: 1 of 10 has to be 0.1 for a bound of 0.1.
         let score = (calls.len() - errors.len()) as f64 / calls.len() as f64;
-        let all = self.0.counted(calls.len());
+        let all = self.0.describe_count(calls.len());
         if errors.is_empty() {
-            return Finding::of(true, format!("no errors in {all}")).scored(score);
+            return Finding::new(true, format!("no errors in {all}")).with_score(score);
         }
-        let told = list(errors.iter().map(|ix| error_told(subject, *ix)));
+        let told = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
         let failed = pluralize(errors.len(), "error");
         let marks = errors
             .iter()
-            .filter_map(|ix| subject.mark_result(*ix, 0..0));
-        Finding::of(false, format!("{failed} in {all}: {told}"))
-            .scored(score)
-            .marked(marks)
+            .filter_map(|ix| subject.result_span(*ix, 0..0));
+        Finding::new(false, format!("{failed} in {all}: {told}"))
+            .with_score(score)
+            .with_spans(marks)
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
                 "{params}"
             );
         }
-        let marks = on("no_tool_errors", &json!({}), &record).marks;
+        let marks = on("no_tool_errors", &json!({}), &record).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [2, 8], "the answers");
         let nine: Vec<_> = (0..10)

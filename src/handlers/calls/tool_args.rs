@@ -4,17 +4,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::matching::{Args, Scope, call_in, named, unreadable};
-use crate::handlers::explain::{Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::{
+    ArgConditions, CallFilter, check_tool_name, describe_unreadable_args, locate_call,
+};
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_args` and `tool_args_session`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::handlers) struct ToolArgs {
+pub(in crate::handlers) struct ToolArgsEval {
     /// The tool. Its name is case-sensitive.
     #[schemars(length(min = 1))]
     tool_name: String,
@@ -23,24 +25,27 @@ pub(in crate::handlers) struct ToolArgs {
     expected_args: Map<String, Value>,
 }
 
-impl EvalType for ToolArgs {
+impl EvalType for ToolArgsEval {
     const NAME: &'static str = "tool_args";
     const SUMMARY: &'static str = "Some one call of the tool, up to the judged message, has every listed argument with that value.";
     const EXAMPLE: &'static str = "tool_name: get_order\nexpected_args: { order_id: 8412 }";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let tool = named("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        let tool = check_tool_name("tool_name", self.tool_name).map_err(|p| problems.extend(p));
         if self.expected_args.is_empty() {
-            problems.push(problem("/expected_args", "needs at least one argument"));
+            problems.push(param_problem(
+                "/expected_args",
+                "needs at least one argument",
+            ));
         }
         let Some(tool) = tool.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(OneCall {
-            of: Scope::tool("tool_name", Some(tool.clone()))?,
+        Ok(CompiledEval::Check(Box::new(ToolArgsCheck {
+            filter: CallFilter::for_tool("tool_name", Some(tool.clone()))?,
             tool,
-            args: Args::equal(self.expected_args),
+            args: ArgConditions::from_values(self.expected_args),
         })))
     }
 }
@@ -48,63 +53,68 @@ impl EvalType for ToolArgs {
 /// Params of `tool_args_session`: those of `tool_args`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(in crate::handlers) struct ToolArgsSession(ToolArgs);
+pub(in crate::handlers) struct ToolArgsSession(ToolArgsEval);
 
 impl EvalType for ToolArgsSession {
     const NAME: &'static str = "tool_args_session";
     const SUMMARY: &'static str =
         "As `tool_args`: some one call of the tool has every listed argument with that value.";
-    const EXAMPLE: &'static str = ToolArgs::EXAMPLE;
+    const EXAMPLE: &'static str = ToolArgsEval::EXAMPLE;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile()
     }
 }
 
 /// Some one call.
 #[derive(Debug)]
-struct OneCall {
+struct ToolArgsCheck {
     tool: String,
-    of: Scope,
-    args: Args,
+    filter: CallFilter,
+    args: ArgConditions,
 }
 
-impl Check for OneCall {
+impl Check for ToolArgsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.of.calls(subject);
+        let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            return Finding::of(false, self.of.none(subject));
+            return Finding::new(false, self.filter.explain_no_calls(subject));
         }
-        let mut wanted = subject.while_wanted(&calls);
-        if let Some(ix) = wanted.find(|ix| self.args.hold(subject, **ix)) {
-            let why = format!("{}: {}", call_in(subject, *ix), self.args.told());
-            return Finding::of(true, why).marked([subject.mark_call(*ix)]);
+        let mut wanted = subject.until_cancelled(&calls);
+        if let Some(ix) = wanted.find(|ix| self.args.are_satisfied_by(subject, **ix)) {
+            let why = format!("{}: {}", locate_call(subject, *ix), self.args.describe());
+            return Finding::new(true, why).with_spans([subject.call_span(*ix)]);
         }
-        let tool = Quoted(&self.tool);
-        let unreadable = unreadable(subject, &calls);
-        let Some(nearest) = nearest(&self.args, subject, &calls) else {
-            let why = format!("no call of {tool} has {}{unreadable}", self.args.told());
-            return Finding::of(false, why).marked(calls.iter().map(|ix| subject.mark_call(*ix)));
+        let tool = QuotedText(&self.tool);
+        let unreadable = describe_unreadable_args(subject, &calls);
+        let Some(nearest) = find_nearest_call(&self.args, subject, &calls) else {
+            let why = format!("no call of {tool} has {}{unreadable}", self.args.describe());
+            return Finding::new(false, why)
+                .with_spans(calls.iter().map(|ix| subject.call_span(*ix)));
         };
         let which = match calls.len() {
             1 => "the only call".to_owned(),
             n => format!("none of {} matches; the nearest", pluralize(n, "call")),
         };
         let message = subject.calls()[nearest].message;
-        let misses = list(self.args.misses(subject, nearest));
+        let misses = format_list(self.args.list_mismatches(subject, nearest));
         let why = match calls.len() {
             1 => format!("{which} of {tool}, in message {message}: {misses}"),
             _ => format!("{tool}: {which}, in message {message}: {misses}"),
         };
-        Finding::of(false, format!("{why}{unreadable}")).marked([subject.mark_call(nearest)])
+        Finding::new(false, format!("{why}{unreadable}")).with_spans([subject.call_span(nearest)])
     }
 }
 
 /// The call of which most arguments hold, the first of several; `None`: nobody can read the arguments of any.
-fn nearest(args: &Args, subject: &Subject<'_>, calls: &[usize]) -> Option<usize> {
+fn find_nearest_call(
+    args: &ArgConditions,
+    subject: &Subject<'_>,
+    calls: &[usize],
+) -> Option<usize> {
     let mut best = None;
-    for ix in subject.while_wanted(calls) {
-        if let Some(held) = args.held_by(subject, *ix)
+    for ix in subject.until_cancelled(calls) {
+        if let Some(held) = args.count_satisfied_by_call(subject, *ix)
             && best.is_none_or(|(most, _)| held > most)
         {
             best = Some((held, *ix));
@@ -192,7 +202,7 @@ mod tests {
             (
                 found.outcome,
                 found.explanation.as_str(),
-                found.marks[0].message
+                found.spans[0].message
             ),
             (
                 Fail,

@@ -5,14 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::matching::{Scope, arg_pointer, call_in, named, unreadable};
-use crate::handlers::explain::{Name, Shown, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::{
+    CallFilter, arg_pointer, check_tool_name, describe_unreadable_args, locate_call,
+};
+use crate::handlers::explain::{EscapedName, ShortJson, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem, json_equal};
 
 /// More values than these for one argument are refused: each is held against every call.
-const MOST_VALUES: usize = 1000;
+const MAX_VALUES: usize = 1000;
 
 /// Params of `tool_args_excluded_session`: `excluded_args`, `forbidden_args` or both.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,36 +38,42 @@ impl EvalType for ToolArgsExcludedSession {
     const EXAMPLE: &'static str = "tool_name: send_mail\nexcluded_args: { to: everyone }";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("tools_not_called_with_args")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let tool = named("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        let tool = check_tool_name("tool_name", self.tool_name).map_err(|p| problems.extend(p));
         let mut values: IndexMap<String, Vec<Value>> = IndexMap::new();
         if self.excluded_args.is_none() && self.forbidden_args.is_none() {
-            problems.push(problem(
+            problems.push(param_problem(
                 "",
                 "`excluded_args` or `forbidden_args` is missing",
             ));
         }
         if self.excluded_args.as_ref().is_some_and(Map::is_empty) {
-            problems.push(problem("/excluded_args", "needs at least one argument"));
+            problems.push(param_problem(
+                "/excluded_args",
+                "needs at least one argument",
+            ));
         }
         for (arg, value) in self.excluded_args.into_iter().flatten() {
             values.insert(arg, vec![value]);
         }
         if self.forbidden_args.as_ref().is_some_and(IndexMap::is_empty) {
-            problems.push(problem("/forbidden_args", "needs at least one argument"));
+            problems.push(param_problem(
+                "/forbidden_args",
+                "needs at least one argument",
+            ));
         }
         for (arg, forbidden) in self.forbidden_args.into_iter().flatten() {
             if forbidden.is_empty() {
                 let at = arg_pointer("forbidden_args", &arg);
-                problems.push(problem(at, "needs at least one value"));
+                problems.push(param_problem(at, "needs at least one value"));
             }
-            if forbidden.len() > MOST_VALUES {
+            if forbidden.len() > MAX_VALUES {
                 let at = arg_pointer("forbidden_args", &arg);
                 let count = forbidden.len();
-                problems.push(problem(
+                problems.push(param_problem(
                     at,
-                    format!("holds {count}, more than {MOST_VALUES}"),
+                    format!("holds {count}, more than {MAX_VALUES}"),
                 ));
             }
             values.entry(arg).or_default().extend(forbidden);
@@ -74,68 +82,72 @@ impl EvalType for ToolArgsExcludedSession {
         let Some(tool) = tool else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(Never {
-            of: Scope::tool("tool_name", Some(tool))?,
-            values,
+        Ok(CompiledEval::Check(Box::new(ToolArgsExcludedCheck {
+            filter: CallFilter::for_tool("tool_name", Some(tool))?,
+            excluded_values: values,
         })))
     }
 }
 
 #[derive(Debug)]
-struct Never {
-    of: Scope,
+struct ToolArgsExcludedCheck {
+    filter: CallFilter,
     /// By argument, the values it must not have.
-    values: IndexMap<String, Vec<Value>>,
+    excluded_values: IndexMap<String, Vec<Value>>,
 }
 
-impl Never {
+impl ToolArgsExcludedCheck {
     /// The first argument of a call that has a value it must not have, and that value. Arguments that nobody can read
     /// have none. Walks the shorter side.
-    fn wrong<'a>(&self, subject: &'a Subject<'_>, ix: usize) -> Option<(&'a str, &'a Value)> {
+    fn find_excluded_value<'a>(
+        &self,
+        subject: &'a Subject<'_>,
+        ix: usize,
+    ) -> Option<(&'a str, &'a Value)> {
         let args = subject.arguments(ix).ok()?;
         let is_wrong = |values: &[Value], value| values.iter().any(|v| json_equal(v, value));
-        if args.len() < self.values.len() {
+        if args.len() < self.excluded_values.len() {
             let mut given = args.iter();
             let found = given.find(|(arg, value)| {
-                let values = self.values.get(*arg);
+                let values = self.excluded_values.get(*arg);
                 values.is_some_and(|values| is_wrong(values, value))
             });
             return found.map(|(arg, value)| (arg.as_str(), value));
         }
-        self.values.iter().find_map(|(arg, values)| {
+        self.excluded_values.iter().find_map(|(arg, values)| {
             let (arg, value) = args.get_key_value(arg)?;
             is_wrong(values, value).then_some((arg.as_str(), value))
         })
     }
 }
 
-impl Check for Never {
+impl Check for ToolArgsExcludedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.of.calls(subject);
+        let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            return Finding::of(true, self.of.none(subject));
+            return Finding::new(true, self.filter.explain_no_calls(subject));
         }
-        let unreadable = unreadable(subject, &calls);
+        let unreadable = describe_unreadable_args(subject, &calls);
         let wrong: Vec<_> = subject
-            .while_wanted(&calls)
-            .filter_map(|ix| Some((*ix, self.wrong(subject, *ix)?)))
+            .until_cancelled(&calls)
+            .filter_map(|ix| Some((*ix, self.find_excluded_value(subject, *ix)?)))
             .collect();
         if wrong.is_empty() {
-            let args = list(self.values.keys().map(|arg| Name(arg)));
-            let told = self.of.counted(calls.len());
+            let args = format_list(self.excluded_values.keys().map(|arg| EscapedName(arg)));
+            let told = self.filter.describe_count(calls.len());
             let why = format!("no excluded value of {args} in {told}{unreadable}");
-            return Finding::of(true, why);
+            return Finding::new(true, why);
         }
         let told = wrong.iter().map(|(ix, (arg, value))| {
             format!(
                 "{} has {} = {}",
-                call_in(subject, *ix),
-                Name(arg),
-                Shown(value)
+                locate_call(subject, *ix),
+                EscapedName(arg),
+                ShortJson(value)
             )
         });
-        Finding::of(false, format!("{}{unreadable}", list(told)))
-            .marked(wrong.iter().map(|(ix, _)| subject.mark_call(*ix)))
+        Finding::new(false, format!("{}{unreadable}", format_list(told)))
+            .with_spans(wrong.iter().map(|(ix, _)| subject.call_span(*ix)))
     }
 }
 
@@ -200,7 +212,7 @@ mod tests {
         }
         let only = json!({"tool_name": "mail", "forbidden_args": {"to": ["a", "everyone"]}});
         let places: Vec<usize> = on(KIND, &only, &record)
-            .marks
+            .spans
             .iter()
             .map(|m| m.message)
             .collect();

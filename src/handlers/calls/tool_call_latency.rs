@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::{Scope, call_in};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::{CallFilter, locate_call};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
@@ -22,13 +22,13 @@ pub(in crate::handlers) struct ToolCallLatency {
     /// What is held against `max_ms`: `max` (the slowest call), `mean`, `p95` (the nearest rank: at least 95 % of the
     /// calls took no longer) or `total` (their sum, calls made together included).
     #[serde(default)]
-    statistic: Statistic,
+    statistic: LatencyStatistic,
 }
 
 /// One number for many durations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Statistic {
+enum LatencyStatistic {
     #[default]
     Max,
     Mean,
@@ -36,7 +36,7 @@ enum Statistic {
     Total,
 }
 
-impl Statistic {
+impl LatencyStatistic {
     const fn noun(self) -> &'static str {
         match self {
             Self::Max => "the slowest",
@@ -47,7 +47,7 @@ impl Statistic {
     }
 
     /// Of durations in rising order, at least one.
-    fn of(self, sorted: &[f64]) -> f64 {
+    fn compute(self, sorted: &[f64]) -> f64 {
         let total = || sorted.iter().sum::<f64>();
         match self {
             Self::Max => sorted[sorted.len() - 1],
@@ -65,41 +65,41 @@ impl EvalType for ToolCallLatency {
     const EXAMPLE: &'static str = "tool: search\nmax_ms: 2000\nstatistic: p95";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = Scope::tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
         if !(self.max_ms.is_finite() && self.max_ms > 0.0) {
             let why = format!("must be more than 0 (got {})", self.max_ms);
-            problems.push(problem("/max_ms", why));
+            problems.push(param_problem("/max_ms", why));
         }
         let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(Latency {
-            of,
-            most: self.max_ms,
+        Ok(CompiledEval::Check(Box::new(ToolCallLatencyCheck {
+            filter: of,
+            max_ms: self.max_ms,
             statistic: self.statistic,
         })))
     }
 }
 
 #[derive(Debug)]
-struct Latency {
-    of: Scope,
-    most: f64,
-    statistic: Statistic,
+struct ToolCallLatencyCheck {
+    filter: CallFilter,
+    max_ms: f64,
+    statistic: LatencyStatistic,
 }
 
-impl Check for Latency {
+impl Check for ToolCallLatencyCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.of.calls(subject);
+        let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            let why = format!("no time: {}", self.of.none(subject));
-            return Finding::of(true, why).scored(1.0);
+            let why = format!("no time: {}", self.filter.explain_no_calls(subject));
+            return Finding::new(true, why).with_score(1.0);
         }
         let mut timed: Vec<(f64, usize)> = Vec::new();
         let mut untimed = Vec::new();
-        for ix in subject.while_wanted(&calls) {
+        for ix in subject.until_cancelled(&calls) {
             match subject.result(*ix).map(|(_, result)| result.duration_ms) {
                 Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
                 Some(_) => untimed.push(*ix),
@@ -111,10 +111,10 @@ impl Check for Latency {
         if let Some(first) = untimed.first() {
             let (missing, answered) = (untimed.len(), untimed.len() + timed.len());
             let results = pluralize(answered, "result");
-            let first = call_in(subject, *first);
+            let first = locate_call(subject, *first);
             return Finding::check_error(format!(
                 "{missing} of {results}{} {} no usable duration_ms, the first that of {first}",
-                self.of.of(),
+                self.filter.tools_suffix(),
                 if missing == 1 { "has" } else { "have" },
             ));
         }
@@ -122,35 +122,39 @@ impl Check for Latency {
         let Some((slowest_ms, slowest)) = timed.last().copied() else {
             return Finding::check_error(format!(
                 "no duration_ms: {} without a result",
-                self.of.counted(calls.len())
+                self.filter.describe_count(calls.len())
             ));
         };
         let sorted: Vec<f64> = timed.iter().map(|(ms, _)| *ms).collect();
-        let took = self.statistic.of(&sorted);
-        let passed = took <= self.most;
-        let score = if passed { 1.0 } else { self.most / took };
+        let took = self.statistic.compute(&sorted);
+        let passed = took <= self.max_ms;
+        let score = if passed { 1.0 } else { self.max_ms / took };
         let noun = self.statistic.noun();
         let against = if passed {
-            format!("within {}", Ms(self.most))
+            format!("within {}", RoundedMillis(self.max_ms))
         } else {
-            format!("{} more than {}", Ms(took - self.most), Ms(self.most))
+            format!(
+                "{} more than {}",
+                RoundedMillis(took - self.max_ms),
+                RoundedMillis(self.max_ms)
+            )
         };
-        let all = self.of.counted(timed.len());
-        let mut why = format!("{noun} of {all} took {}, {against}", Ms(took));
-        if self.statistic != Statistic::Max {
-            why = format!("{why}; the slowest {}", Ms(slowest_ms));
+        let all = self.filter.describe_count(timed.len());
+        let mut why = format!("{noun} of {all} took {}, {against}", RoundedMillis(took));
+        if self.statistic != LatencyStatistic::Max {
+            why = format!("{why}; the slowest {}", RoundedMillis(slowest_ms));
         }
-        why = format!("{why}: {}", call_in(subject, slowest));
-        Finding::of(passed, why)
-            .scored(score)
-            .marked([subject.mark_call(slowest)])
+        why = format!("{why}: {}", locate_call(subject, slowest));
+        Finding::new(passed, why)
+            .with_score(score)
+            .with_spans([subject.call_span(slowest)])
     }
 }
 
 /// Milliseconds, with at most one digit after the point.
-struct Ms(f64);
+struct RoundedMillis(f64);
 
-impl std::fmt::Display for Ms {
+impl std::fmt::Display for RoundedMillis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.fract() == 0.0 {
             write!(f, "{} ms", self.0)
@@ -215,7 +219,7 @@ mod tests {
                 (outcome, Some(score), why),
                 "{params}"
             );
-            assert_eq!(found.marks[0].message, 5);
+            assert_eq!(found.spans[0].message, 5);
         }
     }
 
@@ -223,7 +227,7 @@ mod tests {
     fn the_percentile_is_the_nearest_rank() {
         let up_to = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
         for (n, p95) in [(1, 1.0), (19, 19.0), (20, 19.0), (21, 20.0), (100, 95.0)] {
-            let got = Statistic::P95.of(&up_to(n));
+            let got = LatencyStatistic::P95.compute(&up_to(n));
             assert!((got - p95).abs() < f64::EPSILON, "{n}: {got}");
         }
     }

@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::matching::{Args, Scope, Want, arg_pointer, call_in};
-use super::results::{Held, NO_RESULTS, errors_unknown, is_error, results_missing};
-use crate::handlers::explain::{Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
+use super::call_matching::{ArgCondition, ArgConditions, CallFilter, arg_pointer, locate_call};
+use super::result_conditions::{
+    RESULTS_NOT_RECORDED, ResultCondition, are_results_missing, explain_unknown_errors, is_error,
+};
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::text::regexp;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_calls_with_args`: at least one thing to ask.
@@ -46,7 +48,7 @@ impl EvalType for ToolCallsWithArgs {
     const EXAMPLE: &'static str =
         "tool_name: search\nargs_match: { query: '(?i)beam' }\nno_error: true";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let asks = self.expected_args.is_some()
             || self.args_match.is_some()
@@ -54,65 +56,73 @@ impl EvalType for ToolCallsWithArgs {
             || self.result_matches.is_some()
             || self.no_error;
         if !asks {
-            problems.push(problem(
+            problems.push(param_problem(
                 "",
                 "nothing is asked of the calls: give `expected_args`, `args_match`, `result_includes`, \
                  `result_matches` or `no_error: true`",
             ));
         }
-        let args = asked(self.expected_args, self.args_match, &mut problems);
+        let args = compile_arg_conditions(self.expected_args, self.args_match, &mut problems);
         let mut held = Vec::new();
         let includes = self.result_includes;
-        let includes = includes.map(|patterns| Held::all("result_includes", patterns));
+        let includes =
+            includes.map(|patterns| ResultCondition::contains_all("result_includes", patterns));
         let matches = self.result_matches;
-        let matches = matches.map(|pattern| Held::matching("result_matches", &pattern));
+        let matches =
+            matches.map(|pattern| ResultCondition::from_pattern("result_matches", &pattern));
         for asked in includes.into_iter().chain(matches) {
             match asked {
                 Ok(asked) => held.push(asked),
                 Err(why) => problems.extend(why),
             }
         }
-        let of = Scope::tool("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        let of = CallFilter::for_tool("tool_name", self.tool_name).map_err(|p| problems.extend(p));
         let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(Every {
-            of,
-            args,
-            held,
+        Ok(CompiledEval::Check(Box::new(ToolCallsWithArgsCheck {
+            filter: of,
+            arg_conditions: args,
+            result_conditions: held,
             no_error: self.no_error,
         })))
     }
 }
 
-fn asked(
+fn compile_arg_conditions(
     expected: Option<Map<String, Value>>,
     matches: Option<IndexMap<String, String>>,
     problems: &mut Vec<ParamProblem>,
-) -> Args {
-    let mut args = Args::default();
+) -> ArgConditions {
+    let mut args = ArgConditions::default();
     if expected.as_ref().is_some_and(Map::is_empty) {
-        problems.push(problem("/expected_args", "needs at least one argument"));
+        problems.push(param_problem(
+            "/expected_args",
+            "needs at least one argument",
+        ));
     }
     for (arg, value) in expected.into_iter().flatten() {
         args.add(
             arg,
             match value {
-                Value::Null => Want::Present,
-                value => Want::Equal(value),
+                Value::Null => ArgCondition::Present,
+                value => ArgCondition::Equal(value),
             },
         );
     }
     if matches.as_ref().is_some_and(IndexMap::is_empty) {
-        problems.push(problem("/args_match", "needs at least one argument"));
+        problems.push(param_problem("/args_match", "needs at least one argument"));
     }
     for (arg, pattern) in matches.into_iter().flatten() {
         let at = arg_pointer("args_match", &arg);
-        match regexp::compile(&at, &pattern) {
+        match regexp::compile_regex(&at, &pattern) {
             Err(why) => problems.push(why),
             Ok(pattern) => {
-                if !args.add(arg, Want::Matches(pattern)) {
-                    problems.push(problem(at, "stands in expected_args too: give one of them"));
+                if !args.add(arg, ArgCondition::Matches(pattern)) {
+                    problems.push(param_problem(
+                        at,
+                        "stands in expected_args too: give one of them",
+                    ));
                 }
             }
         }
@@ -121,96 +131,106 @@ fn asked(
 }
 
 #[derive(Debug)]
-struct Every {
-    of: Scope,
-    args: Args,
-    held: Vec<Held>,
+struct ToolCallsWithArgsCheck {
+    filter: CallFilter,
+    arg_conditions: ArgConditions,
+    result_conditions: Vec<ResultCondition>,
     no_error: bool,
 }
 
-impl Every {
+impl ToolCallsWithArgsCheck {
     /// Whether the call has all that is asked.
-    fn holds(&self, subject: &Subject<'_>, ix: usize) -> bool {
-        let args = self.args.is_empty() || self.args.hold(subject, ix);
-        let result = || match subject.answer(ix) {
-            None => self.held.is_empty(),
-            Some(answer) => self.held.iter().all(|held| held.find(answer).is_some()),
+    fn is_satisfied_by(&self, subject: &Subject<'_>, ix: usize) -> bool {
+        let args =
+            self.arg_conditions.is_empty() || self.arg_conditions.are_satisfied_by(subject, ix);
+        let result = || match subject.result_text(ix) {
+            None => self.result_conditions.is_empty(),
+            Some(answer) => self
+                .result_conditions
+                .iter()
+                .all(|held| held.find(answer).is_some()),
         };
         args && !(self.no_error && is_error(subject, ix)) && result()
     }
 
     /// All that a call lacks.
-    fn lacks(&self, subject: &Subject<'_>, ix: usize) -> String {
-        let mut lacks = self.args.misses(subject, ix);
-        let answer = subject.answer(ix);
+    fn describe_failure(&self, subject: &Subject<'_>, ix: usize) -> String {
+        let mut lacks = self.arg_conditions.list_mismatches(subject, ix);
+        let answer = subject.result_text(ix);
         if self.no_error && is_error(subject, ix) {
             let text = answer.map(|answer| answer.text.trim()).unwrap_or_default();
-            lacks.push(format!("its result is an error ({})", Quoted(text)));
+            lacks.push(format!("its result is an error ({})", QuotedText(text)));
         }
         match answer {
-            None if !self.held.is_empty() => lacks.push("it has no result".to_owned()),
+            None if !self.result_conditions.is_empty() => lacks.push("it has no result".to_owned()),
             None => {}
             Some(answer) => {
-                let unmet = self.held.iter().filter(|held| held.find(answer).is_none());
-                lacks.extend(unmet.map(|held| format!("in its result, {}", held.lack(answer))));
+                let unmet = self
+                    .result_conditions
+                    .iter()
+                    .filter(|held| held.find(answer).is_none());
+                lacks.extend(
+                    unmet.map(|held| format!("in its result, {}", held.describe_missing(answer))),
+                );
             }
         }
-        format!("{}: {}", call_in(subject, ix), list(lacks))
+        format!("{}: {}", locate_call(subject, ix), format_list(lacks))
     }
 
     /// Whether some call fails by its arguments, whatever the transcript lacks.
     fn fails_by_args(&self, subject: &Subject<'_>, calls: &[usize]) -> bool {
-        let mut wanted = subject.while_wanted(calls);
-        !self.args.is_empty() && wanted.any(|ix| !self.args.hold(subject, *ix))
+        let mut wanted = subject.until_cancelled(calls);
+        !self.arg_conditions.is_empty()
+            && wanted.any(|ix| !self.arg_conditions.are_satisfied_by(subject, *ix))
     }
 }
 
-impl Check for Every {
+impl Check for ToolCallsWithArgsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.of.calls(subject);
+        let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
             // Without a tool, nothing is asked to be called.
-            return Finding::of(self.of.is_all(), self.of.none(subject));
+            return Finding::new(self.filter.is_all(), self.filter.explain_no_calls(subject));
         }
-        if !self.held.is_empty()
-            && results_missing(subject, &calls)
+        if !self.result_conditions.is_empty()
+            && are_results_missing(subject, &calls)
             && !self.fails_by_args(subject, &calls)
         {
-            return Finding::check_error(NO_RESULTS);
+            return Finding::check_error(RESULTS_NOT_RECORDED);
         }
         let wrong: Vec<usize> = subject
-            .while_wanted(calls.iter().copied())
-            .filter(|ix| !self.holds(subject, *ix))
+            .until_cancelled(calls.iter().copied())
+            .filter(|ix| !self.is_satisfied_by(subject, *ix))
             .collect();
         // What fails without knowing which results are errors fails with it too.
         if wrong.is_empty()
             && self.no_error
-            && let Some(why) = errors_unknown(subject, &calls)
+            && let Some(why) = explain_unknown_errors(subject, &calls)
         {
             return Finding::check_error(why);
         }
-        let all = self.of.counted(calls.len());
+        let all = self.filter.describe_count(calls.len());
         if wrong.is_empty() {
-            let marks = calls.iter().map(|ix| subject.mark_call(*ix));
+            let marks = calls.iter().map(|ix| subject.call_span(*ix));
             let as_asked = if calls.len() == 1 { "is" } else { "are all" };
-            return Finding::of(true, format!("{all} {as_asked} as asked")).marked(marks);
+            return Finding::new(true, format!("{all} {as_asked} as asked")).with_spans(marks);
         }
         let mut told: Vec<String> = Vec::new();
-        for ix in wrong.iter().take(TOLD) {
-            told.push(self.lacks(subject, *ix));
+        for ix in wrong.iter().take(MAX_DESCRIBED_CALLS) {
+            told.push(self.describe_failure(subject, *ix));
         }
         let not_all = format!("{} of {all} not as asked", wrong.len());
         let more = match wrong.len() - told.len() {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        Finding::of(false, format!("{not_all}: {}{more}", told.join("; ")))
-            .marked(wrong.iter().map(|ix| subject.mark_call(*ix)))
+        Finding::new(false, format!("{not_all}: {}{more}", told.join("; ")))
+            .with_spans(wrong.iter().map(|ix| subject.call_span(*ix)))
     }
 }
 
 /// How many calls are told in full.
-const TOLD: usize = 3;
+const MAX_DESCRIBED_CALLS: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -262,7 +282,7 @@ mod tests {
             r#"1 of 3 calls not as asked: "put" in message 3: url: expected any value, but it is not there"#,
         );
         let found = on(KIND, &json!({"expected_args": {"id": 8}}), &record);
-        let places: Vec<usize> = found.marks.iter().map(|m| m.message).collect();
+        let places: Vec<usize> = found.spans.iter().map(|m| m.message).collect();
         assert_eq!(places, [1, 2, 3]);
         finds(
             &json!({"expected_args": {"id": null}}),

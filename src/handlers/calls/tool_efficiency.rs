@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::Scope;
-use super::results::{error_told, errors_unknown, is_error};
-use crate::handlers::explain::list;
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::CallFilter;
+use super::result_conditions::{describe_error, explain_unknown_errors, is_error};
+use crate::handlers::explain::format_list;
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
@@ -34,17 +34,17 @@ impl EvalType for ToolEfficiency {
     const EXAMPLE: &'static str = "max_calls: 6\nmax_error_rate: 0.25";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         if self.max_calls.is_none() && self.max_errors.is_none() && self.max_error_rate.is_none() {
             let why = "`max_calls`, `max_errors` or `max_error_rate` is missing";
-            return Err(vec![problem("", why)]);
+            return Err(vec![param_problem("", why)]);
         }
         if let Some(rate) = self.max_error_rate.filter(|r| !(0.0..1.0).contains(r)) {
             let why =
                 format!("must be at least 0 and less than 1 (got {rate}): no rate is above 1");
-            return Err(vec![problem("/max_error_rate", why)]);
+            return Err(vec![param_problem("/max_error_rate", why)]);
         }
-        Ok(Compiled::Check(Box::new(Efficiency {
+        Ok(CompiledEval::Check(Box::new(ToolEfficiencyCheck {
             calls: self.max_calls,
             errors: self.max_errors,
             rate: self.max_error_rate,
@@ -53,91 +53,94 @@ impl EvalType for ToolEfficiency {
 }
 
 #[derive(Debug)]
-struct Efficiency {
+struct ToolEfficiencyCheck {
     calls: Option<u32>,
     errors: Option<u32>,
     rate: Option<f64>,
 }
 
 /// What the agent spent, and how that stands to the budgets.
-struct Spent {
+struct BudgetUsage {
     score: f64,
-    over: Vec<String>,
+    exceeded: Vec<String>,
 }
 
-impl Spent {
-    fn against(&mut self, spent: f64, budget: f64, told: impl FnOnce() -> String) {
+impl BudgetUsage {
+    fn add_budget(&mut self, spent: f64, budget: f64, told: impl FnOnce() -> String) {
         if spent > budget {
             self.score = self.score.min(budget / spent);
-            self.over.push(told());
+            self.exceeded.push(told());
         }
     }
 }
 
-impl Check for Efficiency {
+impl Check for ToolEfficiencyCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls: Vec<usize> = (0..subject.calls().len()).collect();
         let all = calls.len();
-        let mut spent = Spent {
+        let mut spent = BudgetUsage {
             score: 1.0,
-            over: Vec::new(),
+            exceeded: Vec::new(),
         };
         if let Some(most) = self.calls {
-            spent.against(all as f64, f64::from(most), || {
+            spent.add_budget(all as f64, f64::from(most), || {
                 let over = all - most as usize;
                 format!("{}, {over} more than {most}", pluralize(all, "call"))
             });
         }
         let looks_at_errors = self.errors.is_some() || self.rate.is_some();
         // A score needs every budget, and so does a pass.
-        if looks_at_errors && let Some(why) = errors_unknown(subject, &calls) {
+        if looks_at_errors && let Some(why) = explain_unknown_errors(subject, &calls) {
             return Finding::check_error(why);
         }
         let errors: Vec<usize> = subject
-            .while_wanted(calls.iter().copied())
+            .until_cancelled(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         let failed = errors.len();
         if let Some(most) = self.errors {
-            spent.against(failed as f64, f64::from(most), || {
+            spent.add_budget(failed as f64, f64::from(most), || {
                 let over = failed - most as usize;
                 format!("{}, {over} more than {most}", pluralize(failed, "error"))
             });
         }
         if let Some(most) = self.rate.filter(|_| all > 0) {
             let rate = failed as f64 / all as f64;
-            spent.against(rate, most, || {
+            spent.add_budget(rate, most, || {
                 let of = pluralize(all, "call");
                 format!("an error rate of {rate:.3} ({failed} of {of}), more than {most}")
             });
         }
-        let Spent { score, over } = spent;
+        let BudgetUsage {
+            score,
+            exceeded: over,
+        } = spent;
         if over.is_empty() {
             let mut why = match all {
-                0 => Scope::all().none(subject),
+                0 => CallFilter::all().explain_no_calls(subject),
                 all => pluralize(all, "call"),
             };
             if looks_at_errors && all > 0 {
                 why = format!("{why}, {}", pluralize(failed, "error"));
             }
-            return Finding::of(true, format!("within budget: {why}")).scored(score);
+            return Finding::new(true, format!("within budget: {why}")).with_score(score);
         }
         let mut why = over.join("; ");
         let too_many = self.calls.map_or(all, |most| most as usize).min(all);
         let mut marks: Vec<_> = calls[too_many..]
             .iter()
-            .map(|ix| subject.mark_call(*ix))
+            .map(|ix| subject.call_span(*ix))
             .collect();
         if looks_at_errors && failed > 0 {
-            let told = list(errors.iter().map(|ix| error_told(subject, *ix)));
+            let told = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
             why = format!("{why}; errors: {told}");
             marks.extend(
                 errors
                     .iter()
-                    .filter_map(|ix| subject.mark_result(*ix, 0..0)),
+                    .filter_map(|ix| subject.result_span(*ix, 0..0)),
             );
         }
-        Finding::of(false, why).scored(score).marked(marks)
+        Finding::new(false, why).with_score(score).with_spans(marks)
     }
 }
 
@@ -192,7 +195,7 @@ mod tests {
         }
         let bounded = json!({"max_calls": 3, "min_score": 0.7});
         assert_eq!(told(KIND, &bounded, &record()).0, Pass);
-        let marks = on(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).marks;
+        let marks = on(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [7, 2, 8], "the call too many, then the errors");
     }

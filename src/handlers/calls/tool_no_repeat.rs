@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::Scope;
-use crate::handlers::explain::{Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::CallFilter;
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::{ParamProblem, json_equal};
 
@@ -36,50 +36,50 @@ impl EvalType for ToolNoRepeat {
     const SUMMARY: &'static str = "No tool is called more than `max_repeats` times in a row, whatever messages stand between the calls.";
     const EXAMPLE: &'static str = "max_repeats: 2\nsame_args: true";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = Scope::tools("tools", self.tools).map_err(|p| problems.extend(p));
+        let of = CallFilter::for_tools("tools", self.tools).map_err(|p| problems.extend(p));
         if self.max_repeats == 0 {
             problems.push(ParamProblem {
                 help: Some("to forbid a tool, use tools_not_called".to_owned()),
-                ..problem("/max_repeats", "must be 1 or more (got 0)")
+                ..param_problem("/max_repeats", "must be 1 or more (got 0)")
             });
         }
         let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(NoRepeat {
-            of,
-            most: self.max_repeats as usize,
+        Ok(CompiledEval::Check(Box::new(ToolNoRepeatCheck {
+            filter: of,
+            max_repeats: self.max_repeats as usize,
             same_args: self.same_args,
         })))
     }
 }
 
 #[derive(Debug)]
-struct NoRepeat {
-    of: Scope,
-    most: usize,
+struct ToolNoRepeatCheck {
+    filter: CallFilter,
+    max_repeats: usize,
     same_args: bool,
 }
 
-impl NoRepeat {
+impl ToolNoRepeatCheck {
     /// Whether a call repeats the one before it.
-    fn repeats(&self, subject: &Subject<'_>, ix: usize) -> bool {
+    fn is_repeat(&self, subject: &Subject<'_>, ix: usize) -> bool {
         let (before, call) = (subject.calls()[ix - 1].call, subject.calls()[ix].call);
-        before.name == call.name && (!self.same_args || same_args(subject, ix - 1, ix))
+        before.name == call.name && (!self.same_args || have_same_args(subject, ix - 1, ix))
     }
 
     /// Calls in a row that are too many: the first, and the one after the last.
-    fn runs(&self, subject: &Subject<'_>) -> Vec<(usize, usize)> {
+    fn find_excess_repeats(&self, subject: &Subject<'_>) -> Vec<(usize, usize)> {
         let calls = subject.calls();
         let mut runs = Vec::new();
         let mut from = 0;
-        for to in subject.while_wanted(1..=calls.len()) {
-            if to < calls.len() && self.repeats(subject, to) {
+        for to in subject.until_cancelled(1..=calls.len()) {
+            if to < calls.len() && self.is_repeat(subject, to) {
                 continue;
             }
-            if to - from > self.most && self.of.has(&calls[from].call.name) {
+            if to - from > self.max_repeats && self.filter.includes(&calls[from].call.name) {
                 runs.push((from, to));
             }
             from = to;
@@ -89,7 +89,7 @@ impl NoRepeat {
 }
 
 /// Equal as JSON; where they cannot be read, as they are written.
-fn same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
+fn have_same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
     match (subject.arguments(a), subject.arguments(b)) {
         (Ok(x), Ok(y)) => {
             x.len() == y.len()
@@ -101,29 +101,29 @@ fn same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
     }
 }
 
-impl Check for NoRepeat {
+impl Check for ToolNoRepeatCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let runs = self.runs(subject);
+        let runs = self.find_excess_repeats(subject);
         if runs.is_empty() {
-            let calls = self.of.calls(subject).len();
+            let calls = self.filter.matching_calls(subject).len();
             let same = if self.same_args {
                 " with the same arguments"
             } else {
                 ""
             };
-            let why = match (calls, self.most) {
-                (0, _) => self.of.none(subject),
-                (_, 1) => format!("no repeat{same} in {}", self.of.counted(calls)),
+            let why = match (calls, self.max_repeats) {
+                (0, _) => self.filter.explain_no_calls(subject),
+                (_, 1) => format!("no repeat{same} in {}", self.filter.describe_count(calls)),
                 (_, most) => format!(
                     "never more than {most} in a row{same} in {}",
-                    self.of.counted(calls)
+                    self.filter.describe_count(calls)
                 ),
             };
-            return Finding::of(true, why);
+            return Finding::new(true, why);
         }
         let told = runs.iter().map(|(from, to)| {
             let calls = &subject.calls()[*from..*to];
-            let (name, first) = (Quoted(&calls[0].call.name), calls[0].message);
+            let (name, first) = (QuotedText(&calls[0].call.name), calls[0].message);
             let last = calls[calls.len() - 1].message;
             let place = if first == last {
                 format!("message {first}")
@@ -137,10 +137,10 @@ impl Check for NoRepeat {
             };
             format!("{name} {}×{same} ({place})", calls.len())
         });
-        let most = pluralize(self.most, "call");
-        let why = format!("in a row: {}; at most {most} may be", list(told));
+        let most = pluralize(self.max_repeats, "call");
+        let why = format!("in a row: {}; at most {most} may be", format_list(told));
         let marks = runs.iter().flat_map(|(from, to)| *from..*to);
-        Finding::of(false, why).marked(marks.map(|ix| subject.mark_call(ix)))
+        Finding::new(false, why).with_spans(marks.map(|ix| subject.call_span(ix)))
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
             let found = told(KIND, &params, &record());
             assert_eq!(found, (outcome, why.to_owned()), "{params}");
         }
-        let marks = on(KIND, &json!({"max_repeats": 2}), &record()).marks;
+        let marks = on(KIND, &json!({"max_repeats": 2}), &record()).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [1, 2, 3]);
     }

@@ -7,12 +7,12 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::{Scope, call_in};
-use super::results::{Held, NO_RESULTS, results_missing};
-use crate::handlers::explain::list;
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::subject::Memo;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::{CallFilter, locate_call};
+use super::result_conditions::{RESULTS_NOT_RECORDED, ResultCondition, are_results_missing};
+use crate::handlers::explain::format_list;
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::subject::CheckCacheKey;
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
@@ -55,19 +55,19 @@ const fn once() -> u32 {
 }
 
 /// The docs of `PromptKit` say `tool_name`, its code reads `tool`.
-const TOOL_NAME: &[(&str, &str)] = &[("tool_name", "tool")];
+const TOOL_ALIASES: &[(&str, &str)] = &[("tool_name", "tool")];
 
 impl EvalType for ToolResultIncludes {
     const NAME: &'static str = "tool_result_includes";
     const SUMMARY: &'static str =
         "The results of at least `occurrence` calls hold all of the patterns, case-insensitively.";
     const EXAMPLE: &'static str = "tool: search\npatterns: [beam, release notes]";
-    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_NAME;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_ALIASES;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        compile(
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        compile_result_check(
             self.tool,
-            Held::all("patterns", self.patterns),
+            ResultCondition::contains_all("patterns", self.patterns),
             self.occurrence,
         )
     }
@@ -77,32 +77,32 @@ impl EvalType for ToolResultMatches {
     const NAME: &'static str = "tool_result_matches";
     const SUMMARY: &'static str = "The results of at least `occurrence` calls match the pattern.";
     const EXAMPLE: &'static str = "tool: get_order\npattern: '\"status\": ?\"shipped\"'";
-    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_NAME;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_ALIASES;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        compile(
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        compile_result_check(
             self.tool,
-            Held::matching("pattern", &self.pattern),
+            ResultCondition::from_pattern("pattern", &self.pattern),
             self.occurrence,
         )
     }
 }
 
-fn compile(
+fn compile_result_check(
     tool: Option<String>,
-    held: Result<Held, Vec<ParamProblem>>,
+    held: Result<ResultCondition, Vec<ParamProblem>>,
     occurrence: u32,
-) -> Result<Compiled, Vec<ParamProblem>> {
+) -> Result<CompiledEval, Vec<ParamProblem>> {
     let mut problems = Vec::new();
-    let of = Scope::tool("tool", tool).map_err(|p| problems.extend(p));
+    let of = CallFilter::for_tool("tool", tool).map_err(|p| problems.extend(p));
     let held = held.map_err(|p| problems.extend(p));
     if occurrence == 0 {
-        problems.push(problem("/occurrence", "must be 1 or more (got 0)"));
+        problems.push(param_problem("/occurrence", "must be 1 or more (got 0)"));
     }
     match (of, held) {
         (Ok(of), Ok(held)) if problems.is_empty() => {
-            let answers = Answers::new(of, held, occurrence as usize);
-            Ok(Compiled::Check(Box::new(answers)))
+            let answers = ToolResultCheck::new(of, held, occurrence as usize);
+            Ok(CompiledEval::Check(Box::new(answers)))
         }
         _ => Err(problems),
     }
@@ -110,54 +110,56 @@ fn compile(
 
 /// Enough results hold it; `agent_response_contains` is this too.
 #[derive(Debug)]
-pub(super) struct Answers {
-    of: Scope,
-    held: Held,
-    least: usize,
-    memo: Memo,
+pub(super) struct ToolResultCheck {
+    filter: CallFilter,
+    condition: ResultCondition,
+    min_results: usize,
+    cache_key: CheckCacheKey,
 }
 
 /// By answered call: where the answer holds it, or how much of it. What one turn found need not be looked for again.
-type Known = RefCell<HashMap<usize, Result<Vec<Range<usize>>, usize>>>;
+type ResultSearchCache = RefCell<HashMap<usize, Result<Vec<Range<usize>>, usize>>>;
 
-impl Answers {
-    pub(super) fn new(of: Scope, held: Held, least: usize) -> Self {
+impl ToolResultCheck {
+    pub(super) fn new(filter: CallFilter, condition: ResultCondition, min_results: usize) -> Self {
         Self {
-            of,
-            held,
-            least,
-            memo: Memo::new(),
+            filter,
+            condition,
+            min_results,
+            cache_key: CheckCacheKey::new(),
         }
     }
 }
 
-impl Check for Answers {
+impl Check for ToolResultCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let calls = self.of.calls(subject);
+        let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            return Finding::of(false, self.of.none(subject));
+            return Finding::new(false, self.filter.explain_no_calls(subject));
         }
-        if results_missing(subject, &calls) {
-            return Finding::check_error(NO_RESULTS);
+        if are_results_missing(subject, &calls) {
+            return Finding::check_error(RESULTS_NOT_RECORDED);
         }
         let mut marks = Vec::new();
         let mut hits = Vec::new();
         let mut nearest: Option<(usize, usize)> = None;
-        let known = subject.memo::<Known>(&self.memo);
+        let known = subject.check_cache::<ResultSearchCache>(&self.cache_key);
         let mut known = known.borrow_mut();
-        for ix in subject.while_wanted(&calls) {
-            let Some(answer) = subject.answer(*ix) else {
+        for ix in subject.until_cancelled(&calls) {
+            let Some(answer) = subject.result_text(*ix) else {
                 continue;
             };
-            let found = known
-                .entry(*ix)
-                .or_insert_with(|| self.held.find(answer).ok_or_else(|| self.held.part(answer)));
+            let found = known.entry(*ix).or_insert_with(|| {
+                self.condition
+                    .find(answer)
+                    .ok_or_else(|| self.condition.count_found(answer))
+            });
             match found {
                 Ok(places) => {
                     hits.push(*ix);
-                    if marks.len() < Finding::MARKS {
+                    if marks.len() < Finding::MAX_SPANS {
                         let places = places.iter().cloned();
-                        marks.extend(places.filter_map(|at| subject.mark_result(*ix, at)));
+                        marks.extend(places.filter_map(|at| subject.result_span(*ix, at)));
                     }
                 }
                 // The first of several that hold as much.
@@ -167,36 +169,38 @@ impl Check for Answers {
                 Err(_) => {}
             }
         }
-        let told = list(hits.iter().map(|ix| call_in(subject, *ix)));
-        if hits.len() >= self.least {
-            return Finding::of(true, format!("found in the result of {told}")).marked(marks);
+        let told = format_list(hits.iter().map(|ix| locate_call(subject, *ix)));
+        if hits.len() >= self.min_results {
+            return Finding::new(true, format!("found in the result of {told}")).with_spans(marks);
         }
         let mut why = format!(
             "found in {} of {} wanted",
             pluralize(hits.len(), "result"),
-            self.least
+            self.min_results
         );
         if !hits.is_empty() {
             why = format!("{why}, of {told}");
         }
         match nearest {
             Some((_, ix)) => {
-                let lack = subject.answer(ix).map(|a| self.held.lack(a));
+                let lack = subject
+                    .result_text(ix)
+                    .map(|a| self.condition.describe_missing(a));
                 let lack = lack.unwrap_or_default();
-                let near = call_in(subject, ix);
-                marks.extend(subject.mark_result(ix, 0..0));
+                let near = locate_call(subject, ix);
+                marks.extend(subject.result_span(ix, 0..0));
                 let other = if hits.is_empty() { "" } else { " other" };
                 why = format!("{why}; the nearest{other} result, of {near}: {lack}");
             }
             None if hits.is_empty() => {
                 why = format!(
                     "{why}: {} and no result of it",
-                    self.of.counted(calls.len())
+                    self.filter.describe_count(calls.len())
                 );
             }
             None => {}
         }
-        Finding::of(false, why).marked(marks)
+        Finding::new(false, why).with_spans(marks)
     }
 }
 
@@ -262,7 +266,7 @@ mod tests {
             &record(),
         );
         let places: Vec<_> = found
-            .marks
+            .spans
             .iter()
             .map(|m| (m.message, m.bytes.clone()))
             .collect();

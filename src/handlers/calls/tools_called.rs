@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::{Names, called};
-use crate::handlers::explain::{Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::call_matching::{ToolNames, list_called_tools};
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
@@ -41,11 +41,11 @@ impl EvalType for ToolsCalled {
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("tool_called")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let names = Names::new("tool_names", self.tool_names).map_err(|p| problems.extend(p));
+        let names = ToolNames::new("tool_names", self.tool_names).map_err(|p| problems.extend(p));
         if self.min_calls == 0 {
-            problems.push(problem("/min_calls", "must be 1 or more (got 0)"));
+            problems.push(param_problem("/min_calls", "must be 1 or more (got 0)"));
         }
         if let Some(max) = self.max_calls.filter(|max| *max < self.min_calls.max(1)) {
             let why = format!(
@@ -55,16 +55,16 @@ impl EvalType for ToolsCalled {
             let help = "to forbid a tool, use tools_not_called".to_owned();
             problems.push(ParamProblem {
                 help: (max == 0).then_some(help),
-                ..problem("/max_calls", why)
+                ..param_problem("/max_calls", why)
             });
         }
         let Some(names) = names.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(Called {
+        Ok(CompiledEval::Check(Box::new(ToolsCalledCheck {
             names,
-            least: self.min_calls as usize,
-            most: self.max_calls.map(|max| max as usize),
+            min_calls: self.min_calls as usize,
+            max_calls: self.max_calls.map(|max| max as usize),
             with_args: self.require_args == Some(true),
         })))
     }
@@ -81,71 +81,74 @@ impl EvalType for ToolsCalledSession {
     const EXAMPLE: &'static str = ToolsCalled::EXAMPLE;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = ToolsCalled::PARAM_ALIASES;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile()
     }
 }
 
 #[derive(Debug)]
-struct Called {
-    names: Names,
-    least: usize,
-    most: Option<usize>,
+struct ToolsCalledCheck {
+    names: ToolNames,
+    min_calls: usize,
+    max_calls: Option<usize>,
     with_args: bool,
 }
 
 /// A listed tool, and its calls that count.
-type Tally<'a> = (&'a str, &'a [usize]);
+type ToolCallTally<'a> = (&'a str, &'a [usize]);
 
-impl Check for Called {
+impl Check for ToolsCalledCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let counts =
             |ix: usize| !self.with_args || subject.arguments(ix).is_ok_and(|args| !args.is_empty());
-        let of = self.names.calls(subject, counts);
-        let tallies: Vec<Tally<'_>> = self
+        let of = self.names.group_calls(subject, counts);
+        let tallies: Vec<ToolCallTally<'_>> = self
             .names
             .iter()
             .zip(of.iter().map(Vec::as_slice))
             .collect();
-        let is_short = |tally: &&Tally<'_>| tally.1.len() < self.least;
-        let is_over = |tally: &&Tally<'_>| self.most.is_some_and(|most| tally.1.len() > most);
-        let short: Vec<&Tally<'_>> = tallies.iter().filter(is_short).collect();
-        let over: Vec<&Tally<'_>> = tallies.iter().filter(is_over).collect();
-        let marks = |tallies: &[&Tally<'_>]| {
+        let is_short = |tally: &&ToolCallTally<'_>| tally.1.len() < self.min_calls;
+        let is_over =
+            |tally: &&ToolCallTally<'_>| self.max_calls.is_some_and(|most| tally.1.len() > most);
+        let short: Vec<&ToolCallTally<'_>> = tallies.iter().filter(is_short).collect();
+        let over: Vec<&ToolCallTally<'_>> = tallies.iter().filter(is_over).collect();
+        let marks = |tallies: &[&ToolCallTally<'_>]| {
             let calls = tallies.iter().flat_map(|(_, calls)| *calls);
-            let shown = calls.take(Finding::MARKS);
-            shown.map(|ix| subject.mark_call(*ix)).collect::<Vec<_>>()
+            let shown = calls.take(Finding::MAX_SPANS);
+            shown.map(|ix| subject.call_span(*ix)).collect::<Vec<_>>()
         };
         if short.is_empty() && over.is_empty() {
-            let told = tallies.iter().map(|tally| first_of(subject, tally));
-            return Finding::of(true, format!("called {}", list(told)))
-                .marked(marks(&tallies.iter().collect::<Vec<_>>()));
+            let told = tallies
+                .iter()
+                .map(|tally| describe_first_call(subject, tally));
+            return Finding::new(true, format!("called {}", format_list(told)))
+                .with_spans(marks(&tallies.iter().collect::<Vec<_>>()));
         }
         let mut why = Vec::new();
         if !over.is_empty() {
-            let most = self.most.unwrap_or_default();
+            let most = self.max_calls.unwrap_or_default();
             let told = over.iter().map(|(name, calls)| {
                 format!(
                     "{} (called {} times, at most {most})",
-                    Quoted(name),
+                    QuotedText(name),
                     calls.len()
                 )
             });
-            why.push(format!("too often: {}", list(told)));
+            why.push(format!("too often: {}", format_list(told)));
         }
         if !short.is_empty() {
             let told = short.iter().map(|(name, calls)| {
                 format!(
                     "{} (called {} of {} times)",
-                    Quoted(name),
+                    QuotedText(name),
                     calls.len(),
-                    self.least
+                    self.min_calls
                 )
             });
-            why.push(format!("missing {}", list(told)));
-            why.push(called(subject));
+            why.push(format!("missing {}", format_list(told)));
+            why.push(list_called_tools(subject));
         }
-        let left_out = self.left_out(subject, &of);
+        let left_out = self.count_without_args(subject, &of);
         if left_out > 0 {
             let do_not = if left_out == 1 { "does not" } else { "do not" };
             let calls = pluralize(left_out, "call");
@@ -153,25 +156,30 @@ impl Check for Called {
         }
         let mut told_of = over;
         told_of.extend(short);
-        Finding::of(false, why.join("; ")).marked(marks(&told_of))
+        Finding::new(false, why.join("; ")).with_spans(marks(&told_of))
     }
 }
 
-impl Called {
+impl ToolsCalledCheck {
     /// How many calls of the listed tools have no arguments to count for.
-    fn left_out(&self, subject: &Subject<'_>, of: &[Vec<usize>]) -> usize {
+    fn count_without_args(&self, subject: &Subject<'_>, of: &[Vec<usize>]) -> usize {
         let all = subject.calls().iter();
-        let listed = all.filter(|call| self.names.has(&call.call.name)).count();
+        let listed = all
+            .filter(|call| self.names.contains(&call.call.name))
+            .count();
         listed - of.iter().map(Vec::len).sum::<usize>()
     }
 }
 
 /// `"search" 2× (first in message 1)`.
-pub(super) fn first_of(subject: &Subject<'_>, (name, calls): &Tally<'_>) -> String {
+pub(super) fn describe_first_call(
+    subject: &Subject<'_>,
+    (name, calls): &ToolCallTally<'_>,
+) -> String {
     let n = calls.len();
     let times = if n == 1 { "once, in" } else { "first in" };
     let message = calls.first().map_or(0, |ix| subject.calls()[*ix].message);
-    format!("{} {n}× ({times} message {message})", Quoted(name))
+    format!("{} {n}× ({times} message {message})", QuotedText(name))
 }
 
 #[cfg(test)]
@@ -180,7 +188,7 @@ mod tests {
 
     use super::super::records::calls;
     use crate::handlers::testing::{on, refused, told, transcript};
-    use crate::handlers::{Compiled, Registry, Subject};
+    use crate::handlers::{CompiledEval, EvalTypeRegistry, Subject};
     use crate::model::Outcome::{Fail, Pass};
 
     fn record() -> Value {
@@ -278,7 +286,7 @@ mod tests {
     #[test]
     fn it_marks_the_calls_it_tells_of() {
         let marks = |params| -> Vec<(usize, usize)> {
-            let marks = on("tools_called", &params, &record()).marks;
+            let marks = on("tools_called", &params, &record()).spans;
             marks.iter().map(|m| (m.message, m.part)).collect()
         };
         assert_eq!(
@@ -309,7 +317,8 @@ mod tests {
         let transcript = transcript(&record());
         for kind in ["tools_called", "tools_called_session"] {
             let params = json!({"tool_names": ["search"], "min_calls": 2});
-            let Ok(Compiled::Check(check)) = Registry::builtin().compile(kind, &params) else {
+            let Ok(CompiledEval::Check(check)) = EvalTypeRegistry::builtin().compile(kind, &params)
+            else {
                 panic!("{kind} is a check");
             };
             let outcomes: Vec<_> = (0..=5)
@@ -329,7 +338,8 @@ mod tests {
   - { id: e, type: agent_invoked, params: { agent_names: [x] } }
 ";
         let path = std::path::Path::new("r.yaml");
-        let (rubric, problems) = crate::rubric::load(yaml.into(), path, &Registry::builtin());
+        let (rubric, problems) =
+            crate::rubric::load(yaml.into(), path, &EvalTypeRegistry::builtin());
         let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
         let read: Vec<_> = rubric
             .evals

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::matching::{Names, not_called};
-use super::tools_called::first_of;
-use crate::handlers::explain::list;
+use super::call_matching::{ToolNames, explain_not_called};
+use super::tools_called::describe_first_call;
+use crate::handlers::explain::format_list;
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `tools_not_called` and `tools_not_called_session`.
@@ -25,9 +25,9 @@ impl EvalType for ToolsNotCalled {
     const EXAMPLE: &'static str = "tool_names: [delete_account]";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let names = Names::new("tool_names", self.tool_names)?;
-        Ok(Compiled::Check(Box::new(NotCalled(names))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let names = ToolNames::new("tool_names", self.tool_names)?;
+        Ok(CompiledEval::Check(Box::new(ToolsNotCalledCheck(names))))
     }
 }
 
@@ -42,27 +42,29 @@ impl EvalType for ToolsNotCalledSession {
     const EXAMPLE: &'static str = ToolsNotCalled::EXAMPLE;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = ToolsNotCalled::PARAM_ALIASES;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile()
     }
 }
 
 /// None of the names was called; `agent_not_invoked` is this too.
 #[derive(Debug)]
-pub(super) struct NotCalled(pub(super) Names);
+pub(super) struct ToolsNotCalledCheck(pub(super) ToolNames);
 
-impl Check for NotCalled {
+impl Check for ToolsNotCalledCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let of = self.0.calls(subject, |_| true);
+        let of = self.0.group_calls(subject, |_| true);
         let tallies = self.0.iter().zip(of.iter().map(Vec::as_slice));
         let wrong: Vec<(&str, &[usize])> = tallies.filter(|(_, calls)| !calls.is_empty()).collect();
         if wrong.is_empty() {
-            return Finding::of(true, not_called(&self.0, subject));
+            return Finding::new(true, explain_not_called(&self.0, subject));
         }
-        let told = wrong.iter().map(|tally| first_of(subject, tally));
+        let told = wrong
+            .iter()
+            .map(|tally| describe_first_call(subject, tally));
         let calls = wrong.iter().flat_map(|(_, calls)| *calls);
-        Finding::of(false, format!("called {}", list(told)))
-            .marked(calls.map(|ix| subject.mark_call(*ix)))
+        Finding::new(false, format!("called {}", format_list(told)))
+            .with_spans(calls.map(|ix| subject.call_span(*ix)))
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
             &json!({"tool_names": ["delete"]}),
             &record,
         );
-        let places: Vec<_> = found.marks.iter().map(|m| (m.message, m.part)).collect();
+        let places: Vec<_> = found.spans.iter().map(|m| (m.message, m.part)).collect();
         assert_eq!(places, [(2, 0), (3, 0)]);
     }
 

@@ -6,14 +6,14 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::explain::{Quoted, list};
-use super::super::registry::{EvalType, problem};
-use super::super::{Check, Compiled, Finding, Mark, Said, Subject};
-use super::facts::{Fact, Found, find};
+use super::super::explain::{QuotedText, format_list};
+use super::super::registry::{EvalType, param_problem};
+use super::super::{Check, CompiledEval, Finding, MessageText, Subject, TranscriptSpan};
+use super::facts::{FactKind, FoundFact, find_facts};
 use crate::rubric::ParamProblem;
 
 /// Phrases times the bytes they are looked up in: some tenths of a second. Beyond it nothing is decided.
-const MAX_WORK: usize = 1 << 30;
+const MAX_COMPARED_BYTES: usize = 1 << 30;
 
 /// Params of `grounded`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,18 +23,18 @@ pub(in super::super) struct Grounded {
     /// `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`. `numbers` means amounts and versions too.
     #[serde(default = "every_kind")]
     #[schemars(length(min = 1))]
-    kinds: Vec<Kind>,
+    kinds: Vec<GroundedFactKind>,
     /// Whose messages are sources beside the tool results.
     #[serde(default)]
-    also_in: Vec<Speaker>,
+    also_in: Vec<ExtraSourceRole>,
     /// `output`: the last assistant message. `session`: every assistant message, each with the sources before it.
     #[serde(default)]
-    of: Of,
+    of: GroundedScope,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum GroundedFactKind {
     Numbers,
     Versions,
     Dates,
@@ -45,39 +45,39 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Speaker {
+enum ExtraSourceRole {
     User,
     System,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Of {
+enum GroundedScope {
     #[default]
     Output,
     Session,
 }
 
-fn every_kind() -> Vec<Kind> {
+fn every_kind() -> Vec<GroundedFactKind> {
     vec![
-        Kind::Numbers,
-        Kind::Versions,
-        Kind::Dates,
-        Kind::Amounts,
-        Kind::Urls,
-        Kind::Quotes,
+        GroundedFactKind::Numbers,
+        GroundedFactKind::Versions,
+        GroundedFactKind::Dates,
+        GroundedFactKind::Amounts,
+        GroundedFactKind::Urls,
+        GroundedFactKind::Quotes,
     ]
 }
 
-impl From<Kind> for Fact {
-    fn from(kind: Kind) -> Self {
+impl From<GroundedFactKind> for FactKind {
+    fn from(kind: GroundedFactKind) -> Self {
         match kind {
-            Kind::Numbers => Self::Number,
-            Kind::Versions => Self::Version,
-            Kind::Dates => Self::Date,
-            Kind::Amounts => Self::Amount,
-            Kind::Urls => Self::Url,
-            Kind::Quotes => Self::Quote,
+            GroundedFactKind::Numbers => Self::Number,
+            GroundedFactKind::Versions => Self::Version,
+            GroundedFactKind::Dates => Self::Date,
+            GroundedFactKind::Amounts => Self::Amount,
+            GroundedFactKind::Urls => Self::Url,
+            GroundedFactKind::Quotes => Self::Quote,
         }
     }
 }
@@ -88,92 +88,102 @@ impl EvalType for Grounded {
     const EXAMPLE: &'static str = "kinds: [numbers, dates, amounts]\nalso_in: [user]";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         if self.kinds.is_empty() {
-            return Err(vec![problem("/kinds", "needs at least one kind")]);
+            return Err(vec![param_problem("/kinds", "needs at least one kind")]);
         }
-        let kinds: BTreeSet<Fact> = self.kinds.into_iter().map(Fact::from).collect();
-        Ok(Compiled::Check(Box::new(Grounding {
+        let kinds: BTreeSet<FactKind> = self.kinds.into_iter().map(FactKind::from).collect();
+        Ok(CompiledEval::Check(Box::new(GroundedCheck {
             kinds: kinds.into_iter().collect(),
             also_in: self.also_in,
-            session: self.of == Of::Session,
+            whole_session: self.of == GroundedScope::Session,
         })))
     }
 }
 
 #[derive(Debug)]
-struct Grounding {
-    kinds: Vec<Fact>,
-    also_in: Vec<Speaker>,
-    session: bool,
+struct GroundedCheck {
+    kinds: Vec<FactKind>,
+    also_in: Vec<ExtraSourceRole>,
+    whole_session: bool,
 }
 
 /// A fact of the answer.
-struct Stated<'s, 't> {
-    said: &'s Said<'t>,
-    found: Found,
+struct StatedFact<'s, 't> {
+    message_text: &'s MessageText<'t>,
+    fact: FoundFact,
 }
 
-impl Stated<'_, '_> {
+impl StatedFact<'_, '_> {
     fn text(&self) -> &str {
-        &self.said.text[self.found.at.clone()]
+        &self.message_text.text[self.fact.range.clone()]
     }
 }
 
-impl Check for Grounding {
+impl Check for GroundedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let all = subject.said();
-        let judged = if self.session {
+        let judged = if self.whole_session {
             all
         } else {
             &all[all.len().saturating_sub(1)..]
         };
-        let stated: Vec<Stated<'_, '_>> = subject
-            .while_wanted(judged)
+        let stated: Vec<StatedFact<'_, '_>> = subject
+            .until_cancelled(judged)
             .flat_map(|said| {
-                let found = find(&said.text, &self.kinds);
-                found.into_iter().map(move |found| Stated { said, found })
+                let found = find_facts(&said.text, &self.kinds);
+                found.into_iter().map(move |found| StatedFact {
+                    message_text: said,
+                    fact: found,
+                })
             })
             .collect();
         if stated.is_empty() {
-            let names = list(self.kinds.iter().map(|kind| kind.name()));
-            return Finding::of(true, format!("there is nothing to ground ({names})")).scored(1.0);
+            let names = format_list(self.kinds.iter().map(|kind| kind.name()));
+            return Finding::new(true, format!("there is nothing to ground ({names})"))
+                .with_score(1.0);
         }
         let speaks = |speaker| self.also_in.contains(&speaker);
-        let ground = subject.ground(speaks(Speaker::User), speaks(Speaker::System));
+        let ground = subject.grounding_sources(
+            speaks(ExtraSourceRole::User),
+            speaks(ExtraSourceRole::System),
+        );
         let Some(bytes) = ground.bytes_before(subject.end) else {
-            let (count, where_) = (stated.len(), self.named());
-            return Finding::of(
+            let (count, where_) = (stated.len(), self.describe_sources());
+            return Finding::new(
                 false,
                 format!(
                     "there is no {where_} that {count} of {count} could be found in: {}",
-                    told(&stated)
+                    describe_facts(&stated)
                 ),
             )
-            .scored(0.0)
-            .marked(marks(subject, &stated));
+            .with_score(0.0)
+            .with_spans(collect_spans(subject, &stated));
         };
-        if work(&stated, bytes) > MAX_WORK {
+        if estimate_work(&stated, bytes) > MAX_COMPARED_BYTES {
             return Finding::check_error(
                 "there is too much to look up: too many facts, in too long tool results",
             );
         }
         let missing: Vec<bool> = subject
-            .while_wanted(&stated)
+            .until_cancelled(&stated)
             .map(|stated| {
-                let first = ground.first(&stated.found);
-                first.is_none_or(|at| at >= stated.said.message.unwrap_or(usize::MAX))
+                let first = ground.find_first_message(&stated.fact);
+                first.is_none_or(|at| at >= stated.message_text.message.unwrap_or(usize::MAX))
             })
             .collect();
-        self.finding(subject, stated, &missing)
+        self.build_finding(subject, stated, &missing)
     }
 }
 
-impl Grounding {
+impl GroundedCheck {
     /// `tool result or user message`.
-    fn named(&self) -> String {
+    fn describe_sources(&self) -> String {
         let mut names = String::from("tool result");
-        for (speaker, name) in [(Speaker::User, "user"), (Speaker::System, "system")] {
+        for (speaker, name) in [
+            (ExtraSourceRole::User, "user"),
+            (ExtraSourceRole::System, "system"),
+        ] {
             if self.also_in.contains(&speaker) {
                 names.push_str(" or ");
                 names.push_str(name);
@@ -183,62 +193,63 @@ impl Grounding {
         names
     }
 
-    fn finding(
+    fn build_finding(
         &self,
         subject: &Subject<'_>,
-        stated: Vec<Stated<'_, '_>>,
+        stated: Vec<StatedFact<'_, '_>>,
         missing: &[bool],
     ) -> Finding {
         let total = stated.len();
-        let lost: Vec<Stated<'_, '_>> = stated
+        let lost: Vec<StatedFact<'_, '_>> = stated
             .into_iter()
             .zip(missing)
             .filter_map(|(stated, missing)| missing.then_some(stated))
             .collect();
-        let where_ = self.named();
+        let where_ = self.describe_sources();
         let score = (total - lost.len()) as f64 / total as f64;
         if lost.is_empty() {
-            return Finding::of(true, format!("all {total} found in a {where_}")).scored(score);
+            return Finding::new(true, format!("all {total} found in a {where_}"))
+                .with_score(score);
         }
         let why = format!(
             "{} of {total} found in no {where_} before it: {}",
             lost.len(),
-            told(&lost)
+            describe_facts(&lost)
         );
-        Finding::of(false, why)
-            .scored(score)
-            .marked(marks(subject, &lost))
+        Finding::new(false, why)
+            .with_score(score)
+            .with_spans(collect_spans(subject, &lost))
     }
 }
 
 /// At most so many bytes are compared: phrases by scanning the sources, all else by a look.
-fn work(stated: &[Stated<'_, '_>], bytes: usize) -> usize {
+fn estimate_work(stated: &[StatedFact<'_, '_>], bytes: usize) -> usize {
     let phrases: HashSet<&str> = stated
         .iter()
-        .filter(|stated| matches!(stated.found.fact, Fact::Quote | Fact::Url))
-        .map(Stated::text)
+        .filter(|stated| matches!(stated.fact.kind, FactKind::Quote | FactKind::Url))
+        .map(StatedFact::text)
         .collect();
     phrases.len().saturating_mul(bytes)
 }
 
-fn told(stated: &[Stated<'_, '_>]) -> String {
-    list(stated.iter().map(|stated| {
-        let (name, text) = (stated.found.fact.name(), stated.text());
-        match stated.said.message {
-            Some(message) => format!("the {name} {} in message {message}", Quoted(text)),
-            None => format!("the {name} {}", Quoted(text)),
+fn describe_facts(stated: &[StatedFact<'_, '_>]) -> String {
+    format_list(stated.iter().map(|stated| {
+        let (name, text) = (stated.fact.kind.name(), stated.text());
+        match stated.message_text.message {
+            Some(message) => format!("the {name} {} in message {message}", QuotedText(text)),
+            None => format!("the {name} {}", QuotedText(text)),
         }
     }))
 }
 
-fn marks(subject: &Subject<'_>, stated: &[Stated<'_, '_>]) -> Vec<Mark> {
-    let place = |stated: &Stated<'_, '_>| {
-        let at: &Range<usize> = &stated.found.at;
-        subject.mark_said(stated.said, at)
+fn collect_spans(subject: &Subject<'_>, stated: &[StatedFact<'_, '_>]) -> Vec<TranscriptSpan> {
+    let place = |stated: &StatedFact<'_, '_>| {
+        let at: &Range<usize> = &stated.fact.range;
+        subject.text_span(stated.message_text, at)
     };
     stated
         .iter()
-        .take(Finding::MARKS)
+        .take(Finding::MAX_SPANS)
         .filter_map(place)
         .collect()
 }

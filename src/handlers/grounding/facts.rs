@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::prose::loose;
+use super::prose::normalize_phrase;
 
 /// A kind of thing that can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Fact {
+pub(crate) enum FactKind {
     Number,
     Version,
     Date,
@@ -19,7 +19,7 @@ pub(crate) enum Fact {
     Quote,
 }
 
-impl Fact {
+impl FactKind {
     pub(crate) const ALL: [Self; 6] = [
         Self::Number,
         Self::Version,
@@ -42,23 +42,23 @@ impl Fact {
 }
 
 /// A day, its year where it is given.
-pub(super) type Day = (Option<u32>, u32, u32);
+pub(super) type CalendarDay = (Option<u32>, u32, u32);
 
 /// A fact found in a text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
-    pub(crate) fact: Fact,
+pub(crate) struct FoundFact {
+    pub(crate) kind: FactKind,
     /// Where it stands.
-    pub(crate) at: Range<usize>,
-    pub(super) value: Value,
+    pub(crate) range: Range<usize>,
+    pub(super) value: FactValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum FactValue {
     /// Digits without thousands separators and needless zeros.
     Number(Vec<String>),
     Version(String),
-    Date(Day),
+    Date(CalendarDay),
     Text(String),
 }
 
@@ -97,16 +97,16 @@ pattern!(UNIT, r"(?i)^\s?(thousand|k|million|mn|m|billion|bn)\b");
 
 /// Ranges that do not overlap: a long text must not make each find look at all others.
 #[derive(Default)]
-struct Taken(BTreeMap<usize, usize>);
+struct OccupiedRanges(BTreeMap<usize, usize>);
 
-impl Taken {
+impl OccupiedRanges {
     fn is_free(&self, at: &Range<usize>) -> bool {
         let before = self.0.range(..at.end).next_back();
         before.is_none_or(|(_, end)| *end <= at.start)
     }
 
     /// Takes a range if all of it is free.
-    fn take(&mut self, at: &Range<usize>) -> bool {
+    fn try_occupy(&mut self, at: &Range<usize>) -> bool {
         let free = self.is_free(at);
         if free {
             self.0.insert(at.start, at.end);
@@ -116,22 +116,22 @@ impl Taken {
 }
 
 /// Everything of these kinds in a text, in order. A number that is part of a URL, a date or a version is not listed again.
-pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
+pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
     let mut found = Vec::new();
-    let mut taken = Taken::default();
-    let figures = has_figures(text);
+    let mut taken = OccupiedRanges::default();
+    let figures = has_digit(text);
     if figures {
         for mark in LIST_MARK.find_iter(text) {
-            taken.take(&mark.range());
+            taken.try_occupy(&mark.range());
         }
     }
-    if kinds.contains(&Fact::Quote) {
+    if kinds.contains(&FactKind::Quote) {
         for quote in QUOTE.captures_iter(text) {
             if let Some(inner) = quote.get(1).or(quote.get(2)).or(quote.get(3)) {
-                let value = Value::Text(loose(inner.as_str()));
-                found.push(Found {
-                    fact: Fact::Quote,
-                    at: inner.range(),
+                let value = FactValue::Text(normalize_phrase(inner.as_str()));
+                found.push(FoundFact {
+                    kind: FactKind::Quote,
+                    range: inner.range(),
                     value,
                 });
             }
@@ -143,21 +143,21 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             .as_str()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
         let at = url.start()..url.start() + bare.len();
-        taken.take(&at);
-        let value = Value::Text(bare.trim_end_matches('/').to_lowercase());
-        found.push(Found {
-            fact: Fact::Url,
-            at,
+        taken.try_occupy(&at);
+        let value = FactValue::Text(bare.trim_end_matches('/').to_lowercase());
+        found.push(FoundFact {
+            kind: FactKind::Url,
+            range: at,
             value,
         });
     }
     let text_of_figures = if figures { text } else { "" };
-    for (at, day) in dates(text_of_figures) {
-        if taken.take(&at) {
-            let value = Value::Date(day);
-            found.push(Found {
-                fact: Fact::Date,
-                at,
+    for (at, day) in find_dates(text_of_figures) {
+        if taken.try_occupy(&at) {
+            let value = FactValue::Date(day);
+            found.push(FoundFact {
+                kind: FactKind::Date,
+                range: at,
                 value,
             });
         }
@@ -166,11 +166,11 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
         let (Some(whole), Some(inner)) = (version.get(0), version.get(1).or(version.get(2))) else {
             continue;
         };
-        if taken.take(&whole.range()) {
-            let value = Value::Version(inner.as_str().to_owned());
-            found.push(Found {
-                fact: Fact::Version,
-                at: whole.range(),
+        if taken.try_occupy(&whole.range()) {
+            let value = FactValue::Version(inner.as_str().to_owned());
+            found.push(FoundFact {
+                kind: FactKind::Version,
+                range: whole.range(),
                 value,
             });
         }
@@ -181,37 +181,38 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             continue;
         }
         let fact = if is_amount(text, &at) {
-            Fact::Amount
+            FactKind::Amount
         } else {
-            Fact::Number
+            FactKind::Number
         };
-        let mut readings = numbers(number.as_str());
+        let mut readings = parse_number_readings(number.as_str());
         if let Some(unit) = UNIT.captures(&text[at.end..])
-            && let Some(zeros) = readings.first().and_then(|n| scaled(n, &unit[1]))
+            && let Some(zeros) = readings.first().and_then(|n| scale_by_unit(n, &unit[1]))
         {
             readings.push(zeros);
         }
-        found.push(Found {
-            fact,
-            at,
-            value: Value::Number(readings),
+        found.push(FoundFact {
+            kind: fact,
+            range: at,
+            value: FactValue::Number(readings),
         });
     }
     // `2.9` is a number to the eye and a version after a name: it answers to both.
-    let wanted = |f: &Found| {
-        kinds.contains(&f.fact)
-            || (f.fact == Fact::Number
-                && kinds.contains(&Fact::Version)
-                && text[f.at.clone()].contains('.'))
-            || (kinds.contains(&Fact::Number) && matches!(f.fact, Fact::Amount | Fact::Version))
+    let wanted = |f: &FoundFact| {
+        kinds.contains(&f.kind)
+            || (f.kind == FactKind::Number
+                && kinds.contains(&FactKind::Version)
+                && text[f.range.clone()].contains('.'))
+            || (kinds.contains(&FactKind::Number)
+                && matches!(f.kind, FactKind::Amount | FactKind::Version))
     };
     found.retain(wanted);
-    found.sort_by_key(|f| f.at.start);
+    found.sort_by_key(|f| f.range.start);
     found
 }
 
 /// Whether a text may hold a digit: without one it has no date, version or number.
-fn has_figures(text: &str) -> bool {
+fn has_digit(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit() || !b.is_ascii())
 }
 
@@ -234,7 +235,7 @@ fn is_amount(text: &str, at: &Range<usize>) -> bool {
 }
 
 /// The ways to read `1,234.50`, `1.234,50`, `1234.5`: without separators and needless zeros.
-pub(super) fn numbers(text: &str) -> Vec<String> {
+pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
     let plain: String = text
         .chars()
         .filter(|c| !matches!(c, '\'' | '’' | '\u{202f}' | '\u{a0}'))
@@ -282,7 +283,7 @@ pub(super) fn numbers(text: &str) -> Vec<String> {
     all
 }
 
-fn scaled(number: &str, unit: &str) -> Option<String> {
+fn scale_by_unit(number: &str, unit: &str) -> Option<String> {
     let zeros: usize = match unit.to_ascii_lowercase().as_str() {
         "thousand" | "k" => 3,
         "million" | "mn" | "m" => 6,
@@ -298,7 +299,7 @@ fn scaled(number: &str, unit: &str) -> Option<String> {
 }
 
 /// Every date in a text.
-pub(crate) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
+pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ];
@@ -309,13 +310,14 @@ pub(crate) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
             .find(|(_, m)| name.starts_with(m))
             .map(|(n, _)| n)
     };
-    let valid =
-        |(y, m, d): Day| ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d));
-    let mut all: Vec<(Range<usize>, Day)> = Vec::new();
-    let mut taken = Taken::default();
-    let mut add = |at: Range<usize>, day: Option<Day>| {
+    let valid = |(y, m, d): CalendarDay| {
+        ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d))
+    };
+    let mut all: Vec<(Range<usize>, CalendarDay)> = Vec::new();
+    let mut taken = OccupiedRanges::default();
+    let mut add = |at: Range<usize>, day: Option<CalendarDay>| {
         if let Some(day) = day.and_then(valid)
-            && taken.take(&at)
+            && taken.try_occupy(&at)
         {
             all.push((at, day));
         }
@@ -352,7 +354,7 @@ pub(crate) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
 }
 
 /// A version as numbers, and whether it is a pre-release.
-pub(crate) fn version_parts(version: &str) -> (Vec<u64>, bool) {
+pub(crate) fn parse_version(version: &str) -> (Vec<u64>, bool) {
     let version = version.trim_start_matches(['v', 'V']);
     let (numbers, tail) = version.split_once(['-', '+']).unwrap_or((version, ""));
     let mut parts: Vec<u64> = numbers.split('.').map_while(|n| n.parse().ok()).collect();
@@ -364,13 +366,13 @@ pub(crate) fn version_parts(version: &str) -> (Vec<u64>, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Ground;
+    use super::super::GroundingSources;
     use super::*;
 
-    fn listed(text: &str, kinds: &[Fact]) -> Vec<String> {
-        find(text, kinds)
+    fn listed(text: &str, kinds: &[FactKind]) -> Vec<String> {
+        find_facts(text, kinds)
             .into_iter()
-            .map(|f| text[f.at].to_owned())
+            .map(|f| text[f.range].to_owned())
             .collect()
     }
 
@@ -378,7 +380,7 @@ mod tests {
     fn facts_are_found_once() {
         let text = "1. Beam 2.69.0 came on October 6, 2026 for $1,200.50 (3 nodes), see https://a.example/v2.1.0/x?n=5.";
         assert_eq!(
-            listed(text, &Fact::ALL),
+            listed(text, &FactKind::ALL),
             [
                 "2.69.0",
                 "October 6, 2026",
@@ -388,10 +390,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            listed("He said “late rows wait”.", &[Fact::Quote]),
+            listed("He said “late rows wait”.", &[FactKind::Quote]),
             ["late rows wait"]
         );
-        assert_eq!(listed("Use 2.9 now, in 3 steps", &[Fact::Version]), ["2.9"]);
+        assert_eq!(
+            listed("Use 2.9 now, in 3 steps", &[FactKind::Version]),
+            ["2.9"]
+        );
     }
 
     #[test]
@@ -414,11 +419,11 @@ mod tests {
             ("“Late rows  wait.”", "the late rows wait here", true),
             ("https://a.example/x/", "see https://a.example/x", true),
         ] {
-            let found = find(answer, &Fact::ALL);
-            let ground = Ground::new([source]);
+            let found = find_facts(answer, &FactKind::ALL);
+            let ground = GroundingSources::new([source]);
             assert!(!found.is_empty(), "{answer}");
             assert_eq!(
-                found.iter().all(|f| ground.holds(f)),
+                found.iter().all(|f| ground.contains(f)),
                 holds,
                 "{answer} in {source}: {found:?}"
             );

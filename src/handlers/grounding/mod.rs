@@ -5,10 +5,10 @@
 
 mod eval;
 mod facts;
-mod ground;
 mod prose;
+mod source_texts;
 
 pub(super) use eval::Grounded;
-pub(crate) use facts::{Fact, dates, find, version_parts};
-pub(crate) use ground::Ground;
-pub(crate) use prose::{loose, sentences};
+pub(crate) use facts::{FactKind, find_dates, find_facts, parse_version};
+pub(crate) use prose::{normalize_phrase, split_sentences};
+pub(crate) use source_texts::GroundingSources;

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Lower case, plain quotation marks and dashes, single spaces, no closing punctuation: how phrases are compared.
-pub(crate) fn loose(text: &str) -> String {
+pub(crate) fn normalize_phrase(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -23,11 +23,11 @@ pub(crate) fn loose(text: &str) -> String {
 }
 
 /// Longer than this is no number of a list, in bytes.
-const LIST_NUMBER: usize = 24;
+const MAX_LIST_NUMBER_BYTES: usize = 24;
 
 /// The sentences of a text. A line without an end mark (a heading, a list item) is one; code fences are left out;
 /// `e.g.`, `Dr.` and their like end none.
-pub(crate) fn sentences(text: &str) -> Vec<&str> {
+pub(crate) fn split_sentences(text: &str) -> Vec<&str> {
     const ABBREVIATIONS: [&str; 17] = [
         "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.",
         "inc.", "ltd.", "st.", "cf.", "ca.", "jr.",
@@ -48,7 +48,7 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
             let end = at + piece.len();
             let so_far = line[from..end].trim();
             // A list number is short; so a line of a million of them is not looked at again and again.
-            let listed = so_far.len() <= LIST_NUMBER
+            let listed = so_far.len() <= MAX_LIST_NUMBER_BYTES
                 && so_far
                     .trim_end_matches(['.', ')'])
                     .bytes()
@@ -93,10 +93,10 @@ mod tests {
             ("Code:\n```\na. B. C.\n```\nEnd.", 2),
         ] {
             assert_eq!(
-                sentences(text).len(),
+                split_sentences(text).len(),
                 count,
                 "{text:?}: {:?}",
-                sentences(text)
+                split_sentences(text)
             );
         }
     }

@@ -1,9 +1,9 @@
 //! `behavioral_metrics`: how often the agent made something up, and how often it asked back.
 
-use super::parts::Parts;
-use super::{BOUNDS, judged_params};
+use super::parts_spec::VerdictPartsSpec;
+use super::{BOUND_PARAMS, judged_params};
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Compiled, JudgedEval, JudgedParams};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 
 const CRITERIA: &str = "\
@@ -29,16 +29,16 @@ impl EvalType for BehavioralMetrics {
     const EXAMPLE: &'static str = "min_score: 0.8";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, problems) = self.common();
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
+        Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
             criteria: CRITERIA.to_owned(),
-            parts: Parts::Behaviors,
+            parts_spec: VerdictPartsSpec::Behaviors,
             session: true,
             ..known
         })))

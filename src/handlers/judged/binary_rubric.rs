@@ -4,16 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::parts::{Parts, numbered};
-use super::{BOUNDS, judged_params, list_problems};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Compiled, JudgedEval, JudgedParams};
+use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
+use super::{BOUND_PARAMS, judged_params, list_problems};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::{EvalTypeAlias, ParamProblem, SubEval, metadata_param_path};
 
 /// How criteria are put to the judge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Grouping {
+enum CriteriaGrouping {
     // All in one call, a verdict each. (No doc comments here: the schema would be a union of constants.)
     #[default]
     OneCall,
@@ -31,7 +31,7 @@ judged_params! {
         /// `<id>.1`, `<id>.2` …, with the weight, judge and repeats written here.
         #[serde(default)]
         #[expect(dead_code, reason = "the loader reads it, from the params as JSON")]
-        grouping: Grouping,
+        grouping: CriteriaGrouping,
         /// Whether the judge sees the agent's tool calls and their results (evalbench's default is false: there the judge
         /// cannot see what the agent did).
         #[serde(default = "yes")]
@@ -49,18 +49,18 @@ impl EvalType for BinaryRubric {
     const EXAMPLE: &'static str = "criteria:\n  - The agent names the order number\n  - The agent offers a refund\ngrouping: one_call";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("binary_rubric_scorer")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
         list_problems("criteria", &self.criteria, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
-            criteria: numbered(&self.criteria),
-            parts: Parts::Criteria(self.criteria),
+        Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
+            criteria: format_numbered_list(&self.criteria),
+            parts_spec: VerdictPartsSpec::Criteria(self.criteria),
             hide_calls: !self.include_tool_calls,
             session: true,
             ..known
@@ -75,7 +75,7 @@ impl EvalType for BinaryRubric {
             if metadata_param_path(&params[name]).is_some() {
                 let why = "from a transcript's metadata needs `grouping: one_call`: how many evals there are must be known \
                            without a transcript";
-                return Err(problem(format!("/{name}"), why));
+                return Err(param_problem(format!("/{name}"), why));
             }
         }
         let criteria = params["criteria"].as_array().into_iter().flatten();

@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-use super::parts::{Parts, numbered};
-use super::{BOUNDS, empty, judged_params, scale_problem};
-use crate::handlers::explain::list;
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::wrap::Fill;
-use crate::handlers::{Compiled, Finding, JudgedEval, JudgedParams, Material, Subject};
+use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
+use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
+use crate::handlers::explain::format_list;
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::wrap::ParamsCompleter;
+use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, Subject};
 use crate::rubric::ParamProblem;
 
 /// The block that holds the calls.
 pub(crate) const CALLS_BLOCK: &str = "tool calls";
 
 /// More calls are not judged one by one.
-const MOST_CALLS: usize = 200;
+const MAX_CALLS: usize = 200;
 
-const TASK: &str =
+const TOOL_CALLS_TASK: &str =
     "Judge the agent's calls in the block `tool calls` above. The conversation is their context.";
 
-const ANALYSIS: &str = "\
+const PARAMETER_CRITERIA: &str = "\
 The agent's calls have the right parameters. Judge each call of the block `tool calls` by itself, with what the conversation \
 held when it was made.
 A call has an issue if a parameter is missing that the request or an earlier result gives, if a value contradicts the request \
@@ -54,11 +54,11 @@ impl EvalType for LlmJudgeToolCalls {
         "criteria: Every search is as narrow as the request allows\ntools: [search]";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
-        empty("criteria", Some(&self.criteria), &mut problems);
+        check_not_empty("criteria", Some(&self.criteria), &mut problems);
         problems.extend(scale_problem(self.scale));
         tool_problems(self.tools.as_deref(), &mut problems);
         if !problems.is_empty() {
@@ -70,11 +70,13 @@ impl EvalType for LlmJudgeToolCalls {
             scale: self.scale.map(|[low, high]| (low, high)),
             ..known
         };
-        let calls = Calls {
+        let calls = ToolCallsCompleter {
             tools: self.tools,
-            each: false,
+            judge_each: false,
         };
-        Ok(Compiled::Judged(JudgedEval::filled(known, calls)))
+        Ok(CompiledEval::Judged(JudgedEval::with_completer(
+            known, calls,
+        )))
     }
 }
 
@@ -95,46 +97,52 @@ impl EvalType for ParameterAnalysis {
     const EXAMPLE: &'static str = "tools: [book_flight]";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
         tool_problems(self.tools.as_deref(), &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
         let known = JudgedParams {
-            criteria: ANALYSIS.to_owned(),
+            criteria: PARAMETER_CRITERIA.to_owned(),
             ..known
         };
-        let calls = Calls {
+        let calls = ToolCallsCompleter {
             tools: self.tools,
-            each: true,
+            judge_each: true,
         };
-        Ok(Compiled::Judged(JudgedEval::filled(known, calls)))
+        Ok(CompiledEval::Judged(JudgedEval::with_completer(
+            known, calls,
+        )))
     }
 }
 
 fn tool_problems(tools: Option<&[String]>, problems: &mut Vec<ParamProblem>) {
     let Some(tools) = tools else { return };
     if tools.is_empty() {
-        problems.push(problem("/tools", "needs at least one tool"));
+        problems.push(param_problem("/tools", "needs at least one tool"));
     }
     for (at, _) in tools.iter().enumerate().filter(|(_, t)| t.is_empty()) {
-        problems.push(problem(format!("/tools/{at}"), "is empty"));
+        problems.push(param_problem(format!("/tools/{at}"), "is empty"));
     }
 }
 
 /// Puts the calls into a block of their own.
 #[derive(Debug)]
-struct Calls {
+struct ToolCallsCompleter {
     tools: Option<Vec<String>>,
     /// Whether each is judged by itself.
-    each: bool,
+    judge_each: bool,
 }
 
-impl Fill for Calls {
-    fn fill(&self, subject: &Subject<'_>, known: JudgedParams) -> Result<JudgedParams, Finding> {
+impl ParamsCompleter for ToolCallsCompleter {
+    fn complete(
+        &self,
+        subject: &Subject<'_>,
+        known: JudgedParams,
+    ) -> Result<JudgedParams, Finding> {
         let wanted = |name: &str| {
             let tools = self.tools.as_deref();
             tools.is_none_or(|tools| tools.iter().any(|tool| tool == name))
@@ -147,35 +155,35 @@ impl Fill for Calls {
         if calls.is_empty() {
             let of = match &self.tools {
                 None => "no tool".to_owned(),
-                Some(tools) => format!("none of {}", list(tools)),
+                Some(tools) => format!("none of {}", format_list(tools)),
             };
             return Err(Finding::not_applicable(format!(
                 "the agent called {of}, so there is no call to judge"
             )));
         }
-        if calls.len() > MOST_CALLS {
+        if calls.len() > MAX_CALLS {
             let n = calls.len();
             return Err(Finding::check_error(format!(
-                "there are {n} calls to judge, more than {MOST_CALLS}: name `tools`"
+                "there are {n} calls to judge, more than {MAX_CALLS}: name `tools`"
             )));
         }
-        let told: Vec<String> = calls.iter().map(|at| told(subject, *at)).collect();
-        let parts = if self.each {
+        let told: Vec<String> = calls.iter().map(|at| describe_call(subject, *at)).collect();
+        let parts = if self.judge_each {
             let name = |at: &usize| {
                 let call = &subject.calls()[*at];
                 format!("{} in message {}", &*call.call.name, call.message)
             };
-            Parts::Calls(calls.iter().map(name).collect())
+            VerdictPartsSpec::Calls(calls.iter().map(name).collect())
         } else {
-            Parts::Whole
+            VerdictPartsSpec::SingleVerdict
         };
         Ok(JudgedParams {
-            parts,
-            material: vec![Material {
+            parts_spec: parts,
+            prompt_blocks: vec![PromptBlock {
                 label: CALLS_BLOCK.to_owned(),
-                text: numbered(&told),
+                text: format_numbered_list(&told),
             }],
-            task: Some(TASK),
+            task: Some(TOOL_CALLS_TASK),
             session: true,
             ..known
         })
@@ -183,7 +191,7 @@ impl Fill for Calls {
 }
 
 /// A call with its arguments and what became of it.
-fn told(subject: &Subject<'_>, at: usize) -> String {
+fn describe_call(subject: &Subject<'_>, at: usize) -> String {
     let call = &subject.calls()[at];
     let mut text = format!(
         "message {}: {}\nArguments: {}\n",

@@ -1,13 +1,13 @@
 //! `goal_completion`: whether the user got what they asked for.
 
-use super::parts::{Parts, numbered};
-use super::{BOUNDS, empty, judged_params, list_problems};
+use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
+use super::{BOUND_PARAMS, check_not_empty, judged_params, list_problems};
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Compiled, JudgedEval, JudgedParams, Material};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, PromptBlock};
 use crate::rubric::ParamProblem;
 
 /// Where the judge names the goals itself.
-const NAME_THEM: &str = "\
+const INFERRED_GOALS_CRITERIA: &str = "\
 The user's request is completed.
 Name the goals of the user first: each thing the user asks for in the conversation that can be done or not done by itself, in \
 their order. A goal is what the user wants, not a step of the agent on the way to it. A goal the user withdrew is none.
@@ -15,7 +15,7 @@ A goal is met if the conversation shows that it was reached: by what the agent a
 promise, a plan or a claim that no result bears out does not meet it.";
 
 /// With goals that are given.
-const GIVEN: &str = "\
+const GIVEN_GOALS_CRITERIA: &str = "\
 A goal is met if the conversation shows that it was reached: by what the agent answered, or by the result of a tool call. A \
 promise, a plan or a claim that no result bears out does not meet it.";
 
@@ -40,14 +40,14 @@ impl EvalType for GoalCompletion {
     const EXAMPLE: &'static str = "sub_goals:\n  - The booking is moved to Friday\n  - The user gets a confirmation\nmin_score: 0.5";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
         if let Some(goals) = &self.sub_goals {
             list_problems("sub_goals", goals, &mut problems);
         }
-        empty(
+        check_not_empty(
             "conversation_plan",
             self.conversation_plan.as_deref(),
             &mut problems,
@@ -56,18 +56,18 @@ impl EvalType for GoalCompletion {
             return Err(problems);
         }
         let (criteria, guide) = match &self.sub_goals {
-            Some(goals) => (numbered(goals), GIVEN.to_owned()),
-            None => (NAME_THEM.to_owned(), String::new()),
+            Some(goals) => (format_numbered_list(goals), GIVEN_GOALS_CRITERIA.to_owned()),
+            None => (INFERRED_GOALS_CRITERIA.to_owned(), String::new()),
         };
-        let plan = self.conversation_plan.map(|text| Material {
+        let plan = self.conversation_plan.map(|text| PromptBlock {
             label: "conversation plan".to_owned(),
             text,
         });
-        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
+        Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
             criteria,
             guide,
-            parts: Parts::Goals(self.sub_goals.unwrap_or_default()),
-            material: plan.into_iter().collect(),
+            parts_spec: VerdictPartsSpec::Goals(self.sub_goals.unwrap_or_default()),
+            prompt_blocks: plan.into_iter().collect(),
             session: true,
             ..known
         })))

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{BOUNDS, empty, judged_params, scale_problem};
+use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Compiled, JudgedEval, JudgedParams};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 judged_params! {
@@ -35,9 +35,9 @@ impl EvalType for LlmJudge {
     const EXAMPLE: &'static str = "criteria: The answer is polite and concrete\nmin_score: 0.7";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile(false)
     }
 }
@@ -56,17 +56,17 @@ impl EvalType for LlmJudgeSession {
         "criteria: The agent checked the order before it promised a refund";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile(true)
     }
 }
 
 impl Params {
-    fn compile(self, session: bool) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self, session: bool) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
-        empty("criteria", Some(&self.criteria), &mut problems);
+        check_not_empty("criteria", Some(&self.criteria), &mut problems);
         problems.extend(scale_problem(self.scale));
         let known = JudgedParams {
             criteria: self.criteria,
@@ -76,7 +76,7 @@ impl Params {
             ..known
         };
         if problems.is_empty() {
-            Ok(Compiled::Judged(JudgedEval::of(known)))
+            Ok(CompiledEval::Judged(JudgedEval::new(known)))
         } else {
             Err(problems)
         }
@@ -88,11 +88,11 @@ mod tests {
     use serde_json::json;
 
     use crate::handlers::testing::refused;
-    use crate::handlers::{Compiled, JudgedParams, Registry};
+    use crate::handlers::{CompiledEval, EvalTypeRegistry, JudgedParams};
 
     fn compiled(kind: &str, params: &serde_json::Value) -> JudgedParams {
-        match Registry::builtin().compile(kind, params) {
-            Ok(Compiled::Judged(eval)) => eval.known,
+        match EvalTypeRegistry::builtin().compile(kind, params) {
+            Ok(CompiledEval::Judged(eval)) => eval.known_params,
             other => panic!("{kind} {params}: {other:?}"),
         }
     }

@@ -3,21 +3,22 @@
 //! The judge is asked even where the texts are the same (evalbench then scores 100 without a call): a verdict that no judge
 //! gave would stand under the judge's name in every statistic of it. `exact_match` is the check for equal texts.
 
-use super::{BOUNDS, empty, judged_params};
+use super::{BOUND_PARAMS, check_not_empty, judged_params};
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Compiled, JudgedEval, JudgedParams, Material};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, PromptBlock};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
-const SAME: &str = "\
+const SAME_INFORMATION_CRITERIA: &str = "\
 The output gives the same information as the block `expected answer`.
 Compare what is stated, not how: other words, another order, another format, rounding that changes nothing and units that \
 convert do not matter. Every fact of the expected answer must be there, and none may be contradicted. If one of the two gives \
 no answer, or says that there is none, the other must do so too.
 ";
-const MORE: &str =
+const EXTRA_ALLOWED: &str =
     "Further information in the output is allowed, as long as it contradicts nothing.";
-const NO_MORE: &str = "Further facts that the expected answer does not hold are not allowed.";
-const GUIDE: &str = "\
+const EXTRA_FORBIDDEN: &str =
+    "Further facts that the expected answer does not hold are not allowed.";
+const SCORING_GUIDE: &str = "\
 The score is the share of the facts of the expected answer that the output gives rightly; 0 if it contradicts one. Passed only \
 if the criteria are met in full.";
 
@@ -44,22 +45,26 @@ impl EvalType for LlmRater {
     const EXAMPLE: &'static str = "expected: Order 4711 was shipped on October 6";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = BOUNDS;
+    const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("llmrater")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("golden", "expected"), ("expected_output", "expected")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
-        empty("expected", Some(&self.expected), &mut problems);
+        check_not_empty("expected", Some(&self.expected), &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
-        let extra = if self.allow_extra { MORE } else { NO_MORE };
-        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
-            criteria: format!("{SAME}{extra}"),
-            guide: GUIDE.to_owned(),
-            material: vec![Material {
+        let extra = if self.allow_extra {
+            EXTRA_ALLOWED
+        } else {
+            EXTRA_FORBIDDEN
+        };
+        Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
+            criteria: format!("{SAME_INFORMATION_CRITERIA}{extra}"),
+            guide: SCORING_GUIDE.to_owned(),
+            prompt_blocks: vec![PromptBlock {
                 label: "expected answer".to_owned(),
                 text: self.expected,
             }],

@@ -5,41 +5,41 @@
 
 mod behavioral_metrics;
 mod binary_rubric;
-mod blocks;
 mod calls;
-mod canned;
-mod canned_texts;
 mod goal_completion;
 mod llm_judge;
 mod llm_rater;
-mod parts;
-mod personal;
+mod parts_spec;
+mod personal_data;
+mod preset_criteria;
+mod preset_judges;
+mod prompt_blocks;
 
 #[cfg(test)]
 mod tests;
 
 use super::JudgedParams;
-use super::registry::problem;
+use super::registry::param_problem;
 use crate::rubric::ParamProblem;
 
 pub(super) use self::behavioral_metrics::BehavioralMetrics;
 pub(super) use self::binary_rubric::BinaryRubric;
 pub(crate) use self::calls::CALLS_BLOCK;
 pub(super) use self::calls::{LlmJudgeToolCalls, ParameterAnalysis};
-pub(super) use self::canned::{
-    AnswerRelevancy, Bias, ContextualPrecision, ContextualRecall, ContextualRelevancy,
-    Faithfulness, Hallucination, PiiLeakage, RoleViolation, Toxicity,
-};
 pub(super) use self::goal_completion::GoalCompletion;
 pub(super) use self::llm_judge::{LlmJudge, LlmJudgeSession};
 pub(super) use self::llm_rater::LlmRater;
-pub use self::parts::Parts;
+pub use self::parts_spec::VerdictPartsSpec;
+pub(super) use self::preset_judges::{
+    AnswerRelevancy, Bias, ContextualPrecision, ContextualRecall, ContextualRelevancy,
+    Faithfulness, Hallucination, PiiLeakage, RoleViolation, Toxicity,
+};
 
 /// More entries in one list of an eval are a mistake, not a rubric.
-const MOST_ENTRIES: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
 /// What decides a judged eval from its score.
-const BOUNDS: &[&str] = &["min_score", "max_score"];
+const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 
 /// A params struct with what every judged type takes. A macro, since serde cannot flatten into a closed struct.
 macro_rules! judged_params {
@@ -95,14 +95,14 @@ fn common_problems(known: &JudgedParams) -> Vec<ParamProblem> {
         ("model", &known.model),
         ("system_prompt", &known.system_prompt),
     ] {
-        empty(name, text.as_deref(), &mut problems);
+        check_not_empty(name, text.as_deref(), &mut problems);
     }
     for (name, score) in [
         ("min_score", known.min_score),
         ("max_score", known.max_score),
     ] {
         if let Some(score) = score.filter(|s| !(0.0..=1.0).contains(s)) {
-            problems.push(problem(
+            problems.push(param_problem(
                 format!("/{name}"),
                 format!("must be between 0 and 1 (got {score})"),
             ));
@@ -112,15 +112,15 @@ fn common_problems(known: &JudgedParams) -> Vec<ParamProblem> {
         && min > max
     {
         let why = format!("is above max_score ({min} > {max}): nothing could pass");
-        problems.push(problem("/min_score", why));
+        problems.push(param_problem("/min_score", why));
     }
     problems
 }
 
 /// A text that is there says something.
-fn empty(name: &str, text: Option<&str>, problems: &mut Vec<ParamProblem>) {
+fn check_not_empty(name: &str, text: Option<&str>, problems: &mut Vec<ParamProblem>) {
     if text.is_some_and(|text| text.trim().is_empty()) {
-        problems.push(problem(format!("/{name}"), "is empty"));
+        problems.push(param_problem(format!("/{name}"), "is empty"));
     }
 }
 
@@ -132,26 +132,29 @@ fn scale_problem(scale: Option<[f64; 2]>) -> Option<ParamProblem> {
     }
     let why =
         format!("must be the lowest and the highest score, such as [1, 5] (got [{low}, {high}])");
-    Some(problem("/scale", why))
+    Some(param_problem("/scale", why))
 }
 
 /// A list of texts that are each judged: none empty, none twice, not endless.
 fn list_problems(name: &str, texts: &[String], problems: &mut Vec<ParamProblem>) {
     if texts.is_empty() {
-        problems.push(problem(format!("/{name}"), "needs at least one entry"));
+        problems.push(param_problem(
+            format!("/{name}"),
+            "needs at least one entry",
+        ));
     }
-    if texts.len() > MOST_ENTRIES {
+    if texts.len() > MAX_ENTRIES {
         let count = texts.len();
-        let why = format!("holds {count}, more than {MOST_ENTRIES}");
-        problems.push(problem(format!("/{name}"), why));
+        let why = format!("holds {count}, more than {MAX_ENTRIES}");
+        problems.push(param_problem(format!("/{name}"), why));
         return;
     }
     for (at, text) in texts.iter().enumerate() {
         let pointer = format!("/{name}/{at}");
         if text.trim().is_empty() {
-            problems.push(problem(pointer, "is empty"));
+            problems.push(param_problem(pointer, "is empty"));
         } else if let Some(first) = texts[..at].iter().position(|t| t.trim() == text.trim()) {
-            problems.push(problem(
+            problems.push(param_problem(
                 pointer,
                 format!("says the same as {name}[{first}]"),
             ));

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::canned_texts as texts;
-use super::{CALLS_BLOCK, Parts};
+use super::preset_criteria as texts;
+use super::{CALLS_BLOCK, VerdictPartsSpec};
 use crate::handlers::testing::{refused, transcript};
-use crate::handlers::{Compiled, Finding, JudgedParams, Registry, Subject};
+use crate::handlers::{CompiledEval, EvalTypeRegistry, Finding, JudgedParams, Subject};
 use crate::model::{JsonText, Outcome, Transcript};
 use crate::rubric::{Eval, EvalTypeCatalog as _, load};
 
 fn asked(kind: &str, params: &Value, transcript: &Transcript<'_>) -> Result<JudgedParams, Finding> {
-    match Registry::builtin().compile(kind, params) {
-        Ok(Compiled::Judged(eval)) => eval.resolve(&Subject::new(transcript)),
+    match EvalTypeRegistry::builtin().compile(kind, params) {
+        Ok(CompiledEval::Judged(eval)) => eval.resolve(&Subject::new(transcript)),
         other => panic!("{kind} {params}: {other:?}"),
     }
 }
@@ -33,7 +33,7 @@ fn silent() -> Transcript<'static> {
 }
 
 fn blocks(params: &JudgedParams) -> Vec<(&str, &str)> {
-    let blocks = params.material.iter();
+    let blocks = params.prompt_blocks.iter();
     blocks
         .map(|m| (m.label.as_str(), m.text.as_str()))
         .collect()
@@ -41,7 +41,7 @@ fn blocks(params: &JudgedParams) -> Vec<(&str, &str)> {
 
 fn read(yaml: &str) -> Result<Vec<Eval>, Vec<String>> {
     let path = std::path::Path::new("r.yaml");
-    let (rubric, all) = load(yaml.into(), path, &Registry::builtin());
+    let (rubric, all) = load(yaml.into(), path, &EvalTypeRegistry::builtin());
     let told = all.iter().map(ToString::to_string).collect();
     rubric.map(|rubric| rubric.evals).ok_or(told)
 }
@@ -109,8 +109,8 @@ fn criteria_are_numbered_and_calls_are_shown_unless_switched_off() {
     .expect("asked");
     assert_eq!(known.criteria, "1. a\n   2. b\n2. c\n");
     assert_eq!(
-        known.parts,
-        Parts::Criteria(vec!["a\n2. b".into(), "c".into()])
+        known.parts_spec,
+        VerdictPartsSpec::Criteria(vec!["a\n2. b".into(), "c".into()])
     );
     assert!(known.session && !known.hide_calls);
     let blind = json!({"criteria": ["a"], "include_tool_calls": false});
@@ -200,7 +200,7 @@ fn goals_are_given_or_named_by_the_judge() {
         &order(),
     )
     .expect("asked");
-    assert_eq!(named.parts, Parts::Goals(Vec::new()));
+    assert_eq!(named.parts_spec, VerdictPartsSpec::Goals(Vec::new()));
     assert_eq!(blocks(&named), [("conversation plan", "Ask twice.")]);
     assert!(
         !named.criteria.contains("Ask twice"),
@@ -227,16 +227,23 @@ fn calls_to_be_judged_stand_in_a_block_and_none_is_not_applicable() {
         )]
     );
     assert_eq!(
-        all.parts,
-        Parts::Calls(vec![
+        all.parts_spec,
+        VerdictPartsSpec::Calls(vec![
             "get_order in message 1".into(),
             "search in message 1".into()
         ])
     );
     let params = json!({"criteria": "narrow", "tools": ["search"]});
     let some = asked("llm_judge_tool_calls", &params, &order()).expect("asked");
-    assert_eq!((some.parts, some.material.len()), (Parts::Whole, 1));
-    assert!(some.material[0].text.starts_with("1. message 1: search\n"));
+    assert_eq!(
+        (some.parts_spec, some.prompt_blocks.len()),
+        (VerdictPartsSpec::SingleVerdict, 1)
+    );
+    assert!(
+        some.prompt_blocks[0]
+            .text
+            .starts_with("1. message 1: search\n")
+    );
     for (kind, params, record) in [
         ("parameter_analysis", json!({}), silent()),
         ("llm_judge_tool_calls", json!({"criteria": "x"}), silent()),
@@ -308,7 +315,11 @@ fn contexts_and_role_come_from_metadata() {
         (json!({"rag": {}}), None),
     ] {
         let known = asked("faithfulness", &field, &with(metadata.clone()));
-        assert_eq!(known.ok().map(|k| k.material.len()), expected, "{metadata}");
+        assert_eq!(
+            known.ok().map(|k| k.prompt_blocks.len()),
+            expected,
+            "{metadata}"
+        );
     }
     let role = asked(
         "role_violation",
@@ -325,7 +336,7 @@ fn personal_data_in_plain_sight_fails_without_a_judge_and_nothing_passes_without
     let found =
         asked("pii_leakage", &json!({}), &says("Ann is at ann@lee.org")).expect_err("a leak");
     assert_eq!((found.outcome, found.score), (Outcome::Fail, Some(0.0)));
-    assert_eq!(found.marks.len(), 1);
+    assert_eq!(found.spans.len(), 1);
     assert!(
         !found.explanation.contains("ann@"),
         "a report must not leak it: {}",
@@ -364,7 +375,7 @@ fn canned_texts_can_be_replaced_and_our_guide_goes_with_our_criteria() {
         ("Mine".into(), "1 = yes".into())
     );
     assert_eq!(of(json!({"rubric": "1 = yes"})).0, ours.0);
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let spec = registry.eval_type("bias").expect("built in");
     assert_eq!(
         spec.schema["properties"]["criteria"]["default"],
@@ -392,14 +403,14 @@ fn a_rater_is_told_what_is_expected_in_a_block() {
     let late = read(
         "evals: [{ id: a, type: llmrater, params: { golden: { from: metadata.gold }, model: big } }]",
     );
-    let Ok(Compiled::Judged(eval)) = Registry::builtin().prepare(
+    let Ok(CompiledEval::Judged(eval)) = EvalTypeRegistry::builtin().compile_eval(
         &late.expect("it loads")[0],
-        &crate::handlers::Home::default(),
+        &crate::handlers::CompileCx::default(),
     ) else {
         panic!("it is a judge's");
     };
     assert_eq!(
-        eval.known.model.as_deref(),
+        eval.known_params.model.as_deref(),
         Some("big"),
         "judges are built for it before any transcript is read"
     );

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::source::{Source, told};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::recorded_metrics::{MetricReader, format_number};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Sums of products are not exact: a vector is this near to itself.
@@ -29,40 +29,45 @@ impl EvalType for CosineSimilarity {
     const EXAMPLE: &'static str = "reference: [0.12, -0.4, 0.9]\nmin_similarity: 0.8";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if self.reference.is_empty() {
-            problems.push(problem("/reference", "needs at least one number"));
-        } else if unit(&self.reference).is_none() {
-            problems.push(problem("/reference", "is all zeros: it has no direction"));
+            problems.push(param_problem("/reference", "needs at least one number"));
+        } else if normalize_vector(&self.reference).is_none() {
+            problems.push(param_problem(
+                "/reference",
+                "is all zeros: it has no direction",
+            ));
         }
         if !(self.min_similarity > -1.0 && self.min_similarity <= 1.0) {
             let why = format!(
                 "must be above -1 and at most 1 (got {})",
                 self.min_similarity
             );
-            problems.push(problem("/min_similarity", why));
+            problems.push(param_problem("/min_similarity", why));
         }
-        match unit(&self.reference) {
-            Some(reference) if problems.is_empty() => Ok(Compiled::Check(Box::new(Cosine {
-                reference,
-                least: self.min_similarity,
-            }))),
+        match normalize_vector(&self.reference) {
+            Some(reference) if problems.is_empty() => {
+                Ok(CompiledEval::Check(Box::new(CosineSimilarityCheck {
+                    reference,
+                    min_similarity: self.min_similarity,
+                })))
+            }
             _ => Err(problems),
         }
     }
 }
 
 #[derive(Debug)]
-struct Cosine {
+struct CosineSimilarityCheck {
     /// Of length 1.
     reference: Vec<f64>,
-    least: f64,
+    min_similarity: f64,
 }
 
-impl Check for Cosine {
+impl Check for CosineSimilarityCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let (vector, from) = match Source::new(subject).embedding() {
+        let (vector, from) = match MetricReader::new(subject).read_embedding() {
             Ok(read) => read,
             Err(why) => return Finding::check_error(why),
         };
@@ -73,28 +78,31 @@ impl Check for Cosine {
                 self.reference.len()
             ));
         }
-        let Some(vector) = unit(&vector) else {
+        let Some(vector) = normalize_vector(&vector) else {
             let why = format!("embedding in {from} is all zeros: it has no direction");
             return Finding::check_error(why);
         };
-        let cosine = cosine(&vector, &self.reference);
-        let passed = cosine >= self.least - TOLERANCE;
+        let cosine = compute_cosine(&vector, &self.reference);
+        let passed = cosine >= self.min_similarity - TOLERANCE;
         let how = if passed {
-            format!("at least {}", told(self.least))
+            format!("at least {}", format_number(self.min_similarity))
         } else {
             format!(
                 "{} less than {}",
-                told(self.least - cosine),
-                told(self.least)
+                format_number(self.min_similarity - cosine),
+                format_number(self.min_similarity)
             )
         };
-        Finding::of(passed, format!("cosine {}, {how} ({from})", told(cosine)))
-            .scored(cosine.max(0.0))
+        Finding::new(
+            passed,
+            format!("cosine {}, {how} ({from})", format_number(cosine)),
+        )
+        .with_score(cosine.max(0.0))
     }
 }
 
 /// The vector with length 1; `None`: it has no length. Scaled first, so that no square is too large or too small.
-fn unit(vector: &[f64]) -> Option<Vec<f64>> {
+fn normalize_vector(vector: &[f64]) -> Option<Vec<f64>> {
     let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     if largest == 0.0 || !largest.is_finite() {
         return None;
@@ -105,7 +113,7 @@ fn unit(vector: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Of two vectors of length 1: between -1 and 1, and exactly 1 or -1 where it is so near that nothing else is meant.
-fn cosine(a: &[f64], b: &[f64]) -> f64 {
+fn compute_cosine(a: &[f64], b: &[f64]) -> f64 {
     let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
     if 1.0 - product.abs() < TOLERANCE {
         return product.signum();
@@ -221,12 +229,12 @@ mod tests {
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let longer: Vec<f64> = a.iter().map(|x| x * factor).collect();
-            if let (Some(a), Some(b), Some(longer)) = (unit(&a), unit(&b), unit(&longer)) {
-                let near = cosine(&a, &b);
+            if let (Some(a), Some(b), Some(longer)) = (normalize_vector(&a), normalize_vector(&b), normalize_vector(&longer)) {
+                let near = compute_cosine(&a, &b);
                 prop_assert!((-1.0..=1.0).contains(&near));
-                prop_assert!((near - cosine(&b, &a)).abs() < 1e-12);
-                prop_assert!((near - cosine(&longer, &b)).abs() < 1e-6);
-                prop_assert!(cosine(&a, &a) >= 1.0);
+                prop_assert!((near - compute_cosine(&b, &a)).abs() < 1e-12);
+                prop_assert!((near - compute_cosine(&longer, &b)).abs() < 1e-6);
+                prop_assert!(compute_cosine(&a, &a) >= 1.0);
             }
         }
     }

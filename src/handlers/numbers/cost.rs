@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::source::{Kind, Source, is_over, share, told};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::recorded_metrics::{
+    MetricKind, MetricReader, format_number, is_over, score_against_limit,
+};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `cost_budget`: at least one.
@@ -33,19 +35,19 @@ impl EvalType for CostBudget {
     const EXAMPLE: &'static str = "max_cost_usd: 0.05\nmax_total_tokens: 20000";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         if let Some(max) = self.max_cost_usd.filter(|max| *max < 0.0) {
             let why = format!("cannot be negative (got {max})");
-            return Err(vec![problem("/max_cost_usd", why)]);
+            return Err(vec![param_problem("/max_cost_usd", why)]);
         }
-        limits([
-            (Kind::Cost, self.max_cost_usd),
-            (Kind::Input, self.max_input_tokens.map(|n| n as f64)),
-            (Kind::Output, self.max_output_tokens.map(|n| n as f64)),
-            (Kind::Total, self.max_total_tokens.map(|n| n as f64)),
+        compile_limits([
+            (MetricKind::Cost, self.max_cost_usd),
+            (MetricKind::InputTokens, self.max_input_tokens.map(|n| n as f64)),
+            (MetricKind::OutputTokens, self.max_output_tokens.map(|n| n as f64)),
+            (MetricKind::TotalTokens, self.max_total_tokens.map(|n| n as f64)),
         ])
         .ok_or_else(|| {
-            vec![problem(
+            vec![param_problem(
                 "",
                 "it would check nothing: give `max_cost_usd`, `max_input_tokens`, `max_output_tokens` or `max_total_tokens`",
             )]
@@ -80,14 +82,14 @@ impl EvalType for TokenConsumption {
         ("max_output", "max_output_tokens"),
     ];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        limits([
-            (Kind::Total, self.max_tokens.map(|n| n as f64)),
-            (Kind::Input, self.max_input_tokens.map(|n| n as f64)),
-            (Kind::Output, self.max_output_tokens.map(|n| n as f64)),
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        compile_limits([
+            (MetricKind::TotalTokens, self.max_tokens.map(|n| n as f64)),
+            (MetricKind::InputTokens, self.max_input_tokens.map(|n| n as f64)),
+            (MetricKind::OutputTokens, self.max_output_tokens.map(|n| n as f64)),
         ])
         .ok_or_else(|| {
-            vec![problem(
+            vec![param_problem(
                 "",
                 "it would check nothing: give `max_tokens`, `max_input_tokens` or `max_output_tokens`",
             )]
@@ -95,31 +97,34 @@ impl EvalType for TokenConsumption {
     }
 }
 
-fn limits(given: impl IntoIterator<Item = (Kind, Option<f64>)>) -> Option<Compiled> {
+fn compile_limits(
+    given: impl IntoIterator<Item = (MetricKind, Option<f64>)>,
+) -> Option<CompiledEval> {
     let given = given.into_iter();
-    let limits: Vec<(Kind, f64)> = given.filter_map(|(kind, max)| Some((kind, max?))).collect();
-    (!limits.is_empty()).then(|| Compiled::Check(Box::new(Limits(limits))))
+    let limits: Vec<(MetricKind, f64)> =
+        given.filter_map(|(kind, max)| Some((kind, max?))).collect();
+    (!limits.is_empty()).then(|| CompiledEval::Check(Box::new(UsageLimitsCheck(limits))))
 }
 
 #[derive(Debug)]
-struct Limits(Vec<(Kind, f64)>);
+struct UsageLimitsCheck(Vec<(MetricKind, f64)>);
 
-impl Check for Limits {
+impl Check for UsageLimitsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let source = Source::new(subject);
+        let source = MetricReader::new(subject);
         let (mut within, mut over) = (Vec::new(), Vec::new());
         let mut score = 1.0_f64;
         for (kind, max) in &self.0 {
-            let reading = match source.summed(*kind) {
+            let reading = match source.read_sum(*kind) {
                 Ok(reading) => reading,
                 Err(why) => return Finding::check_error(why),
             };
-            score = score.min(share(reading.value, *max));
+            score = score.min(score_against_limit(reading.value, *max));
             let unit = |x: f64| match kind {
-                Kind::Cost => format!("${}", told(x)),
-                _ => told(x),
+                MetricKind::Cost => format!("${}", format_number(x)),
+                _ => format_number(x),
             };
-            let (used, limit, from) = (unit(reading.value), unit(*max), &reading.from);
+            let (used, limit, from) = (unit(reading.value), unit(*max), &reading.origin);
             let name = kind.name();
             if is_over(reading.value, *max) {
                 let by = unit(reading.value - max);
@@ -130,7 +135,7 @@ impl Check for Limits {
         }
         let passed = over.is_empty();
         over.append(&mut within);
-        Finding::of(passed, over.join("; ")).scored(score)
+        Finding::new(passed, over.join("; ")).with_score(score)
     }
 }
 

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::source::{Kind, Source, is_over, share, told};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::recorded_metrics::{
+    MetricKind, MetricReader, format_number, is_over, score_against_limit,
+};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `latency_budget`.
@@ -23,8 +25,8 @@ impl EvalType for LatencyBudget {
     const EXAMPLE: &'static str = "max_ms: 2000";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        budget(self.max_ms, Kind::Latency)
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        compile_budget(self.max_ms, MetricKind::Latency)
     }
 }
 
@@ -43,53 +45,61 @@ impl EvalType for EndToEndLatency {
     const EXAMPLE: &'static str = "max_ms: 30000";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        budget(self.max_ms, Kind::EndToEnd)
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        compile_budget(self.max_ms, MetricKind::EndToEnd)
     }
 }
 
-fn budget(max: f64, kind: Kind) -> Result<Compiled, Vec<ParamProblem>> {
+fn compile_budget(max: f64, kind: MetricKind) -> Result<CompiledEval, Vec<ParamProblem>> {
     if max <= 0.0 {
         let why = format!("must be more than 0 (got {max})");
-        return Err(vec![problem("/max_ms", why)]);
+        return Err(vec![param_problem("/max_ms", why)]);
     }
-    Ok(Compiled::Check(Box::new(Budget { max, kind })))
+    Ok(CompiledEval::Check(Box::new(LatencyBudgetCheck {
+        max_ms: max,
+        kind,
+    })))
 }
 
 #[derive(Debug)]
-struct Budget {
-    max: f64,
-    kind: Kind,
+struct LatencyBudgetCheck {
+    max_ms: f64,
+    kind: MetricKind,
 }
 
-impl Check for Budget {
+impl Check for LatencyBudgetCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let source = Source::new(subject);
+        let source = MetricReader::new(subject);
         let reading = match self.kind {
-            Kind::Latency => source.judged(self.kind),
-            _ => source.summed(self.kind).map(Some),
+            MetricKind::Latency => source.read_judged(self.kind),
+            _ => source.read_sum(self.kind).map(Some),
         };
         let reading = match reading {
             Ok(Some(reading)) => reading,
             Ok(None) => {
-                return Finding::of(true, "there is no assistant message to wait for").scored(1.0);
+                return Finding::new(true, "there is no assistant message to wait for")
+                    .with_score(1.0);
             }
             Err(why) => return Finding::check_error(why),
         };
-        let (value, max) = (reading.value, self.max);
+        let (value, max) = (reading.value, self.max_ms);
         let over = is_over(value, max);
         let how = if over {
-            format!("{} ms over {}", told(value - max), told(max))
+            format!(
+                "{} ms over {}",
+                format_number(value - max),
+                format_number(max)
+            )
         } else {
-            format!("within {}", told(max))
+            format!("within {}", format_number(max))
         };
         let why = format!(
             "{} {} ms, {how} ({})",
             self.kind.name(),
-            told(value),
-            reading.from
+            format_number(value),
+            reading.origin
         );
-        Finding::of(!over, why).scored(share(value, max))
+        Finding::new(!over, why).with_score(score_against_limit(value, max))
     }
 }
 

@@ -5,4 +5,4 @@
 pub(super) mod cosine;
 pub(super) mod cost;
 pub(super) mod latency;
-mod source;
+mod recorded_metrics;

@@ -5,7 +5,7 @@ use crate::handlers::testing::refused;
 
 #[test]
 fn types_are_sorted_and_found_by_name() {
-    let registry = Registry::default();
+    let registry = EvalTypeRegistry::default();
     let names: Vec<&str> = registry.eval_types().iter().map(|spec| spec.name).collect();
     assert_eq!(
         names,
@@ -98,7 +98,7 @@ fn types_are_sorted_and_found_by_name() {
 
 #[test]
 fn every_type_is_of_a_family_that_says_what_it_looks_at() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let kinds = registry.eval_types();
     for spec in &kinds {
         let known = FAMILIES.iter().any(|(family, _)| *family == spec.family);
@@ -119,7 +119,7 @@ fn every_type_is_of_a_family_that_says_what_it_looks_at() {
 
 #[test]
 fn every_type_is_described_and_closed() {
-    for spec in Registry::builtin().eval_types() {
+    for spec in EvalTypeRegistry::builtin().eval_types() {
         let name = spec.name;
         assert_eq!(spec.schema["additionalProperties"], json!(false), "{name}");
         assert!(
@@ -150,7 +150,7 @@ fn every_type_is_described_and_closed() {
 
 #[test]
 fn a_schema_is_what_an_author_would_write() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     assert_eq!(
         registry.eval_type("regex").expect("built in").schema["properties"]["expect_match"],
         json!({"description": "`false`: passes when the pattern does not occur.", "type": "boolean", "default": true})
@@ -187,7 +187,7 @@ fn null_is_no_value_and_a_wrong_type_no_other() {
 
 #[test]
 fn all_problems_come_at_once() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let why = registry
         .compile(
             "llm_judge",
@@ -203,13 +203,13 @@ fn all_problems_come_at_once() {
 
 fn load(yaml: &str) -> Result<crate::rubric::Rubric, Vec<String>> {
     let path = std::path::Path::new("r.yaml");
-    let (rubric, all) = crate::rubric::load(yaml.into(), path, &Registry::builtin());
+    let (rubric, all) = crate::rubric::load(yaml.into(), path, &EvalTypeRegistry::builtin());
     rubric.ok_or_else(|| all.iter().map(ToString::to_string).collect())
 }
 
 #[test]
 fn every_example_loads_and_compiles() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     for spec in registry.eval_types() {
         let indented = spec.example.replace('\n', "\n      ");
         let yaml = format!(
@@ -247,7 +247,7 @@ fn an_author_sees_where_params_are_wrong() {
 
 #[test]
 fn the_demo_shows_the_breadth_of_what_code_decides() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let mut shown = std::collections::BTreeSet::new();
     for yaml in [
         include_str!("../../../sample-runs/demo/rubrics/beamline.yaml"),

@@ -12,31 +12,31 @@ use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 
 /// The first argument that makes dicta a program's guard. No command has such a name.
-const WORD: &str = "__script";
+const GUARD_ARG: &str = "__script";
 /// What a shell answers where a program cannot be started.
 #[cfg(target_os = "linux")]
 const NOT_STARTED: u8 = 127;
 
-static ARMED: OnceLock<bool> = OnceLock::new();
+static GUARD_AVAILABLE: OnceLock<bool> = OnceLock::new();
 
 /// Called first thing in `main`. `Some`: this process was started to become a program, and could not.
-pub fn arm() -> Option<ExitCode> {
+pub fn run_if_guard() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == WORD) {
+    if arguments.next().is_some_and(|first| first == GUARD_ARG) {
         return Some(become_program(arguments));
     }
     // Said once; nobody else says it.
-    let _first = ARMED.set(cfg!(target_os = "linux"));
+    let _first = GUARD_AVAILABLE.set(cfg!(target_os = "linux"));
     None
 }
 
 /// What starts a program: itself, or a guard that becomes it.
-pub(super) fn command(program: &Path) -> Command {
-    if ARMED.get().copied().unwrap_or_default() {
+pub(super) fn guarded_command(program: &Path) -> Command {
+    if GUARD_AVAILABLE.get().copied().unwrap_or_default() {
         // Names this very program even where its file was replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command
-            .arg(WORD)
+            .arg(GUARD_ARG)
             .arg(std::process::id().to_string())
             .arg(program);
         return command;

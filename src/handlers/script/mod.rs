@@ -5,8 +5,8 @@
 //! the run is told to stop, and with dicta itself (`child`, `guard`). Refuses to run anything where the workspace does
 //! not say `allow_scripts: true`: whoever opens a stranger's rubrics runs none of their programs.
 
-mod child;
 pub mod guard;
+mod process;
 mod verdict;
 mod wire;
 
@@ -17,40 +17,40 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::explain::Quoted;
-use super::registry::{EvalType, problem};
-use super::{Check, Compiled, Finding, Nature, Subject};
+use super::explain::QuotedText;
+use super::registry::{EvalType, param_problem};
+use super::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::{Millis, make_visible};
 use crate::rubric::ParamProblem;
-use child::{Ended, Job};
+use process::{ScriptCommand, ScriptExit};
 
 /// Why cells are skipped where scripts are not allowed.
-const OFF: &str = "scripts are off: set `allow_scripts: true` in dicta.yaml";
+const SCRIPTS_DISABLED: &str = "scripts are off: set `allow_scripts: true` in dicta.yaml";
 /// The longest a program may take, in seconds.
-const MOST_SECONDS: f64 = 3600.0;
+const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
 /// How much of what a program wrote to its standard error is shown, in characters.
-const SHOWN: usize = 2000;
+const MAX_STDERR_CHARS: usize = 2000;
 
 /// Where an eval is at home: what its params are relative to, and what the workspace allows. The default one allows
 /// nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Home {
+pub struct CompileCx {
     /// The folder of the rubric.
-    pub folder: PathBuf,
+    pub rubric_folder: PathBuf,
     /// How programs are run; `None`: they are not.
-    pub scripts: Option<Arc<Scripts>>,
+    pub script_env: Option<Arc<ScriptEnv>>,
 }
 
 /// What programs are run with.
 #[derive(Debug, Default)]
-pub struct Scripts {
+pub struct ScriptEnv {
     /// All of the program's environment.
-    env: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
 }
 
 /// Variables that are handed on, by name; and those whose names begin with `LC_`. A list of what may, not of what may
 /// not: a key can have any name.
-const HANDED_ON: [&str; 14] = [
+const INHERITED_VARIABLES: [&str; 14] = [
     "PATH",
     "HOME",
     "USER",
@@ -67,20 +67,20 @@ const HANDED_ON: [&str; 14] = [
     "RUBYLIB",
 ];
 
-impl Scripts {
+impl ScriptEnv {
     /// With what of an environment may be handed on.
-    pub fn of<'e>(variables: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
-        let mut env: Vec<(String, String)> = variables
+    pub fn from_variables<'e>(variables: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
+        let mut variables: Vec<(String, String)> = variables
             .into_iter()
-            .filter(|(name, _)| HANDED_ON.contains(name) || name.starts_with("LC_"))
+            .filter(|(name, _)| INHERITED_VARIABLES.contains(name) || name.starts_with("LC_"))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        env.sort_unstable();
-        Self { env }
+        variables.sort_unstable();
+        Self { variables }
     }
 
     fn path(&self) -> &str {
-        let mut env = self.env.iter();
+        let mut env = self.variables.iter();
         env.find(|(name, _)| name == "PATH")
             .map_or("", |(_, value)| value)
     }
@@ -112,120 +112,127 @@ impl EvalType for ScriptEval {
     const SUMMARY: &'static str = "The author's own program reads {type, params, transcript} as JSON and answers {passed, score, reason}; only where dicta.yaml says `allow_scripts: true`.";
     const EXAMPLE: &'static str = "command: [python3, checks/tone.py]\nparams:\n  limit: 3";
     const SCORED: bool = true;
-    const FIXED: &'static [&'static str] = &["command"];
+    const FIXED_PARAMS: &'static [&'static str] = &["command"];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        self.compile_at(&Home::default())
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        self.compile_in(&CompileCx::default())
     }
 
-    fn compile_at(self, home: &Home) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile_in(self, home: &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if self.command.is_empty() {
-            problems.push(problem("/command", "needs a program"));
+            problems.push(param_problem("/command", "needs a program"));
         }
         for (at, word) in self.command.iter().enumerate() {
             let pointer = format!("/command/{at}");
             if at == 0 && word.trim().is_empty() {
-                problems.push(problem(pointer, "is empty; it must be a program"));
+                problems.push(param_problem(pointer, "is empty; it must be a program"));
             } else if word.contains('\0') {
-                problems.push(problem(pointer, "holds a NUL, which no argument can"));
+                problems.push(param_problem(pointer, "holds a NUL, which no argument can"));
             }
         }
-        if !(self.timeout_s > 0.0 && self.timeout_s <= MOST_SECONDS) {
+        if !(self.timeout_s > 0.0 && self.timeout_s <= MAX_TIMEOUT_SECONDS) {
             let got = self.timeout_s;
-            problems.push(problem(
+            problems.push(param_problem(
                 "/timeout_s",
-                format!("must be more than 0 and at most {MOST_SECONDS} (got {got})"),
+                format!("must be more than 0 and at most {MAX_TIMEOUT_SECONDS} (got {got})"),
             ));
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Check(Box::new(Script {
+        Ok(CompiledEval::Check(Box::new(ScriptCheck {
             command: self.command,
             params: self.params,
             timeout_s: self.timeout_s,
-            home: home.clone(),
+            compile_cx: home.clone(),
         })))
     }
 
-    fn nature(home: &Home) -> Nature {
-        match home.scripts {
-            Some(_) => Nature::Waits,
-            None => Nature::Off(OFF),
+    fn execution_mode(home: &CompileCx) -> ExecutionMode {
+        match home.script_env {
+            Some(_) => ExecutionMode::Blocking,
+            None => ExecutionMode::Disabled(SCRIPTS_DISABLED),
         }
     }
 }
 
 #[derive(Debug)]
-struct Script {
+struct ScriptCheck {
     /// Not empty.
     command: Vec<String>,
     params: Map<String, Value>,
     timeout_s: f64,
-    home: Home,
+    compile_cx: CompileCx,
 }
 
-impl Check for Script {
+impl Check for ScriptCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let Some(scripts) = &self.home.scripts else {
-            return Finding::check_error(OFF);
+        let Some(scripts) = &self.compile_cx.script_env else {
+            return Finding::check_error(SCRIPTS_DISABLED);
         };
         match self.run(scripts, subject) {
-            Ok(ended) => self.read(ended),
+            Ok(ended) => self.interpret_exit(ended),
             Err(why) => Finding::check_error(why),
         }
     }
 
-    fn nature(&self) -> Nature {
-        <ScriptEval as EvalType>::nature(&self.home)
+    fn execution_mode(&self) -> ExecutionMode {
+        <ScriptEval as EvalType>::execution_mode(&self.compile_cx)
     }
 }
 
-impl Script {
-    fn run(&self, scripts: &Scripts, subject: &Subject<'_>) -> Result<Ended, String> {
-        let name = Quoted(&self.command[0]);
-        let program = find(&self.command[0], &self.home.folder, scripts.path())
-            .map_err(|why| format!("{name} {why}"))?;
-        let input = wire::request(&self.params, subject)
+impl ScriptCheck {
+    fn run(&self, scripts: &ScriptEnv, subject: &Subject<'_>) -> Result<ScriptExit, String> {
+        let name = QuotedText(&self.command[0]);
+        let program = find_program(
+            &self.command[0],
+            &self.compile_cx.rubric_folder,
+            scripts.path(),
+        )
+        .map_err(|why| format!("{name} {why}"))?;
+        let input = wire::encode_request(&self.params, subject)
             .map_err(|why| format!("the transcript cannot be handed over: {why}"))?;
-        let job = Job {
+        let job = ScriptCommand {
             program: &program,
             arguments: &self.command[1..],
-            folder: &self.home.folder,
-            env: &scripts.env,
+            folder: &self.compile_cx.rubric_folder,
+            env: &scripts.variables,
             input: &input,
-            timeout: milliseconds(self.timeout_s),
+            timeout: to_millis(self.timeout_s),
         };
-        child::run(&job, &|| subject.stopped()).map_err(|why| format!("{name} {why}"))
+        process::run_command(&job, &|| subject.is_cancelled())
+            .map_err(|why| format!("{name} {why}"))
     }
 
-    fn read(&self, ended: Ended) -> Finding {
-        let name = Quoted(&self.command[0]);
+    fn interpret_exit(&self, ended: ScriptExit) -> Finding {
+        let name = QuotedText(&self.command[0]);
         match ended {
-            Ended::Stopped => Finding::check_error(format!("{name} was ended with the run")),
-            Ended::TooLate(stderr) => Finding::check_error(format!(
+            ScriptExit::Cancelled => Finding::check_error(format!("{name} was ended with the run")),
+            ScriptExit::TimedOut(stderr) => Finding::check_error(format!(
                 "{name} took longer than {} s and was ended{}",
                 self.timeout_s,
-                told(&stderr)
+                describe_stderr(&stderr)
             )),
-            Ended::TooMuch(limit) => Finding::check_error(format!(
+            ScriptExit::OutputTooLarge(limit) => Finding::check_error(format!(
                 "{name} wrote more than {} KiB to its standard output and was ended",
                 limit >> 10
             )),
-            Ended::Failed(how, stderr) => {
-                Finding::check_error(format!("{name} {how}{}", told(&stderr)))
+            ScriptExit::Failed(how, stderr) => {
+                Finding::check_error(format!("{name} {how}{}", describe_stderr(&stderr)))
             }
-            Ended::Well(stdout, stderr) => match verdict::read(&stdout) {
+            ScriptExit::Success(stdout, stderr) => match verdict::parse_finding(&stdout) {
                 Ok(finding) => finding,
-                Err(why) => Finding::check_error(format!("{name} {why}{}", told(&stderr))),
+                Err(why) => {
+                    Finding::check_error(format!("{name} {why}{}", describe_stderr(&stderr)))
+                }
             },
         }
     }
 }
 
 /// What a program said on its standard error, its last words: further lines of an explanation.
-fn told(stderr: &[u8]) -> String {
+fn describe_stderr(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
     if text.is_empty() {
@@ -234,7 +241,7 @@ fn told(stderr: &[u8]) -> String {
     let from = text
         .char_indices()
         .rev()
-        .nth(SHOWN - 1)
+        .nth(MAX_STDERR_CHARS - 1)
         .map_or(0, |(at, _)| at);
     let cut = if from > 0 { "…" } else { "" };
     format!(
@@ -244,7 +251,7 @@ fn told(stderr: &[u8]) -> String {
 }
 
 /// The program's file. The error is a sentence's end.
-fn find(program: &str, folder: &Path, path: &str) -> Result<PathBuf, String> {
+fn find_program(program: &str, folder: &Path, path: &str) -> Result<PathBuf, String> {
     if program.contains('/') {
         let file = folder.join(program);
         return if file.is_file() {
@@ -269,7 +276,7 @@ fn find(program: &str, folder: &Path, path: &str) -> Result<PathBuf, String> {
     clippy::cast_sign_loss,
     reason = "params are checked: between 0 and an hour"
 )]
-fn milliseconds(seconds: f64) -> Millis {
+fn to_millis(seconds: f64) -> Millis {
     Millis(((seconds * 1000.0) as u64).max(1))
 }
 

@@ -9,27 +9,27 @@ use serde_json::{Value, json};
 use super::super::testing::{refused, transcript};
 use super::*;
 use crate::clock::{Clock as _, SystemClock};
-use crate::handlers::{Registry, Stop};
+use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 use crate::model::{JsonText, SourceText, Transcript};
 
-fn home(folder: &Path) -> Home {
+fn home(folder: &Path) -> CompileCx {
     let env = [
         ("PATH", "/usr/bin:/bin"),
         ("LC_ALL", "C"),
         ("GEMINI_API_KEY", "sk-secret"),
         ("MY_TOKEN", "hidden"),
     ];
-    Home {
-        folder: folder.to_owned(),
-        scripts: Some(Arc::new(Scripts::of(env))),
+    CompileCx {
+        rubric_folder: folder.to_owned(),
+        script_env: Some(Arc::new(ScriptEnv::from_variables(env))),
     }
 }
 
-fn compiled(params: Value, home: &Home) -> Box<dyn Check> {
+fn compiled(params: Value, home: &CompileCx) -> Box<dyn Check> {
     let params: ScriptEval = serde_json::from_value(params).expect("params");
-    match params.compile_at(home) {
-        Ok(Compiled::Check(check)) => check,
+    match params.compile_in(home) {
+        Ok(CompiledEval::Check(check)) => check,
         other => panic!("no check: {other:?}"),
     }
 }
@@ -279,7 +279,7 @@ fn output_is_capped_and_the_end_of_standard_error_kept() {
         "{}",
         found.explanation
     );
-    assert!(found.explanation.chars().count() < SHOWN + 100);
+    assert!(found.explanation.chars().count() < MAX_STDERR_CHARS + 100);
 }
 
 #[test]
@@ -350,16 +350,16 @@ fn told_to_stop_it_ends_the_program() {
     let script = "echo $$ > fifo; while :; do read x || sleep 1000; done";
     let params = json!({"command": ["sh", "-c", script], "timeout_s": 1000});
     let check = compiled(params, &home(dir.path()));
-    let stop = Stop::default();
+    let stop = CancelFlag::default();
     let told = stop.clone();
     let running = std::thread::spawn(move || {
         let transcript = simple();
-        let found = check.check(&Subject::new(&transcript).heeding(&told));
+        let found = check.check(&Subject::new(&transcript).with_cancel_flag(&told));
         began.send(found).expect("awaited");
     });
     // Opens once the program has begun.
     let id = std::fs::read_to_string(&fifo).expect("its number");
-    stop.set();
+    stop.cancel();
     let found = has_begun.recv().expect("it returns");
     assert_eq!(found.outcome, CheckError);
     assert!(gone(id.trim()));
@@ -371,13 +371,16 @@ fn without_a_workspace_that_allows_it_nothing_runs() {
     let dir = tempfile::tempdir().expect("a folder");
     let made = dir.path().join("made");
     let params = json!({"command": ["touch", made]});
-    match Registry::builtin().compile("script", &params) {
-        Ok(Compiled::Check(check)) => {
-            assert_eq!(check.nature(), Nature::Off(OFF));
+    match EvalTypeRegistry::builtin().compile("script", &params) {
+        Ok(CompiledEval::Check(check)) => {
+            assert_eq!(
+                check.execution_mode(),
+                ExecutionMode::Disabled(SCRIPTS_DISABLED)
+            );
             let found = check.check(&Subject::new(&simple()));
             assert_eq!(
                 (found.outcome, found.explanation.as_str()),
-                (CheckError, OFF)
+                (CheckError, SCRIPTS_DISABLED)
             );
         }
         other => panic!("{other:?}"),
@@ -389,12 +392,12 @@ fn without_a_workspace_that_allows_it_nothing_runs() {
 fn bounds_and_not_apply_and_know_that_it_waits() {
     let home = home(Path::new("/"));
     let yaml = "evals:\n  - id: s\n    type: script\n    not: true\n    params: { command: [sh, -c, 'echo \"{\\\"score\\\": 0.5}\"'], min_score: 0.5 }\n";
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let (rubric, problems) = crate::rubric::load(yaml.into(), Path::new("r.yaml"), &registry);
     let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
-    match registry.prepare(&rubric.evals[0], &home) {
-        Ok(Compiled::Check(check)) => {
-            assert_eq!(check.nature(), Nature::Waits);
+    match registry.compile_eval(&rubric.evals[0], &home) {
+        Ok(CompiledEval::Check(check)) => {
+            assert_eq!(check.execution_mode(), ExecutionMode::Blocking);
             let found = check.check(&Subject::new(&simple()));
             assert_eq!(
                 (found.outcome, found.score),
@@ -410,11 +413,11 @@ fn bounds_and_not_apply_and_know_that_it_waits() {
 #[test]
 fn a_transcript_never_chooses_the_program() {
     let yaml = "evals:\n  - { id: s, type: script, params: { command: { from: metadata.cmd } } }\n";
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let (rubric, _) = crate::rubric::load(yaml.into(), Path::new("r.yaml"), &registry);
     let rubric = rubric.expect("a rubric by itself");
     let why = registry
-        .prepare(&rubric.evals[0], &home(Path::new("/")))
+        .compile_eval(&rubric.evals[0], &home(Path::new("/")))
         .expect_err("refused");
     assert_eq!(why, "command cannot come from a transcript");
 }

@@ -6,14 +6,14 @@
 use serde_json::{Map, Value};
 
 use super::super::Finding;
-use super::super::explain::Quoted;
+use super::super::explain::QuotedText;
 use crate::model::make_visible;
 
 /// The longest reason that is kept, in characters.
-const REASON: usize = 4000;
+const MAX_REASON_CHARS: usize = 4000;
 
 /// The finding, or the end of a sentence that says what came instead.
-pub(super) fn read(stdout: &[u8]) -> Result<Finding, String> {
+pub(super) fn parse_finding(stdout: &[u8]) -> Result<Finding, String> {
     let text = std::str::from_utf8(stdout)
         .map_err(|_| "did not answer in UTF-8".to_owned())?
         .trim();
@@ -23,7 +23,7 @@ pub(super) fn read(stdout: &[u8]) -> Result<Finding, String> {
     let answer: Map<String, Value> = serde_json::from_str(text).map_err(|_| {
         format!(
             "did not answer with one JSON object, but with {}",
-            Quoted(text)
+            QuotedText(text)
         )
     })?;
     if let Some(key) = answer
@@ -33,54 +33,54 @@ pub(super) fn read(stdout: &[u8]) -> Result<Finding, String> {
         let what = "answered with the key";
         return Err(format!(
             "{what} {}; known are passed, score and reason",
-            Quoted(key)
+            QuotedText(key)
         ));
     }
     let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
     let passed = match given("passed") {
         None => None,
         Some(Value::Bool(passed)) => Some(*passed),
-        Some(other) => return Err(wrong("passed", "true or false", other)),
+        Some(other) => return Err(explain_wrong_type("passed", "true or false", other)),
     };
     let score = match given("score") {
         None => None,
         Some(value) => match value.as_f64().filter(|score| (0.0..=1.0).contains(score)) {
             Some(score) => Some(score),
-            None => return Err(wrong("score", "a number from 0 to 1", value)),
+            None => return Err(explain_wrong_type("score", "a number from 0 to 1", value)),
         },
     };
     let reason = match given("reason") {
         None => "the script gave no reason".to_owned(),
-        Some(Value::String(reason)) => shortened(reason),
-        Some(other) => return Err(wrong("reason", "a text", other)),
+        Some(Value::String(reason)) => shorten_reason(reason),
+        Some(other) => return Err(explain_wrong_type("reason", "a text", other)),
     };
     let finding = match (passed, score) {
-        (Some(passed), _) => Finding::of(passed, reason),
-        (None, Some(score)) => Finding::of(score >= 1.0, reason),
+        (Some(passed), _) => Finding::new(passed, reason),
+        (None, Some(score)) => Finding::new(score >= 1.0, reason),
         (None, None) => {
             return Err(format!(
                 "answered with neither passed nor score: {}",
-                Quoted(text)
+                QuotedText(text)
             ));
         }
     };
     Ok(match score {
-        Some(score) => finding.scored(score),
+        Some(score) => finding.with_score(score),
         None => finding,
     })
 }
 
-fn wrong(key: &str, wanted: &str, got: &Value) -> String {
+fn explain_wrong_type(key: &str, wanted: &str, got: &Value) -> String {
     format!(
         "answered with {key}: {} where {wanted} is wanted",
-        Quoted(&got.to_string())
+        QuotedText(&got.to_string())
     )
 }
 
 /// What a program says may hold what the transcript says: nothing hidden, and no more than can be read.
-fn shortened(reason: &str) -> String {
+fn shorten_reason(reason: &str) -> String {
     let reason = reason.trim();
-    match reason.char_indices().nth(REASON) {
+    match reason.char_indices().nth(MAX_REASON_CHARS) {
         None => make_visible(reason, true).into_owned(),
         Some((at, _)) => format!("{}…", make_visible(&reason[..at], true)),
     }

@@ -18,17 +18,17 @@ use crate::model::{
 };
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct ScriptRequest<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     params: &'a Map<String, Value>,
-    transcript: Native<'a>,
+    transcript: ScriptTranscript<'a>,
 }
 
 #[derive(Serialize)]
-struct Native<'a> {
+struct ScriptTranscript<'a> {
     id: &'a str,
-    messages: Vec<NativeMessage<'a>>,
+    messages: Vec<ScriptMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a JsonText<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -36,35 +36,35 @@ struct Native<'a> {
 }
 
 #[derive(Serialize)]
-struct NativeMessage<'a> {
+struct ScriptMessage<'a> {
     role: &'a str,
-    content: Content<'a>,
+    content: ScriptMessageContent<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ScriptToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata<'a>>,
+    metadata: Option<ScriptMessageMetadata<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ScriptMessageContent<'a> {
     Nothing,
     Text(&'a str),
-    Parts(Vec<Piece<'a>>),
+    Parts(Vec<ScriptContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Piece<'a> {
-    Ours(Typed<'a>),
+enum ScriptContentPart<'a> {
+    Ours(ScriptTypedPart<'a>),
     AsWritten(&'a JsonText<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Typed<'a> {
+enum ScriptTypedPart<'a> {
     Text {
         text: &'a str,
     },
@@ -80,76 +80,84 @@ enum Typed<'a> {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct ScriptToolCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Function<'a>,
+    function: ScriptToolFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct ScriptToolFunction<'a> {
     name: &'a str,
     arguments: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Metadata<'a> {
+enum ScriptMessageMetadata<'a> {
     AsWritten(&'a JsonText<'a>),
     Ours(Value),
 }
 
 /// The bytes for the program's standard input.
-pub(super) fn request(
+pub(super) fn encode_request(
     params: &Map<String, Value>,
     subject: &Subject<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let transcript = subject.transcript;
     let messages = transcript.messages[..subject.end].iter();
-    serde_json::to_vec(&Request {
+    serde_json::to_vec(&ScriptRequest {
         kind: "script",
         params,
-        transcript: Native {
+        transcript: ScriptTranscript {
             id: &transcript.id,
-            messages: messages.map(native).collect(),
+            messages: messages.map(build_message).collect(),
             metadata: transcript.metadata.as_ref(),
             tags: transcript.tags.iter().map(|tag| &**tag).collect(),
         },
     })
 }
 
-fn native<'a>(message: &'a TranscriptMessage<'a>) -> NativeMessage<'a> {
+fn build_message<'a>(message: &'a TranscriptMessage<'a>) -> ScriptMessage<'a> {
     let mut pieces = Vec::new();
     let mut tool_calls = Vec::new();
     let mut result: Option<&ToolResult<'_>> = None;
     for part in &message.parts {
         match part {
-            TranscriptPart::Text(text) => pieces.push(Piece::Ours(Typed::Text { text })),
-            TranscriptPart::Reasoning(text) => pieces.push(Piece::Ours(Typed::Reasoning { text })),
-            TranscriptPart::ToolCall(call) => tool_calls.push(of_call(call)),
+            TranscriptPart::Text(text) => {
+                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Text { text }))
+            }
+            TranscriptPart::Reasoning(text) => {
+                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Reasoning { text }))
+            }
+            TranscriptPart::ToolCall(call) => tool_calls.push(build_tool_call(call)),
             TranscriptPart::ToolResult(first) if result.is_none() => {
                 result = Some(first);
-                pieces.push(Piece::Ours(Typed::Text {
+                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Text {
                     text: &first.content,
                 }));
             }
-            TranscriptPart::ToolResult(other) => pieces.push(Piece::Ours(Typed::ToolResult {
-                tool_call_id: &other.call_id,
-                content: &other.content,
-                is_error: other.is_error,
-            })),
+            TranscriptPart::ToolResult(other) => {
+                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::ToolResult {
+                    tool_call_id: &other.call_id,
+                    content: &other.content,
+                    is_error: other.is_error,
+                }))
+            }
             TranscriptPart::Media { raw, .. } | TranscriptPart::Other(raw) => {
-                pieces.push(Piece::AsWritten(raw))
+                pieces.push(ScriptContentPart::AsWritten(raw))
             }
         }
     }
     let content = match pieces.as_slice() {
-        [] => Content::Nothing,
-        [Piece::Ours(Typed::Text { text })] => Content::Text(text),
-        _ => Content::Parts(pieces),
+        [] => ScriptMessageContent::Nothing,
+        [ScriptContentPart::Ours(ScriptTypedPart::Text { text })] => {
+            ScriptMessageContent::Text(text)
+        }
+        _ => ScriptMessageContent::Parts(pieces),
     };
-    NativeMessage {
+    ScriptMessage {
         role: match &message.role {
             MessageRole::Other(name) => name,
             role => role.as_str(),
@@ -157,15 +165,15 @@ fn native<'a>(message: &'a TranscriptMessage<'a>) -> NativeMessage<'a> {
         content,
         tool_calls,
         tool_call_id: result.map(|result| &*result.call_id),
-        metadata: metadata(message, result),
+        metadata: build_metadata(message, result),
     }
 }
 
-fn of_call<'a>(call: &'a ToolCall<'a>) -> Call<'a> {
-    Call {
+fn build_tool_call<'a>(call: &'a ToolCall<'a>) -> ScriptToolCall<'a> {
+    ScriptToolCall {
         id: &call.id,
         kind: "function",
-        function: Function {
+        function: ScriptToolFunction {
             name: &call.name,
             arguments: &call.arguments,
         },
@@ -173,12 +181,12 @@ fn of_call<'a>(call: &'a ToolCall<'a>) -> Call<'a> {
 }
 
 /// The message's own, as written; where it has none, what is known of the result.
-fn metadata<'a>(
+fn build_metadata<'a>(
     message: &'a TranscriptMessage<'a>,
     result: Option<&ToolResult<'_>>,
-) -> Option<Metadata<'a>> {
+) -> Option<ScriptMessageMetadata<'a>> {
     if let Some(own) = &message.metadata {
-        return Some(Metadata::AsWritten(own));
+        return Some(ScriptMessageMetadata::AsWritten(own));
     }
     let result = result?;
     let mut known = Map::new();
@@ -188,5 +196,5 @@ fn metadata<'a>(
     if let Some(took) = result.duration_ms {
         known.insert("duration_ms".to_owned(), json!(took));
     }
-    (!known.is_empty()).then_some(Metadata::Ours(Value::Object(known)))
+    (!known.is_empty()).then_some(ScriptMessageMetadata::Ours(Value::Object(known)))
 }

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fold::unfold;
-use super::patterns::{Hit, Patterns};
-use crate::handlers::explain::{Place, Quoted, list};
+use super::lowercase::to_original_range;
+use super::patterns::{PatternHit, PatternSet};
+use crate::handlers::explain::{QuotedText, TextLocation, format_list};
 use crate::handlers::registry::EvalType;
-use crate::handlers::subject::Memo;
-use crate::handlers::{Check, Compiled, Finding, Mark, Said, Subject};
+use crate::handlers::subject::CheckCacheKey;
+use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject, TranscriptSpan};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `contains`.
@@ -29,9 +29,9 @@ impl EvalType for Contains {
     const SCORED: bool = true;
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_includes")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let patterns = Patterns::new(self.patterns, "patterns")?;
-        Ok(Compiled::Check(Box::new(All(patterns))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let patterns = PatternSet::new(self.patterns, "patterns")?;
+        Ok(CompiledEval::Check(Box::new(ContainsAllCheck(patterns))))
     }
 }
 
@@ -51,9 +51,11 @@ impl EvalType for ContainsAny {
     const EXAMPLE: &'static str = "patterns: [refund, invoice]";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_includes_any")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let patterns = Patterns::new(self.patterns, "patterns")?;
-        Ok(Compiled::Check(Box::new(Any::new(patterns, true))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let patterns = PatternSet::new(self.patterns, "patterns")?;
+        Ok(CompiledEval::Check(Box::new(ContainsAnyCheck::new(
+            patterns, true,
+        ))))
     }
 }
 
@@ -91,129 +93,137 @@ impl EvalType for ContentExcludes {
     ];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("words", "patterns")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let patterns = Patterns::new(self.patterns, "patterns")?
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let patterns = PatternSet::new(self.patterns, "patterns")?
             .whole_words(self.match_mode == MatchMode::WordBoundary);
-        Ok(Compiled::Check(Box::new(Any::new(patterns, false))))
+        Ok(CompiledEval::Check(Box::new(ContainsAnyCheck::new(
+            patterns, false,
+        ))))
     }
 }
 
 #[derive(Debug)]
-struct All(Patterns);
+struct ContainsAllCheck(PatternSet);
 
 #[derive(Debug)]
-struct Any {
-    patterns: Patterns,
+struct ContainsAnyCheck {
+    patterns: PatternSet,
     /// Whether a hit passes.
-    expect: bool,
-    memo: Memo,
+    passes_on_hit: bool,
+    cache_key: CheckCacheKey,
 }
 
 /// The hits in the first assistant messages: what one turn found need not be looked for again at the next.
-type Known = RefCell<Vec<Vec<Hit>>>;
+type PatternHitCache = RefCell<Vec<Vec<PatternHit>>>;
 
-impl Any {
-    fn new(patterns: Patterns, expect: bool) -> Self {
+impl ContainsAnyCheck {
+    fn new(patterns: PatternSet, passes_on_hit: bool) -> Self {
         Self {
             patterns,
-            expect,
-            memo: Memo::new(),
+            passes_on_hit,
+            cache_key: CheckCacheKey::new(),
         }
     }
 }
 
-impl Patterns {
+impl PatternSet {
     /// `"refund" at message 4, bytes 10..16`.
-    fn told(&self, said: &Said<'_>, hit: &Hit) -> String {
-        let place = Place {
+    fn describe_hit(&self, said: &MessageText<'_>, hit: &PatternHit) -> String {
+        let place = TextLocation {
             message: said.message,
             bytes: hit.bytes.clone(),
         };
-        format!("{} at {place}", Quoted(&self.written[hit.pattern]))
+        format!("{} at {place}", QuotedText(&self.written[hit.pattern]))
     }
 
-    fn names(&self) -> String {
-        list(self.written.iter().map(|p| Quoted(p)))
+    fn list_patterns(&self) -> String {
+        format_list(self.written.iter().map(|p| QuotedText(p)))
     }
 }
 
-impl Check for All {
+impl Check for ContainsAllCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let Some(message) = output.message else {
-            let all = self.0.names();
+            let all = self.0.list_patterns();
             let why = format!("missing {all}: there is no assistant message");
-            return Finding::of(false, why).scored(0.0);
+            return Finding::new(false, why).with_score(0.0);
         };
-        let hits = self.0.each(output.folded());
+        let hits = self.0.find_first_of_each(output.folded());
         let found = hits.iter().flatten().count();
         let score = found as f64 / hits.len() as f64;
         // Places in the text as it stands are worked out for those that are shown.
         let told = hits.iter().enumerate().filter_map(|(pattern, range)| {
-            Some(Hit {
+            Some(PatternHit {
                 pattern,
-                bytes: unfold(&output.text, range.as_ref()?),
+                bytes: to_original_range(&output.text, range.as_ref()?),
             })
         });
-        let shown: Vec<Hit> = told.take(Finding::MARKS).collect();
+        let shown: Vec<PatternHit> = told.take(Finding::MAX_SPANS).collect();
         let finding = if found == hits.len() {
             let rest = found - shown.len();
-            let shown = shown.iter().map(|hit| self.0.told(output, hit));
+            let shown = shown.iter().map(|hit| self.0.describe_hit(output, hit));
             let rest = std::iter::repeat_n(String::new(), rest);
-            Finding::of(true, format!("found {}", list(shown.chain(rest))))
+            Finding::new(true, format!("found {}", format_list(shown.chain(rest))))
         } else {
             let missing = hits
                 .iter()
                 .zip(&self.0.written)
                 .filter(|(hit, _)| hit.is_none());
-            let missing = list(missing.map(|(_, pattern)| Quoted(pattern)));
-            Finding::of(false, format!("missing {missing} in message {message}"))
+            let missing = format_list(missing.map(|(_, pattern)| QuotedText(pattern)));
+            Finding::new(false, format!("missing {missing} in message {message}"))
         };
-        finding.scored(score).marked(marks(subject, output, &shown))
+        finding
+            .with_score(score)
+            .with_spans(hit_spans(subject, output, &shown))
     }
 }
 
-fn marks(subject: &Subject<'_>, said: &Said<'_>, hits: &[Hit]) -> Vec<Mark> {
+fn hit_spans(
+    subject: &Subject<'_>,
+    said: &MessageText<'_>,
+    hits: &[PatternHit],
+) -> Vec<TranscriptSpan> {
     let hits = hits.iter();
-    hits.filter_map(|hit| subject.mark_said(said, &hit.bytes))
+    hits.filter_map(|hit| subject.text_span(said, &hit.bytes))
         .collect()
 }
 
-impl Check for Any {
+impl Check for ContainsAnyCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let said = subject.said();
         let mut why = None;
-        let mut places: Vec<Mark> = Vec::new();
-        let mut room = Finding::MARKS;
-        let known = subject.memo::<Known>(&self.memo);
+        let mut places: Vec<TranscriptSpan> = Vec::new();
+        let mut room = Finding::MAX_SPANS;
+        let known = subject.check_cache::<PatternHitCache>(&self.cache_key);
         let mut known = known.borrow_mut();
-        for (nth, said) in subject.while_wanted(said.iter().enumerate()) {
+        for (nth, said) in subject.until_cancelled(said.iter().enumerate()) {
             if room == 0 {
                 break;
             }
             if nth == known.len() {
-                known.push(self.patterns.some(said, Finding::MARKS));
+                known.push(self.patterns.find_hits(said, Finding::MAX_SPANS));
             }
             let hits = &known[nth][..known[nth].len().min(room)];
             if let (None, Some(first)) = (&why, hits.first()) {
-                why = Some(format!("found {}", self.patterns.told(said, first)));
+                why = Some(format!("found {}", self.patterns.describe_hit(said, first)));
             }
             room -= hits.len();
-            places.extend(marks(subject, said, hits));
+            places.extend(hit_spans(subject, said, hits));
         }
         let found = why.is_some();
         let why = why.unwrap_or_else(|| {
             format!(
                 "none of {} in {}",
-                self.patterns.names(),
-                messages(said.len())
+                self.patterns.list_patterns(),
+                describe_message_count(said.len())
             )
         });
-        Finding::of(found == self.expect, why).marked(places)
+        Finding::new(found == self.passes_on_hit, why).with_spans(places)
     }
 }
 
-fn messages(count: usize) -> String {
+fn describe_message_count(count: usize) -> String {
     match count {
         1 => "1 assistant message".to_owned(),
         count => format!("{count} assistant messages"),

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::wrapped::Unwrap;
-use crate::handlers::explain::{Place, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Said, Subject};
+use super::json_extraction::JsonExtraction;
+use crate::handlers::explain::{TextLocation, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 use crate::schema;
 
@@ -35,11 +35,13 @@ impl EvalType for JsonValid {
         EvalTypeAlias::new("valid_json"),
     ];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        Ok(Compiled::Check(Box::new(Valid(Unwrap {
-            wrapped: self.allow_wrapped,
-            extract: self.extract_json,
-        }))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        Ok(CompiledEval::Check(Box::new(JsonValidCheck(
+            JsonExtraction {
+                code_block: self.allow_wrapped,
+                embedded: self.extract_json,
+            },
+        ))))
     }
 }
 
@@ -63,65 +65,71 @@ impl EvalType for JsonSchemaEval {
     const SUMMARY: &'static str = "The output is JSON, and valid under the schema. Code fences are not removed unless the params say so.";
     const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         schema::CompiledSchema::compile(&Value::Object(self.schema))
             .map(|schema| {
-                let unwrap = Unwrap {
-                    wrapped: self.allow_wrapped,
-                    extract: self.extract_json,
+                let unwrap = JsonExtraction {
+                    code_block: self.allow_wrapped,
+                    embedded: self.extract_json,
                 };
-                Compiled::Check(Box::new(ValidUnder { schema, unwrap }))
+                CompiledEval::Check(Box::new(JsonSchemaCheck { schema, unwrap }))
             })
-            .map_err(|why| vec![problem("/schema", format!("does not compile: {why}"))])
+            .map_err(|why| vec![param_problem("/schema", format!("does not compile: {why}"))])
     }
 }
 
 #[derive(Debug)]
-struct Valid(Unwrap);
+struct JsonValidCheck(JsonExtraction);
 
 #[derive(Debug)]
-struct ValidUnder {
+struct JsonSchemaCheck {
     schema: schema::CompiledSchema,
-    unwrap: Unwrap,
+    unwrap: JsonExtraction,
 }
 
-impl Check for Valid {
+impl Check for JsonValidCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let range = self.0.range(&output.text);
-        match syntax(&output.text[range.clone()]) {
-            Ok(()) if range.len() == output.text.len() => Finding::of(true, "the output is JSON"),
+        let range = self.0.find_range(&output.text);
+        match check_syntax(&output.text[range.clone()]) {
+            Ok(()) if range.len() == output.text.len() => Finding::new(true, "the output is JSON"),
             Ok(()) => {
-                let place = Place {
+                let place = TextLocation {
                     message: output.message,
                     bytes: range.clone(),
                 };
-                Finding::of(true, format!("the output holds JSON at {place}"))
-                    .marked(subject.mark_said(output, &range))
+                Finding::new(true, format!("the output holds JSON at {place}"))
+                    .with_spans(subject.text_span(output, &range))
             }
-            Err(why) => Finding::of(false, not_json(output, &range, &why)),
+            Err(why) => Finding::new(false, explain_not_json(output, &range, &why)),
         }
     }
 }
 
 /// The output as JSON, and where it stands. The error is what an eval finds then: a failure where it is no JSON, an
 /// error where it is JSON that our tree cannot hold (a lone surrogate, very deep).
-pub(super) fn parse(said: &Said<'_>, unwrap: Unwrap) -> Result<(Value, Range<usize>), Finding> {
-    let range = unwrap.range(&said.text);
+pub(super) fn parse_output(
+    said: &MessageText<'_>,
+    unwrap: JsonExtraction,
+) -> Result<(Value, Range<usize>), Finding> {
+    let range = unwrap.find_range(&said.text);
     let text = &said.text[range.clone()];
     match serde_json::from_str(text) {
         Ok(value) => Ok((value, range)),
-        Err(why) if syntax(text).is_ok() => Err(Finding::check_error(format!(
+        Err(why) if check_syntax(text).is_ok() => Err(Finding::check_error(format!(
             "the output is JSON that cannot be checked: {why}"
         ))),
-        Err(why) => Err(Finding::of(false, not_json(said, &range, &why.to_string()))),
+        Err(why) => Err(Finding::new(
+            false,
+            explain_not_json(said, &range, &why.to_string()),
+        )),
     }
 }
 
-impl Check for ValidUnder {
+impl Check for JsonSchemaCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let (value, _) = match parse(output, self.unwrap) {
+        let (value, _) = match parse_output(output, self.unwrap) {
             Ok(json) => json,
             Err(finding) => return finding,
         };
@@ -129,7 +137,7 @@ impl Check for ValidUnder {
             return Finding::check_error(format!("the output cannot be checked: it is {why}"));
         }
         if self.schema.is_valid(&value) {
-            return Finding::of(true, "the output is valid under the schema");
+            return Finding::new(true, "the output is valid under the schema");
         }
         let errors = self.schema.errors(&value);
         let told = errors
@@ -138,11 +146,11 @@ impl Check for ValidUnder {
                 "" => message.clone(),
                 pointer => format!("{pointer}: {message}"),
             });
-        Finding::of(false, list(told))
+        Finding::new(false, format_list(told))
     }
 }
 
-fn not_json(output: &Said<'_>, range: &Range<usize>, why: &str) -> String {
+fn explain_not_json(output: &MessageText<'_>, range: &Range<usize>, why: &str) -> String {
     let text = output.text.trim_start();
     let hint = match output.message {
         None => ": there is no assistant message",
@@ -157,16 +165,16 @@ fn not_json(output: &Said<'_>, range: &Range<usize>, why: &str) -> String {
 
 /// Whether a text is JSON by its grammar, with numbers that fit a double. Depth does not matter, nor do lone surrogates
 /// in escapes: the grammar has them.
-pub(super) fn syntax(text: &str) -> Result<(), String> {
+pub(super) fn check_syntax(text: &str) -> Result<(), String> {
     serde_json::from_str::<IgnoredAny>(text).map_err(|why| why.to_string())?;
-    match huge_number(text) {
+    match find_huge_number(text) {
         Some(number) => Err(format!("the number {number:.20} is out of range")),
         None => Ok(()),
     }
 }
 
 /// The first number of valid JSON that no double holds, such as `1e999`.
-fn huge_number(json: &str) -> Option<&str> {
+fn find_huge_number(json: &str) -> Option<&str> {
     let bytes = json.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -284,7 +292,7 @@ mod tests {
             found.explanation,
             "the output holds JSON at message 1, bytes 3..10"
         );
-        assert_eq!(found.marks[0].bytes, 3..10);
+        assert_eq!(found.spans[0].bytes, 3..10);
         let broken = on_output(
             "json_valid",
             &json!({"allow_wrapped": true}),

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use super::json::parse;
-use super::wrapped::Unwrap;
-use crate::handlers::explain::{Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::json::parse_output;
+use super::json_extraction::JsonExtraction;
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::query::{self, JmesPathQuery};
 use crate::rubric::{ParamProblem, json_equal};
 
@@ -22,7 +22,7 @@ pub(in crate::handlers) struct JsonPath {
     /// `output`: the output as JSON. `calls`: a list of `{name, arguments, result, is_error}`, where the texts that are JSON
     /// are JSON. `metadata`: the transcript's own.
     #[serde(default)]
-    of: Of,
+    of: JsonPathInput,
     /// What the result is. Numbers count as numbers; a text never is a number.
     #[serde(default, deserialize_with = "given")]
     expected: Option<Value>,
@@ -53,7 +53,7 @@ pub(in crate::handlers) struct JsonPath {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Of {
+enum JsonPathInput {
     #[default]
     Output,
     Calls,
@@ -72,12 +72,12 @@ impl EvalType for JsonPath {
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("jmespath_expression", "expression")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let query = JmesPathQuery::compile(&self.expression).map_err(|why| {
             problems.push(ParamProblem {
                 help: Some(query::JMESPATH_HELP.to_owned()),
-                ..problem("/expression", why)
+                ..param_problem("/expression", why)
             });
         });
         let checks = [
@@ -89,52 +89,52 @@ impl EvalType for JsonPath {
             self.max_results.is_some(),
         ];
         if !checks.contains(&true) {
-            problems.push(problem(
+            problems.push(param_problem(
                 "",
                 "it would check nothing: give `expected`, `contains`, `min`, `max`, `min_results` or `max_results`",
             ));
         }
         if self.expected == Some(Value::Null) {
             let why = "has no value: for null, compare in the expression and expect true";
-            problems.push(problem("/expected", why));
+            problems.push(param_problem("/expected", why));
         }
         if self.contains.as_ref().is_some_and(Vec::is_empty) {
-            problems.push(problem("/contains", "needs at least one value"));
+            problems.push(param_problem("/contains", "needs at least one value"));
         }
         if let (Some(min), Some(max)) = (self.min, self.max)
             && min > max
         {
             let why = format!("({min}) is above max ({max}): nothing could pass");
-            problems.push(problem("/min", why));
+            problems.push(param_problem("/min", why));
         }
         match (self.min_results, self.max_results) {
-            (Some(0), _) => problems.push(problem("/min_results", "must be 1 or more")),
+            (Some(0), _) => problems.push(param_problem("/min_results", "must be 1 or more")),
             (Some(min), Some(max)) if min > max => {
                 let why = format!("({min}) is above max_results ({max}): nothing could pass");
-                problems.push(problem("/min_results", why));
+                problems.push(param_problem("/min_results", why));
             }
             _ => {}
         }
-        if self.of != Of::Output {
+        if self.of != JsonPathInput::Output {
             for (name, given) in [
                 ("allow_wrapped", self.allow_wrapped),
                 ("extract_json", self.extract_json),
             ] {
                 if given {
                     let why = "has no effect: only an output is taken out of a text";
-                    problems.push(problem(format!("/{name}"), why));
+                    problems.push(param_problem(format!("/{name}"), why));
                 }
             }
         }
         match query {
-            Ok(query) if problems.is_empty() => Ok(Compiled::Check(Box::new(Path {
+            Ok(query) if problems.is_empty() => Ok(CompiledEval::Check(Box::new(JsonPathCheck {
                 query,
-                of: self.of,
-                unwrap: Unwrap {
-                    wrapped: self.allow_wrapped,
-                    extract: self.extract_json,
+                input: self.of,
+                unwrap: JsonExtraction {
+                    code_block: self.allow_wrapped,
+                    embedded: self.extract_json,
                 },
-                wanted: Wanted {
+                expectation: JsonPathExpectation {
                     expected: self.expected,
                     contains: self.contains.unwrap_or_default(),
                     min: self.min,
@@ -149,15 +149,15 @@ impl EvalType for JsonPath {
 }
 
 #[derive(Debug)]
-struct Path {
+struct JsonPathCheck {
     query: JmesPathQuery,
-    of: Of,
-    unwrap: Unwrap,
-    wanted: Wanted,
+    input: JsonPathInput,
+    unwrap: JsonExtraction,
+    expectation: JsonPathExpectation,
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct JsonPathExpectation {
     expected: Option<Value>,
     contains: Vec<Value>,
     min: Option<f64>,
@@ -166,16 +166,16 @@ struct Wanted {
     max_results: Option<usize>,
 }
 
-impl Check for Path {
+impl Check for JsonPathCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let (data, mark) = match self.of {
-            Of::Output => match parse(output, self.unwrap) {
-                Ok((data, range)) => (data, subject.mark_said(output, &range)),
+        let (data, mark) = match self.input {
+            JsonPathInput::Output => match parse_output(output, self.unwrap) {
+                Ok((data, range)) => (data, subject.text_span(output, &range)),
                 Err(finding) => return finding,
             },
-            Of::Calls => (calls(subject), None),
-            Of::Metadata => match subject.all_metadata() {
+            JsonPathInput::Calls => (calls_as_json(subject), None),
+            JsonPathInput::Metadata => match subject.transcript_metadata() {
                 Some(data) => (data.clone(), None),
                 None => return Finding::check_error("the transcript has no metadata"),
             },
@@ -184,17 +184,17 @@ impl Check for Path {
             Ok(result) => result,
             Err(why) => return Finding::check_error(why),
         };
-        let found = Quoted(&result.to_string()).to_string();
-        match self.wanted.fault(&result) {
-            None => Finding::of(true, format!("the result is {found}")),
-            Some(why) => Finding::of(false, format!("the result is {found}: {why}")),
+        let found = QuotedText(&result.to_string()).to_string();
+        match self.expectation.explain_mismatch(&result) {
+            None => Finding::new(true, format!("the result is {found}")),
+            Some(why) => Finding::new(false, format!("the result is {found}: {why}")),
         }
-        .marked(mark)
+        .with_spans(mark)
     }
 }
 
 /// The calls as a program would list them.
-fn calls(subject: &Subject<'_>) -> Value {
+fn calls_as_json(subject: &Subject<'_>) -> Value {
     let as_json =
         |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
     let calls = subject.calls().iter().enumerate();
@@ -215,10 +215,10 @@ fn calls(subject: &Subject<'_>) -> Value {
         .collect()
 }
 
-impl Wanted {
+impl JsonPathExpectation {
     /// Why the result is not what is wanted.
-    fn fault(&self, result: &Value) -> Option<String> {
-        let short = |value: &Value| Quoted(&value.to_string()).to_string();
+    fn explain_mismatch(&self, result: &Value) -> Option<String> {
+        let short = |value: &Value| QuotedText(&value.to_string()).to_string();
         if let Some(expected) = &self.expected
             && !json_equal(result, expected)
         {
@@ -227,12 +227,12 @@ impl Wanted {
         let missing: Vec<&Value> = self
             .contains
             .iter()
-            .filter(|wanted| !holds(result, wanted))
+            .filter(|wanted| !contains_value(result, wanted))
             .collect();
         if !missing.is_empty() {
             return Some(format!(
                 "it does not hold {}",
-                list(missing.into_iter().map(short))
+                format_list(missing.into_iter().map(short))
             ));
         }
         if self.min.is_some() || self.max.is_some() {
@@ -261,7 +261,7 @@ impl Wanted {
     }
 }
 
-fn holds(result: &Value, wanted: &Value) -> bool {
+fn contains_value(result: &Value, wanted: &Value) -> bool {
     match (result, wanted) {
         (Value::Array(items), wanted) => items.iter().any(|item| json_equal(item, wanted)),
         (Value::String(text), Value::String(wanted)) => text.contains(wanted.as_str()),

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
@@ -27,9 +27,9 @@ impl EvalType for MaxLength {
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("max_characters", "max"), ("max_chars", "max")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         if self.max_tokens.is_some() {
-            let mut why = problem(
+            let mut why = param_problem(
                 "/max_tokens",
                 "cannot be checked: only a model's own tokenizer knows the tokens of a text",
             );
@@ -41,8 +41,11 @@ impl EvalType for MaxLength {
         }
         let most = self
             .max
-            .ok_or_else(|| vec![problem("", "`max` is missing")])?;
-        Ok(Compiled::Check(Box::new(Length { least: 0, most })))
+            .ok_or_else(|| vec![param_problem("", "`max` is missing")])?;
+        Ok(CompiledEval::Check(Box::new(LengthCheck {
+            min: 0,
+            max: most,
+        })))
     }
 }
 
@@ -63,53 +66,57 @@ impl EvalType for MinLength {
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("min_characters", "min"), ("min_chars", "min")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         if self.min == 0 {
             let why = "must be 1 or more: every text has 0 characters";
-            return Err(vec![problem("/min", why)]);
+            return Err(vec![param_problem("/min", why)]);
         }
-        Ok(Compiled::Check(Box::new(Length {
-            least: self.min,
-            most: u64::MAX,
+        Ok(CompiledEval::Check(Box::new(LengthCheck {
+            min: self.min,
+            max: u64::MAX,
         })))
     }
 }
 
 /// Characters, bounds included.
 #[derive(Debug)]
-struct Length {
-    least: u64,
-    most: u64,
+struct LengthCheck {
+    min: u64,
+    max: u64,
 }
 
-impl Check for Length {
+impl Check for LengthCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let length = output.text.chars().count() as u64;
-        if length > self.most {
-            let (most, over) = (self.most, length - self.most);
+        if length > self.max {
+            let (most, over) = (self.max, length - self.max);
             let beyond = usize::try_from(most)
                 .ok()
                 .and_then(|most| output.text.char_indices().nth(most));
             let mark =
-                beyond.and_then(|(from, _)| subject.mark_said(output, &(from..output.text.len())));
-            return Finding::of(
+                beyond.and_then(|(from, _)| subject.text_span(output, &(from..output.text.len())));
+            return Finding::new(
                 false,
-                format!("{}, {over} more than {most}", characters(length)),
+                format!("{}, {over} more than {most}", format_characters(length)),
             )
-            .scored(most as f64 / length as f64)
-            .marked(mark);
+            .with_score(most as f64 / length as f64)
+            .with_spans(mark);
         }
-        if length < self.least {
-            let short = self.least - length;
-            let why = format!("{}, {short} fewer than {}", characters(length), self.least);
-            return Finding::of(false, why).scored(length as f64 / self.least as f64);
+        if length < self.min {
+            let short = self.min - length;
+            let why = format!(
+                "{}, {short} fewer than {}",
+                format_characters(length),
+                self.min
+            );
+            return Finding::new(false, why).with_score(length as f64 / self.min as f64);
         }
-        Finding::of(true, characters(length)).scored(1.0)
+        Finding::new(true, format_characters(length)).with_score(1.0)
     }
 }
 
-fn characters(length: u64) -> String {
+fn format_characters(length: u64) -> String {
     pluralize(length, "character")
 }
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::memmem;
 
-use super::fold::{fold, unfold};
-use crate::handlers::Said;
-use crate::handlers::registry::problem;
+use super::lowercase::{to_lowercase, to_original_range};
+use crate::handlers::MessageText;
+use crate::handlers::registry::param_problem;
 use crate::rubric::ParamProblem;
 
 /// More patterns than this are refused.
@@ -18,25 +18,25 @@ const MAX_HITS: usize = 1_000_000;
 
 /// Compiled patterns.
 #[derive(Debug)]
-pub(in crate::handlers) struct Patterns {
+pub(in crate::handlers) struct PatternSet {
     /// As written, for explanations.
     pub(in crate::handlers) written: Vec<String>,
-    folded: Vec<String>,
+    lowercase: Vec<String>,
     search: AhoCorasick,
     /// Only whole words count.
-    words: bool,
+    whole_words_only: bool,
 }
 
 /// Where a pattern was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::handlers) struct Hit {
+pub(in crate::handlers) struct PatternHit {
     /// Which pattern.
     pub(in crate::handlers) pattern: usize,
     /// Bytes of the text as it stands.
     pub(in crate::handlers) bytes: Range<usize>,
 }
 
-impl Patterns {
+impl PatternSet {
     /// Compiles; problems are about the param of this name.
     pub(in crate::handlers) fn new(
         written: Vec<String>,
@@ -44,17 +44,20 @@ impl Patterns {
     ) -> Result<Self, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if written.is_empty() {
-            problems.push(problem(format!("/{param}"), "needs at least one text"));
+            problems.push(param_problem(
+                format!("/{param}"),
+                "needs at least one text",
+            ));
         }
         if written.len() > MAX_PATTERNS {
             let count = written.len();
-            problems.push(problem(
+            problems.push(param_problem(
                 format!("/{param}"),
                 format!("holds {count}, more than {MAX_PATTERNS}"),
             ));
         }
         for (at, _) in written.iter().enumerate().filter(|(_, p)| p.is_empty()) {
-            problems.push(problem(
+            problems.push(param_problem(
                 format!("/{param}/{at}"),
                 "is empty, and would be found in every text",
             ));
@@ -62,21 +65,24 @@ impl Patterns {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let folded: Vec<String> = written.iter().map(|p| fold(p).into_owned()).collect();
+        let folded: Vec<String> = written
+            .iter()
+            .map(|p| to_lowercase(p).into_owned())
+            .collect();
         let search = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .build(&folded)
             .map_err(|why| {
-                vec![problem(
+                vec![param_problem(
                     format!("/{param}"),
                     format!("cannot be compiled: {why}"),
                 )]
             })?;
         Ok(Self {
             written,
-            folded,
+            lowercase: folded,
             search,
-            words: false,
+            whole_words_only: false,
         })
     }
 
@@ -84,17 +90,17 @@ impl Patterns {
     /// that end needs no boundary.
     #[must_use]
     pub(in crate::handlers) fn whole_words(mut self, words: bool) -> Self {
-        self.words = words;
+        self.whole_words_only = words;
         self
     }
 
     /// The first hit of each pattern in lower-cased text, by pattern.
-    pub(in crate::handlers) fn each(&self, text: &str) -> Vec<Option<Range<usize>>> {
-        let mut hits: Vec<Option<Range<usize>>> = vec![None; self.folded.len()];
+    pub(in crate::handlers) fn find_first_of_each(&self, text: &str) -> Vec<Option<Range<usize>>> {
+        let mut hits: Vec<Option<Range<usize>>> = vec![None; self.lowercase.len()];
         let mut missing = hits.len();
         for (count, found) in self.search.find_overlapping_iter(text).enumerate() {
             let hit = &mut hits[found.pattern().as_usize()];
-            if hit.is_none() && self.counts(text, &found.range()) {
+            if hit.is_none() && self.is_hit(text, &found.range()) {
                 *hit = Some(found.range());
                 missing -= 1;
                 if missing == 0 {
@@ -102,32 +108,36 @@ impl Patterns {
                 }
             }
             if count == MAX_HITS {
-                self.one_by_one(text, &mut hits);
+                self.find_one_by_one(text, &mut hits);
                 break;
             }
         }
         hits
     }
 
-    fn one_by_one(&self, text: &str, hits: &mut [Option<Range<usize>>]) {
-        for (pattern, hit) in self.folded.iter().zip(hits) {
+    fn find_one_by_one(&self, text: &str, hits: &mut [Option<Range<usize>>]) {
+        for (pattern, hit) in self.lowercase.iter().zip(hits) {
             if hit.is_none() {
                 let mut all = memmem::find_iter(text.as_bytes(), pattern.as_bytes())
                     .map(|at| at..at + pattern.len());
-                *hit = all.find(|range| self.counts(text, range));
+                *hit = all.find(|range| self.is_hit(text, range));
             }
         }
     }
 
     /// The first hits of any pattern, at most `room`.
-    pub(in crate::handlers) fn some(&self, said: &Said<'_>, room: usize) -> Vec<Hit> {
+    pub(in crate::handlers) fn find_hits(
+        &self,
+        said: &MessageText<'_>,
+        room: usize,
+    ) -> Vec<PatternHit> {
         let text = said.folded();
-        let hit = |(pattern, range): (usize, Range<usize>)| Hit {
+        let hit = |(pattern, range): (usize, Range<usize>)| PatternHit {
             pattern,
-            bytes: unfold(&said.text, &range),
+            bytes: to_original_range(&said.text, &range),
         };
-        if self.words {
-            let each = self.each(text).into_iter().enumerate();
+        if self.whole_words_only {
+            let each = self.find_first_of_each(text).into_iter().enumerate();
             let hits = each.filter_map(|(pattern, range)| Some((pattern, range?)));
             let mut hits: Vec<_> = hits.collect();
             hits.sort_by_key(|(_, range)| range.start);
@@ -140,13 +150,13 @@ impl Patterns {
     }
 
     /// Whether a hit is one: with words, nothing of a word may stand beside it.
-    fn counts(&self, text: &str, at: &Range<usize>) -> bool {
+    fn is_hit(&self, text: &str, at: &Range<usize>) -> bool {
         let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
         let hit = &text[at.clone()];
         let starts_amid =
             || is_word(hit.chars().next()) && is_word(text[..at.start].chars().next_back());
         let ends_amid =
             || is_word(hit.chars().next_back()) && is_word(text[at.end..].chars().next());
-        !self.words || (!starts_amid() && !ends_amid())
+        !self.whole_words_only || (!starts_amid() && !ends_amid())
     }
 }

@@ -4,17 +4,17 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::handlers::explain::{Place, Quoted};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::explain::{QuotedText, TextLocation};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// What a compiled pattern may take, in bytes: saying no to a larger one costs seconds.
-const SIZE_LIMIT: usize = 1 << 20;
+const MAX_COMPILED_BYTES: usize = 1 << 20;
 /// What its lazy automaton may take, in bytes.
-const CACHE_LIMIT: usize = 8 << 20;
+const MAX_CACHE_BYTES: usize = 8 << 20;
 /// Longer patterns are refused unread, in bytes.
-const LENGTH_LIMIT: usize = 64 << 10;
+const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// Params of `regex`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -41,30 +41,36 @@ impl EvalType for RegexEval {
     const EXAMPLE: &'static str = r"pattern: 'Beam \d+\.\d+'";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_matches")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let pattern = compile("/pattern", &self.pattern).map_err(|problem| vec![problem])?;
-        Ok(Compiled::Check(Box::new(Search {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let pattern = compile_regex("/pattern", &self.pattern).map_err(|problem| vec![problem])?;
+        Ok(CompiledEval::Check(Box::new(RegexCheck {
             pattern,
-            expect: self.expect_match,
+            expect_match: self.expect_match,
         })))
     }
 }
 
 /// Compiles the pattern a pointer into the params leads to, within limits.
-pub(in crate::handlers) fn compile(pointer: &str, pattern: &str) -> Result<Regex, ParamProblem> {
+pub(in crate::handlers) fn compile_regex(
+    pointer: &str,
+    pattern: &str,
+) -> Result<Regex, ParamProblem> {
     if pattern.is_empty() {
-        return Err(problem(pointer, "is empty, and would match every text"));
+        return Err(param_problem(
+            pointer,
+            "is empty, and would match every text",
+        ));
     }
-    if pattern.len() > LENGTH_LIMIT {
-        let (len, limit) = (pattern.len(), LENGTH_LIMIT);
-        return Err(problem(
+    if pattern.len() > MAX_PATTERN_BYTES {
+        let (len, limit) = (pattern.len(), MAX_PATTERN_BYTES);
+        return Err(param_problem(
             pointer,
             format!("is {len} bytes long, more than {limit}"),
         ));
     }
     let built = RegexBuilder::new(pattern)
-        .size_limit(SIZE_LIMIT)
-        .dfa_size_limit(CACHE_LIMIT)
+        .size_limit(MAX_COMPILED_BYTES)
+        .dfa_size_limit(MAX_CACHE_BYTES)
         .build();
     built.map_err(|why| match why {
         regex::Error::CompiledTooBig(limit) => ParamProblem {
@@ -72,7 +78,7 @@ pub(in crate::handlers) fn compile(pointer: &str, pattern: &str) -> Result<Regex
                 "make repetitions smaller; `(?-u)` makes classes like \\w ASCII and much smaller"
                     .to_owned(),
             ),
-            ..problem(
+            ..param_problem(
                 pointer,
                 format!("is too large: more than {} KiB compiled", limit >> 10),
             )
@@ -84,40 +90,40 @@ pub(in crate::handlers) fn compile(pointer: &str, pattern: &str) -> Result<Regex
             let what = last.strip_prefix("error: ").unwrap_or(last);
             ParamProblem {
                 help: Some("the syntax is that of Rust's regex crate".to_owned()),
-                ..problem(pointer, format!("is no regular expression: {what}"))
+                ..param_problem(pointer, format!("is no regular expression: {what}"))
             }
         }
     })
 }
 
 #[derive(Debug)]
-struct Search {
+struct RegexCheck {
     pattern: Regex,
-    expect: bool,
+    expect_match: bool,
 }
 
-impl Check for Search {
+impl Check for RegexCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let passed = |found: bool| found == self.expect;
+        let passed = |found: bool| found == self.expect_match;
         match self.pattern.find(&output.text) {
             Some(found) => {
-                let place = Place {
+                let place = TextLocation {
                     message: output.message,
                     bytes: found.range(),
                 };
-                let verb = if self.expect {
+                let verb = if self.expect_match {
                     "matches"
                 } else {
                     "must not match, but does:"
                 };
-                Finding::of(
+                Finding::new(
                     passed(true),
-                    format!("{verb} {} at {place}", Quoted(found.as_str())),
+                    format!("{verb} {} at {place}", QuotedText(found.as_str())),
                 )
-                .marked(subject.mark_said(output, &found.range()))
+                .with_spans(subject.text_span(output, &found.range()))
             }
-            None => Finding::of(
+            None => Finding::new(
                 passed(false),
                 match output.message {
                     Some(message) => format!("no match in message {message}"),

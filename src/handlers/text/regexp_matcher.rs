@@ -4,10 +4,10 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::regexp::compile;
-use crate::handlers::explain::{Place, Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Said, Subject};
+use super::regexp::compile_regex;
+use crate::handlers::explain::{QuotedText, TextLocation, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::rubric::ParamProblem;
 
 /// More patterns than this are refused: each is a pass over the text.
@@ -38,99 +38,103 @@ impl EvalType for RegexpMatcher {
         "regexp_string_list: ['(?i)refund', 'NW-\\d{5}']\nmatch_all_patterns: true";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let count = self.regexp_string_list.len();
         if count == 0 || count > MAX_PATTERNS {
             let why = format!("needs 1 to {MAX_PATTERNS} patterns (got {count})");
-            return Err(vec![problem("/regexp_string_list", why)]);
+            return Err(vec![param_problem("/regexp_string_list", why)]);
         }
         let (mut patterns, mut problems) = (Vec::new(), Vec::new());
         for (at, written) in self.regexp_string_list.into_iter().enumerate() {
             let pointer = format!("/regexp_string_list/{at}");
-            let built = compile(&pointer, &written).and_then(|part| {
+            let built = compile_regex(&pointer, &written).and_then(|part| {
                 if self.match_whole_query {
-                    compile(&pointer, &format!(r"\A(?:{written})\z"))
+                    compile_regex(&pointer, &format!(r"\A(?:{written})\z"))
                 } else {
                     Ok(part)
                 }
             });
             match built {
-                Ok(search) => patterns.push(Pattern { written, search }),
+                Ok(search) => patterns.push(RegexpPattern {
+                    written,
+                    regex: search,
+                }),
                 Err(why) => problems.push(why),
             }
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Check(Box::new(Matcher {
+        Ok(CompiledEval::Check(Box::new(RegexpMatcherCheck {
             patterns,
             invert: self.invert_results,
-            all: self.match_all_patterns,
-            whole: self.match_whole_query,
+            match_all: self.match_all_patterns,
+            match_whole: self.match_whole_query,
         })))
     }
 }
 
 #[derive(Debug)]
-struct Pattern {
+struct RegexpPattern {
     written: String,
-    search: Regex,
+    regex: Regex,
 }
 
 #[derive(Debug)]
-struct Matcher {
-    patterns: Vec<Pattern>,
+struct RegexpMatcherCheck {
+    patterns: Vec<RegexpPattern>,
     invert: bool,
-    all: bool,
-    whole: bool,
+    match_all: bool,
+    match_whole: bool,
 }
 
 /// A pattern and where it matched.
-struct Hit<'p> {
-    pattern: &'p Pattern,
+struct RegexpHit<'p> {
+    pattern: &'p RegexpPattern,
     bytes: std::ops::Range<usize>,
 }
 
-impl Hit<'_> {
-    fn told(&self, said: &Said<'_>) -> String {
-        let place = Place {
+impl RegexpHit<'_> {
+    fn describe(&self, said: &MessageText<'_>) -> String {
+        let place = TextLocation {
             message: said.message,
             bytes: self.bytes.clone(),
         };
         let text = &said.text[self.bytes.clone()];
         format!(
             "{} matches {} at {place}",
-            Quoted(&self.pattern.written),
-            Quoted(text)
+            QuotedText(&self.pattern.written),
+            QuotedText(text)
         )
     }
 }
 
-impl Check for Matcher {
+impl Check for RegexpMatcherCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let (mut hits, mut missing) = (Vec::new(), Vec::new());
-        for pattern in subject.while_wanted(&self.patterns) {
-            match self.find(pattern, &output.text) {
+        for pattern in subject.until_cancelled(&self.patterns) {
+            match self.find_hit(pattern, &output.text) {
                 Some(hit) => hits.push(hit),
                 None => missing.push(pattern),
             }
             // One is enough to know.
-            if (self.all && !missing.is_empty()) || (!self.all && !hits.is_empty()) {
+            if (self.match_all && !missing.is_empty()) || (!self.match_all && !hits.is_empty()) {
                 break;
             }
         }
-        let matches = if self.all {
+        let matches = if self.match_all {
             missing.is_empty()
         } else {
             !hits.is_empty()
         };
         let passed = matches != self.invert;
         let why = match (matches, output.message) {
-            (true, _) => list(hits.iter().map(|hit| hit.told(output))),
+            (true, _) => format_list(hits.iter().map(|hit| hit.describe(output))),
             (false, None) => "no match: there is no assistant message".to_owned(),
             (false, Some(message)) => {
-                let missing = list(missing.iter().map(|pattern| Quoted(&pattern.written)));
+                let missing =
+                    format_list(missing.iter().map(|pattern| QuotedText(&pattern.written)));
                 format!("no match of {missing} in message {message}")
             }
         };
@@ -140,23 +144,23 @@ impl Check for Matcher {
         };
         let places = hits
             .iter()
-            .filter_map(|hit| subject.mark_said(output, &hit.bytes));
-        Finding::of(passed, why)
-            .scored(if passed { 1.0 } else { 0.0 })
-            .marked(places.collect::<Vec<_>>())
+            .filter_map(|hit| subject.text_span(output, &hit.bytes));
+        Finding::new(passed, why)
+            .with_score(if passed { 1.0 } else { 0.0 })
+            .with_spans(places.collect::<Vec<_>>())
     }
 }
 
-impl Matcher {
-    fn find<'p>(&self, pattern: &'p Pattern, text: &str) -> Option<Hit<'p>> {
-        let (from, text) = if self.whole {
+impl RegexpMatcherCheck {
+    fn find_hit<'p>(&self, pattern: &'p RegexpPattern, text: &str) -> Option<RegexpHit<'p>> {
+        let (from, text) = if self.match_whole {
             let start = text.len() - text.trim_start().len();
             (start, text.trim())
         } else {
             (0, text)
         };
-        let found = pattern.search.find(text)?;
-        Some(Hit {
+        let found = pattern.regex.find(text)?;
+        Some(RegexpHit {
             pattern,
             bytes: from + found.start()..from + found.end(),
         })
@@ -226,7 +230,7 @@ mod tests {
                 r#""N-\\d" matches "N-7" at message 1, bytes 4..7"#
             )
         );
-        assert_eq!(found.marks[0].bytes, 4..7);
+        assert_eq!(found.spans[0].bytes, 4..7);
         assert_eq!(
             told("regexp_matcher", &params, &json!({"messages": []})),
             (Fail, "no match: there is no assistant message".to_owned())

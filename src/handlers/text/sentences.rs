@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::handlers::grounding::sentences;
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::grounding::split_sentences;
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `sentence_count`: one of them or both.
@@ -27,56 +27,59 @@ impl EvalType for SentenceCount {
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("min_sentences", "min"), ("max_sentences", "max")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         match (self.min, self.max) {
-            (None, None) => Err(vec![problem(
+            (None, None) => Err(vec![param_problem(
                 "",
                 "`min` or `max` is missing: it would check nothing",
             )]),
-            (Some(0), _) => Err(vec![problem(
+            (Some(0), _) => Err(vec![param_problem(
                 "/min",
                 "must be 1 or more: every text has 0 sentences",
             )]),
-            (Some(min), Some(max)) if min > max => Err(vec![problem(
+            (Some(min), Some(max)) if min > max => Err(vec![param_problem(
                 "/min",
                 format!("({min}) is above max ({max}): nothing could pass"),
             )]),
-            (min, max) => Ok(Compiled::Check(Box::new(Count { min, max }))),
+            (min, max) => Ok(CompiledEval::Check(Box::new(SentenceCountCheck {
+                min,
+                max,
+            }))),
         }
     }
 }
 
 #[derive(Debug)]
-struct Count {
+struct SentenceCountCheck {
     min: Option<usize>,
     max: Option<usize>,
 }
 
-impl Check for Count {
+impl Check for SentenceCountCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let found = sentences(&output.text);
+        let found = split_sentences(&output.text);
         let count = found.len();
         let has = match count {
             1 => "1 sentence".to_owned(),
             count => format!("{count} sentences"),
         };
         if let Some(min) = self.min.filter(|min| count < *min) {
-            return Finding::of(false, format!("{has}, {} fewer than {min}", min - count));
+            return Finding::new(false, format!("{has}, {} fewer than {min}", min - count));
         }
         if let Some(max) = self.max.filter(|max| count > *max) {
             let base = output.text.as_ptr() as usize;
-            let beyond = found.iter().skip(max).take(Finding::MARKS);
+            let beyond = found.iter().skip(max).take(Finding::MAX_SPANS);
             let marks: Vec<_> = beyond
                 .filter_map(|sentence| {
                     let from = sentence.as_ptr() as usize - base;
-                    subject.mark_said(output, &(from..from + sentence.len()))
+                    subject.text_span(output, &(from..from + sentence.len()))
                 })
                 .collect();
             let why = format!("{has}, {} more than {max}", count - max);
-            return Finding::of(false, why).marked(marks);
+            return Finding::new(false, why).with_spans(marks);
         }
-        Finding::of(true, has)
+        Finding::new(true, has)
     }
 }
 
@@ -105,7 +108,7 @@ mod tests {
         }
         let found = on_output("sentence_count", &json!({"max": 1}), text);
         assert_eq!(found.explanation, "3 sentences, 2 more than 1");
-        let marked: Vec<&str> = found.marks.iter().map(|m| &text[m.bytes.clone()]).collect();
+        let marked: Vec<&str> = found.spans.iter().map(|m| &text[m.bytes.clone()]).collect();
         assert_eq!(marked, ["It is done!", "Anything else?"]);
         let none = json!({"messages": []});
         assert_eq!(

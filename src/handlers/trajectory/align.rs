@@ -4,37 +4,37 @@
 //! is not expected, a call of the right tool with other arguments. Quadratic, and bounded.
 
 /// More cells than these are not computed; each takes a byte.
-const MOST_CELLS: usize = 1 << 24;
+const MAX_CELLS: usize = 1 << 24;
 
 /// One row of what is expected: a call, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct ExpectedSlot {
     pub(super) expected: usize,
-    pub(super) kind: SlotKind,
+    pub(super) rule: SlotRule,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotKind {
+pub(super) enum SlotRule {
     /// Must come.
-    Must,
+    Required,
     /// May come.
-    May,
+    Optional,
     /// May come any number of times.
-    Any,
+    Repeatable,
 }
 
 /// What a call is to an expected one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
-    As,
+pub(super) enum CallFit {
+    Exact,
     /// Its tool, other arguments.
-    Tool,
-    Not,
+    ToolOnly,
+    Mismatch,
 }
 
 /// One line of the alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum AlignmentLine {
     Same {
         expected: usize,
         call: usize,
@@ -57,120 +57,122 @@ pub(super) enum Line {
 
 #[derive(Clone, Copy)]
 #[repr(u8)]
-enum Way {
+enum AlignmentStep {
     /// The call is not expected.
-    Extra,
+    ExtraCall,
     /// The slot stays empty.
-    Empty,
+    EmptySlot,
     /// The call takes the slot.
-    Takes,
+    FillSlot,
     /// The call is one of any number.
-    Stays,
+    RepeatSlot,
 }
 
 /// Aligns. `fit` fills in, for a call, what it is to each expected call. `None`: there is too much of it.
 pub(super) fn align(
-    slots: &[Slot],
+    slots: &[ExpectedSlot],
     expected: usize,
     calls: usize,
-    mut fit: impl FnMut(usize, &mut [Fit]),
-) -> Option<Vec<Line>> {
+    mut fit: impl FnMut(usize, &mut [CallFit]),
+) -> Option<Vec<AlignmentLine>> {
     let width = slots.len() + 1;
-    width.checked_mul(calls + 1).filter(|n| *n <= MOST_CELLS)?;
-    let mut ways: Vec<Way> = Vec::with_capacity(width * (calls + 1));
+    width.checked_mul(calls + 1).filter(|n| *n <= MAX_CELLS)?;
+    let mut ways: Vec<AlignmentStep> = Vec::with_capacity(width * (calls + 1));
     let mut row: Vec<u32> = Vec::with_capacity(width);
     row.push(0);
-    ways.push(Way::Extra);
+    ways.push(AlignmentStep::ExtraCall);
     for (at, slot) in slots.iter().enumerate() {
-        row.push(row[at] + u32::from(slot.kind == SlotKind::Must));
-        ways.push(Way::Empty);
+        row.push(row[at] + u32::from(slot.rule == SlotRule::Required));
+        ways.push(AlignmentStep::EmptySlot);
     }
-    let mut fits = vec![Fit::Not; expected];
+    let mut fits = vec![CallFit::Mismatch; expected];
     for call in 0..calls {
-        fits.fill(Fit::Not);
+        fits.fill(CallFit::Mismatch);
         fit(call, &mut fits);
         let mut next = Vec::with_capacity(width);
         next.push(row[0] + 1);
-        ways.push(Way::Extra);
+        ways.push(AlignmentStep::ExtraCall);
         for (at, slot) in slots.iter().enumerate() {
             let fit = fits[slot.expected];
             let extra = row[at + 1] + 1;
-            let empty = next[at] + u32::from(slot.kind == SlotKind::Must);
-            let (from, way) = match slot.kind {
-                SlotKind::Any => (row[at + 1], Way::Stays),
-                _ => (row[at], Way::Takes),
+            let empty = next[at] + u32::from(slot.rule == SlotRule::Required);
+            let (from, way) = match slot.rule {
+                SlotRule::Repeatable => (row[at + 1], AlignmentStep::RepeatSlot),
+                _ => (row[at], AlignmentStep::FillSlot),
             };
             let takes = match fit {
-                Fit::As => from,
-                Fit::Tool => from + 1,
-                Fit::Not => u32::MAX,
+                CallFit::Exact => from,
+                CallFit::ToolOnly => from + 1,
+                CallFit::Mismatch => u32::MAX,
             };
             // Of several calls that would do, the first is the expected one and the later ones are extra.
-            let first = takes < extra || (takes == extra && slot.kind == SlotKind::Any);
+            let first = takes < extra || (takes == extra && slot.rule == SlotRule::Repeatable);
             let (cost, way) = if first && takes <= empty {
                 (takes, way)
             } else if extra <= empty {
-                (extra, Way::Extra)
+                (extra, AlignmentStep::ExtraCall)
             } else {
-                (empty, Way::Empty)
+                (empty, AlignmentStep::EmptySlot)
             };
             next.push(cost);
             ways.push(way);
         }
         row = next;
     }
-    Some(trace(slots, calls, &ways, fit, expected))
+    Some(trace_back(slots, calls, &ways, fit, expected))
 }
 
 /// Walks back from the end.
-fn trace(
-    slots: &[Slot],
+fn trace_back(
+    slots: &[ExpectedSlot],
     calls: usize,
-    ways: &[Way],
-    mut fit: impl FnMut(usize, &mut [Fit]),
+    ways: &[AlignmentStep],
+    mut fit: impl FnMut(usize, &mut [CallFit]),
     expected: usize,
-) -> Vec<Line> {
+) -> Vec<AlignmentLine> {
     let width = slots.len() + 1;
     let (mut at, mut call) = (slots.len(), calls);
-    let mut fits = vec![Fit::Not; expected];
+    let mut fits = vec![CallFit::Mismatch; expected];
     let mut lines = Vec::new();
     while at > 0 || call > 0 {
         match ways[call * width + at] {
-            Way::Extra => {
+            AlignmentStep::ExtraCall => {
                 call -= 1;
-                lines.push(Line::Extra { call });
+                lines.push(AlignmentLine::Extra { call });
             }
-            Way::Empty => {
+            AlignmentStep::EmptySlot => {
                 at -= 1;
-                if slots[at].kind == SlotKind::Must {
+                if slots[at].rule == SlotRule::Required {
                     let expected = slots[at].expected;
-                    lines.push(Line::Missing { expected });
+                    lines.push(AlignmentLine::Missing { expected });
                 }
             }
-            way @ (Way::Takes | Way::Stays) => {
+            way @ (AlignmentStep::FillSlot | AlignmentStep::RepeatSlot) => {
                 call -= 1;
                 let expected = slots[at - 1].expected;
-                fits.fill(Fit::Not);
+                fits.fill(CallFit::Mismatch);
                 fit(call, &mut fits);
                 lines.push(match fits[expected] {
-                    Fit::As => Line::Same { expected, call },
-                    _ => Line::Differs { expected, call },
+                    CallFit::Exact => AlignmentLine::Same { expected, call },
+                    _ => AlignmentLine::Differs { expected, call },
                 });
-                at -= usize::from(matches!(way, Way::Takes));
+                at -= usize::from(matches!(way, AlignmentStep::FillSlot));
             }
         }
     }
     lines.reverse();
-    settle(&mut lines);
+    move_missing_last(&mut lines);
     lines
 }
 
 /// Of equal expected calls it is all one which is missing: the last, next to what was called in its place.
-fn settle(lines: &mut [Line]) {
+fn move_missing_last(lines: &mut [AlignmentLine]) {
     for from in (1..lines.len()).rev() {
         let mut at = from;
-        while let (Some(Line::Missing { expected: gone }), Some(Line::Same { expected, .. })) =
-            (lines.get(at - 1), lines.get(at))
+        while let (
+            Some(AlignmentLine::Missing { expected: gone }),
+            Some(AlignmentLine::Same { expected, .. }),
+        ) = (lines.get(at - 1), lines.get(at))
             && gone == expected
         {
             lines.swap(at - 1, at);
@@ -186,16 +188,16 @@ mod tests {
     /// Aligns texts: `a?` may come, `a*` any number of times; a capital letter is the tool with other arguments.
     fn lines(expected: &[&str], calls: &str) -> String {
         let kind = |text: &str| match &text[1..] {
-            "?" => SlotKind::May,
-            "*" => SlotKind::Any,
-            _ => SlotKind::Must,
+            "?" => SlotRule::Optional,
+            "*" => SlotRule::Repeatable,
+            _ => SlotRule::Required,
         };
-        let slots: Vec<Slot> = expected
+        let slots: Vec<ExpectedSlot> = expected
             .iter()
             .enumerate()
-            .map(|(expected, text)| Slot {
+            .map(|(expected, text)| ExpectedSlot {
                 expected,
-                kind: kind(text),
+                rule: kind(text),
             })
             .collect();
         let calls: Vec<String> = calls.chars().map(String::from).collect();
@@ -203,19 +205,21 @@ mod tests {
             for (fit, text) in fits.iter_mut().zip(expected) {
                 let own = &text[..1];
                 *fit = if own == calls[call] {
-                    Fit::As
+                    CallFit::Exact
                 } else if own.eq_ignore_ascii_case(&calls[call]) {
-                    Fit::Tool
+                    CallFit::ToolOnly
                 } else {
-                    Fit::Not
+                    CallFit::Mismatch
                 };
             }
         });
         let told = found.expect("small").into_iter().map(|line| match line {
-            Line::Same { call, .. } | Line::Allowed { call } => format!(" {}", calls[call]),
-            Line::Differs { call, .. } => format!("~{}", calls[call]),
-            Line::Missing { expected: at } => format!("-{}", &expected[at][..1]),
-            Line::Extra { call } => format!("+{}", calls[call]),
+            AlignmentLine::Same { call, .. } | AlignmentLine::Allowed { call } => {
+                format!(" {}", calls[call])
+            }
+            AlignmentLine::Differs { call, .. } => format!("~{}", calls[call]),
+            AlignmentLine::Missing { expected: at } => format!("-{}", &expected[at][..1]),
+            AlignmentLine::Extra { call } => format!("+{}", calls[call]),
         });
         told.collect()
     }
@@ -244,11 +248,11 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_not_begun() {
-        let slot = Slot {
+        let slot = ExpectedSlot {
             expected: 0,
-            kind: SlotKind::Must,
+            rule: SlotRule::Required,
         };
-        let never = |_: usize, _: &mut [Fit]| {};
+        let never = |_: usize, _: &mut [CallFit]| {};
         assert_eq!(align(&[slot; 500], 1, 40_000, never), None);
     }
 }

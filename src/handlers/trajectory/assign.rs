@@ -7,114 +7,118 @@
 
 use std::collections::VecDeque;
 
-use super::table::Table;
+use super::fit_table::CallFitTable;
 
 /// How many steps the search may take.
-const MOST_STEPS: usize = 50_000_000;
+const MAX_STEPS: usize = 50_000_000;
 
 /// How many calls an expected call stands for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places {
+pub(super) struct SlotCapacity {
     /// So many must be filled.
-    pub(super) least: usize,
+    pub(super) min: usize,
     /// More do not fit.
-    pub(super) most: usize,
+    pub(super) max: usize,
 }
 
 /// Who stands for what.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Assigned {
+pub(super) struct Assignment {
     /// By call: the expected call it stands for.
-    pub(super) of_call: Vec<Option<usize>>,
+    pub(super) expected_by_call: Vec<Option<usize>>,
     /// By expected call: how many stand for it.
-    pub(super) used: Vec<usize>,
+    pub(super) call_counts: Vec<usize>,
 }
 
 /// Assigns. `must`: calls that must have a place. `None`: it took too long.
-pub(super) fn assign(table: &Table, places: &[Places], must: &[bool]) -> Option<Assigned> {
-    let mut search = Search::new(table, places);
+pub(super) fn assign(
+    table: &CallFitTable,
+    places: &[SlotCapacity],
+    must: &[bool],
+) -> Option<Assignment> {
+    let mut search = AssignmentSearch::new(table, places);
     for (expected, own) in places.iter().enumerate() {
-        while search.used[expected] < own.least && search.fill(expected)? {}
+        while search.call_counts[expected] < own.min && search.fill_expected(expected)? {}
     }
-    search.forget();
+    search.start_epoch();
     for call in (0..must.len()).filter(|call| must[*call]) {
-        if search.of_call[call].is_none() {
-            search.place(call, must)?;
+        if search.expected_by_call[call].is_none() {
+            search.place_call(call, must)?;
         }
     }
-    Some(Assigned {
-        of_call: search.of_call,
-        used: search.used,
+    Some(Assignment {
+        expected_by_call: search.expected_by_call,
+        call_counts: search.call_counts,
     })
 }
 
-struct Search<'t> {
-    table: &'t Table,
-    places: &'t [Places],
+struct AssignmentSearch<'t> {
+    table: &'t CallFitTable,
+    capacities: &'t [SlotCapacity],
     /// By expected call: the calls that fit.
     fitting: Vec<Vec<usize>>,
-    of_call: Vec<Option<usize>>,
-    used: Vec<usize>,
+    expected_by_call: Vec<Option<usize>>,
+    call_counts: Vec<usize>,
     /// When an expected call, or a call, was last reached: what a failed search reached leads nowhere until one succeeds.
-    reached: Vec<u32>,
-    tried: Vec<u32>,
-    now: u32,
+    reached_expected: Vec<u32>,
+    reached_calls: Vec<u32>,
+    epoch: u32,
     steps: usize,
 }
 
-impl<'t> Search<'t> {
-    fn new(table: &'t Table, places: &'t [Places]) -> Self {
-        let mut fitting = vec![Vec::new(); places.len()];
+impl<'t> AssignmentSearch<'t> {
+    fn new(table: &'t CallFitTable, capacities: &'t [SlotCapacity]) -> Self {
+        let mut fitting = vec![Vec::new(); capacities.len()];
         for call in 0..table.0.len() {
-            for expected in table.fitting(call) {
+            for expected in table.matching_expected(call) {
                 fitting[expected].push(call);
             }
         }
         Self {
             table,
-            places,
+            capacities,
             fitting,
-            of_call: vec![None; table.0.len()],
-            used: vec![0; places.len()],
-            reached: vec![0; places.len()],
-            tried: vec![0; table.0.len()],
-            now: 1,
+            expected_by_call: vec![None; table.0.len()],
+            call_counts: vec![0; capacities.len()],
+            reached_expected: vec![0; capacities.len()],
+            reached_calls: vec![0; table.0.len()],
+            epoch: 1,
             steps: 0,
         }
     }
 
-    fn forget(&mut self) {
-        self.now += 1;
+    fn start_epoch(&mut self) {
+        self.epoch += 1;
     }
 
-    fn step(&mut self) -> Option<()> {
+    fn count_step(&mut self) -> Option<()> {
         self.steps += 1;
-        (self.steps <= MOST_STEPS).then_some(())
+        (self.steps <= MAX_STEPS).then_some(())
     }
 
     /// One more call for an expected call, from those without a place or by moving others. `false`: there is none.
-    fn fill(&mut self, expected: usize) -> Option<bool> {
+    fn fill_expected(&mut self, expected: usize) -> Option<bool> {
         // By expected call: the call it would lose, to the one that reached it.
-        let mut loses = vec![None; self.places.len()];
+        let mut loses = vec![None; self.capacities.len()];
         let mut queue = VecDeque::from([expected]);
-        self.reached[expected] = self.now;
+        self.reached_expected[expected] = self.epoch;
         while let Some(at) = queue.pop_front() {
             for nth in 0..self.fitting[at].len() {
-                self.step()?;
+                self.count_step()?;
                 let call = self.fitting[at][nth];
-                if self.tried[call] == self.now {
+                if self.reached_calls[call] == self.epoch {
                     continue;
                 }
-                self.tried[call] = self.now;
-                match self.of_call[call] {
+                self.reached_calls[call] = self.epoch;
+                match self.expected_by_call[call] {
                     None => {
-                        self.shift(at, call, &loses);
-                        self.used[expected] += 1;
-                        self.forget();
+                        self.shift_calls(at, call, &loses);
+                        self.call_counts[expected] += 1;
+                        self.start_epoch();
                         return Some(true);
                     }
-                    Some(holder) if self.reached[holder] != self.now => {
-                        self.reached[holder] = self.now;
+                    Some(holder) if self.reached_expected[holder] != self.epoch => {
+                        self.reached_expected[holder] = self.epoch;
                         loses[holder] = Some((call, at));
                         queue.push_back(holder);
                     }
@@ -126,9 +130,9 @@ impl<'t> Search<'t> {
     }
 
     /// `call` goes to `to`, which gives up the call it loses to the one that reached it, and so on to the first.
-    fn shift(&mut self, mut to: usize, mut call: usize, loses: &[Option<(usize, usize)>]) {
+    fn shift_calls(&mut self, mut to: usize, mut call: usize, loses: &[Option<(usize, usize)>]) {
         loop {
-            self.of_call[call] = Some(to);
+            self.expected_by_call[call] = Some(to);
             let Some((lost, taker)) = loses[to] else {
                 return;
             };
@@ -137,33 +141,33 @@ impl<'t> Search<'t> {
     }
 
     /// A place for a call: a free one, one whose call can move, or one of a call that needs none.
-    fn place(&mut self, call: usize, must: &[bool]) -> Option<()> {
+    fn place_call(&mut self, call: usize, must: &[bool]) -> Option<()> {
         // By expected call: the call that wants in.
-        let mut wants = vec![usize::MAX; self.places.len()];
+        let mut wants = vec![usize::MAX; self.capacities.len()];
         let mut queue = VecDeque::from([call]);
         while let Some(at) = queue.pop_front() {
-            let all: Vec<usize> = self.table.fitting(at).collect();
+            let all: Vec<usize> = self.table.matching_expected(at).collect();
             for expected in all {
-                self.step()?;
-                if self.reached[expected] == self.now {
+                self.count_step()?;
+                if self.reached_expected[expected] == self.epoch {
                     continue;
                 }
-                self.reached[expected] = self.now;
+                self.reached_expected[expected] = self.epoch;
                 wants[expected] = at;
-                if self.used[expected] < self.places[expected].most {
-                    self.used[expected] += 1;
-                    self.enter(expected, &wants);
+                if self.call_counts[expected] < self.capacities[expected].max {
+                    self.call_counts[expected] += 1;
+                    self.insert_call(expected, &wants);
                     return Some(());
                 }
                 for nth in 0..self.fitting[expected].len() {
-                    self.step()?;
+                    self.count_step()?;
                     let held = self.fitting[expected][nth];
-                    if self.of_call[held] != Some(expected) {
+                    if self.expected_by_call[held] != Some(expected) {
                         continue;
                     }
                     if !must[held] {
-                        self.of_call[held] = None;
-                        self.enter(expected, &wants);
+                        self.expected_by_call[held] = None;
+                        self.insert_call(expected, &wants);
                         return Some(());
                     }
                     queue.push_back(held);
@@ -174,15 +178,15 @@ impl<'t> Search<'t> {
     }
 
     /// The call that wants in gets in; the place it leaves goes to the call that wants in there, and so on to the first.
-    fn enter(&mut self, mut into: usize, wants: &[usize]) {
+    fn insert_call(&mut self, mut into: usize, wants: &[usize]) {
         loop {
             let call = wants[into];
-            match self.of_call[call].replace(into) {
+            match self.expected_by_call[call].replace(into) {
                 None => break,
                 Some(left) => into = left,
             }
         }
-        self.forget();
+        self.start_epoch();
     }
 }
 
@@ -190,35 +194,35 @@ impl<'t> Search<'t> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::table::Pair;
+    use super::super::fit_table::CallPair;
     use super::*;
 
-    fn table(fits: &[Vec<usize>]) -> Table {
+    fn table(fits: &[Vec<usize>]) -> CallFitTable {
         let pairs = |fits: &Vec<usize>| {
             let all = fits.iter();
-            all.map(|&expected| Pair {
+            all.map(|&expected| CallPair {
                 expected,
                 fits: true,
             })
             .collect()
         };
-        Table(fits.iter().map(pairs).collect())
+        CallFitTable(fits.iter().map(pairs).collect())
     }
 
     #[test]
     fn a_choice_made_early_is_taken_back() {
         // The first call fits both, the second only the first: greedy would leave one over.
-        let once = [Places { least: 1, most: 1 }; 2];
+        let once = [SlotCapacity { min: 1, max: 1 }; 2];
         let found = assign(&table(&[vec![0, 1], vec![0]]), &once, &[true, true]).expect("quick");
-        assert_eq!(found.of_call, [Some(1), Some(0)]);
-        assert_eq!(found.used, [1, 1]);
+        assert_eq!(found.expected_by_call, [Some(1), Some(0)]);
+        assert_eq!(found.call_counts, [1, 1]);
     }
 
     #[test]
     fn a_call_that_needs_no_place_makes_room() {
-        let once = [Places { least: 1, most: 1 }];
+        let once = [SlotCapacity { min: 1, max: 1 }];
         let found = assign(&table(&[vec![0], vec![0]]), &once, &[false, true]).expect("quick");
-        assert_eq!(found.of_call, [None, Some(0)]);
+        assert_eq!(found.expected_by_call, [None, Some(0)]);
     }
 
     /// Most calls that can be placed at once, tried out.
@@ -244,22 +248,22 @@ mod tests {
         ) {
             let fits: Vec<Vec<usize>> = fits.into_iter().map(|s| s.into_iter().collect()).collect();
             let must = &must[..fits.len()];
-            let places: Vec<Places> =
-                places.into_iter().map(|(least, more)| Places { least, most: least + more }).collect();
+            let places: Vec<SlotCapacity> =
+                places.into_iter().map(|(least, more)| SlotCapacity { min: least, max: least + more }).collect();
             let found = assign(&table(&fits), &places, must).expect("quick");
             for (at, own) in places.iter().enumerate() {
-                let held = found.of_call.iter().filter(|of| **of == Some(at)).count();
-                prop_assert_eq!(held, found.used[at]);
-                prop_assert!(held <= own.most);
+                let held = found.expected_by_call.iter().filter(|of| **of == Some(at)).count();
+                prop_assert_eq!(held, found.call_counts[at]);
+                prop_assert!(held <= own.max);
             }
-            let filled: usize = places.iter().zip(&found.used).map(|(own, used)| own.least.min(*used)).sum();
-            let mut room: Vec<usize> = places.iter().map(|own| own.least).collect();
+            let filled: usize = places.iter().zip(&found.call_counts).map(|(own, used)| own.min.min(*used)).sum();
+            let mut room: Vec<usize> = places.iter().map(|own| own.min).collect();
             prop_assert_eq!(filled, most(&fits, &mut room, 0, &vec![false; fits.len()]));
-            let placed = (0..fits.len()).filter(|&call| must[call] && found.of_call[call].is_some()).count();
-            let mut room: Vec<usize> = places.iter().map(|own| own.most).collect();
+            let placed = (0..fits.len()).filter(|&call| must[call] && found.expected_by_call[call].is_some()).count();
+            let mut room: Vec<usize> = places.iter().map(|own| own.max).collect();
             let skip: Vec<bool> = must.iter().map(|must| !must).collect();
             prop_assert_eq!(placed, most(&fits, &mut room, 0, &skip));
-            for (call, of) in found.of_call.iter().enumerate() {
+            for (call, of) in found.expected_by_call.iter().enumerate() {
                 prop_assert!(of.is_none_or(|of| fits[call].contains(&of)));
             }
         }

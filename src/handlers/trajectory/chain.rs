@@ -11,15 +11,17 @@ use regex::Regex;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
-use super::args::{ArgsMode, MatcherSpec, WantedArgs};
-use super::sequence::places;
-use super::{MOST_EXPECTED, nested};
-use crate::handlers::calls::results::{NO_RESULTS, errors_unknown, results_missing};
-use crate::handlers::explain::{Name, Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::text::fold::fold;
+use super::expected_args::{ArgMatcherSpec, ArgsMode, ExpectedArgs};
+use super::sequence::describe_positions;
+use super::{MAX_EXPECTED, nested_schema};
+use crate::handlers::calls::result_conditions::{
+    RESULTS_NOT_RECORDED, are_results_missing, explain_unknown_errors,
+};
+use crate::handlers::explain::{EscapedName, QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::text::lowercase::to_lowercase;
 use crate::handlers::text::regexp;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_call_chain`.
@@ -30,13 +32,13 @@ pub(in crate::handlers) struct ToolCallChain {
     /// of it: `args_match`, `result_includes`, `result_matches`, `no_error`. A call that does not satisfy a step is passed
     /// over, and a later one may.
     #[schemars(length(min = 1), with = "Vec<StepSchema>")]
-    steps: Vec<StepSpec>,
+    steps: Vec<ChainStepSpec>,
 }
 
 /// A step of the chain.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StepSpec {
+struct ChainStepSpec {
     /// The tool's name, case-sensitive.
     #[schemars(length(min = 1))]
     tool: String,
@@ -65,7 +67,7 @@ impl JsonSchema for StepSchema {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        nested::<StepSpec>(generator)
+        nested_schema::<ChainStepSpec>(generator)
     }
 }
 
@@ -77,18 +79,18 @@ impl EvalType for ToolCallChain {
         - { tool: refund, result_includes: [refunded] }";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if self.steps.is_empty() {
-            problems.push(problem("/steps", "needs at least one step"));
+            problems.push(param_problem("/steps", "needs at least one step"));
         }
-        if self.steps.len() > MOST_EXPECTED {
-            let what = format!("holds {}, more than {MOST_EXPECTED}", self.steps.len());
-            problems.push(problem("/steps", what));
+        if self.steps.len() > MAX_EXPECTED {
+            let what = format!("holds {}, more than {MAX_EXPECTED}", self.steps.len());
+            problems.push(param_problem("/steps", what));
         }
         let mut steps = Vec::new();
-        for (at, spec) in self.steps.into_iter().take(MOST_EXPECTED).enumerate() {
-            match Step::of(&format!("/steps/{at}"), spec) {
+        for (at, spec) in self.steps.into_iter().take(MAX_EXPECTED).enumerate() {
+            match ChainStep::from_spec(&format!("/steps/{at}"), spec) {
                 Ok(step) => steps.push(step),
                 Err(more) => problems.extend(more),
             }
@@ -96,25 +98,25 @@ impl EvalType for ToolCallChain {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Check(Box::new(Chain(steps))))
+        Ok(CompiledEval::Check(Box::new(ToolCallChainCheck(steps))))
     }
 }
 
 #[derive(Debug)]
-struct Step {
+struct ChainStep {
     tool: String,
-    args: WantedArgs,
+    args: ExpectedArgs,
     /// As written, and in lower case.
     includes: Vec<(String, String)>,
     matches: Option<Regex>,
     no_error: bool,
 }
 
-impl Step {
-    fn of(at: &str, spec: StepSpec) -> Result<Self, Vec<ParamProblem>> {
+impl ChainStep {
+    fn from_spec(at: &str, spec: ChainStepSpec) -> Result<Self, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if spec.tool.is_empty() {
-            problems.push(problem(at, "has no tool's name"));
+            problems.push(param_problem(at, "has no tool's name"));
         }
         for (nth, _) in spec
             .result_includes
@@ -123,20 +125,20 @@ impl Step {
             .filter(|(_, t)| t.is_empty())
         {
             let at = format!("{at}/result_includes/{nth}");
-            problems.push(problem(
+            problems.push(param_problem(
                 at,
                 "asks for the empty text, which every result holds",
             ));
         }
         let matches = spec
             .result_matches
-            .map(|pattern| regexp::compile(&format!("{at}/result_matches"), &pattern));
+            .map(|pattern| regexp::compile_regex(&format!("{at}/result_matches"), &pattern));
         let matches = matches
             .transpose()
             .map_err(|problem| problems.push(problem));
         let patterns = spec.args_match.into_iter();
-        let wanted = patterns.map(|(arg, pattern)| (arg, MatcherSpec::Regex(pattern)));
-        let args = WantedArgs::new(at, None, ArgsMode::Ignore, wanted.collect());
+        let wanted = patterns.map(|(arg, pattern)| (arg, ArgMatcherSpec::Regex(pattern)));
+        let args = ExpectedArgs::new(at, None, ArgsMode::Ignore, wanted.collect());
         let args = args.map_err(|more| {
             problems.extend(more.into_iter().map(|mut problem| {
                 problem.pointer = problem
@@ -152,7 +154,7 @@ impl Step {
                 includes: spec
                     .result_includes
                     .into_iter()
-                    .map(|text| (fold(&text).into_owned(), text))
+                    .map(|text| (to_lowercase(&text).into_owned(), text))
                     .map(|(folded, text)| (text, folded))
                     .collect(),
                 matches,
@@ -168,15 +170,15 @@ impl Step {
     }
 
     /// What of it a call of its tool does not satisfy.
-    fn breaks(&self, subject: &Subject<'_>, call: usize, asks: Asks) -> Vec<String> {
+    fn list_violations(&self, subject: &Subject<'_>, call: usize, asks: ChainScope) -> Vec<String> {
         let args = subject.arguments(call);
         let mut broken: Vec<String> = self
             .args
-            .misses(args)
+            .mismatches(args)
             .take(3)
             .map(|miss| miss.to_string())
             .collect();
-        if asks == Asks::Calls {
+        if asks == ChainScope::CallsOnly {
             return broken;
         }
         let Some((_, result)) = subject.result(call) else {
@@ -189,14 +191,14 @@ impl Step {
             broken.push("its result is an error".to_owned());
         }
         if !self.includes.is_empty() {
-            let text = fold(&result.content);
+            let text = to_lowercase(&result.content);
             let lacks = self
                 .includes
                 .iter()
                 .filter(|(_, folded)| !text.contains(folded));
-            let lacks: Vec<Quoted<'_>> = lacks.map(|(text, _)| Quoted(text)).collect();
+            let lacks: Vec<QuotedText<'_>> = lacks.map(|(text, _)| QuotedText(text)).collect();
             if !lacks.is_empty() {
-                broken.push(format!("its result lacks {}", list(lacks)));
+                broken.push(format!("its result lacks {}", format_list(lacks)));
             }
         }
         if let Some(pattern) = &self.matches
@@ -204,7 +206,7 @@ impl Step {
         {
             broken.push(format!(
                 "its result has no match of {}",
-                Quoted(pattern.as_str())
+                QuotedText(pattern.as_str())
             ));
         }
         broken
@@ -213,40 +215,40 @@ impl Step {
 
 /// What of the steps is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asks {
+enum ChainScope {
     /// All of it.
     All,
     /// Tools and arguments alone, where results were not kept.
-    Calls,
+    CallsOnly,
 }
 
 #[derive(Debug)]
-struct Chain(Vec<Step>);
+struct ToolCallChainCheck(Vec<ChainStep>);
 
 /// How far calls go along a chain.
-struct Walk {
+struct ChainProgress {
     /// By step, its call.
-    walked: Vec<usize>,
+    step_calls: Vec<usize>,
     /// Calls of the tool of the step in question that did not do.
-    passed_over: Vec<usize>,
+    rejected_calls: Vec<usize>,
     /// Why the first of them did not.
-    first: Vec<String>,
+    first_violations: Vec<String>,
 }
 
-impl Chain {
-    fn walk(&self, subject: &Subject<'_>, asks: Asks) -> Walk {
+impl ToolCallChainCheck {
+    fn match_steps(&self, subject: &Subject<'_>, asks: ChainScope) -> ChainProgress {
         let Self(steps) = self;
         let mut walked = Vec::new();
         let mut passed_over: Vec<usize> = Vec::new();
         let mut first = Vec::new();
-        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
+        for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
                 break;
             };
             if *call.call.name != *step.tool {
                 continue;
             }
-            let broken = step.breaks(subject, ix, asks);
+            let broken = step.list_violations(subject, ix, asks);
             if broken.is_empty() {
                 walked.push(ix);
                 passed_over.clear();
@@ -257,15 +259,15 @@ impl Chain {
                 passed_over.push(ix);
             }
         }
-        Walk {
-            walked,
-            passed_over,
-            first,
+        ChainProgress {
+            step_calls: walked,
+            rejected_calls: passed_over,
+            first_violations: first,
         }
     }
 
     /// What the transcript would have to say before anyone knows, where the walk alone does not decide.
-    fn missing(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
+    fn explain_missing_data(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
         let Self(steps) = self;
         let names = |ix: &usize| {
             let name = &*subject.calls()[*ix].call.name;
@@ -274,33 +276,44 @@ impl Chain {
         let calls: Vec<usize> = (0..subject.calls().len()).filter(names).collect();
         let no_error = steps.iter().any(|step| step.no_error);
         if whole {
-            return no_error.then(|| errors_unknown(subject, &calls)).flatten();
+            return no_error
+                .then(|| explain_unknown_errors(subject, &calls))
+                .flatten();
         }
-        let reads = no_error || steps.iter().any(Step::reads_results);
+        let reads = no_error || steps.iter().any(ChainStep::reads_results);
         // What fails without any result fails with it too.
-        let fails_anyway = || self.walk(subject, Asks::Calls).walked.len() < steps.len();
-        (reads && results_missing(subject, &calls) && !fails_anyway()).then_some(NO_RESULTS)
+        let fails_anyway = || {
+            self.match_steps(subject, ChainScope::CallsOnly)
+                .step_calls
+                .len()
+                < steps.len()
+        };
+        (reads && are_results_missing(subject, &calls) && !fails_anyway())
+            .then_some(RESULTS_NOT_RECORDED)
     }
 }
 
-impl Check for Chain {
+impl Check for ToolCallChainCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let Self(steps) = self;
-        let Walk {
-            walked,
-            passed_over,
-            first,
-        } = self.walk(subject, Asks::All);
-        if let Some(why) = self.missing(subject, walked.len() == steps.len()) {
+        let ChainProgress {
+            step_calls: walked,
+            rejected_calls: passed_over,
+            first_violations: first,
+        } = self.match_steps(subject, ChainScope::All);
+        if let Some(why) = self.explain_missing_data(subject, walked.len() == steps.len()) {
             return Finding::check_error(why);
         }
         let score = walked.len() as f64 / steps.len() as f64;
         let Some(next) = steps.get(walked.len()) else {
-            let why = format!("the chain is whole: {}", places(&walked, subject));
-            let marks: Vec<_> = walked.iter().map(|ix| subject.mark_call(*ix)).collect();
-            return Finding::of(true, why).scored(score).marked(marks);
+            let why = format!(
+                "the chain is whole: {}",
+                describe_positions(&walked, subject)
+            );
+            let marks: Vec<_> = walked.iter().map(|ix| subject.call_span(*ix)).collect();
+            return Finding::new(true, why).with_score(score).with_spans(marks);
         };
-        let (done, all, tool) = (walked.len(), steps.len(), Name(&next.tool));
+        let (done, all, tool) = (walked.len(), steps.len(), EscapedName(&next.tool));
         let message = |ix: usize| subject.calls()[ix].message;
         let miss = match (passed_over.first(), walked.last()) {
             (Some(&ix), _) => {
@@ -312,11 +325,11 @@ impl Check for Chain {
                 format!(
                     "{tool} in message {} is not as asked for: {}{more}",
                     message(ix),
-                    list(first)
+                    format_list(first)
                 )
             }
             (None, Some(&last)) => {
-                let last_tool = Name(&steps[done - 1].tool);
+                let last_tool = EscapedName(&steps[done - 1].tool);
                 format!(
                     "{tool} is not called after {last_tool} in message {}",
                     message(last)
@@ -328,9 +341,9 @@ impl Check for Chain {
         let marks = passed_over
             .iter()
             .chain(&walked)
-            .map(|ix| subject.mark_call(*ix));
-        let marks: Vec<_> = marks.take(Finding::MARKS).collect();
-        Finding::of(false, why).scored(score).marked(marks)
+            .map(|ix| subject.call_span(*ix));
+        let marks: Vec<_> = marks.take(Finding::MAX_SPANS).collect();
+        Finding::new(false, why).with_score(score).with_spans(marks)
     }
 }
 

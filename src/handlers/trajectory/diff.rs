@@ -5,47 +5,56 @@
 
 use std::fmt::Write as _;
 
-use super::align::Line;
-use super::expected::Expected;
-use super::show::call_of;
-use crate::handlers::explain::{Name, list};
-use crate::handlers::{Mark, Subject};
+use super::align::AlignmentLine;
+use super::call_text::format_subject_call;
+use super::expected_calls::ExpectedCall;
+use crate::handlers::explain::{EscapedName, format_list};
+use crate::handlers::{Subject, TranscriptSpan};
 
 /// How many lines that are not as expected are shown.
-const FAULTS: usize = 12;
+const MAX_FAULT_LINES: usize = 12;
 /// How many lines as expected are kept around each of them.
-const CONTEXT: usize = 2;
+const CONTEXT_LINES: usize = 2;
 
 /// One call in place of another, in words.
-fn told(line: Line, expected: &[Expected], subject: &Subject<'_>) -> String {
+fn describe_line(line: AlignmentLine, expected: &[ExpectedCall], subject: &Subject<'_>) -> String {
     let message = |call: usize| subject.calls()[call].message;
     match line {
-        Line::Same { call, .. } | Line::Allowed { call } => format!("  {}", call_of(subject, call)),
-        Line::Missing { expected: at } => {
-            let one = &expected[at];
-            format!("- expected {}", one.args.told(&one.tool))
+        AlignmentLine::Same { call, .. } | AlignmentLine::Allowed { call } => {
+            format!("  {}", format_subject_call(subject, call))
         }
-        Line::Extra { call } => {
-            let what = call_of(subject, call);
+        AlignmentLine::Missing { expected: at } => {
+            let one = &expected[at];
+            format!("- expected {}", one.args.describe_call(&one.tool))
+        }
+        AlignmentLine::Extra { call } => {
+            let what = format_subject_call(subject, call);
             format!("+ called {what} in message {}", message(call))
         }
-        Line::Differs { expected: at, call } => {
-            let misses = expected[at].args.misses(subject.arguments(call));
-            let (tool, misses) = (Name(&expected[at].tool), list(misses.take(6)));
+        AlignmentLine::Differs { expected: at, call } => {
+            let misses = expected[at].args.mismatches(subject.arguments(call));
+            let (tool, misses) = (EscapedName(&expected[at].tool), format_list(misses.take(6)));
             let message = message(call);
             format!("~ {tool} args differ in message {message}: {misses}")
         }
     }
 }
 
-fn is_fault(line: Line) -> bool {
-    !matches!(line, Line::Same { .. } | Line::Allowed { .. })
+fn is_fault(line: AlignmentLine) -> bool {
+    !matches!(
+        line,
+        AlignmentLine::Same { .. } | AlignmentLine::Allowed { .. }
+    )
 }
 
 /// The lines, each after a line break; nothing where all is as expected.
-pub(super) fn shown(lines: &[Line], expected: &[Expected], subject: &Subject<'_>) -> String {
+pub(super) fn render_diff(
+    lines: &[AlignmentLine],
+    expected: &[ExpectedCall],
+    subject: &Subject<'_>,
+) -> String {
     let faults: Vec<usize> = (0..lines.len()).filter(|at| is_fault(lines[*at])).collect();
-    let (first, rest) = faults.split_at(faults.len().min(FAULTS));
+    let (first, rest) = faults.split_at(faults.len().min(MAX_FAULT_LINES));
     if first.is_empty() {
         return String::new();
     }
@@ -53,23 +62,23 @@ pub(super) fn shown(lines: &[Line], expected: &[Expected], subject: &Subject<'_>
     // From where on nothing is written yet.
     let mut next = 0;
     for (nth, &fault) in first.iter().enumerate() {
-        fold(
+        push_unchanged(
             &mut out,
             next,
-            fault.saturating_sub(CONTEXT).max(next),
-            |at| told(lines[at], expected, subject),
+            fault.saturating_sub(CONTEXT_LINES).max(next),
+            |at| describe_line(lines[at], expected, subject),
         );
-        let from = fault.saturating_sub(CONTEXT).max(next);
+        let from = fault.saturating_sub(CONTEXT_LINES).max(next);
         let following = faults.get(nth + 1).copied().unwrap_or(lines.len());
-        let to = (fault + 1 + CONTEXT).min(following);
+        let to = (fault + 1 + CONTEXT_LINES).min(following);
         for line in &lines[from..to] {
-            let _ok = write!(out, "\n{}", told(*line, expected, subject));
+            let _ok = write!(out, "\n{}", describe_line(*line, expected, subject));
         }
         next = to;
     }
     if rest.is_empty() {
-        fold(&mut out, next, lines.len(), |at| {
-            told(lines[at], expected, subject)
+        push_unchanged(&mut out, next, lines.len(), |at| {
+            describe_line(lines[at], expected, subject)
         });
     } else {
         let _ok = write!(out, "\n  … {} more not as expected", rest.len());
@@ -78,7 +87,7 @@ pub(super) fn shown(lines: &[Line], expected: &[Expected], subject: &Subject<'_>
 }
 
 /// Calls that are as expected, as a number; one alone takes no more room than its number.
-fn fold(out: &mut String, from: usize, to: usize, told: impl Fn(usize) -> String) {
+fn push_unchanged(out: &mut String, from: usize, to: usize, told: impl Fn(usize) -> String) {
     // Writing to a String cannot fail.
     let _ok = match to - from {
         0 => Ok(()),
@@ -88,14 +97,18 @@ fn fold(out: &mut String, from: usize, to: usize, told: impl Fn(usize) -> String
 }
 
 /// The calls a miss rests on, or those of a pass.
-pub(super) fn marks(lines: &[Line], subject: &Subject<'_>, passed: bool) -> Vec<Mark> {
-    let call = |line: &Line| match *line {
-        Line::Same { call, .. } => passed.then_some(call),
-        Line::Extra { call } | Line::Differs { call, .. } => Some(call),
-        Line::Missing { .. } | Line::Allowed { .. } => None,
+pub(super) fn collect_spans(
+    lines: &[AlignmentLine],
+    subject: &Subject<'_>,
+    passed: bool,
+) -> Vec<TranscriptSpan> {
+    let call = |line: &AlignmentLine| match *line {
+        AlignmentLine::Same { call, .. } => passed.then_some(call),
+        AlignmentLine::Extra { call } | AlignmentLine::Differs { call, .. } => Some(call),
+        AlignmentLine::Missing { .. } | AlignmentLine::Allowed { .. } => None,
     };
     let all = lines.iter().filter_map(call);
-    all.take(crate::handlers::Finding::MARKS)
-        .map(|call| subject.mark_call(call))
+    all.take(crate::handlers::Finding::MAX_SPANS)
+        .map(|call| subject.call_span(call))
         .collect()
 }

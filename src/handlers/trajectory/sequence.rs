@@ -4,10 +4,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::names_in;
-use crate::handlers::explain::{Name, list};
+use super::check_tool_names;
+use crate::handlers::explain::{EscapedName, format_list};
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_call_sequence`.
@@ -27,23 +27,25 @@ impl EvalType for ToolCallSequence {
     const EXAMPLE: &'static str = "sequence: [get_order, get_policy, refund]";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let problems = names_in("/sequence", &self.sequence, false);
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let problems = check_tool_names("/sequence", &self.sequence, false);
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Check(Box::new(Sequence(self.sequence))))
+        Ok(CompiledEval::Check(Box::new(ToolCallSequenceCheck(
+            self.sequence,
+        ))))
     }
 }
 
 #[derive(Debug)]
-struct Sequence(Vec<String>);
+struct ToolCallSequenceCheck(Vec<String>);
 
 /// The calls that walk along the names as far as they go, each the first after the one before: where the names can be
 /// walked at all, so they are.
-pub(super) fn walk(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
+pub(super) fn match_sequence(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
     let mut walked = Vec::new();
-    for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
+    for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
         match names.get(walked.len()) {
             None => break,
             Some(name) if *call.call.name == **name => walked.push(ix),
@@ -54,35 +56,39 @@ pub(super) fn walk(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
 }
 
 /// `a in message 1, b in message 3`.
-pub(super) fn places(walked: &[usize], subject: &Subject<'_>) -> String {
-    list(walked.iter().map(|&ix| {
+pub(super) fn describe_positions(walked: &[usize], subject: &Subject<'_>) -> String {
+    format_list(walked.iter().map(|&ix| {
         let call = &subject.calls()[ix];
-        format!("{} in message {}", Name(&call.call.name), call.message)
+        format!(
+            "{} in message {}",
+            EscapedName(&call.call.name),
+            call.message
+        )
     }))
 }
 
-impl Check for Sequence {
+impl Check for ToolCallSequenceCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let Self(names) = self;
-        let walked = walk(names, subject);
+        let walked = match_sequence(names, subject);
         let score = walked.len() as f64 / names.len() as f64;
         let why = match names.get(walked.len()) {
-            None => format!("called in order: {}", places(&walked, subject)),
+            None => format!("called in order: {}", describe_positions(&walked, subject)),
             Some(next) => {
-                let (done, all, next) = (walked.len(), names.len(), Name(next));
+                let (done, all, next) = (walked.len(), names.len(), EscapedName(next));
                 match walked.last().map(|ix| &subject.calls()[*ix]) {
                     None => format!("{done} of {all} in order: {next} is not called"),
                     Some(last) => format!(
                         "{done} of {all} in order: {next} is not called after {} in message {}",
-                        Name(&last.call.name),
+                        EscapedName(&last.call.name),
                         last.message
                     ),
                 }
             }
         };
-        let marks: Vec<_> = walked.iter().map(|ix| subject.mark_call(*ix)).collect();
-        Finding::of(walked.len() == names.len(), why)
-            .scored(score)
-            .marked(marks)
+        let marks: Vec<_> = walked.iter().map(|ix| subject.call_span(*ix)).collect();
+        Finding::new(walked.len() == names.len(), why)
+            .with_score(score)
+            .with_spans(marks)
     }
 }

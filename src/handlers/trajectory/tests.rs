@@ -6,19 +6,19 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::handlers::testing::{on_output, refused, transcript};
-use crate::handlers::{Compiled, Finding, Registry, Subject};
+use crate::handlers::{CompiledEval, EvalTypeRegistry, Finding, Subject};
 use crate::model::Outcome::{self, Fail, Pass};
 use crate::model::{JsonText, Transcript};
 use crate::rubric::EvalTypeCatalog;
 
 /// The registry is made once: properties ask it thousands of times.
-static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::builtin);
+static REGISTRY: LazyLock<EvalTypeRegistry> = LazyLock::new(EvalTypeRegistry::builtin);
 
 /// What the eval finds on a record.
 pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
     match REGISTRY.compile(kind, params) {
-        Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
+        Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
         other => panic!("{kind} {params} is no check: {other:?}"),
     }
 }
@@ -202,7 +202,7 @@ fn an_anti_pattern_must_not_happen() {
         assert_eq!(found, (outcome, why.to_owned()), "{names:?}");
     }
     let finding = on("tool_anti_pattern", &params, &named(&["x", "delete"]));
-    assert_eq!(finding.marks[0].message, 1);
+    assert_eq!(finding.spans[0].message, 1);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn an_outcome_is_the_state_of_the_metadata() {
             metadata: Some(JsonText::from_value(&metadata)),
             ..Transcript::default()
         };
-        let Ok(Compiled::Check(check)) = REGISTRY.compile("outcome_equivalent", &params) else {
+        let Ok(CompiledEval::Check(check)) = REGISTRY.compile("outcome_equivalent", &params) else {
             panic!("it is a check")
         };
         let found = check.check(&Subject::new(&transcript));

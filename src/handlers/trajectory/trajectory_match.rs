@@ -10,22 +10,22 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::align::{Fit, Line, Slot, SlotKind, align};
-use super::args::ArgsMode;
-use super::assign::{Places, assign};
+use super::align::{AlignmentLine, CallFit, ExpectedSlot, SlotRule, align};
+use super::assign::{SlotCapacity, assign};
 use super::diff;
-use super::expected::{Expected, ExpectedSpec, compile};
-use super::table::Table;
-use crate::handlers::explain::Name;
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
+use super::expected_args::ArgsMode;
+use super::expected_calls::{ExpectedCall, ExpectedCallSpec, compile_expected};
+use super::fit_table::CallFitTable;
+use crate::handlers::explain::EscapedName;
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject, TranscriptSpan};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// How the two lists compare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::handlers) enum Mode {
+pub(in crate::handlers) enum TrajectoryMode {
     #[default]
     Strict,
     Exact,
@@ -34,7 +34,7 @@ pub(in crate::handlers) enum Mode {
     Superset,
 }
 
-impl Mode {
+impl TrajectoryMode {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -56,11 +56,11 @@ impl Mode {
 pub(in crate::handlers) struct TrajectoryMatch {
     /// The expected calls, in order: each a tool's name, or a mapping of `tool`, `args`, `args_mode`, `arg_matchers` and
     /// `count`. Empty: the agent calls nothing.
-    expected: Vec<ExpectedSpec>,
+    expected: Vec<ExpectedCallSpec>,
     /// `strict` (`exact` is the same): these calls in this order and no others. `unordered`: these and no others, in any
     /// order. `subset`: no calls but these. `superset`: at least these.
     #[serde(default)]
-    mode: Mode,
+    mode: TrajectoryMode,
     /// How the `args` of an expected call compare with a call's. `exact`: the same; `subset`: the call has no others;
     /// `superset`: the call has these at least; `regex`: these are patterns, each matches somewhere in the argument's
     /// text; `ignore`: not at all. Only the outermost level may have more or fewer; values compare whole.
@@ -109,15 +109,18 @@ impl EvalType for TrajectoryMatch {
         ("trajectory_match_mode", "mode"),
     ];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let mut problems = self.order();
-        if self.mode == Mode::Superset && self.expected.is_empty() && self.before.is_empty() {
-            problems.push(problem(
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let mut problems = self.check_before_pairs();
+        if self.mode == TrajectoryMode::Superset
+            && self.expected.is_empty()
+            && self.before.is_empty()
+        {
+            problems.push(param_problem(
                 "/expected",
                 "is empty, and every list holds at least that",
             ));
         }
-        let expected = match compile(self.expected, self.args_mode, &self.args_modes) {
+        let expected = match compile_expected(self.expected, self.args_mode, &self.args_modes) {
             Ok(expected) if problems.is_empty() => expected,
             Ok(_) => return Err(problems),
             Err(more) => {
@@ -129,8 +132,8 @@ impl EvalType for TrajectoryMatch {
             let [first, then] = <[String; 2]>::try_from(pair).ok()?;
             Some((first, then))
         });
-        Ok(Compiled::Check(Box::new(Matched {
-            slots: slots(&expected),
+        Ok(CompiledEval::Check(Box::new(TrajectoryMatchCheck {
+            slots: expand_slots(&expected),
             expected,
             mode: self.mode,
             before: before.collect(),
@@ -140,31 +143,31 @@ impl EvalType for TrajectoryMatch {
 
 impl TrajectoryMatch {
     /// What is wrong with `before`.
-    fn order(&self) -> Vec<ParamProblem> {
+    fn check_before_pairs(&self) -> Vec<ParamProblem> {
         let mut problems = Vec::new();
         if self.mode.is_ordered() && !self.before.is_empty() {
             let what = format!(
                 "says nothing more: {} is about the order",
                 self.mode.as_str()
             );
-            problems.push(problem("/before", what));
+            problems.push(param_problem("/before", what));
         }
         for (at, pair) in self.before.iter().enumerate() {
             let at = format!("/before/{at}");
             match pair.as_slice() {
                 [first, then] if first == then => {
-                    problems.push(problem(at, "names one tool twice"));
+                    problems.push(param_problem(at, "names one tool twice"));
                 }
                 [first, then] if first.is_empty() || then.is_empty() => {
-                    problems.push(problem(at, "has an empty name"));
+                    problems.push(param_problem(at, "has an empty name"));
                 }
                 [first, then] => {
                     let reverse = |other: &&Vec<String>| matches!(other.as_slice(), [a, b] if a == then && b == first);
                     if self.before.iter().any(|other| reverse(&other)) {
-                        problems.push(problem(at, "stands there the other way round too"));
+                        problems.push(param_problem(at, "stands there the other way round too"));
                     }
                 }
-                _ => problems.push(problem(at, "must be two tools: [first, then]")),
+                _ => problems.push(param_problem(at, "must be two tools: [first, then]")),
             }
         }
         problems
@@ -172,46 +175,49 @@ impl TrajectoryMatch {
 }
 
 /// The expected calls one by one, for an alignment.
-fn slots(expected: &[Expected]) -> Vec<Slot> {
+fn expand_slots(expected: &[ExpectedCall]) -> Vec<ExpectedSlot> {
     let mut slots = Vec::new();
     for (at, one) in expected.iter().enumerate() {
-        let slot = |kind| Slot { expected: at, kind };
-        slots.extend(std::iter::repeat_n(slot(SlotKind::Must), one.min));
+        let slot = |kind| ExpectedSlot {
+            expected: at,
+            rule: kind,
+        };
+        slots.extend(std::iter::repeat_n(slot(SlotRule::Required), one.min));
         match one.max {
-            None => slots.push(slot(SlotKind::Any)),
-            Some(max) => slots.extend(std::iter::repeat_n(slot(SlotKind::May), max - one.min)),
+            None => slots.push(slot(SlotRule::Repeatable)),
+            Some(max) => slots.extend(std::iter::repeat_n(slot(SlotRule::Optional), max - one.min)),
         }
     }
     slots
 }
 
 #[derive(Debug)]
-struct Matched {
-    expected: Vec<Expected>,
-    slots: Vec<Slot>,
-    mode: Mode,
+struct TrajectoryMatchCheck {
+    expected: Vec<ExpectedCall>,
+    slots: Vec<ExpectedSlot>,
+    mode: TrajectoryMode,
     before: Vec<(String, String)>,
 }
 
 /// A pair of `before` that does not hold: why, and the call that is too early or too late.
-struct Disorder {
+struct OrderViolation {
     why: String,
-    mark: Mark,
+    span: TranscriptSpan,
 }
 
-impl Check for Matched {
+impl Check for TrajectoryMatchCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let lines = match self.lines(subject) {
+        let lines = match self.align_calls(subject) {
             Ok(lines) => lines,
             Err(why) => return Finding::check_error(why),
         };
-        let (held, disorder) = self.order_of(subject);
-        let count = |of: fn(&Line) -> bool| lines.iter().filter(|line| of(line)).count();
-        let same = count(|line| matches!(line, Line::Same { .. }));
-        let missing = count(|line| matches!(line, Line::Missing { .. }));
-        let extra = count(|line| matches!(line, Line::Extra { .. }));
-        let differs = count(|line| matches!(line, Line::Differs { .. }));
-        let allowed = count(|line| matches!(line, Line::Allowed { .. }));
+        let (held, disorder) = self.check_order(subject);
+        let count = |of: fn(&AlignmentLine) -> bool| lines.iter().filter(|line| of(line)).count();
+        let same = count(|line| matches!(line, AlignmentLine::Same { .. }));
+        let missing = count(|line| matches!(line, AlignmentLine::Missing { .. }));
+        let extra = count(|line| matches!(line, AlignmentLine::Extra { .. }));
+        let differs = count(|line| matches!(line, AlignmentLine::Differs { .. }));
+        let allowed = count(|line| matches!(line, AlignmentLine::Allowed { .. }));
         let faults = missing + extra + differs + disorder.len();
         // Pairs of `before` count like calls: those that hold are as expected. One whose second tool is not called says
         // nothing: an agent that does nothing has done nothing well.
@@ -244,33 +250,41 @@ impl Check for Matched {
                 pluralize(same, "call")
             )
         };
-        why.push_str(&diff::shown(&lines, &self.expected, subject));
+        why.push_str(&diff::render_diff(&lines, &self.expected, subject));
         for broken in &disorder {
             why.push_str("\n! ");
             why.push_str(&broken.why);
         }
-        let marks = diff::marks(&lines, subject, faults == 0);
-        Finding::of(faults == 0, why)
-            .scored(score)
-            .marked(disorder.into_iter().map(|broken| broken.mark))
-            .marked(marks)
+        let marks = diff::collect_spans(&lines, subject, faults == 0);
+        Finding::new(faults == 0, why)
+            .with_score(score)
+            .with_spans(disorder.into_iter().map(|broken| broken.span))
+            .with_spans(marks)
     }
 }
 
-impl Matched {
-    fn lines(&self, subject: &Subject<'_>) -> Result<Vec<Line>, String> {
-        let table = Table::new(&self.expected, subject)?;
+impl TrajectoryMatchCheck {
+    fn align_calls(&self, subject: &Subject<'_>) -> Result<Vec<AlignmentLine>, String> {
+        let table = CallFitTable::new(&self.expected, subject)?;
         if self.mode.is_ordered() {
-            self.in_order(&table, subject.calls().len())
+            self.align_in_order(&table, subject.calls().len())
         } else {
-            self.in_any_order(&table, subject)
+            self.align_in_any_order(&table, subject)
         }
     }
 
-    fn in_order(&self, table: &Table, calls: usize) -> Result<Vec<Line>, String> {
-        let fit = |call: usize, fits: &mut [Fit]| {
+    fn align_in_order(
+        &self,
+        table: &CallFitTable,
+        calls: usize,
+    ) -> Result<Vec<AlignmentLine>, String> {
+        let fit = |call: usize, fits: &mut [CallFit]| {
             for pair in &table.0[call] {
-                fits[pair.expected] = if pair.fits { Fit::As } else { Fit::Tool };
+                fits[pair.expected] = if pair.fits {
+                    CallFit::Exact
+                } else {
+                    CallFit::ToolOnly
+                };
             }
         };
         let lines = align(&self.slots, self.expected.len(), calls, fit);
@@ -281,17 +295,22 @@ impl Matched {
     }
 
     /// In the order of the calls; expected ones that are missing come last.
-    fn in_any_order(&self, table: &Table, subject: &Subject<'_>) -> Result<Vec<Line>, String> {
+    fn align_in_any_order(
+        &self,
+        table: &CallFitTable,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<AlignmentLine>, String> {
         let calls = subject.calls();
-        let places: Vec<Places> = self
+        let places: Vec<SlotCapacity> = self
             .expected
             .iter()
-            .map(|one| self.places(one, calls.len()))
+            .map(|one| self.slot_capacity(one, calls.len()))
             .collect();
         let must: Vec<bool> = (0..calls.len())
             .map(|call| {
-                let mut fitting = table.fitting(call).map(|at| &self.expected[at]);
-                self.mode != Mode::Superset || fitting.any(|one| one.counted && one.max.is_some())
+                let mut fitting = table.matching_expected(call).map(|at| &self.expected[at]);
+                self.mode != TrajectoryMode::Superset
+                    || fitting.any(|one| one.has_count && one.max.is_some())
             })
             .collect();
         let assigned = assign(table, &places, &must).ok_or_else(|| {
@@ -301,42 +320,45 @@ impl Matched {
         // A missing call and one of the same tool that is left over are one fault: other arguments.
         let mut missing: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, one) in self.expected.iter().enumerate().rev() {
-            let short = places[at].least.saturating_sub(assigned.used[at]);
+            let short = places[at].min.saturating_sub(assigned.call_counts[at]);
             let of_tool = missing.entry(&one.tool).or_default();
             of_tool.extend(std::iter::repeat_n(at, short));
         }
-        let mut lines: Vec<Line> = Vec::with_capacity(calls.len());
-        for (call, of) in assigned.of_call.iter().enumerate() {
+        let mut lines: Vec<AlignmentLine> = Vec::with_capacity(calls.len());
+        for (call, of) in assigned.expected_by_call.iter().enumerate() {
             let name: &str = &calls[call].call.name;
             lines.push(match of {
-                Some(expected) => Line::Same {
+                Some(expected) => AlignmentLine::Same {
                     expected: *expected,
                     call,
                 },
                 None => match missing.get_mut(name).and_then(Vec::pop) {
-                    Some(expected) => Line::Differs { expected, call },
-                    None if must[call] => Line::Extra { call },
-                    None => Line::Allowed { call },
+                    Some(expected) => AlignmentLine::Differs { expected, call },
+                    None if must[call] => AlignmentLine::Extra { call },
+                    None => AlignmentLine::Allowed { call },
                 },
             });
         }
         let mut rest: Vec<usize> = missing.into_values().flatten().collect();
         rest.sort_unstable();
-        lines.extend(rest.into_iter().map(|expected| Line::Missing { expected }));
+        lines.extend(
+            rest.into_iter()
+                .map(|expected| AlignmentLine::Missing { expected }),
+        );
         Ok(lines)
     }
 
     /// A subset need not be whole, but a written count holds.
-    fn places(&self, one: &Expected, calls: usize) -> Places {
-        let need_not = self.mode == Mode::Subset && !one.counted;
-        Places {
-            least: if need_not { 0 } else { one.min },
-            most: one.max.unwrap_or(calls.max(one.min)),
+    fn slot_capacity(&self, one: &ExpectedCall, calls: usize) -> SlotCapacity {
+        let need_not = self.mode == TrajectoryMode::Subset && !one.has_count;
+        SlotCapacity {
+            min: if need_not { 0 } else { one.min },
+            max: one.max.unwrap_or(calls.max(one.min)),
         }
     }
 
     /// How many pairs of `before` hold with both tools called, and those that do not hold.
-    fn order_of(&self, subject: &Subject<'_>) -> (usize, Vec<Disorder>) {
+    fn check_order(&self, subject: &Subject<'_>) -> (usize, Vec<OrderViolation>) {
         let mut held = 0;
         if self.before.is_empty() {
             return (held, Vec::new());
@@ -350,19 +372,19 @@ impl Matched {
             .filter_map(|(first, then)| {
                 let (opening, _) = *of_tool.get(then.as_str())?;
                 let message = |ix: usize| subject.calls()[ix].message;
-                let (first, then) = (Name(first), Name(then));
+                let (first, then) = (EscapedName(first), EscapedName(then));
                 let of_then = format!("{then} in message {}", message(opening));
                 match of_tool.get(first.0) {
-                    None => Some(Disorder {
+                    None => Some(OrderViolation {
                         why: format!("{first} must come before {of_then}, and is not called"),
-                        mark: subject.mark_call(opening),
+                        span: subject.call_span(opening),
                     }),
-                    Some((_, last)) if *last > opening => Some(Disorder {
+                    Some((_, last)) if *last > opening => Some(OrderViolation {
                         why: format!(
                             "{first} in message {} must come before {of_then}",
                             message(*last)
                         ),
-                        mark: subject.mark_call(*last),
+                        span: subject.call_span(*last),
                     }),
                     Some(_) => {
                         held += 1;
@@ -376,6 +398,6 @@ impl Matched {
 }
 
 #[cfg(test)]
-mod laws;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trajectory_property_tests;

@@ -4,7 +4,7 @@ use super::super::form::Form;
 use super::super::marker::Secret;
 use super::super::parts::PartsForm;
 use super::super::prompt::{self, Prompt};
-use crate::handlers::{JudgeRequest, Parts};
+use crate::handlers::{JudgeRequest, VerdictPartsSpec};
 use crate::provider::ProviderError;
 use crate::provider::decisions::{AllowedAnswers, ProbabilityQuestion};
 
@@ -46,8 +46,8 @@ pub(in super::super) fn questions(
     };
     let asked = |number: usize| {
         // The author's own words may stand in a question; what comes from a transcript may not.
-        let words = match &ask.params.parts {
-            Parts::Criteria(texts) => texts
+        let words = match &ask.params.parts_spec {
+            VerdictPartsSpec::Criteria(texts) => texts
                 .get(number - 1)
                 .map(|text| format!(" It says: {text}")),
             _ => None,

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::super::fake::{Bench, Script, text};
 use super::questions::levels;
-use crate::handlers::Parts;
+use crate::handlers::VerdictPartsSpec;
 use crate::model::Outcome::{self, Fail, JudgeError, NotApplicable, Pass, Unparsed};
 use crate::model::{CellResult, ProviderKind};
 use crate::provider::ToolChoice;
@@ -74,7 +74,7 @@ async fn a_bound_decides_on_the_probability_and_changes_no_question() {
 #[tokio::test]
 async fn not_applicable_is_one_of_three() {
     let mut bench = bench();
-    bench.ask.allow_na = true;
+    bench.ask.allow_not_applicable = true;
     let answer = |choice: &str, [met, not, na]: [f64; 3]| {
         json!([{"choice": choice, "confidence": 0.7, "probabilities": [
             {"value": "met", "probability": met}, {"value": "not_met", "probability": not},
@@ -129,7 +129,8 @@ async fn a_scale_is_asked_in_levels() {
 #[tokio::test]
 async fn each_criterion_is_a_question_of_its_own() {
     let mut bench = bench();
-    bench.ask.params.parts = Parts::Criteria(vec!["Is kind".into(), "Is short".into()]);
+    bench.ask.params.parts_spec =
+        VerdictPartsSpec::Criteria(vec!["Is kind".into(), "Is short".into()]);
     let (result, asked) =
         judged(&bench, json!([{"probability": 0.9}, {"probability": 0.25}])).await;
     assert_eq!((result.outcome, result.score), (Fail, Some(0.5)));
@@ -138,11 +139,11 @@ async fn each_criterion_is_a_question_of_its_own() {
         "1 of 2 criteria met.\nno rationale (openai-decisions)\n✓ 1. Is kind (p = 0.9)\n✗ 2. Is short (p = 0.25)"
     );
     assert_eq!(asked.len(), 2);
-    bench.ask.allow_na = true;
+    bench.ask.allow_not_applicable = true;
     let three = |p: f64| json!([{"probability": 0.9}, {"probability": 0.9}, {"probability": p}]);
     assert_eq!(ended(&bench, three(0.2)).await, (NotApplicable, None));
     assert_eq!(ended(&bench, three(0.8)).await, (Pass, Some(1.0)));
-    bench.ask.params.parts = Parts::Behaviors;
+    bench.ask.params.parts_spec = VerdictPartsSpec::Behaviors;
     let (result, _) = judged(&bench, three(0.8)).await;
     assert_eq!(result.outcome, JudgeError);
     assert!(result.error.is_some_and(|why| why.contains("nor count")));
@@ -151,7 +152,7 @@ async fn each_criterion_is_a_question_of_its_own() {
 #[tokio::test]
 async fn a_calls_own_words_stand_in_no_question() {
     let mut bench = bench();
-    bench.ask.params.parts = Parts::Calls(vec!["say that all is well".into()]);
+    bench.ask.params.parts_spec = VerdictPartsSpec::Calls(vec!["say that all is well".into()]);
     let (_, asked) = judged(&bench, json!([{"probability": 0.9}])).await;
     assert!(!asked[0].to_string().contains("all is well"), "{asked:?}");
 }

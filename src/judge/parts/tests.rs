@@ -239,7 +239,7 @@ fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
 fn params() -> JudgedParams {
     JudgedParams {
         criteria: "1. The answer mentions \"2.69\"\n2. The answer contains a link\n".to_owned(),
-        parts: Parts::Criteria(vec![
+        parts_spec: VerdictPartsSpec::Criteria(vec![
             "The answer mentions \"2.69\"".to_owned(),
             "The answer contains a link".to_owned(),
         ]),
@@ -348,19 +348,22 @@ async fn rules_leave_undecided_what_they_cannot_state() {
     for (criteria, parts) in [
         (
             "1. The tone is kind\n",
-            Parts::Criteria(vec!["The tone is kind".to_owned()]),
+            VerdictPartsSpec::Criteria(vec!["The tone is kind".to_owned()]),
         ),
-        ("The answer mentions \"2.69\"", Parts::Behaviors),
-        ("The answer mentions \"2.69\"", Parts::Goals(Vec::new())),
+        ("The answer mentions \"2.69\"", VerdictPartsSpec::Behaviors),
         (
             "The answer mentions \"2.69\"",
-            Parts::Calls(vec!["search in message 1".to_owned()]),
+            VerdictPartsSpec::Goals(Vec::new()),
+        ),
+        (
+            "The answer mentions \"2.69\"",
+            VerdictPartsSpec::Calls(vec!["search in message 1".to_owned()]),
         ),
     ] {
         let mut bench = bench(&[]);
         bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
         bench.ask.params.criteria = criteria.to_owned();
-        bench.ask.params.parts = parts.clone();
+        bench.ask.params.parts_spec = parts.clone();
         let rules = bench.engine(Arc::new(super::super::rules::Rules::new(None)));
         let (result, _) = bench.judge_with(&rules).await;
         assert_eq!(
@@ -382,7 +385,7 @@ fn the_reading_of_parts_is_part_of_their_cache_key_and_of_no_other() {
         parts.into_iter().find(|(name, _)| name == "parser")
     };
     let mut plain = bench.ask.clone();
-    plain.params.parts = Parts::Whole;
+    plain.params.parts_spec = VerdictPartsSpec::SingleVerdict;
     assert_ne!(parser(&bench.ask), parser(&plain));
     let version =
         crate::model::Digest::hash_bytes(super::super::PARSER_VERSION.to_string().as_bytes());

@@ -33,9 +33,9 @@ fn summarised(messages: Vec<TranscriptMessage<'static>>) -> Prompt {
             criteria: "Names it.".into(),
             ..JudgedParams::default()
         },
-        allow_na: false,
+        allow_not_applicable: false,
         repeat: None,
-        twin: 0,
+        duplicate_index: 0,
         metadata: Vec::new(),
     };
     let frame = Frame {

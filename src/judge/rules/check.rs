@@ -8,8 +8,10 @@ use super::lookup::{
     find_phrase, newest_version, questions, refuses,
 };
 use super::material::{Material, Part, PartKind};
-use crate::handlers::grounding::{Fact, Ground, dates, find, version_parts};
-use crate::handlers::grounding::{loose, sentences};
+use crate::handlers::grounding::{
+    FactKind, GroundingSources, find_dates, find_facts, parse_version,
+};
+use crate::handlers::grounding::{normalize_phrase, split_sentences};
 
 /// What became of a clause.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,7 +168,7 @@ impl Cx<'_> {
     fn limit(&self, bound: Bound, count: usize, unit: Unit) -> Ruling {
         let text = self.text();
         let (has, name) = match unit {
-            Unit::Sentences => (sentences(&text).len(), "sentence"),
+            Unit::Sentences => (split_sentences(&text).len(), "sentence"),
             Unit::Words => (
                 text.split_whitespace()
                     .filter(|w| w.chars().any(char::is_alphanumeric))
@@ -187,7 +189,7 @@ impl Cx<'_> {
             ),
             Unit::Bullets => (BULLETS.find_iter(&text).count(), "list item"),
             Unit::Questions => (questions(&text).count(), "question"),
-            Unit::Links => (find(&text, &[Fact::Url]).len(), "link"),
+            Unit::Links => (find_facts(&text, &[FactKind::Url]).len(), "link"),
         };
         let (holds, wanted) = match bound {
             Bound::AtMost => (has <= count, "at most"),
@@ -212,11 +214,11 @@ impl Cx<'_> {
         for part in &self.parts {
             let hit = match ask {
                 Ask::Question => questions(&part.text).next(),
-                Ask::Confirmation => sentences(&part.text).into_iter().find(|s| {
+                Ask::Confirmation => split_sentences(&part.text).into_iter().find(|s| {
                     CONFIRM.is_match(s)
                         && (s.trim_end().ends_with('?') || CONFIRM_ORDER.is_match(s))
                 }),
-                Ask::For(what) => sentences(&part.text).into_iter().find(|s| {
+                Ask::For(what) => split_sentences(&part.text).into_iter().find(|s| {
                     find_phrase(s, what).is_some()
                         && !refuses(s, what)
                         && (s.trim_end().ends_with('?') || REQUEST.is_match(s))
@@ -244,7 +246,7 @@ impl Cx<'_> {
         };
         let fetch = format!("fetch {number}");
         if date {
-            let newest = dates(text)
+            let newest = find_dates(text)
                 .into_iter()
                 .filter(|(_, d)| d.0.is_some())
                 .max_by_key(|(_, d)| *d);
@@ -254,7 +256,7 @@ impl Cx<'_> {
             let on_page = &text[at];
             let mut quotes = vec![(fetch, on_page.to_owned())];
             let hit = self.parts.iter().find_map(|p| {
-                let found = dates(&p.text)
+                let found = find_dates(&p.text)
                     .into_iter()
                     .find(|(_, d)| (d.1, d.2) == (day.1, day.2) && (d.0.is_none() || d.0 == day.0));
                 found.map(|(at, _)| (p, p.text[at].to_owned()))
@@ -283,11 +285,11 @@ impl Cx<'_> {
             ));
         };
         let mut quotes = vec![(fetch, newest.quote.to_owned())];
-        let wanted = version_parts(newest.version).0;
+        let wanted = parse_version(newest.version).0;
         let mut others = Vec::new();
         for part in &self.parts {
             for found in VERSION.find_iter(&part.text) {
-                if version_parts(found.as_str()).0 == wanted {
+                if parse_version(found.as_str()).0 == wanted {
                     let why = format!(
                         "the newest on the page is {}, and {} names it",
                         newest.version,
@@ -296,7 +298,7 @@ impl Cx<'_> {
                     quotes.push((source(part), found.as_str().to_owned()));
                     return checked(true, why, quotes);
                 }
-                if newest.listed.contains(&version_parts(found.as_str()).0) {
+                if newest.listed.contains(&parse_version(found.as_str()).0) {
                     others.push((source(part), found.as_str().to_owned()));
                 }
             }
@@ -315,10 +317,12 @@ impl Cx<'_> {
     fn has(&self, thing: Thing) -> Ruling {
         match thing {
             Thing::Fact(fact) => {
-                let hit = self
-                    .parts
-                    .iter()
-                    .find_map(|p| find(&p.text, &[fact]).into_iter().next().map(|f| (p, f.at)));
+                let hit = self.parts.iter().find_map(|p| {
+                    find_facts(&p.text, &[fact])
+                        .into_iter()
+                        .next()
+                        .map(|f| (p, f.range))
+                });
                 match hit {
                     Some((part, at)) => {
                         let found = &part.text[at];
@@ -372,8 +376,8 @@ impl Cx<'_> {
         };
         let wanted = plain(address);
         for part in &self.parts {
-            for found in find(&part.text, &[Fact::Url]) {
-                let url = &part.text[found.at.clone()];
+            for found in find_facts(&part.text, &[FactKind::Url]) {
+                let url = &part.text[found.range.clone()];
                 let there = plain(url);
                 let below = there
                     .strip_prefix(&wanted)
@@ -390,26 +394,26 @@ impl Cx<'_> {
         checked(false, format!("there is no link to {address}"), Vec::new())
     }
 
-    fn ground(&self) -> Ground<'_> {
+    fn ground(&self) -> GroundingSources<'_> {
         let results = self.material.results().map(|p| p.text.as_str());
         let pages = self
             .pages
             .iter()
             .filter_map(|p| p.text.as_ref().ok())
             .map(|(_, text)| text.as_str());
-        Ground::new(results.chain(pages))
+        GroundingSources::new(results.chain(pages))
     }
 
-    fn grounded(&self, kinds: &[Fact]) -> Ruling {
+    fn grounded(&self, kinds: &[FactKind]) -> Ruling {
         let ground = self.ground();
         let (mut held, mut missing, mut quotes) = (0, Vec::new(), Vec::new());
         for part in &self.parts {
-            for found in find(&part.text, kinds) {
-                let text = &part.text[found.at.clone()];
-                if ground.holds(&found) {
+            for found in find_facts(&part.text, kinds) {
+                let text = &part.text[found.range.clone()];
+                if ground.contains(&found) {
                     held += 1;
                 } else {
-                    missing.push(format!("the {} “{text}”", found.fact.name()));
+                    missing.push(format!("the {} “{text}”", found.kind.name()));
                     quotes.push((source(part), text.to_owned()));
                 }
             }
@@ -444,9 +448,9 @@ impl Cx<'_> {
     fn quotes_source(&self) -> Ruling {
         let ground = self.ground();
         for part in &self.parts {
-            for found in find(&part.text, &[Fact::Quote]) {
-                let text = &part.text[found.at.clone()];
-                if text.split_whitespace().count() > 1 && ground.holds(&found) {
+            for found in find_facts(&part.text, &[FactKind::Quote]) {
+                let text = &part.text[found.range.clone()];
+                if text.split_whitespace().count() > 1 && ground.contains(&found) {
                     return checked(
                         true,
                         format!("“{text}” stands in a source"),
@@ -464,7 +468,7 @@ impl Cx<'_> {
 
     fn edge(&self, phrase: &str, start: bool) -> Ruling {
         let text = self.text();
-        let (text, wanted) = (loose(&text), loose(phrase));
+        let (text, wanted) = (normalize_phrase(&text), normalize_phrase(phrase));
         let holds = match (phrase, start) {
             ("?", false) => self.text().trim_end().ends_with('?'),
             (_, true) => text.starts_with(&wanted),

@@ -9,8 +9,8 @@ use super::patterns::{
     LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, PASSIVE, QUOTED, QUOTES,
     QUOTES_SOURCE, SAYS, SORRY, TAIL,
 };
-use crate::handlers::grounding::Fact;
-use crate::handlers::grounding::sentences;
+use crate::handlers::grounding::FactKind;
+use crate::handlers::grounding::split_sentences;
 
 /// A clause of a rubric and what it was understood to ask.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub(super) enum Check {
     Has(Thing),
     LinksTo(String),
     Apologises,
-    Grounded(Vec<Fact>),
+    Grounded(Vec<FactKind>),
     QuotesSource,
     Json,
     Empty,
@@ -83,7 +83,7 @@ pub(super) enum Ask {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thing {
-    Fact(Fact),
+    Fact(FactKind),
     Code,
     List,
     Table,
@@ -128,7 +128,7 @@ pub(super) fn read(criteria: &str, guide: &str) -> Vec<Clause> {
 fn line_clauses(line: &str) -> Vec<Clause> {
     let line = BULLET.replace(line, "");
     let mut clauses = Vec::new();
-    for sentence in sentences(&line) {
+    for sentence in split_sentences(&line) {
         let sentence = sentence.trim().trim_end_matches(['.', ';', ',', '!', ':']);
         let mut all = false;
         for piece in split(sentence) {
@@ -204,7 +204,7 @@ fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
     if let Some(c) = GROUNDED.captures(text) {
         return Ok(Check::Grounded(
             c.get(1)
-                .map_or_else(|| Fact::ALL.to_vec(), |k| kinds(k.as_str())),
+                .map_or_else(|| FactKind::ALL.to_vec(), |k| kinds(k.as_str())),
         ));
     }
     if let Some(c) = INVENTED.captures(text) {
@@ -230,7 +230,7 @@ fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
         return Ok(limit);
     }
     if CITES.is_match(text) {
-        return Ok(Check::Has(Thing::Fact(Fact::Url)));
+        return Ok(Check::Has(Thing::Fact(FactKind::Url)));
     }
     if let Some(c) = LINKS.captures(text) {
         return Ok(Check::LinksTo(c[1].to_owned()));

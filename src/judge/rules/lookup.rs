@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::handlers::grounding::{dates, version_parts};
-use crate::handlers::grounding::{loose, sentences};
+use crate::handlers::grounding::{find_dates, parse_version};
+use crate::handlers::grounding::{normalize_phrase, split_sentences};
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
@@ -44,7 +44,7 @@ pattern!(
 );
 
 pub(super) fn questions(text: &str) -> impl Iterator<Item = &str> {
-    sentences(text)
+    split_sentences(text)
         .into_iter()
         .filter(|s| s.trim_end_matches(['"', '”', ')', '*', ' ']).ends_with('?'))
 }
@@ -108,7 +108,7 @@ pub(super) struct Newest<'t> {
 /// The highest version of a page: of those that follow the product's name where there are any, final ones before
 /// pre-releases. Dates are no versions.
 pub(super) fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Newest<'t>> {
-    let days = dates(page);
+    let days = find_dates(page);
     let name: Vec<String> = product.iter().map(|w| regex::escape(w)).collect();
     let after_name = (!name.is_empty())
         .then(|| {
@@ -127,7 +127,7 @@ pub(super) fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Ne
         {
             continue;
         }
-        let (parts, pre) = version_parts(found.as_str());
+        let (parts, pre) = parse_version(found.as_str());
         let mut from = found.start().saturating_sub(120);
         while !page.is_char_boundary(from) {
             from -= 1;
@@ -149,7 +149,7 @@ pub(super) fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Ne
         .max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
     if !product.is_empty() && !best.0 {
         // The page may speak of other things' versions: only a page about the product alone may leave its name out.
-        let named = loose(page).contains(&loose(&product.join(" ")));
+        let named = normalize_phrase(page).contains(&normalize_phrase(&product.join(" ")));
         if !named {
             return None;
         }

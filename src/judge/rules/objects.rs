@@ -4,7 +4,7 @@ use regex::Captures;
 
 use super::grammar::{Ask, Bound, Check, Thing, Unit, mask};
 use super::patterns::{AND_OR, ARTICLE, ASK_CONFIRM, ASK_FOR, ASK_QUESTION, NOUN, QUOTED};
-use crate::handlers::grounding::Fact;
+use crate::handlers::grounding::FactKind;
 
 /// Words of a clause that name no product.
 const GENERAL: [&str; 12] = [
@@ -132,21 +132,21 @@ pub(super) fn limit(c: &Captures<'_>) -> Option<Check> {
     Some(Check::Limit { bound, count, unit })
 }
 
-pub(super) fn kinds(text: &str) -> Vec<Fact> {
+pub(super) fn kinds(text: &str) -> Vec<FactKind> {
     let text = text.to_ascii_lowercase();
     let mut kinds = Vec::new();
     for (word, fact) in [
-        ("number", Fact::Number),
-        ("figure", Fact::Number),
-        ("version", Fact::Version),
-        ("date", Fact::Date),
-        ("amount", Fact::Amount),
-        ("price", Fact::Amount),
-        ("sum", Fact::Amount),
-        ("percent", Fact::Amount),
-        ("url", Fact::Url),
-        ("link", Fact::Url),
-        ("quot", Fact::Quote),
+        ("number", FactKind::Number),
+        ("figure", FactKind::Number),
+        ("version", FactKind::Version),
+        ("date", FactKind::Date),
+        ("amount", FactKind::Amount),
+        ("price", FactKind::Amount),
+        ("sum", FactKind::Amount),
+        ("percent", FactKind::Amount),
+        ("url", FactKind::Url),
+        ("link", FactKind::Url),
+        ("quot", FactKind::Quote),
     ] {
         // `version number` names one kind.
         let there = if word == "number" {
@@ -163,16 +163,16 @@ pub(super) fn kinds(text: &str) -> Vec<Fact> {
 
 pub(super) fn thing(name: &str) -> Thing {
     match name.to_ascii_lowercase().as_str() {
-        "number" | "figure" | "digit" => Thing::Fact(Fact::Number),
-        "date" => Thing::Fact(Fact::Date),
-        "amount" | "price" => Thing::Fact(Fact::Amount),
-        "link" | "url" => Thing::Fact(Fact::Url),
-        "quote" | "quotation" | "quoted phrase" => Thing::Fact(Fact::Quote),
+        "number" | "figure" | "digit" => Thing::Fact(FactKind::Number),
+        "date" => Thing::Fact(FactKind::Date),
+        "amount" | "price" => Thing::Fact(FactKind::Amount),
+        "link" | "url" => Thing::Fact(FactKind::Url),
+        "quote" | "quotation" | "quoted phrase" => Thing::Fact(FactKind::Quote),
         "code" | "code block" => Thing::Code,
         "table" => Thing::Table,
         "emoji" => Thing::Emoji,
         "question" | "question mark" => Thing::Question,
-        name if name.starts_with("version") => Thing::Fact(Fact::Version),
+        name if name.starts_with("version") => Thing::Fact(FactKind::Version),
         _ => Thing::List,
     }
 }

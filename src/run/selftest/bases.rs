@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::texts::HOLLOW;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
 
@@ -80,7 +80,7 @@ pub(super) struct Bases {
 }
 
 /// Built-in questions.
-pub(super) fn built_in(registry: &Registry) -> Result<Bases, String> {
+pub(super) fn built_in(registry: &EvalTypeRegistry) -> Result<Bases, String> {
     let (rubric, problems) = rubric::load(Arc::from(RUBRIC), Path::new("selftest.yaml"), registry);
     let rubric = rubric.ok_or_else(|| {
         let problems: Vec<String> = problems.into_iter().map(|p| p.message).collect();
@@ -111,7 +111,7 @@ pub(super) fn built_in(registry: &Registry) -> Result<Bases, String> {
 /// Transcripts of the workspace, drawn by the seed, each with its own answer and with one that says nothing.
 pub(super) fn of_workspace(
     workspace: &Workspace,
-    registry: &Registry,
+    registry: &EvalTypeRegistry,
     rubric: &Rubric,
     limit: usize,
     seed: u64,

@@ -32,7 +32,7 @@ use self::bases::Bases;
 pub use self::card::{Card, FamilyRow};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::event::{RunHeader, RunState};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
 use crate::workspace::{Env, Workspace, data_dir};
@@ -116,7 +116,7 @@ impl SelfTest {
     /// Works out what is attacked.
     pub fn of(
         workspace: &Workspace,
-        registry: &Registry,
+        registry: &EvalTypeRegistry,
         env: &Env,
         wanted: &Wanted,
     ) -> Result<Self, RunError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::handlers::{Compiled, Registry, Subject};
+use crate::handlers::{CompiledEval, EvalTypeRegistry, Subject};
 use crate::model::Outcome;
 use crate::transcript::TranscriptFile;
 
@@ -17,8 +17,8 @@ fn decided(kind: &str, params: &Value) -> (Outcome, String) {
     let block = file.next_block().expect("read").expect("a sample");
     let (record, bytes) = block.records().next().expect("a sample");
     let transcript = record.parse(bytes, "x").expect("a transcript");
-    match Registry::builtin().compile(kind, params) {
-        Ok(Compiled::Check(check)) => {
+    match EvalTypeRegistry::builtin().compile(kind, params) {
+        Ok(CompiledEval::Check(check)) => {
             let finding = check.check(&Subject::new(&transcript));
             (finding.outcome, finding.explanation)
         }

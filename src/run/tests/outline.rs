@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::support::{transcript, workspace};
 use crate::clock::{Clock, FakeClock, SystemClock};
 use crate::event::{EventKind, RunEvent, RunState};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Millis};
 use crate::run::{CachePolicy, Filter, RunOptions, outline, start};
 use crate::workspace::{Env, Workspace, demo, load};
@@ -31,7 +31,7 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
     let mut batches = Vec::new();
     outline(
         Arc::clone(workspace),
-        &Registry::builtin(),
+        &EvalTypeRegistry::builtin(),
         env,
         &clock,
         &mut |batch| {
@@ -45,7 +45,7 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
 
 async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<EventKind> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let mut handle = start(Arc::clone(workspace), &registry, env, clock, options)
         .await
         .expect("it starts");
@@ -80,7 +80,7 @@ async fn an_outline_of_the_demo_names_the_cells_of_a_run_in_its_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let env = env(dir.path());
     let root = demo::unpack(dir.path()).expect("unpacked");
-    let workspace = Arc::new(load(&root, &env, &Registry::builtin()).expect("it loads"));
+    let workspace = Arc::new(load(&root, &env, &EvalTypeRegistry::builtin()).expect("it loads"));
     let batches = outlined(&workspace, &env);
     assert!(batches.len() > 1, "the first transcripts come at once");
     let kinds = run(&workspace, &env, RunOptions::default()).await;
@@ -131,10 +131,16 @@ fn of_repeats_only_those_that_are_certain_are_outlined_and_the_reader_may_stop()
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let mut taken = 0;
     let env = env(dir.path());
-    outline(workspace, &Registry::builtin(), &env, &clock, &mut |_| {
-        taken += 1;
-        false
-    })
+    outline(
+        workspace,
+        &EvalTypeRegistry::builtin(),
+        &env,
+        &clock,
+        &mut |_| {
+            taken += 1;
+            false
+        },
+    )
     .expect("stopped");
     assert_eq!(taken, 1);
 }

@@ -7,7 +7,7 @@ use super::support::{
     transcript,
 };
 use crate::event::{EventKind, FORMAT, RunEvent, RunState};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::{CellIx, Outcome};
 use crate::run::plan::How;
 use crate::run::source::{Chunk, Feed};
@@ -171,7 +171,7 @@ async fn a_check_that_panics_could_not_decide() {
     let records = vec![transcript("a", "hello")];
     let (totals, log) = run(TWO, records, &nobody(), |core| {
         let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
-        plan.evals[0].compiled = Compiled::Check(Box::new(Panics));
+        plan.evals[0].compiled = CompiledEval::Check(Box::new(Panics));
     })
     .ended()
     .await;

@@ -6,7 +6,7 @@ use tokio::sync::mpsc as tasks;
 
 use super::support::{Running, Scripted, bench_of, outcomes, run, story, transcript};
 use crate::event::EventKind;
-use crate::handlers::{Check, Compiled, Finding, Nature, Subject};
+use crate::handlers::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::Outcome;
 use crate::run::core::Core;
 
@@ -16,7 +16,7 @@ struct Held {
     inside: tasks::UnboundedSender<String>,
     until: Mutex<mpsc::Receiver<()>>,
     heeds: bool,
-    nature: Nature,
+    nature: ExecutionMode,
     /// Only transcripts whose id begins so are held.
     ids: &'static str,
 }
@@ -25,12 +25,12 @@ impl Check for Held {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let id = subject.transcript.id.to_string();
         if !id.starts_with(self.ids) {
-            return Finding::of(true, "at once");
+            return Finding::new(true, "at once");
         }
         // Nobody listens any more at the end of a test.
         let _gone = self.inside.send(id);
         if self.heeds {
-            while !subject.stopped() {
+            while !subject.is_cancelled() {
                 std::thread::yield_now();
             }
             let _gone = self.inside.send("left".to_owned());
@@ -38,10 +38,10 @@ impl Check for Held {
             // Ends when the test lets go.
             let _gone = self.until.lock().expect("no panic holds it").recv();
         }
-        Finding::of(true, "at last")
+        Finding::new(true, "at last")
     }
 
-    fn nature(&self) -> Nature {
+    fn execution_mode(&self) -> ExecutionMode {
         self.nature
     }
 }
@@ -52,7 +52,7 @@ struct Hold {
     until: mpsc::Sender<()>,
 }
 
-fn held(heeds: bool, nature: Nature, ids: &'static str) -> (Held, Hold) {
+fn held(heeds: bool, nature: ExecutionMode, ids: &'static str) -> (Held, Hold) {
     let (inside, is_inside) = tasks::unbounded_channel();
     let (go, until) = mpsc::channel();
     let check = Held {
@@ -71,7 +71,7 @@ fn held(heeds: bool, nature: Nature, ids: &'static str) -> (Held, Hold) {
 
 fn put(core: &mut Core, check: Held) {
     let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
-    plan.evals[0].compiled = Compiled::Check(Box::new(check));
+    plan.evals[0].compiled = CompiledEval::Check(Box::new(check));
 }
 
 fn nobody() -> Arc<Scripted> {
@@ -93,7 +93,7 @@ evals:
 
 #[tokio::test]
 async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
-    let (check, mut hold) = held(false, Nature::Quick, "stuck");
+    let (check, mut hold) = held(false, ExecutionMode::Inline, "stuck");
     // A chunk is three records: the first is done, the second holds a worker for ever.
     let ids = ["a", "b", "c", "stuck", "e", "f"];
     let records = ids.iter().map(|id| transcript(id, "hello")).collect();
@@ -117,7 +117,7 @@ async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
 
 #[tokio::test]
 async fn a_check_that_asks_between_messages_is_told() {
-    let (check, mut hold) = held(true, Nature::Quick, "spins");
+    let (check, mut hold) = held(true, ExecutionMode::Inline, "spins");
     let records = vec![transcript("spins", "hello")];
     let running = run(ONE, records, &nobody(), |core| put(core, check));
     assert_eq!(hold.inside.recv().await.as_deref(), Some("spins"));
@@ -130,7 +130,7 @@ async fn a_check_that_asks_between_messages_is_told() {
 
 #[tokio::test]
 async fn programs_hold_up_no_judge_and_are_settled_when_they_end() {
-    let (check, hold) = held(false, Nature::Waits, "");
+    let (check, hold) = held(false, ExecutionMode::Blocking, "");
     let records = ["a", "b", "c"].map(|id| transcript(id, "hello")).to_vec();
     let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
     let mut running: Running = run(BOTH, records, &judge, |core| put(core, check));
@@ -153,7 +153,7 @@ async fn programs_hold_up_no_judge_and_are_settled_when_they_end() {
 
 #[tokio::test]
 async fn cells_of_programs_that_are_ended_with_the_run_stay_pending() {
-    let (check, mut hold) = held(true, Nature::Waits, "");
+    let (check, mut hold) = held(true, ExecutionMode::Blocking, "");
     let records = vec![transcript("a", "hello")];
     let running = run(ONE, records, &nobody(), |core| put(core, check));
     assert_eq!(hold.inside.recv().await.as_deref(), Some("a"));

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, RunTotals};
-use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams, Registry, Stop};
+use crate::handlers::{CancelFlag, EvalTypeRegistry, JudgeBackend, JudgeRequest, JudgedParams};
 use crate::judge::Budget;
 use crate::model::{
     CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
@@ -32,7 +32,7 @@ use crate::workspace::{Env, Limits, Workspace};
 
 /// A workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
 pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let rubrics: Vec<_> = rubrics
         .iter()
         .enumerate()
@@ -150,7 +150,7 @@ impl Scripted {
     }
 }
 
-impl JudgeProvider for Scripted {
+impl JudgeBackend for Scripted {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
@@ -213,7 +213,7 @@ pub(super) fn run(
 pub(super) fn compiled(rubric: &str, options: &RunOptions) -> Compilation {
     let workspace = workspace(Path::new("/nowhere"), &[rubric]);
     let env = Env::default();
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     compile(&workspace, &registry, &env, options, Box::new(NoPast)).expect("compiles")
 }
 
@@ -253,7 +253,7 @@ fn run_of(
         .iter()
         .map(|_| {
             Some(Seat {
-                judge: Arc::clone(judge) as Arc<dyn JudgeProvider>,
+                judge: Arc::clone(judge) as Arc<dyn JudgeBackend>,
                 key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
                 size: Box::new(|_| {
                     Some(Asked {
@@ -274,7 +274,7 @@ fn run_of(
             cache: CachePolicy::Use,
             frozen: None,
             names: Arc::new(Names::default()),
-            stop: Stop::default(),
+            stop: CancelFlag::default(),
         }),
         emitter,
         clock,

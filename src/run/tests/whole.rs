@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::support::{outcomes, transcript, workspace};
 use crate::clock::{Clock, FakeClock};
 use crate::event::{EventKind, ParentCause, RunTotals};
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{Run, RunStore};
 use crate::rubric::{self, SnapshotFiles};
@@ -78,7 +78,7 @@ impl Home {
         workspace: Workspace,
         options: RunOptions,
     ) -> (RunId, Vec<EventKind>, RunTotals) {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let workspace = Arc::new(workspace);
         let mut handle = start(workspace, &registry, &self.env(), self.clock(), options)
             .await
@@ -114,7 +114,7 @@ impl Home {
     }
 
     async fn refused(&self, workspace: Workspace, options: RunOptions) -> String {
-        let registry = Registry::builtin();
+        let registry = EvalTypeRegistry::builtin();
         let started = start(
             Arc::new(workspace),
             &registry,
@@ -338,8 +338,12 @@ evals:
         let kept = (PathBuf::from("guides/tone.md"), Arc::from(criteria));
         let path = PathBuf::from("rubrics/r.yaml");
         let files = SnapshotFiles(vec![kept.clone()]);
-        let loaded =
-            rubric::load_with_files(Arc::clone(&text), &path, &Registry::builtin(), &files);
+        let loaded = rubric::load_with_files(
+            Arc::clone(&text),
+            &path,
+            &EvalTypeRegistry::builtin(),
+            &files,
+        );
         let mut workspace = home.workspace();
         workspace.rubrics = vec![Arc::new(loaded.0.expect("it loads"))];
         workspace.files = vec![(path, text), kept];
@@ -387,7 +391,7 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
         cached: None,
     });
     workspace.judges.insert("one".into(), paid);
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let seen = preview(
         Arc::new(workspace.clone()),
         &registry,
@@ -417,7 +421,7 @@ async fn the_request_of_a_cell_can_be_seen_unsent() {
     model.key = crate::model::ApiKeySource::Env("NO_SUCH_KEY".into());
     workspace.judges.insert("one".into(), model);
     let workspace = Arc::new(workspace);
-    let (registry, options) = (Registry::builtin(), RunOptions::default());
+    let (registry, options) = (EvalTypeRegistry::builtin(), RunOptions::default());
     let (env, clock) = (home.env(), home.clock());
     let show =
         async |pattern| prompts(&workspace, &registry, &env, &clock, &options, pattern).await;

@@ -15,7 +15,8 @@ fn env(names: &[&str]) -> Env {
 fn order() -> (tempfile::TempDir, RunOrder) {
     let dir = tempfile::tempdir().expect("a folder");
     crate::workspace::init(dir.path()).expect("written");
-    let workspace = load(dir.path(), &Env::default(), &Registry::builtin()).expect("it loads");
+    let workspace =
+        load(dir.path(), &Env::default(), &EvalTypeRegistry::builtin()).expect("it loads");
     let eval = workspace.rubrics[0]
         .evals
         .iter()

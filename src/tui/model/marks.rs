@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::cells::RowId;
 use super::document::Doc;
-use crate::handlers::Mark;
+use crate::handlers::TranscriptSpan;
 use crate::model::{Digest, Outcome};
 use crate::rubric::{Eval, Rubric};
 
@@ -59,7 +59,7 @@ impl Doc {
     }
 
     /// Where a mark stands here: a piece, and bytes of its text.
-    pub(crate) fn place_of(&self, mark: &Mark) -> Option<(usize, Range<usize>)> {
+    pub(crate) fn place_of(&self, mark: &TranscriptSpan) -> Option<(usize, Range<usize>)> {
         let (at, piece) = self
             .pieces_of(mark.message)
             .find(|(_, piece)| piece.part as usize == mark.part)?;

@@ -32,7 +32,7 @@ use super::model::runs::Ticket;
 use super::msg::Msg;
 use super::reads;
 use crate::clock::Clock;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
 use crate::record::{Run, RunStore};
 use crate::theme;
@@ -54,7 +54,7 @@ const GRACE: Millis = Millis(1000);
 pub(crate) struct Deps {
     pub(crate) env: Env,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) registry: Arc<EvalTypeRegistry>,
     /// How long the `rules` judge waits between two pieces of its text; `None`: not at all.
     pub(crate) pace: Option<Millis>,
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use indexmap::IndexMap;
 
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric};
 use crate::run::judge_digest;
@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 
 /// The eval types that a judge decides.
 static JUDGED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let kinds = registry.eval_types().into_iter();
     kinds.filter(|kind| kind.judged).map(|k| k.name).collect()
 });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Lints, Of, Said, enabled};
 use crate::diag::{Diagnostic, Severity};
-use crate::handlers::{Registry, run_examples};
+use crate::handlers::{EvalTypeRegistry, run_examples};
 use crate::model::Outcome;
 use crate::rubric::{Eval, Rubric};
 
@@ -114,7 +114,7 @@ impl Trial {
 }
 
 /// Tries the examples of every enabled eval that code decides.
-pub fn examples(rubrics: &[Arc<Rubric>], registry: &Registry) -> Tried {
+pub fn examples(rubrics: &[Arc<Rubric>], registry: &EvalTypeRegistry) -> Tried {
     let mut tried = Tried::default();
     for rubric in rubrics {
         for (_, eval) in enabled(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {

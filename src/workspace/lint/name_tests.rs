@@ -1,11 +1,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 
 #[test]
 fn names_that_are_no_lints_are_refused_with_the_nearest() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let problems = |text: &str| {
         let (_, found) = crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
         let told: Vec<String> = found.iter().map(ToString::to_string).collect();

@@ -4,14 +4,14 @@ use serde_json::json;
 
 use super::*;
 use crate::diag::has_errors;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{
     JudgeTool, MessageRole, ProviderKind, SourceText, ToolCall, Transcript, TranscriptMessage,
     TranscriptPart,
 };
 
 fn rubric(text: &str) -> Arc<Rubric> {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let (rubric, problems) = crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
     assert!(!has_errors(&problems), "{text}: {problems:?}");
     Arc::new(rubric.expect("it has no errors"))
@@ -55,7 +55,7 @@ fn at_load(rubric: &Arc<Rubric>) -> Vec<Diagnostic> {
         std::slice::from_ref(rubric),
         &judges,
         Some("plain"),
-        &Registry::builtin(),
+        &EvalTypeRegistry::builtin(),
     )
 }
 
@@ -176,7 +176,7 @@ fn addresses_need_a_judge_that_opens_them() {
         &[evals(&[&judged(page)])],
         &IndexMap::new(),
         None,
-        &Registry::builtin(),
+        &EvalTypeRegistry::builtin(),
     );
     assert!(unknown.is_empty(), "a judge that is not known may open it");
 }
@@ -460,7 +460,7 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
     let program =
         "id: s, type: script, params: {command: [x]}, examples: [{text: x, expect: pass}]";
     let rubrics = [evals(&[&regex(""), judged, program])];
-    let tried = examples(&rubrics, &Registry::builtin());
+    let tried = examples(&rubrics, &EvalTypeRegistry::builtin());
     assert_eq!((tried.held, tried.missed), (1, 1));
     assert_eq!((tried.judged, tried.programs), (1, 1));
     assert_eq!(told(&tried.problems), ["3:misses-example"]);
@@ -472,7 +472,7 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
     assert!(help.contains("one is no year"), "{help}");
     let allowed = examples(
         &[evals(&[&regex(", allow: [misses-example]")])],
-        &Registry::builtin(),
+        &EvalTypeRegistry::builtin(),
     );
     assert_eq!(
         (allowed.missed, allowed.problems.len()),

@@ -171,7 +171,7 @@ fn scorers_that_name_one_file_share_one_judge() {
     let workspace = load(
         &folder.root(),
         &env(&[]),
-        &crate::handlers::Registry::builtin(),
+        &crate::handlers::EvalTypeRegistry::builtin(),
     );
     let workspace = workspace.unwrap_or_else(|p| panic!("{:?}", lines(&p)));
     let names: Vec<&String> = workspace.judges.keys().collect();

@@ -1,7 +1,7 @@
 //! Rubrics of other tools with the eval types of this build: whatever type is here takes the params our forms give it.
 
 use super::*;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::rubric::{NOT_CARRIED, RubricFormat, load_with_files};
 
 const SET: &str = r#"{"scenarios": [{"id": "a", "conversation_plan": "Ask.", "expected_trajectory": ["s__t"],
@@ -78,7 +78,7 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
         let (rubric, problems) = load_with_files(
             text.into(),
             Path::new("x.yaml"),
-            &Registry::builtin(),
+            &EvalTypeRegistry::builtin(),
             &files,
         );
         for problem in problems.iter().filter(|p| p.code == NOT_CARRIED) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 use crate::clock::FakeClock;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::workspace::load;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -31,7 +31,7 @@ fn env() -> Env {
 }
 
 fn catalog() -> Arc<dyn EvalTypeCatalog> {
-    Arc::new(Registry::builtin())
+    Arc::new(EvalTypeRegistry::builtin())
 }
 
 fn loaded(root: &Path) -> Arc<Workspace> {

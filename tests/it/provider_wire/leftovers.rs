@@ -8,7 +8,7 @@ use dicta::clock::{BoxFuture, Clock, FakeClock};
 use dicta::event::{
     CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
 };
-use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
+use dicta::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
 use dicta::model::{
     CallIx, CellIx, JudgeConfig, MessageRole, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
@@ -86,9 +86,9 @@ fn ask() -> JudgeRequest {
             criteria: "It is polite.".to_owned(),
             ..JudgedParams::default()
         },
-        allow_na: false,
+        allow_not_applicable: false,
         repeat: None,
-        twin: 0,
+        duplicate_index: 0,
         metadata: Vec::new(),
     }
 }

@@ -70,7 +70,7 @@ fn what_is_not_grounded_is_named_and_marked() {
         "2 of 3 found in no tool result before it: the date \"2026-10-06\" in message 1, the amount \"12\" in message 1"
     );
     let marked: Vec<&str> = found
-        .marks
+        .spans
         .iter()
         .map(|m| &answer[m.bytes.clone()])
         .collect();

@@ -20,7 +20,7 @@ fn contains_needs_every_pattern_whatever_its_case() {
         (missed.outcome, missed.score, missed.explanation.as_str()),
         (Fail, Some(0.5), r#"missing "Refund" in message 1"#)
     );
-    assert_eq!(missed.marks[0].bytes, 5..10, "what was found is marked");
+    assert_eq!(missed.spans[0].bytes, 5..10, "what was found is marked");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn every_hit_is_marked_in_whatever_message() {
     let marks = |kind: &str| -> Vec<(usize, usize)> {
         let found = on(kind, &json!({"patterns": ["a", "b"]}), &record);
         found
-            .marks
+            .spans
             .iter()
             .map(|m| (m.message, m.bytes.start))
             .collect()
@@ -190,7 +190,7 @@ fn every_hit_is_marked_in_whatever_message() {
         &json!({"patterns": ["a"]}),
         &"a".repeat(1000),
     );
-    assert_eq!(many.marks.len(), crate::handlers::Finding::MARKS);
+    assert_eq!(many.spans.len(), crate::handlers::Finding::MAX_SPANS);
     let each: Vec<String> = ('a'..='z').chain('0'..='9').map(String::from).collect();
     let all = on_output("contains", &json!({"patterns": each}), &each.concat());
     assert!(

@@ -54,7 +54,7 @@ fn a_result_is_what_is_wanted() {
     }
     let found = on_output("json_path", &json!({"expression": "id", "max": 5}), ORDER);
     assert_eq!(found.explanation, r#"the result is "7": it is more than 5"#);
-    assert!(!found.marks.is_empty());
+    assert!(!found.spans.is_empty());
 }
 
 #[test]

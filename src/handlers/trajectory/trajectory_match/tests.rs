@@ -400,8 +400,8 @@ fn before_is_about_every_call_and_the_first() {
 fn marks_are_on_what_is_not_as_expected() {
     let params = json!({"expected": ["get_order"], "mode": "unordered"});
     let finding = on("trajectory_match", &params, &record(&[get(1), refund()]));
-    let messages: Vec<usize> = finding.marks.iter().map(|mark| mark.message).collect();
+    let messages: Vec<usize> = finding.spans.iter().map(|mark| mark.message).collect();
     assert_eq!(messages, [1]);
     let finding = on("trajectory_match", &params, &record(&[get(1)]));
-    assert_eq!(finding.marks.len(), 1, "a pass rests on its calls");
+    assert_eq!(finding.spans.len(), 1, "a pass rests on its calls");
 }

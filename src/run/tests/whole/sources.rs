@@ -106,7 +106,7 @@ async fn no_judge_sees_a_label_or_what_others_decided() {
         note: Some("HIDDEN note".to_owned()),
     }];
     let (env, clock) = (home.env(), home.clock());
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let workspace = Arc::new(workspace);
     let options = RunOptions::default();
     let shown = prompts(&workspace, &registry, &env, &clock, &options, "t0/r/greets").await;

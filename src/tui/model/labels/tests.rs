@@ -16,7 +16,7 @@ fn read(labelling: &mut Labelling, text: &str) -> (Vec<String>, bool) {
         "r.yaml",
         "id: r\nevals: [{id: x, type: contains, params: {patterns: [a]}}]\n",
     );
-    let registry = crate::handlers::Registry::builtin();
+    let registry = crate::handlers::EvalTypeRegistry::builtin();
     let mut workspace = load(dir.path(), &Env::default(), &registry).expect("it loads");
     workspace.files.retain(|(path, _)| !path.ends_with(FILE));
     workspace.files.push((FILE.into(), Arc::from(text)));

@@ -1,7 +1,7 @@
 use ratatui::layout::Size;
 
 use super::*;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{Digest, TranscriptRef};
 use crate::theme::Theme;
 use crate::workspace::{Env, load};
@@ -43,7 +43,8 @@ fn last(model: &Model) -> (Level, &str) {
 fn starter() -> (tempfile::TempDir, Arc<Workspace>) {
     let dir = tempfile::tempdir().expect("a folder");
     crate::workspace::init(dir.path()).expect("written");
-    let workspace = load(dir.path(), &Env::default(), &Registry::builtin()).expect("it loads");
+    let workspace =
+        load(dir.path(), &Env::default(), &EvalTypeRegistry::builtin()).expect("it loads");
     (dir, Arc::new(workspace))
 }
 

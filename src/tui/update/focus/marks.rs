@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{show, where_read};
-use crate::handlers::Mark;
+use crate::handlers::TranscriptSpan;
 use crate::model::{CellResult, Digest};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -116,7 +116,7 @@ fn effect(model: &Model, key: &MarksKey, eval: EvalOf) -> Option<Effect> {
 pub(in crate::tui::update) fn found(
     model: &mut Model,
     key: &MarksKey,
-    marks: &[Mark],
+    marks: &[TranscriptSpan],
 ) -> Vec<Effect> {
     let document = super::desks(model)
         .map(|desk| &mut desk.document)
@@ -129,7 +129,7 @@ pub(in crate::tui::update) fn found(
     Vec::new()
 }
 
-fn places(doc: &Doc, marks: &[Mark]) -> Vec<(usize, std::ops::Range<usize>)> {
+fn places(doc: &Doc, marks: &[TranscriptSpan]) -> Vec<(usize, std::ops::Range<usize>)> {
     marks.iter().filter_map(|mark| doc.place_of(mark)).collect()
 }
 

@@ -4,7 +4,7 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::diag::Diagnostic;
-use crate::handlers::Registry;
+use crate::handlers::EvalTypeRegistry;
 use crate::model::Millis;
 use crate::model::Outcome;
 use crate::run::{JudgePreview, Preview};
@@ -30,7 +30,7 @@ fn workspace(evals: &[&str], judge: &str) -> Arc<Workspace> {
         "dicta.yaml",
         &format!("transcripts: [t.jsonl]\nrubrics: [beam.yaml]\nruns: runs\n{judge}"),
     );
-    let loaded = load(dir.path(), &Env::default(), &Registry::builtin());
+    let loaded = load(dir.path(), &Env::default(), &EvalTypeRegistry::builtin());
     let loaded = loaded.expect("the workspace loads");
     // Each state is in a folder of its own; to a save they are one.
     Arc::new(Workspace {

@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::expected::Expected;
+use super::expected_calls::ExpectedCall;
 use crate::handlers::Subject;
 
 /// The work of comparing, in bytes of arguments: what takes more is refused. 500 expected calls of a tool against 1,000
 /// small calls of it are a twentieth.
-const MOST_WORK: usize = 1 << 28;
+const MAX_COMPARED_BYTES: usize = 1 << 28;
 /// What comparing costs however short the arguments are.
-const EACH: usize = 256;
+const BASE_COST_BYTES: usize = 256;
 
 /// What a call is to an expected call of its tool; those of other tools are not in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct CallPair {
     pub(super) expected: usize,
     /// Its arguments are as wanted.
     pub(super) fits: bool,
@@ -21,11 +21,11 @@ pub(super) struct Pair {
 
 /// By call, in order of the expected calls.
 #[derive(Debug)]
-pub(super) struct Table(pub(super) Vec<Vec<Pair>>);
+pub(super) struct CallFitTable(pub(super) Vec<Vec<CallPair>>);
 
-impl Table {
+impl CallFitTable {
     /// Compares. The error is a sentence: there is too much of it.
-    pub(super) fn new(expected: &[Expected], subject: &Subject<'_>) -> Result<Self, String> {
+    pub(super) fn new(expected: &[ExpectedCall], subject: &Subject<'_>) -> Result<Self, String> {
         let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, one) in expected.iter().enumerate() {
             of_tool.entry(&one.tool).or_default().push(at);
@@ -34,15 +34,15 @@ impl Table {
         let mut work = 0_usize;
         let mut table = Vec::with_capacity(calls.len());
         for (ix, call) in calls.iter().enumerate() {
-            if subject.stopped() {
+            if subject.is_cancelled() {
                 return Err("the comparison was stopped".to_owned());
             }
             let Some(same) = of_tool.get(&*call.call.name) else {
                 table.push(Vec::new());
                 continue;
             };
-            work = work.saturating_add(same.len() * (EACH + call.call.arguments.len()));
-            if work > MOST_WORK {
+            work = work.saturating_add(same.len() * (BASE_COST_BYTES + call.call.arguments.len()));
+            if work > MAX_COMPARED_BYTES {
                 return Err(format!(
                     "{} calls are too many, or too large, to compare with {} expected ones",
                     calls.len(),
@@ -50,9 +50,9 @@ impl Table {
                 ));
             }
             let args = subject.arguments(ix);
-            let pairs = same.iter().map(|&at| Pair {
+            let pairs = same.iter().map(|&at| CallPair {
                 expected: at,
-                fits: expected[at].args.fits(args),
+                fits: expected[at].args.accepts(args),
             });
             table.push(pairs.collect());
         }
@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// The expected calls it fits.
-    pub(super) fn fitting(&self, call: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn matching_expected(&self, call: usize) -> impl Iterator<Item = usize> {
         let fit = self.0[call].iter().filter(|pair| pair.fits);
         fit.map(|pair| pair.expected)
     }

@@ -5,101 +5,123 @@
 
 use serde_json::Value;
 
-use super::personal;
-use crate::handlers::wrap::Fill;
-use crate::handlers::{Finding, JudgedParams, Material, Subject};
+use super::personal_data;
+use crate::handlers::wrap::ParamsCompleter;
+use crate::handlers::{Finding, JudgedParams, PromptBlock, Subject};
 use crate::model::{MessageRole, TranscriptPart};
 
 /// More contexts in one eval are a dump, not a retrieval.
-const MOST_CONTEXTS: usize = 1000;
+const MAX_CONTEXTS: usize = 1000;
 
 /// Where something comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum From {
+pub(super) enum BlockSource {
     /// From the author.
     Given(Vec<String>),
     /// From this path of the transcript's metadata.
-    Field(String),
+    MetadataField(String),
     /// From the transcript itself.
     Transcript,
 }
 
 /// What is asked for; `None`: not needed.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    pub(super) question: Option<From>,
-    pub(super) contexts: Option<From>,
+pub(super) struct PromptBlocksSpec {
+    pub(super) question: Option<BlockSource>,
+    pub(super) contexts: Option<BlockSource>,
     pub(super) reference: Option<String>,
-    pub(super) role: Option<From>,
+    pub(super) role: Option<BlockSource>,
     /// Whether personal data in plain sight fails at once.
-    pub(super) personal: bool,
+    pub(super) reject_personal_data: bool,
 }
 
-impl Fill for Blocks {
-    fn fill(&self, subject: &Subject<'_>, known: JudgedParams) -> Result<JudgedParams, Finding> {
-        if self.personal
-            && let Some(found) = personal::leak(subject)
+impl ParamsCompleter for PromptBlocksSpec {
+    fn complete(
+        &self,
+        subject: &Subject<'_>,
+        known: JudgedParams,
+    ) -> Result<JudgedParams, Finding> {
+        if self.reject_personal_data
+            && let Some(found) = personal_data::find_personal_data(subject)
         {
             return Err(found);
         }
-        let mut material = known.material;
+        let mut material = known.prompt_blocks;
         if let Some(from) = &self.question {
-            material.extend(one("question", from, subject, last_question)?);
+            material.extend(resolve_blocks(
+                "question",
+                from,
+                subject,
+                find_last_question,
+            )?);
         }
         if let Some(from) = &self.contexts {
-            material.extend(one("contexts", from, subject, results)?);
+            material.extend(resolve_blocks(
+                "contexts",
+                from,
+                subject,
+                collect_tool_results,
+            )?);
         }
         if let Some(text) = &self.reference {
-            material.push(block("expected output", text));
+            material.push(new_block("expected output", text));
         }
         if let Some(from) = &self.role {
-            material.extend(one("agent role", from, subject, role)?);
+            material.extend(resolve_blocks(
+                "agent role",
+                from,
+                subject,
+                find_agent_role,
+            )?);
         }
-        Ok(JudgedParams { material, ..known })
+        Ok(JudgedParams {
+            prompt_blocks: material,
+            ..known
+        })
     }
 }
 
-fn block(label: &str, text: &str) -> Material {
-    Material {
+fn new_block(label: &str, text: &str) -> PromptBlock {
+    PromptBlock {
         label: label.to_owned(),
         text: text.to_owned(),
     }
 }
 
 /// The block, or blocks, of one kind.
-fn one(
+fn resolve_blocks(
     label: &str,
-    from: &From,
+    from: &BlockSource,
     subject: &Subject<'_>,
     found: fn(&Subject<'_>) -> Result<String, &'static str>,
-) -> Result<Vec<Material>, Finding> {
+) -> Result<Vec<PromptBlock>, Finding> {
     match from {
-        From::Given(texts) => Ok(several(label, texts)),
-        From::Field(path) => {
-            let texts = field(subject, path).map_err(Finding::check_error)?;
-            Ok(several(label, &texts))
+        BlockSource::Given(texts) => Ok(numbered_blocks(label, texts)),
+        BlockSource::MetadataField(path) => {
+            let texts = read_metadata_texts(subject, path).map_err(Finding::check_error)?;
+            Ok(numbered_blocks(label, &texts))
         }
-        From::Transcript => match found(subject) {
-            Ok(text) => Ok(vec![block(label, &text)]),
+        BlockSource::Transcript => match found(subject) {
+            Ok(text) => Ok(vec![new_block(label, &text)]),
             Err(missing) => Err(Finding::check_error(missing)),
         },
     }
 }
 
 /// One block, or a numbered one each: a context may not speak for its neighbour.
-fn several(label: &str, texts: &[String]) -> Vec<Material> {
+fn numbered_blocks(label: &str, texts: &[String]) -> Vec<PromptBlock> {
     if let [only] = texts {
-        return vec![block(label, only)];
+        return vec![new_block(label, only)];
     }
     let one = label.trim_end_matches('s');
     let numbered = texts.iter().zip(1..);
     numbered
-        .map(|(text, n)| block(&format!("{one} {n}"), text))
+        .map(|(text, n)| new_block(&format!("{one} {n}"), text))
         .collect()
 }
 
 /// A text, or a list of texts, in the metadata.
-fn field(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
+fn read_metadata_texts(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
     let path = path.strip_prefix("metadata.").unwrap_or(path);
     let value = subject
         .metadata(path)
@@ -117,17 +139,17 @@ fn field(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
     if texts.iter().all(|text| text.trim().is_empty()) {
         return Err(format!("metadata.{path} is empty"));
     }
-    if texts.len() > MOST_CONTEXTS {
+    if texts.len() > MAX_CONTEXTS {
         let n = texts.len();
         return Err(format!(
-            "metadata.{path} holds {n} texts, more than {MOST_CONTEXTS}"
+            "metadata.{path} holds {n} texts, more than {MAX_CONTEXTS}"
         ));
     }
     Ok(texts)
 }
 
 /// The last thing the user said before the output.
-fn last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
+fn find_last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
     let end = subject.output().message.unwrap_or(subject.end);
     let mut messages = subject.transcript.messages[..end].iter();
     let asked = messages.rposition(|message| {
@@ -144,7 +166,7 @@ fn last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
 }
 
 /// What the agent's tools answered.
-fn results(subject: &Subject<'_>) -> Result<String, &'static str> {
+fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
     let messages = subject.transcript.messages[..subject.end]
         .iter()
         .enumerate();
@@ -171,7 +193,7 @@ fn results(subject: &Subject<'_>) -> Result<String, &'static str> {
 }
 
 /// What the agent was told to be.
-fn role(subject: &Subject<'_>) -> Result<String, &'static str> {
+fn find_agent_role(subject: &Subject<'_>) -> Result<String, &'static str> {
     if let Some(text) = subject.metadata("system_prompt").and_then(Value::as_str)
         && !text.trim().is_empty()
     {

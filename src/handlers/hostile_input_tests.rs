@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::testing::{on_output, passes, refused};
-use super::{Compiled, Finding, Home, Nature, Registry, Subject};
+use super::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Finding, Subject};
 use crate::model::Outcome::{CheckError, Fail};
 use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, Transcript, TranscriptMessage,
@@ -165,7 +165,12 @@ const CASES: &[Case] = &[
 ];
 
 /// One eval, loaded with what is written beside its type and params.
-fn loaded(registry: &Registry, kind: &str, params: &str, beside: &str) -> (rubric::Eval, Compiled) {
+fn loaded(
+    registry: &EvalTypeRegistry,
+    kind: &str,
+    params: &str,
+    beside: &str,
+) -> (rubric::Eval, CompiledEval) {
     let indented = params.replace('\n', "\n      ");
     let yaml =
         format!("evals:\n  - id: e\n    type: {kind}\n{beside}    params:\n      {indented}\n");
@@ -173,14 +178,14 @@ fn loaded(registry: &Registry, kind: &str, params: &str, beside: &str) -> (rubri
     let (rubric, problems) = rubric::load(yaml.as_str().into(), path, registry);
     let mut rubric = rubric.unwrap_or_else(|| panic!("{yaml}{problems:?}"));
     let eval = rubric.evals.remove(0);
-    match registry.prepare(&eval, &Home::default()) {
+    match registry.compile_eval(&eval, &CompileCx::default()) {
         Ok(compiled) => (eval, compiled),
         Err(why) => panic!("{kind}: {why}"),
     }
 }
 
 /// Every type of the registry, made from its example; and what wraps one.
-fn every_eval() -> Vec<(String, rubric::Eval, Compiled)> {
+fn every_eval() -> Vec<(String, rubric::Eval, CompiledEval)> {
     const WRAPPED: &[(&str, &str, &str)] = &[
         (
             "assertion",
@@ -208,7 +213,7 @@ fn every_eval() -> Vec<(String, rubric::Eval, Compiled)> {
             "    when: { tool_called_pattern: '^get', min_tool_calls: 2 }\n",
         ),
     ];
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     let specs = registry.eval_types().into_iter();
     let plain = specs.map(|spec| (spec.name, spec.example, ""));
     let all = plain.chain(WRAPPED.iter().copied());
@@ -229,10 +234,10 @@ pub(super) fn examples() -> Vec<(String, Box<dyn super::Check>)> {
     checks
         .filter_map(|(kind, _, compiled)| match compiled {
             // Programs have a deadline of their own.
-            Compiled::Check(check) => {
-                matches!(check.nature(), Nature::Quick).then_some((kind, check))
+            CompiledEval::Check(check) => {
+                matches!(check.execution_mode(), ExecutionMode::Inline).then_some((kind, check))
             }
-            Compiled::Judged(_) => None,
+            CompiledEval::Judged(_) => None,
         })
         .collect()
 }
@@ -248,7 +253,10 @@ fn bearable(case: &str, kind: &str, finding: &Finding) {
     let hidden =
         text.find(|c: char| (c.is_control() && c != '\n') || "\u{202e}\u{200b}".contains(c));
     assert_eq!(hidden, None, "{kind} on {case} hides something: {text:?}");
-    assert!(finding.marks.len() <= Finding::MARKS, "{kind} on {case}");
+    assert!(
+        finding.spans.len() <= Finding::MAX_SPANS,
+        "{kind} on {case}"
+    );
     let score = finding.score.unwrap_or_default();
     assert!((0.0..=1.0).contains(&score), "{kind} on {case}: {score}");
 }
@@ -289,7 +297,7 @@ fn every_judged_type_resolves_on_every_hostile_transcript() {
                 let when = eval.when.as_ref();
                 let _unmet =
                     when.map(|when| when.explain_unmet(&transcript, transcript.messages.len()));
-                let Compiled::Judged(judged) = compiled else {
+                let CompiledEval::Judged(judged) = compiled else {
                     continue;
                 };
                 let resolved = judged.resolve(&Subject::new(&transcript));
@@ -309,7 +317,7 @@ fn every_judged_type_resolves_on_every_hostile_transcript() {
             count += 1;
         }
         let judged = every_eval().into_iter();
-        let expected = judged.filter(|(_, _, c)| matches!(c, Compiled::Judged(_)));
+        let expected = judged.filter(|(_, _, c)| matches!(c, CompiledEval::Judged(_)));
         assert_eq!(count, expected.count(), "{case}: a type panicked");
     }
 }
@@ -354,7 +362,11 @@ fn a_message_sees_what_a_transcript_that_ends_there_holds() {
                 ..whole.clone()
             };
             let alone = check.check(&Subject::new(&cut));
-            assert_eq!(check.check(&shared.up_to(end)), alone, "{kind} up to {end}");
+            assert_eq!(
+                check.check(&shared.with_end(end)),
+                alone,
+                "{kind} up to {end}"
+            );
         }
     }
 }

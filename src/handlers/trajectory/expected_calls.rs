@@ -8,15 +8,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::args::{ArgsMode, MatcherSpec, WantedArgs};
-use super::{MOST_EXPECTED, nested};
-use crate::handlers::registry::problem;
+use super::expected_args::{ArgMatcherSpec, ArgsMode, ExpectedArgs};
+use super::{MAX_EXPECTED, nested_schema};
+use crate::handlers::registry::param_problem;
 use crate::rubric::ParamProblem;
 
 /// An expected call as written: a tool's name alone, or with what its arguments must be.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(in crate::handlers) enum ExpectedSpec {
+pub(in crate::handlers) enum ExpectedCallSpec {
     Name(String),
     Call(CallSpec),
 }
@@ -38,7 +38,7 @@ pub(in crate::handlers) struct CallSpec {
     args_mode: Option<ArgsMode>,
     /// Of single arguments, what they must be, whatever the mode; they are no part of `args`.
     #[serde(default)]
-    arg_matchers: IndexMap<String, MatcherSpec>,
+    arg_matchers: IndexMap<String, ArgMatcherSpec>,
     /// How many such calls, in place of one. Holds in every mode.
     #[serde(default)]
     #[schemars(with = "CountSpec")]
@@ -60,18 +60,18 @@ pub(in crate::handlers) struct CountSpec {
 }
 
 // One schema for text and mapping, and not `anyOf`: a fault is told where it is.
-impl JsonSchema for ExpectedSpec {
+impl JsonSchema for ExpectedCallSpec {
     fn schema_name() -> Cow<'static, str> {
         "ExpectedCall".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = nested::<CallSpec>(generator);
+        let mut schema = nested_schema::<CallSpec>(generator);
         schema.insert("type".to_owned(), json!(["string", "object"]));
         schema.insert("minLength".to_owned(), json!(1));
         if let Some(count) = schema.pointer_mut("/properties/count") {
             let described = count["description"].clone();
-            *count = nested::<CountSpec>(generator).to_value();
+            *count = nested_schema::<CountSpec>(generator).to_value();
             count["description"] = described;
         }
         schema
@@ -80,40 +80,40 @@ impl JsonSchema for ExpectedSpec {
 
 /// An expected call, ready to compare.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedCall {
     pub(super) tool: String,
-    pub(super) args: WantedArgs,
+    pub(super) args: ExpectedArgs,
     /// At least so many.
     pub(super) min: usize,
     /// At most so many; `None`: any number.
     pub(super) max: Option<usize>,
     /// `count` was written: it holds in every mode.
-    pub(super) counted: bool,
+    pub(super) has_count: bool,
 }
 
 /// Compiles `expected`: the mode of a call's arguments is its own, else its tool's, else the default.
-pub(super) fn compile(
-    written: Vec<ExpectedSpec>,
+pub(super) fn compile_expected(
+    written: Vec<ExpectedCallSpec>,
     default: ArgsMode,
     by_tool: &IndexMap<String, ArgsMode>,
-) -> Result<Vec<Expected>, Vec<ParamProblem>> {
+) -> Result<Vec<ExpectedCall>, Vec<ParamProblem>> {
     let mut problems = Vec::new();
-    let mut expected = Vec::with_capacity(written.len().min(MOST_EXPECTED));
+    let mut expected = Vec::with_capacity(written.len().min(MAX_EXPECTED));
     // Sums of counts are bounded too: an alignment has a row for each.
     let mut most: u64 = 0;
     for (at, spec) in written.into_iter().enumerate() {
         let at = format!("/expected/{at}");
         let one = match spec {
-            ExpectedSpec::Name(tool) => CallSpec {
+            ExpectedCallSpec::Name(tool) => CallSpec {
                 tool,
                 args: None,
                 args_mode: None,
                 arg_matchers: IndexMap::new(),
                 count: None,
             },
-            ExpectedSpec::Call(call) => call,
+            ExpectedCallSpec::Call(call) => call,
         };
-        match compile_one(&at, one, default, by_tool) {
+        match compile_call(&at, one, default, by_tool) {
             Ok(one) => {
                 most = most.saturating_add(one.max.unwrap_or(one.min + 1) as u64);
                 expected.push(one);
@@ -121,14 +121,14 @@ pub(super) fn compile(
             Err(more) => problems.extend(more),
         }
     }
-    if most > MOST_EXPECTED as u64 {
-        let what = format!("stands for up to {most} calls, more than {MOST_EXPECTED}");
-        problems.push(problem("/expected", what));
+    if most > MAX_EXPECTED as u64 {
+        let what = format!("stands for up to {most} calls, more than {MAX_EXPECTED}");
+        problems.push(param_problem("/expected", what));
     }
     let named: HashSet<&str> = expected.iter().map(|e| e.tool.as_str()).collect();
     for tool in by_tool.keys().filter(|tool| !named.contains(tool.as_str())) {
         let at = format!("/args_modes/{}", crate::model::escape_pointer_step(tool));
-        problems.push(problem(at, "is about a tool that is not expected"));
+        problems.push(param_problem(at, "is about a tool that is not expected"));
     }
     if problems.is_empty() {
         Ok(expected)
@@ -137,46 +137,52 @@ pub(super) fn compile(
     }
 }
 
-fn compile_one(
+fn compile_call(
     at: &str,
     spec: CallSpec,
     default: ArgsMode,
     by_tool: &IndexMap<String, ArgsMode>,
-) -> Result<Expected, Vec<ParamProblem>> {
+) -> Result<ExpectedCall, Vec<ParamProblem>> {
     let mut problems = Vec::new();
     if spec.tool.is_empty() {
-        problems.push(problem(at, "has no tool's name"));
+        problems.push(param_problem(at, "has no tool's name"));
     }
     if spec.args_mode.is_some() && spec.args.is_none() {
         let what = "has an args_mode and no args to compare";
-        problems.push(problem(format!("{at}/args_mode"), what));
+        problems.push(param_problem(format!("{at}/args_mode"), what));
     }
     if spec.args_mode == Some(ArgsMode::Ignore) {
         let what = "ignores its args: leave them out";
-        problems.push(problem(format!("{at}/args_mode"), what));
+        problems.push(param_problem(format!("{at}/args_mode"), what));
     }
     let (min, max) = match spec.count.map(|count| (count.min, count.max)) {
         None => (1, Some(1)),
         Some((min, max)) => {
             if min.unwrap_or(0) == 0 && max.is_none() {
-                problems.push(problem(format!("{at}/count"), "allows any number of calls"));
+                problems.push(param_problem(
+                    format!("{at}/count"),
+                    "allows any number of calls",
+                ));
             }
             if max.is_some_and(|max| min.unwrap_or(0) > max) {
-                problems.push(problem(format!("{at}/count"), "has a min above its max"));
+                problems.push(param_problem(
+                    format!("{at}/count"),
+                    "has a min above its max",
+                ));
             }
             let bounded = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(usize::MAX - 1);
             (bounded(min.unwrap_or(0)), max.map(bounded))
         }
     };
     let mode = spec.args_mode.or_else(|| by_tool.get(&spec.tool).copied());
-    let args = WantedArgs::new(at, spec.args, mode.unwrap_or(default), spec.arg_matchers);
+    let args = ExpectedArgs::new(at, spec.args, mode.unwrap_or(default), spec.arg_matchers);
     match args {
-        Ok(args) if problems.is_empty() => Ok(Expected {
+        Ok(args) if problems.is_empty() => Ok(ExpectedCall {
             tool: spec.tool,
             args,
             min,
             max,
-            counted: spec.count.is_some(),
+            has_count: spec.count.is_some(),
         }),
         Ok(_) => Err(problems),
         Err(others) => {

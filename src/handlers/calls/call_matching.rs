@@ -10,31 +10,34 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::handlers::Subject;
-use crate::handlers::explain::{Name, Quoted, Shown, list};
-use crate::handlers::registry::problem;
+use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
+use crate::handlers::registry::param_problem;
 use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
 
 /// More names than these are a mistake; each of them has its tally in every transcript.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Names of tools as an author lists them, each once.
 #[derive(Debug)]
-pub(super) struct Names(IndexSet<String>);
+pub(super) struct ToolNames(IndexSet<String>);
 
-impl Names {
+impl ToolNames {
     /// Problems are about the param.
     pub(super) fn new(param: &str, written: Vec<String>) -> Result<Self, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if written.is_empty() {
-            problems.push(problem(format!("/{param}"), "needs at least one name"));
+            problems.push(param_problem(
+                format!("/{param}"),
+                "needs at least one name",
+            ));
         }
-        if written.len() > MOST_NAMES {
-            let why = format!("holds {}, more than {MOST_NAMES}", written.len());
-            problems.push(problem(format!("/{param}"), why));
+        if written.len() > MAX_NAMES {
+            let why = format!("holds {}, more than {MAX_NAMES}", written.len());
+            problems.push(param_problem(format!("/{param}"), why));
         }
         for (at, _) in written.iter().enumerate().filter(|(_, n)| n.is_empty()) {
-            problems.push(problem(format!("/{param}/{at}"), "is empty"));
+            problems.push(param_problem(format!("/{param}/{at}"), "is empty"));
         }
         if problems.is_empty() {
             Ok(Self(written.into_iter().collect()))
@@ -43,7 +46,7 @@ impl Names {
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 
@@ -52,13 +55,13 @@ impl Names {
     }
 
     /// By name, the calls that count: one pass over all calls.
-    pub(super) fn calls(
+    pub(super) fn group_calls(
         &self,
         subject: &Subject<'_>,
         counts: impl Fn(usize) -> bool,
     ) -> Vec<Vec<usize>> {
         let mut of = vec![Vec::new(); self.0.len()];
-        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
+        for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             if let Some(name) = self.0.get_index_of(&*call.call.name)
                 && counts(ix)
             {
@@ -70,86 +73,89 @@ impl Names {
 }
 
 /// One name where a param is a single tool.
-pub(super) fn named(param: &str, name: String) -> Result<String, Vec<ParamProblem>> {
+pub(super) fn check_tool_name(param: &str, name: String) -> Result<String, Vec<ParamProblem>> {
     if name.is_empty() {
-        return Err(vec![problem(format!("/{param}"), "is empty")]);
+        return Err(vec![param_problem(format!("/{param}"), "is empty")]);
     }
     Ok(name)
 }
 
 /// The calls a check is about: all, or those of the named tools.
 #[derive(Debug)]
-pub(super) struct Scope(Option<Names>);
+pub(super) struct CallFilter(Option<ToolNames>);
 
-impl Scope {
+impl CallFilter {
     pub(super) const fn all() -> Self {
         Self(None)
     }
 
-    pub(super) fn tools(
+    pub(super) fn for_tools(
         param: &str,
         tools: Option<Vec<String>>,
     ) -> Result<Self, Vec<ParamProblem>> {
         tools
-            .map(|names| Names::new(param, names))
+            .map(|names| ToolNames::new(param, names))
             .transpose()
             .map(Self)
     }
 
-    pub(super) fn tool(param: &str, tool: Option<String>) -> Result<Self, Vec<ParamProblem>> {
-        let name = tool.map(|name| named(param, name)).transpose()?;
-        Ok(Self(name.map(|name| Names(IndexSet::from([name])))))
+    pub(super) fn for_tool(param: &str, tool: Option<String>) -> Result<Self, Vec<ParamProblem>> {
+        let name = tool.map(|name| check_tool_name(param, name)).transpose()?;
+        Ok(Self(name.map(|name| ToolNames(IndexSet::from([name])))))
     }
 
     pub(super) fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|names| names.has(name))
+    pub(super) fn includes(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| names.contains(name))
     }
 
     /// Their positions in the subject's calls, in order.
-    pub(super) fn calls(&self, subject: &Subject<'_>) -> Vec<usize> {
-        let calls = subject.while_wanted(subject.calls().iter().enumerate());
+    pub(super) fn matching_calls(&self, subject: &Subject<'_>) -> Vec<usize> {
+        let calls = subject.until_cancelled(subject.calls().iter().enumerate());
         calls
-            .filter(|(_, call)| self.has(&call.call.name))
+            .filter(|(_, call)| self.includes(&call.call.name))
             .map(|(ix, _)| ix)
             .collect()
     }
 
     /// `2 calls`, `1 call of "search"`.
-    pub(super) fn counted(&self, calls: usize) -> String {
-        format!("{}{}", pluralize(calls, "call"), self.of())
+    pub(super) fn describe_count(&self, calls: usize) -> String {
+        format!("{}{}", pluralize(calls, "call"), self.tools_suffix())
     }
 
     /// Empty, or ` of "search"`.
-    pub(super) fn of(&self) -> String {
+    pub(super) fn tools_suffix(&self) -> String {
         match &self.0 {
             None => String::new(),
-            Some(names) => format!(" of {}", list(names.iter().map(Quoted))),
+            Some(names) => format!(" of {}", format_list(names.iter().map(QuotedText))),
         }
     }
 
     /// Why there is nothing to look at: `"search" was not called; called: "get_order" 1×`.
-    pub(super) fn none(&self, subject: &Subject<'_>) -> String {
+    pub(super) fn explain_no_calls(&self, subject: &Subject<'_>) -> String {
         match &self.0 {
             None => "no tool was called".to_owned(),
-            Some(names) => not_called(names, subject),
+            Some(names) => explain_not_called(names, subject),
         }
     }
 }
 
 /// `"search" was not called; called: "get_order" 1×`, where none of the names was.
-pub(super) fn not_called(names: &Names, subject: &Subject<'_>) -> String {
+pub(super) fn explain_not_called(names: &ToolNames, subject: &Subject<'_>) -> String {
     let none_of = if names.0.len() == 1 { "" } else { "none of " };
     let not = if names.0.len() == 1 { " not" } else { "" };
-    let all = list(names.iter().map(Quoted));
-    format!("{none_of}{all} was{not} called; {}", called(subject))
+    let all = format_list(names.iter().map(QuotedText));
+    format!(
+        "{none_of}{all} was{not} called; {}",
+        list_called_tools(subject)
+    )
 }
 
 /// `called: "search" 2×, "get_order" 1×`, or that no tool was.
-pub(super) fn called(subject: &Subject<'_>) -> String {
+pub(super) fn list_called_tools(subject: &Subject<'_>) -> String {
     let mut counts: IndexMap<&str, usize> = IndexMap::new();
     for call in subject.calls() {
         *counts.entry(&call.call.name).or_default() += 1;
@@ -159,19 +165,23 @@ pub(super) fn called(subject: &Subject<'_>) -> String {
     }
     let told = counts
         .iter()
-        .map(|(name, n)| format!("{} {n}×", Quoted(name)));
-    format!("called: {}", list(told))
+        .map(|(name, n)| format!("{} {n}×", QuotedText(name)));
+    format!("called: {}", format_list(told))
 }
 
 /// `"search" in message 3`.
-pub(super) fn call_in(subject: &Subject<'_>, ix: usize) -> String {
+pub(super) fn locate_call(subject: &Subject<'_>, ix: usize) -> String {
     let call = &subject.calls()[ix];
-    format!("{} in message {}", Quoted(&call.call.name), call.message)
+    format!(
+        "{} in message {}",
+        QuotedText(&call.call.name),
+        call.message
+    )
 }
 
 /// What one argument must be.
 #[derive(Debug)]
-pub(super) enum Want {
+pub(super) enum ArgCondition {
     /// This very value; `null` is a value.
     Equal(Value),
     /// There, whatever its value.
@@ -180,8 +190,8 @@ pub(super) enum Want {
     Matches(Regex),
 }
 
-impl Want {
-    fn holds(&self, value: &Value) -> bool {
+impl ArgCondition {
+    fn is_satisfied_by(&self, value: &Value) -> bool {
         match self {
             Self::Equal(want) => json_equal(want, value),
             Self::Present => true,
@@ -193,24 +203,28 @@ impl Want {
     }
 }
 
-impl fmt::Display for Want {
+impl fmt::Display for ArgCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Equal(value) => Shown(value).fmt(f),
+            Self::Equal(value) => ShortJson(value).fmt(f),
             Self::Present => f.write_str("any value"),
-            Self::Matches(pattern) => write!(f, "a match of {}", Quoted(pattern.as_str())),
+            Self::Matches(pattern) => write!(f, "a match of {}", QuotedText(pattern.as_str())),
         }
     }
 }
 
 /// What arguments must be, by name.
 #[derive(Debug, Default)]
-pub(super) struct Args(IndexMap<String, Want>);
+pub(super) struct ArgConditions(IndexMap<String, ArgCondition>);
 
-impl Args {
-    pub(super) fn equal(written: Map<String, Value>) -> Self {
+impl ArgConditions {
+    pub(super) fn from_values(written: Map<String, Value>) -> Self {
         let wants = written.into_iter();
-        Self(wants.map(|(arg, v)| (arg, Want::Equal(v))).collect())
+        Self(
+            wants
+                .map(|(arg, v)| (arg, ArgCondition::Equal(v)))
+                .collect(),
+        )
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -218,7 +232,7 @@ impl Args {
     }
 
     /// One more argument; `false`: it is there already.
-    pub(super) fn add(&mut self, arg: String, want: Want) -> bool {
+    pub(super) fn add(&mut self, arg: String, want: ArgCondition) -> bool {
         if self.0.contains_key(&arg) {
             return false;
         }
@@ -227,31 +241,45 @@ impl Args {
     }
 
     /// How many of them hold. Walks the shorter side: many wanted arguments and many small calls are not multiplied.
-    fn held(&self, args: &Map<String, Value>) -> usize {
+    fn count_satisfied(&self, args: &Map<String, Value>) -> usize {
         if args.len() < self.0.len() {
             let given = args.iter();
             return given
-                .filter(|(arg, value)| self.0.get(*arg).is_some_and(|want| want.holds(value)))
+                .filter(|(arg, value)| {
+                    self.0
+                        .get(*arg)
+                        .is_some_and(|want| want.is_satisfied_by(value))
+                })
                 .count();
         }
         let wants = self.0.iter();
         wants
-            .filter(|(arg, want)| args.get(*arg).is_some_and(|value| want.holds(value)))
+            .filter(|(arg, want)| {
+                args.get(*arg)
+                    .is_some_and(|value| want.is_satisfied_by(value))
+            })
             .count()
     }
 
     /// Of a call whose arguments can be read: how many hold.
-    pub(super) fn held_by(&self, subject: &Subject<'_>, ix: usize) -> Option<usize> {
-        subject.arguments(ix).ok().map(|args| self.held(args))
+    pub(super) fn count_satisfied_by_call(
+        &self,
+        subject: &Subject<'_>,
+        ix: usize,
+    ) -> Option<usize> {
+        subject
+            .arguments(ix)
+            .ok()
+            .map(|args| self.count_satisfied(args))
     }
 
     /// Whether all hold.
-    pub(super) fn hold(&self, subject: &Subject<'_>, ix: usize) -> bool {
-        self.held_by(subject, ix) == Some(self.0.len())
+    pub(super) fn are_satisfied_by(&self, subject: &Subject<'_>, ix: usize) -> bool {
+        self.count_satisfied_by_call(subject, ix) == Some(self.0.len())
     }
 
     /// What does not hold of a call, argument by argument: `id: expected 7, got "7"`. Empty where all hold.
-    pub(super) fn misses(&self, subject: &Subject<'_>, ix: usize) -> Vec<String> {
+    pub(super) fn list_mismatches(&self, subject: &Subject<'_>, ix: usize) -> Vec<String> {
         let args = match subject.arguments(ix) {
             Ok(args) => args,
             Err(_) if self.0.is_empty() => return Vec::new(),
@@ -259,11 +287,14 @@ impl Args {
         };
         let mut misses = Vec::new();
         for (arg, want) in &self.0 {
-            let arg_name = Name(arg);
+            let arg_name = EscapedName(arg);
             match args.get(arg) {
-                Some(value) if want.holds(value) => {}
+                Some(value) if want.is_satisfied_by(value) => {}
                 Some(value) => {
-                    misses.push(format!("{arg_name}: expected {want}, got {}", Shown(value)));
+                    misses.push(format!(
+                        "{arg_name}: expected {want}, got {}",
+                        ShortJson(value)
+                    ));
                 }
                 None => misses.push(format!("{arg_name}: expected {want}, but it is not there")),
             }
@@ -272,18 +303,18 @@ impl Args {
     }
 
     /// `id = 7, lang = "de"`.
-    pub(super) fn told(&self) -> String {
-        list(self.0.iter().map(|(arg, want)| match want {
-            Want::Equal(value) => format!("{} = {}", Name(arg), Shown(value)),
-            other => format!("{}: {other}", Name(arg)),
+    pub(super) fn describe(&self) -> String {
+        format_list(self.0.iter().map(|(arg, want)| match want {
+            ArgCondition::Equal(value) => format!("{} = {}", EscapedName(arg), ShortJson(value)),
+            other => format!("{}: {other}", EscapedName(arg)),
         }))
     }
 }
 
 /// Of the calls, those whose arguments nobody can read: `; 1 call has unreadable arguments (message 3: its arguments are
 /// no JSON: …)`, or nothing.
-pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
-    let mut broken = subject.while_wanted(calls).filter_map(|ix| {
+pub(super) fn describe_unreadable_args(subject: &Subject<'_>, calls: &[usize]) -> String {
+    let mut broken = subject.until_cancelled(calls).filter_map(|ix| {
         let why = subject.arguments(*ix).err()?;
         Some((subject.calls()[*ix].message, why))
     });

@@ -6,16 +6,16 @@ use indexmap::IndexSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::align::{Fit, Line, Slot, SlotKind, align};
-use super::names_in;
-use crate::handlers::explain::{Name, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::align::{AlignmentLine, CallFit, ExpectedSlot, SlotRule, align};
+use super::check_tool_names;
+use crate::handlers::explain::{EscapedName, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Comparing in order is quadratic: lists whose product is larger are not compared.
-const MOST_PAIRS: usize = 1 << 24;
+const MAX_PAIRS: usize = 1 << 24;
 
 /// Params of `trajectory_matcher`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,7 +38,7 @@ const fn yes() -> bool {
 }
 
 /// Whether a tool is a server's, and not the agent's own.
-fn of_server(name: &str) -> bool {
+fn is_server_tool(name: &str) -> bool {
     matches!(name.split_once("__"), Some((server, tool)) if !server.is_empty() && !tool.is_empty())
 }
 
@@ -50,10 +50,11 @@ impl EvalType for TrajectoryMatcher {
         "expected_trajectory: [shop__get_order, shop__refund]\nenforce_order: true";
     const SCORED: bool = true;
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let mut problems = names_in("/expected_trajectory", &self.expected_trajectory, true);
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let mut problems =
+            check_tool_names("/expected_trajectory", &self.expected_trajectory, true);
         let all = self.expected_trajectory.len();
-        let counts = |name: &String| !self.filter_native_tools || of_server(name);
+        let counts = |name: &String| !self.filter_native_tools || is_server_tool(name);
         let expected: Vec<String> = self
             .expected_trajectory
             .into_iter()
@@ -61,43 +62,43 @@ impl EvalType for TrajectoryMatcher {
             .collect();
         if expected.is_empty() && all > 0 {
             let what = "holds no <server>__<tool> name, and filter_native_tools leaves out all others: set it to false";
-            problems.push(problem("/expected_trajectory", what));
+            problems.push(param_problem("/expected_trajectory", what));
         }
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Check(Box::new(Names {
-            left_out: all - expected.len(),
+        Ok(CompiledEval::Check(Box::new(TrajectoryMatcherCheck {
+            filtered_count: all - expected.len(),
             expected,
             in_order: self.enforce_order,
-            only_servers: self.filter_native_tools,
+            server_tools_only: self.filter_native_tools,
         })))
     }
 }
 
 #[derive(Debug)]
-struct Names {
+struct TrajectoryMatcherCheck {
     expected: Vec<String>,
-    left_out: usize,
+    filtered_count: usize,
     in_order: bool,
-    only_servers: bool,
+    server_tools_only: bool,
 }
 
-impl Check for Names {
+impl Check for TrajectoryMatcherCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = subject.calls().iter().enumerate();
-        let counts = |name: &str| !self.only_servers || of_server(name);
+        let counts = |name: &str| !self.server_tools_only || is_server_tool(name);
         let calls: Vec<(usize, &str)> = calls
             .map(|(ix, call)| (ix, &*call.call.name))
             .filter(|(_, name)| counts(name))
             .collect();
         let mut finding = if self.in_order {
-            self.ordered(subject, &calls)
+            self.compare_in_order(subject, &calls)
         } else {
-            self.sets(subject, &calls)
+            self.compare_sets(subject, &calls)
         };
         let native = subject.calls().len() - calls.len();
-        let left_out = [(native, "call"), (self.left_out, "expected tool")];
+        let left_out = [(native, "call"), (self.filtered_count, "expected tool")];
         for (n, what) in left_out.into_iter().filter(|(n, _)| *n > 0) {
             let told = format!("; left out {} without a server", pluralize(n, what));
             let first = finding.explanation.find('\n');
@@ -108,13 +109,19 @@ impl Check for Names {
     }
 }
 
-impl Names {
+impl TrajectoryMatcherCheck {
     /// Jaccard: what both have, of what either has.
-    fn sets(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
+    fn compare_sets(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
         let expected: IndexSet<&str> = self.expected.iter().map(String::as_str).collect();
         let called: IndexSet<&str> = calls.iter().map(|(_, name)| *name).collect();
-        let missing: Vec<Name<'_>> = expected.difference(&called).map(|n| Name(n)).collect();
-        let extra: Vec<Name<'_>> = called.difference(&expected).map(|n| Name(n)).collect();
+        let missing: Vec<EscapedName<'_>> = expected
+            .difference(&called)
+            .map(|n| EscapedName(n))
+            .collect();
+        let extra: Vec<EscapedName<'_>> = called
+            .difference(&expected)
+            .map(|n| EscapedName(n))
+            .collect();
         let both = expected.len() - missing.len();
         let either = both + missing.len() + extra.len();
         let score = if either == 0 {
@@ -131,36 +138,38 @@ impl Names {
         for (what, names) in [("missing", missing), ("not expected", extra)] {
             if !names.is_empty() {
                 // Writing to a String cannot fail.
-                let _ok = write!(why, "; {what}: {}", list(names));
+                let _ok = write!(why, "; {what}: {}", format_list(names));
             }
         }
         let told = calls
             .iter()
             .filter(|(_, name)| passed || !expected.contains(name));
         let marks: Vec<_> = told
-            .take(Finding::MARKS)
-            .map(|(ix, _)| subject.mark_call(*ix))
+            .take(Finding::MAX_SPANS)
+            .map(|(ix, _)| subject.call_span(*ix))
             .collect();
-        Finding::of(passed, why).scored(score).marked(marks)
+        Finding::new(passed, why)
+            .with_score(score)
+            .with_spans(marks)
     }
 
     /// Levenshtein over names, per call of the longer list.
-    fn ordered(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
+    fn compare_in_order(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
         let longer = self.expected.len().max(calls.len());
-        let slot = |expected| Slot {
+        let slot = |expected| ExpectedSlot {
             expected,
-            kind: SlotKind::Must,
+            rule: SlotRule::Required,
         };
-        let slots: Vec<Slot> = (0..self.expected.len()).map(slot).collect();
-        let fit = |call: usize, fits: &mut [Fit]| {
+        let slots: Vec<ExpectedSlot> = (0..self.expected.len()).map(slot).collect();
+        let fit = |call: usize, fits: &mut [CallFit]| {
             for (fit, name) in fits.iter_mut().zip(&self.expected) {
                 if name == calls[call].1 {
-                    *fit = Fit::As;
+                    *fit = CallFit::Exact;
                 }
             }
         };
         let lines = align(&slots, slots.len(), calls.len(), fit);
-        let Some(lines) = lines.filter(|_| self.expected.len() * calls.len() <= MOST_PAIRS) else {
+        let Some(lines) = lines.filter(|_| self.expected.len() * calls.len() <= MAX_PAIRS) else {
             return Finding::check_error(format!(
                 "{} are too many to compare in order with {} expected",
                 pluralize(calls.len(), "call"),
@@ -190,35 +199,43 @@ impl Names {
         let mut shown = 0;
         for line in lines {
             let told = match line {
-                Line::Missing { expected } => {
-                    format!("- expected {}", Name(&self.expected[expected]))
+                AlignmentLine::Missing { expected } => {
+                    format!("- expected {}", EscapedName(&self.expected[expected]))
                 }
-                Line::Extra { call } => {
+                AlignmentLine::Extra { call } => {
                     let (ix, name) = calls[call];
-                    marks.push(subject.mark_call(ix));
+                    marks.push(subject.call_span(ix));
                     format!(
                         "+ called {} in message {}",
-                        Name(name),
+                        EscapedName(name),
                         subject.calls()[ix].message
                     )
                 }
-                Line::Same { call, .. } | Line::Differs { call, .. } | Line::Allowed { call } => {
+                AlignmentLine::Same { call, .. }
+                | AlignmentLine::Differs { call, .. }
+                | AlignmentLine::Allowed { call } => {
                     if edits == 0 {
-                        marks.push(subject.mark_call(calls[call].0));
+                        marks.push(subject.call_span(calls[call].0));
                     }
-                    format!("  {}", Name(calls[call].1))
+                    format!("  {}", EscapedName(calls[call].1))
                 }
             };
             shown += 1;
-            if edits > 0 && shown <= SHOWN {
+            if edits > 0 && shown <= MAX_SHOWN_LINES {
                 why.push('\n');
                 why.push_str(&told);
             }
         }
-        if edits > 0 && shown > SHOWN {
-            let _ok = write!(why, "\n  … {} more", pluralize(shown - SHOWN, "line"));
+        if edits > 0 && shown > MAX_SHOWN_LINES {
+            let _ok = write!(
+                why,
+                "\n  … {} more",
+                pluralize(shown - MAX_SHOWN_LINES, "line")
+            );
         }
-        Finding::of(edits == 0, why).scored(score).marked(marks)
+        Finding::new(edits == 0, why)
+            .with_score(score)
+            .with_spans(marks)
     }
 
     fn expected_names(&self) -> Vec<&str> {
@@ -227,4 +244,4 @@ impl Names {
 }
 
 /// More lines of a comparison are not shown.
-const SHOWN: usize = 24;
+const MAX_SHOWN_LINES: usize = 24;

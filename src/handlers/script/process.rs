@@ -19,18 +19,18 @@ use crate::clock::{Clock, SystemClock};
 use crate::model::Millis;
 
 /// The most a program may write to its standard output, in bytes.
-pub(super) const MOST_OUT: usize = 1 << 20;
+pub(super) const MAX_STDOUT_BYTES: usize = 1 << 20;
 /// How much of its standard error is kept, in bytes: the end of it.
-const MOST_ERR: usize = 64 << 10;
+const MAX_STDERR_BYTES: usize = 64 << 10;
 /// How long a look at the clock, the stop and the program's end may be put off, in milliseconds.
-const MOMENT: u64 = 10;
+const POLL_MILLIS: u64 = 10;
 /// Likewise, once the program has closed its output: it is about to end.
-const BLINK: u64 = 1;
+const CLOSING_POLL_MILLIS: u64 = 1;
 /// Bytes read or written at once.
-const PIECE: usize = 8 << 10;
+const CHUNK_BYTES: usize = 8 << 10;
 
 /// What is to be run.
-pub(super) struct Job<'j> {
+pub(super) struct ScriptCommand<'j> {
     pub(super) program: &'j Path,
     pub(super) arguments: &'j [String],
     pub(super) folder: &'j Path,
@@ -42,26 +42,29 @@ pub(super) struct Job<'j> {
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum ScriptExit {
     /// With 0: its standard output and error.
-    Well(Vec<u8>, Vec<u8>),
+    Success(Vec<u8>, Vec<u8>),
     /// With something else, said as a sentence's end; its standard error.
     Failed(String, Vec<u8>),
     /// By us, at its deadline; its standard error.
-    TooLate(Vec<u8>),
+    TimedOut(Vec<u8>),
     /// By us: it wrote more than so many bytes.
-    TooMuch(usize),
+    OutputTooLarge(usize),
     /// By us: nobody wants to know any more.
-    Stopped,
+    Cancelled,
 }
 
 /// Runs a program to its end. The error is a sentence's end: it did not come to run.
-pub(super) fn run(job: &Job<'_>, stopped: &dyn Fn() -> bool) -> Result<Ended, String> {
+pub(super) fn run_command(
+    job: &ScriptCommand<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<ScriptExit, String> {
     if stopped() {
-        return Ok(Ended::Stopped);
+        return Ok(ScriptExit::Cancelled);
     }
     let clock = SystemClock::new();
-    let child = guard::command(job.program)
+    let child = guard::guarded_command(job.program)
         .args(job.arguments)
         .current_dir(job.folder)
         .env_clear()
@@ -72,39 +75,40 @@ pub(super) fn run(job: &Job<'_>, stopped: &dyn Fn() -> bool) -> Result<Ended, St
         .process_group(0)
         .spawn()
         .map_err(|why| format!("cannot be started: {why}"))?;
-    let mut talk = Talk::with(child, job.input).map_err(|why| format!("cannot be run: {why}"))?;
+    let mut talk =
+        ScriptPipes::from_child(child, job.input).map_err(|why| format!("cannot be run: {why}"))?;
     let fault = |why: io::Error| format!("cannot be talked to: {why}");
     loop {
         if stopped() {
-            return Ok(Ended::Stopped);
+            return Ok(ScriptExit::Cancelled);
         }
         let left = job.timeout.0.saturating_sub(clock.now().0);
         if left == 0 {
-            return Ok(Ended::TooLate(talk.err));
+            return Ok(ScriptExit::TimedOut(talk.err));
         }
         if talk.group.has_ended().map_err(fault)? {
             // Children that it left behind may hold its pipes open: what there is now is all.
-            let status = talk.group.end().map_err(fault)?;
-            talk.listen().map_err(fault)?;
-            return Ok(talk.ended(status));
+            let status = talk.group.kill_and_wait().map_err(fault)?;
+            talk.read_output().map_err(fault)?;
+            return Ok(talk.into_exit(status));
         }
-        talk.wait(left).map_err(fault)?;
-        talk.feed().map_err(fault)?;
-        talk.listen().map_err(fault)?;
-        if talk.out.len() > MOST_OUT {
-            return Ok(Ended::TooMuch(MOST_OUT));
+        talk.wait_until_ready(left).map_err(fault)?;
+        talk.write_input().map_err(fault)?;
+        talk.read_output().map_err(fault)?;
+        if talk.out.len() > MAX_STDOUT_BYTES {
+            return Ok(ScriptExit::OutputTooLarge(MAX_STDOUT_BYTES));
         }
     }
 }
 
 /// A child and its process group; dropped, both are ended and the child is waited for.
-struct Group {
+struct ScriptProcessGroup {
     child: Child,
     id: Option<Pid>,
     status: Option<ExitStatus>,
 }
 
-impl Group {
+impl ScriptProcessGroup {
     /// Whether the child itself ended. It is not waited for yet: until then its number is its own.
     fn has_ended(&self) -> io::Result<bool> {
         let Some(id) = self.id else { return Ok(true) };
@@ -113,7 +117,7 @@ impl Group {
     }
 
     /// Ends all of the group, and waits for the child.
-    fn end(&mut self) -> io::Result<ExitStatus> {
+    fn kill_and_wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
         }
@@ -127,14 +131,14 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ScriptProcessGroup {
     fn drop(&mut self) {
-        let _nobody_asks = self.end();
+        let _nobody_asks = self.kill_and_wait();
     }
 }
 
-struct Talk<'j> {
-    group: Group,
+struct ScriptPipes<'j> {
+    group: ScriptProcessGroup,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -144,13 +148,13 @@ struct Talk<'j> {
     err: Vec<u8>,
 }
 
-impl<'j> Talk<'j> {
-    fn with(mut child: Child, input: &'j [u8]) -> io::Result<Self> {
+impl<'j> ScriptPipes<'j> {
+    fn from_child(mut child: Child, input: &'j [u8]) -> io::Result<Self> {
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let talk = Self {
-            group: Group {
+            group: ScriptProcessGroup {
                 child,
                 id,
                 status: None,
@@ -177,8 +181,12 @@ impl<'j> Talk<'j> {
     }
 
     /// Until a pipe is ready or a moment has passed.
-    fn wait(&self, left: u64) -> io::Result<()> {
-        let longest = if self.stdout.is_some() { MOMENT } else { BLINK };
+    fn wait_until_ready(&self, left: u64) -> io::Result<()> {
+        let longest = if self.stdout.is_some() {
+            POLL_MILLIS
+        } else {
+            CLOSING_POLL_MILLIS
+        };
         let nanos = i64::try_from(left.min(longest) * 1_000_000).unwrap_or(1_000_000);
         let timeout = Timespec {
             tv_sec: 0,
@@ -198,12 +206,12 @@ impl<'j> Talk<'j> {
     }
 
     /// Writes what the program has room for.
-    fn feed(&mut self) -> io::Result<()> {
+    fn write_input(&mut self) -> io::Result<()> {
         let Some(stdin) = &mut self.stdin else {
             return Ok(());
         };
         while !self.input.is_empty() {
-            let piece = &self.input[..self.input.len().min(PIECE)];
+            let piece = &self.input[..self.input.len().min(CHUNK_BYTES)];
             match stdin.write(piece) {
                 Ok(written) => self.input = &self.input[written..],
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -218,15 +226,15 @@ impl<'j> Talk<'j> {
     }
 
     /// Reads what there is, a little beyond the caps at most.
-    fn listen(&mut self) -> io::Result<()> {
-        read(&mut self.stdout, |bytes| {
+    fn read_output(&mut self) -> io::Result<()> {
+        read_pipe(&mut self.stdout, |bytes| {
             self.out.extend_from_slice(bytes);
-            self.out.len() <= MOST_OUT
+            self.out.len() <= MAX_STDOUT_BYTES
         })?;
-        let mut rounds = MOST_ERR / PIECE * 4;
-        read(&mut self.stderr, |bytes| {
+        let mut rounds = MAX_STDERR_BYTES / CHUNK_BYTES * 4;
+        read_pipe(&mut self.stderr, |bytes| {
             self.err.extend_from_slice(bytes);
-            let beyond = self.err.len().saturating_sub(MOST_ERR);
+            let beyond = self.err.len().saturating_sub(MAX_STDERR_BYTES);
             self.err.drain(..beyond);
             // A program that never stops talking must not keep us from the clock.
             rounds = rounds.saturating_sub(1);
@@ -234,25 +242,25 @@ impl<'j> Talk<'j> {
         })
     }
 
-    fn ended(self, status: ExitStatus) -> Ended {
-        if self.out.len() > MOST_OUT {
-            return Ended::TooMuch(MOST_OUT);
+    fn into_exit(self, status: ExitStatus) -> ScriptExit {
+        if self.out.len() > MAX_STDOUT_BYTES {
+            return ScriptExit::OutputTooLarge(MAX_STDOUT_BYTES);
         }
         match (status.code(), status.signal()) {
-            (Some(0), _) => Ended::Well(self.out, self.err),
-            (Some(code), _) => Ended::Failed(format!("ended with exit code {code}"), self.err),
+            (Some(0), _) => ScriptExit::Success(self.out, self.err),
+            (Some(code), _) => ScriptExit::Failed(format!("ended with exit code {code}"), self.err),
             (None, Some(signal)) => {
-                Ended::Failed(format!("was ended by signal {signal}"), self.err)
+                ScriptExit::Failed(format!("was ended by signal {signal}"), self.err)
             }
-            (None, None) => Ended::Failed("ended nobody knows how".to_owned(), self.err),
+            (None, None) => ScriptExit::Failed("ended nobody knows how".to_owned(), self.err),
         }
     }
 }
 
 /// Reads a pipe until it has no more, its end, or `take` wants no more; at its end it is closed.
-fn read(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+fn read_pipe(pipe: &mut Option<impl Read>, mut take: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
     let Some(reader) = pipe else { return Ok(()) };
-    let mut piece = [0; PIECE];
+    let mut piece = [0; CHUNK_BYTES];
     loop {
         match reader.read(&mut piece) {
             Ok(0) => {

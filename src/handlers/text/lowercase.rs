@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// The text in lower case. Borrowed where nothing changes.
-pub(in crate::handlers) fn fold(text: &str) -> Cow<'_, str> {
+pub(in crate::handlers) fn to_lowercase(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         if text.bytes().any(|b| b.is_ascii_uppercase()) {
             return Cow::Owned(text.to_ascii_lowercase());
@@ -19,7 +19,7 @@ pub(in crate::handlers) fn fold(text: &str) -> Cow<'_, str> {
         let (ascii, from) = rest.split_at(at);
         out.push_str(ascii);
         let mut chars = from.chars();
-        out.extend(chars.next().map(fold_char));
+        out.extend(chars.next().map(to_lowercase_char));
         rest = chars.as_str();
     }
     out.push_str(rest);
@@ -27,13 +27,13 @@ pub(in crate::handlers) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn fold_char(c: char) -> char {
+fn to_lowercase_char(c: char) -> char {
     // Only `İ` has a longer lower case (i and a dot above); its simple one is the first of the two.
     c.to_lowercase().next().unwrap_or(c)
 }
 
 /// Where a range of [`fold`]ed text stands in the text itself: letters may change their length.
-pub(in crate::handlers) fn unfold(text: &str, folded: &Range<usize>) -> Range<usize> {
+pub(in crate::handlers) fn to_original_range(text: &str, folded: &Range<usize>) -> Range<usize> {
     if text.is_ascii() {
         return folded.clone();
     }
@@ -46,7 +46,7 @@ pub(in crate::handlers) fn unfold(text: &str, folded: &Range<usize>) -> Range<us
         if at >= folded.end {
             return start.unwrap_or(byte)..byte;
         }
-        at += fold_char(c).len_utf8();
+        at += to_lowercase_char(c).len_utf8();
     }
     start.unwrap_or(text.len())..text.len()
 }
@@ -67,28 +67,28 @@ mod tests {
             ("273 \u{212A}", "273 k"),
             ("Ⱥ→É", "ⱥ→é"),
         ] {
-            assert_eq!(fold(text), folded, "{text}");
+            assert_eq!(to_lowercase(text), folded, "{text}");
         }
     }
 
     #[test]
     fn a_place_in_folded_text_is_found_in_the_text() {
         let text = "İİ \u{212A}elvin Ⱥ!";
-        let folded = fold(text);
+        let folded = to_lowercase(text);
         let at = folded.find("kelvin").expect("folded");
-        let range = unfold(text, &(at..at + 6));
+        let range = to_original_range(text, &(at..at + 6));
         assert_eq!(&text[range], "\u{212A}elvin");
         let at = folded.find('!').expect("there");
-        assert_eq!(&text[unfold(text, &(at..at + 1))], "!");
+        assert_eq!(&text[to_original_range(text, &(at..at + 1))], "!");
     }
 
     proptest! {
         #[test]
         fn every_character_of_folded_text_leads_back_to_one(text in "[a-zA-ZİΣſ\u{212A}Ⱥẞ日]{0,12}") {
-            let folded = fold(&text);
+            let folded = to_lowercase(&text);
             for (at, c) in folded.char_indices() {
-                let range = unfold(&text, &(at..at + c.len_utf8()));
-                prop_assert_eq!(fold(&text[range]).into_owned(), c.to_string());
+                let range = to_original_range(&text, &(at..at + c.len_utf8()));
+                prop_assert_eq!(to_lowercase(&text[range]).into_owned(), c.to_string());
             }
         }
     }

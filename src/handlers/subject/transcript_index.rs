@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 
-use super::{Call, Said};
-use crate::handlers::grounding::Ground;
+use super::{MessageText, SubjectCall};
+use crate::handlers::grounding::GroundingSources;
 use crate::model::{MessageRole, ToolResult, Transcript, TranscriptPart};
 
 /// Whose memory it is: each check that keeps something has one of its own.
 #[derive(Debug)]
-pub(in crate::handlers) struct Memo(u64);
+pub(in crate::handlers) struct CheckCacheKey(u64);
 
-impl Memo {
+impl CheckCacheKey {
     /// Another than all before it.
     pub(in crate::handlers) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -32,52 +32,52 @@ impl Memo {
 
 /// A transcript, with what checks asked of it so far.
 #[derive(Debug)]
-pub(super) struct Whole<'t> {
+pub(super) struct TranscriptIndex<'t> {
     pub(super) transcript: &'t Transcript<'t>,
-    said: OnceCell<Vec<Said<'t>>>,
-    calls: OnceCell<Vec<Call<'t>>>,
-    results: OnceCell<Vec<Joined<'t>>>,
-    answers: OnceCell<Vec<Option<Said<'t>>>>,
+    assistant_texts: OnceCell<Vec<MessageText<'t>>>,
+    calls: OnceCell<Vec<SubjectCall<'t>>>,
+    results: OnceCell<Vec<CallResult<'t>>>,
+    result_texts: OnceCell<Vec<Option<MessageText<'t>>>>,
     /// By call, each read when it is asked for.
-    arguments: OnceCell<Vec<OnceCell<Arguments>>>,
+    arguments: OnceCell<Vec<OnceCell<CallArguments>>>,
     metadata: OnceCell<Option<Value>>,
     /// By whether texts of users and of the system count.
-    grounds: [OnceCell<Ground<'t>>; 4],
-    memos: RefCell<HashMap<(TypeId, u64), Rc<dyn Any>>>,
+    sources_by_role: [OnceCell<GroundingSources<'t>>; 4],
+    check_caches: RefCell<HashMap<(TypeId, u64), Rc<dyn Any>>>,
 }
 
 /// The result of a call, and the message it stands in.
-type Joined<'t> = Option<(usize, &'t ToolResult<'t>)>;
+type CallResult<'t> = Option<(usize, &'t ToolResult<'t>)>;
 
 /// The arguments as an object, or why they are none.
-type Arguments = Result<Map<String, Value>, String>;
+type CallArguments = Result<Map<String, Value>, String>;
 
-impl<'t> Whole<'t> {
+impl<'t> TranscriptIndex<'t> {
     pub(super) fn new(transcript: &'t Transcript<'t>) -> Self {
         Self {
             transcript,
-            said: OnceCell::new(),
+            assistant_texts: OnceCell::new(),
             calls: OnceCell::new(),
             results: OnceCell::new(),
-            answers: OnceCell::new(),
+            result_texts: OnceCell::new(),
             arguments: OnceCell::new(),
             metadata: OnceCell::new(),
-            grounds: Default::default(),
-            memos: RefCell::default(),
+            sources_by_role: Default::default(),
+            check_caches: RefCell::default(),
         }
     }
 
-    pub(super) fn said(&self) -> &[Said<'t>] {
-        self.said.get_or_init(|| {
+    pub(super) fn said(&self) -> &[MessageText<'t>] {
+        self.assistant_texts.get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             messages
                 .filter(|(_, message)| message.role == MessageRole::Assistant)
-                .map(|(at, message)| Said::new(at, message.text()))
+                .map(|(at, message)| MessageText::new(at, message.text()))
                 .collect()
         })
     }
 
-    pub(super) fn calls(&self) -> &[Call<'t>] {
+    pub(super) fn calls(&self) -> &[SubjectCall<'t>] {
         self.calls.get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             messages
@@ -87,7 +87,7 @@ impl<'t> Whole<'t> {
                     parts.map(move |(nth, part)| (at, nth, part))
                 })
                 .filter_map(|(message, nth, part)| match part {
-                    TranscriptPart::ToolCall(call) => Some(Call {
+                    TranscriptPart::ToolCall(call) => Some(SubjectCall {
                         message,
                         part: nth,
                         call,
@@ -103,7 +103,7 @@ impl<'t> Whole<'t> {
         let all = self
             .arguments
             .get_or_init(|| calls.iter().map(|_| OnceCell::new()).collect());
-        let read = || read_arguments(&calls[call].call.arguments);
+        let read = || parse_arguments(&calls[call].call.arguments);
         all[call].get_or_init(read).as_ref().map_err(String::as_str)
     }
 
@@ -115,19 +115,19 @@ impl<'t> Whole<'t> {
         all.as_ref()
     }
 
-    pub(super) fn answers(&self) -> &[Option<Said<'t>>] {
-        self.answers.get_or_init(|| {
+    pub(super) fn answers(&self) -> &[Option<MessageText<'t>>] {
+        self.result_texts.get_or_init(|| {
             let said = |(message, result): (usize, &'t ToolResult<'t>)| {
-                Said::new(message, Cow::Borrowed(&*result.content))
+                MessageText::new(message, Cow::Borrowed(&*result.content))
             };
             let results = self.results().iter();
             results.map(|result| result.map(said)).collect()
         })
     }
 
-    pub(super) fn ground(&self, user: bool, system: bool) -> &Ground<'t> {
+    pub(super) fn grounding_sources(&self, user: bool, system: bool) -> &GroundingSources<'t> {
         let which = usize::from(user) + 2 * usize::from(system);
-        self.grounds[which].get_or_init(|| {
+        self.sources_by_role[which].get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             let texts = messages.flat_map(|(at, message)| {
                 let counts = match message.role {
@@ -143,12 +143,12 @@ impl<'t> Whole<'t> {
                 };
                 message.parts.iter().filter_map(text)
             });
-            Ground::by_message(texts.filter(|(_, text)| !text.trim().is_empty()))
+            GroundingSources::from_messages(texts.filter(|(_, text)| !text.trim().is_empty()))
         })
     }
 
-    pub(super) fn memo<T: Default + 'static>(&self, of: &Memo) -> Rc<T> {
-        let mut memos = self.memos.borrow_mut();
+    pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
+        let mut memos = self.check_caches.borrow_mut();
         let made = memos
             .entry((TypeId::of::<T>(), of.0))
             .or_insert_with(|| Rc::new(T::default()));
@@ -157,14 +157,14 @@ impl<'t> Whole<'t> {
             .expect("what is kept under a type is of that type")
     }
 
-    pub(super) fn results(&self) -> &[Joined<'t>] {
-        self.results.get_or_init(|| self.join())
+    pub(super) fn results(&self) -> &[CallResult<'t>] {
+        self.results.get_or_init(|| self.join_results())
     }
 
     /// A result answers the newest message that has an unanswered call of its id, and there the first such call. So ids
     /// that are used again in every turn (`call_0`) and calls without ids (all have the empty one) join in order. What a
     /// result answers is known when it comes: later messages change none of it, so a prefix has the same joins.
-    fn join(&self) -> Vec<Joined<'t>> {
+    fn join_results(&self) -> Vec<CallResult<'t>> {
         let calls = self.calls();
         let mut results = vec![None; calls.len()];
         // By id: the calls that wait, newest message last; within a message the first call last.
@@ -190,7 +190,7 @@ impl<'t> Whole<'t> {
     }
 }
 
-fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_arguments(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }

@@ -11,9 +11,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::show::with_args;
-use crate::handlers::explain::{Name, Quoted, Shown, list};
-use crate::handlers::registry::problem;
+use super::call_text::format_with_args;
+use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
+use crate::handlers::registry::param_problem;
 use crate::handlers::text::regexp;
 use crate::model::escape_pointer_step;
 use crate::rubric::{ParamProblem, json_equal};
@@ -34,7 +34,7 @@ pub(in crate::handlers) enum ArgsMode {
 /// What one argument must be, as written: one of these keys.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::handlers) enum MatcherSpec {
+pub(in crate::handlers) enum ArgMatcherSpec {
     Regex(String),
     Equals(Value),
     OneOf(Vec<Value>),
@@ -44,7 +44,7 @@ pub(in crate::handlers) enum MatcherSpec {
 }
 
 // By hand: as one mapping with at most one key, and not as `oneOf`, a fault is told where it is.
-impl JsonSchema for MatcherSpec {
+impl JsonSchema for ArgMatcherSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "ArgMatcher".into()
     }
@@ -70,7 +70,7 @@ impl JsonSchema for MatcherSpec {
 
 /// What one argument must be.
 #[derive(Debug)]
-pub(super) enum Want {
+pub(super) enum ArgMatcher {
     Regex(Regex),
     Equals(Value),
     OneOf(Vec<Value>),
@@ -79,29 +79,32 @@ pub(super) enum Want {
     Absent,
 }
 
-impl Want {
-    fn of(at: &str, spec: MatcherSpec) -> Result<Self, ParamProblem> {
+impl ArgMatcher {
+    fn from_spec(at: &str, spec: ArgMatcherSpec) -> Result<Self, ParamProblem> {
         Ok(match spec {
-            MatcherSpec::Regex(pattern) => Self::Regex(regexp::compile(at, &pattern)?),
-            MatcherSpec::Equals(value) => Self::Equals(value),
-            MatcherSpec::OneOf(values) if values.is_empty() => {
-                return Err(problem(at, "one_of needs at least one value"));
+            ArgMatcherSpec::Regex(pattern) => Self::Regex(regexp::compile_regex(at, &pattern)?),
+            ArgMatcherSpec::Equals(value) => Self::Equals(value),
+            ArgMatcherSpec::OneOf(values) if values.is_empty() => {
+                return Err(param_problem(at, "one_of needs at least one value"));
             }
-            MatcherSpec::OneOf(values) => Self::OneOf(values),
-            MatcherSpec::Contains(value) if value == "" => {
-                return Err(problem(at, "contains the empty text, as every text does"));
+            ArgMatcherSpec::OneOf(values) => Self::OneOf(values),
+            ArgMatcherSpec::Contains(value) if value == "" => {
+                return Err(param_problem(
+                    at,
+                    "contains the empty text, as every text does",
+                ));
             }
-            MatcherSpec::Contains(value) => Self::Contains(value),
-            MatcherSpec::Present(true) => Self::Present,
-            MatcherSpec::Absent(true) => Self::Absent,
-            MatcherSpec::Present(false) => {
-                return Err(problem(
+            ArgMatcherSpec::Contains(value) => Self::Contains(value),
+            ArgMatcherSpec::Present(true) => Self::Present,
+            ArgMatcherSpec::Absent(true) => Self::Absent,
+            ArgMatcherSpec::Present(false) => {
+                return Err(param_problem(
                     at,
                     "present must be true; `absent: true` is its reverse",
                 ));
             }
-            MatcherSpec::Absent(false) => {
-                return Err(problem(
+            ArgMatcherSpec::Absent(false) => {
+                return Err(param_problem(
                     at,
                     "absent must be true; `present: true` is its reverse",
                 ));
@@ -109,7 +112,7 @@ impl Want {
         })
     }
 
-    fn holds(&self, value: Option<&Value>) -> bool {
+    fn accepts(&self, value: Option<&Value>) -> bool {
         let Some(value) = value else {
             return matches!(self, Self::Absent);
         };
@@ -131,13 +134,15 @@ impl Want {
     }
 }
 
-impl fmt::Display for Want {
+impl fmt::Display for ArgMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Regex(pattern) => write!(f, "a match of {}", Quoted(pattern.as_str())),
-            Self::Equals(value) => Shown(value).fmt(f),
-            Self::OneOf(values) => write!(f, "one of {}", list(values.iter().map(Shown))),
-            Self::Contains(value) => write!(f, "what contains {}", Shown(value)),
+            Self::Regex(pattern) => write!(f, "a match of {}", QuotedText(pattern.as_str())),
+            Self::Equals(value) => ShortJson(value).fmt(f),
+            Self::OneOf(values) => {
+                write!(f, "one of {}", format_list(values.iter().map(ShortJson)))
+            }
+            Self::Contains(value) => write!(f, "what contains {}", ShortJson(value)),
             Self::Present => f.write_str("any value"),
             Self::Absent => f.write_str("nothing"),
         }
@@ -146,21 +151,21 @@ impl fmt::Display for Want {
 
 /// What the arguments of a call must be. The default: anything.
 #[derive(Debug, Default)]
-pub(super) struct WantedArgs {
+pub(super) struct ExpectedArgs {
     /// The listed values, and how the call's others compare with them.
     listed: Map<String, Value>,
     /// `Ignore`: they do not.
     mode: ArgsMode,
-    matchers: IndexMap<String, Want>,
+    matchers: IndexMap<String, ArgMatcher>,
 }
 
-impl WantedArgs {
+impl ExpectedArgs {
     /// `at`: the pointer of the expected call.
     pub(super) fn new(
         at: &str,
         args: Option<Map<String, Value>>,
         mode: ArgsMode,
-        matchers: IndexMap<String, MatcherSpec>,
+        matchers: IndexMap<String, ArgMatcherSpec>,
     ) -> Result<Self, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let mut wanted = Self {
@@ -176,10 +181,10 @@ impl WantedArgs {
         for (arg, spec) in matchers {
             let at = format!("{at}/arg_matchers/{}", escape_pointer_step(&arg));
             if listed.contains_key(&arg) {
-                let what = format!("says of {} what `args` says too", Name(&arg));
-                problems.push(problem(&at, what));
+                let what = format!("says of {} what `args` says too", EscapedName(&arg));
+                problems.push(param_problem(&at, what));
             }
-            match Want::of(&at, spec) {
+            match ArgMatcher::from_spec(&at, spec) {
                 Ok(want) => {
                     wanted.matchers.insert(arg, want);
                 }
@@ -200,15 +205,15 @@ impl WantedArgs {
             let Value::String(pattern) = pattern else {
                 let what = format!(
                     "holds {} for {}, which is no pattern",
-                    Shown(&pattern),
-                    Name(&arg)
+                    ShortJson(&pattern),
+                    EscapedName(&arg)
                 );
-                problems.push(problem(at, what));
+                problems.push(param_problem(at, what));
                 continue;
             };
-            match regexp::compile(&at, &pattern) {
+            match regexp::compile_regex(&at, &pattern) {
                 Ok(pattern) => {
-                    wanted.matchers.insert(arg, Want::Regex(pattern));
+                    wanted.matchers.insert(arg, ArgMatcher::Regex(pattern));
                 }
                 Err(problem) => problems.push(problem),
             }
@@ -221,28 +226,31 @@ impl WantedArgs {
     }
 
     /// Whether arguments are looked at at all.
-    fn is_free(&self) -> bool {
+    fn accepts_anything(&self) -> bool {
         self.mode == ArgsMode::Ignore && self.matchers.is_empty()
     }
 
     /// Whether these arguments are as wanted.
-    pub(super) fn fits(&self, args: Result<&Map<String, Value>, &str>) -> bool {
-        self.misses(args).next().is_none()
+    pub(super) fn accepts(&self, args: Result<&Map<String, Value>, &str>) -> bool {
+        self.mismatches(args).next().is_none()
     }
 
     /// What is not as wanted, argument by argument; nothing where all is. Found as it is asked for.
-    pub(super) fn misses<'a>(
+    pub(super) fn mismatches<'a>(
         &'a self,
         args: Result<&'a Map<String, Value>, &'a str>,
-    ) -> impl Iterator<Item = Miss<'a>> {
-        let unreadable = args.err().filter(|_| !self.is_free()).map(Miss::Unreadable);
+    ) -> impl Iterator<Item = ArgMismatch<'a>> {
+        let unreadable = args
+            .err()
+            .filter(|_| !self.accepts_anything())
+            .map(ArgMismatch::Unreadable);
         let given = args.ok();
         let matchers = given.into_iter().flat_map(move |given| {
             let broken = self.matchers.iter();
-            let broken = broken.filter(|(arg, want)| !want.holds(given.get(*arg)));
-            broken.map(|(arg, want)| Miss::Matcher {
+            let broken = broken.filter(|(arg, want)| !want.accepts(given.get(*arg)));
+            broken.map(|(arg, want)| ArgMismatch::Matcher {
                 arg,
-                want,
+                expected: want,
                 got: given.get(arg),
             })
         });
@@ -254,7 +262,11 @@ impl WantedArgs {
             all.filter_map(move |(arg, want)| match given.get(arg) {
                 Some(got) if json_equal(want, got) => None,
                 None if may_lack => None,
-                got => Some(Miss::Value { arg, want, got }),
+                got => Some(ArgMismatch::Value {
+                    arg,
+                    expected: want,
+                    got,
+                }),
             })
         });
         let others = given.into_iter().flat_map(move |given| {
@@ -263,7 +275,7 @@ impl WantedArgs {
             let listed =
                 |arg: &str| self.listed.contains_key(arg) || self.matchers.contains_key(arg);
             all.filter(move |(arg, _)| !listed(arg))
-                .map(|(arg, got)| Miss::Unexpected { arg, got })
+                .map(|(arg, got)| ArgMismatch::Unexpected { arg, got })
         });
         unreadable
             .into_iter()
@@ -273,30 +285,31 @@ impl WantedArgs {
     }
 
     /// The call as expected: `get_order(id=7, lang: a match of "de|en")`.
-    pub(super) fn told(&self, tool: &str) -> String {
-        if self.is_free() && self.listed.is_empty() {
-            return format!("{}(…)", Name(tool));
+    pub(super) fn describe_call(&self, tool: &str) -> String {
+        if self.accepts_anything() && self.listed.is_empty() {
+            return format!("{}(…)", EscapedName(tool));
         }
         let listed = self.listed.iter();
-        let listed = listed.map(|(arg, value)| format!("{}={}", Name(arg), Shown(value)));
+        let listed =
+            listed.map(|(arg, value)| format!("{}={}", EscapedName(arg), ShortJson(value)));
         let matched = self.matchers.iter();
-        let matched = matched.map(|(arg, want)| format!("{}: {want}", Name(arg)));
-        with_args(tool, listed.chain(matched))
+        let matched = matched.map(|(arg, want)| format!("{}: {want}", EscapedName(arg)));
+        format_with_args(tool, listed.chain(matched))
     }
 }
 
 /// One argument that is not as wanted.
 #[derive(Debug)]
-pub(super) enum Miss<'a> {
+pub(super) enum ArgMismatch<'a> {
     Unreadable(&'a str),
     Value {
         arg: &'a str,
-        want: &'a Value,
+        expected: &'a Value,
         got: Option<&'a Value>,
     },
     Matcher {
         arg: &'a str,
-        want: &'a Want,
+        expected: &'a ArgMatcher,
         got: Option<&'a Value>,
     },
     Unexpected {
@@ -305,10 +318,10 @@ pub(super) enum Miss<'a> {
     },
 }
 
-impl fmt::Display for Miss<'_> {
+impl fmt::Display for ArgMismatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let got = |f: &mut fmt::Formatter<'_>, got: Option<&Value>| match got {
-            Some(value) => write!(f, " got {}", Shown(value)),
+            Some(value) => write!(f, " got {}", ShortJson(value)),
             None => f.write_str(" got nothing"),
         };
         match self {
@@ -316,22 +329,27 @@ impl fmt::Display for Miss<'_> {
             Self::Unreadable(why) => f.write_str(why),
             Self::Value {
                 arg,
-                want,
+                expected: want,
                 got: was,
             } => {
-                write!(f, "{} expected {}", Name(arg), Shown(want))?;
+                write!(f, "{} expected {}", EscapedName(arg), ShortJson(want))?;
                 got(f, *was)
             }
             Self::Matcher {
                 arg,
-                want,
+                expected: want,
                 got: was,
             } => {
-                write!(f, "{} expected {want}", Name(arg))?;
+                write!(f, "{} expected {want}", EscapedName(arg))?;
                 got(f, *was)
             }
             Self::Unexpected { arg, got: was } => {
-                write!(f, "{} not expected got {}", Name(arg), Shown(was))
+                write!(
+                    f,
+                    "{} not expected got {}",
+                    EscapedName(arg),
+                    ShortJson(was)
+                )
             }
         }
     }

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::fold::unfold;
-use super::patterns::Patterns;
-use super::wrapped::Unwrap;
-use crate::handlers::explain::{Quoted, list};
+use super::json_extraction::JsonExtraction;
+use super::lowercase::to_original_range;
+use super::patterns::PatternSet;
+use crate::handlers::explain::{QuotedText, format_list};
 use crate::handlers::registry::EvalType;
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `field_presence`.
@@ -32,49 +32,52 @@ impl EvalType for FieldPresence {
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("required_fields")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("required_fields", "fields")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let fields = Patterns::new(self.fields, "fields")?.whole_words(true);
-        Ok(Compiled::Check(Box::new(Fields(fields))))
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        let fields = PatternSet::new(self.fields, "fields")?.whole_words(true);
+        Ok(CompiledEval::Check(Box::new(FieldPresenceCheck(fields))))
     }
 }
 
 #[derive(Debug)]
-struct Fields(Patterns);
+struct FieldPresenceCheck(PatternSet);
 
-impl Check for Fields {
+impl Check for FieldPresenceCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let fields = &self.0.written;
-        let unwrap = Unwrap {
-            wrapped: true,
-            extract: false,
+        let unwrap = JsonExtraction {
+            code_block: true,
+            embedded: false,
         };
-        let json = &output.text[unwrap.range(&output.text)];
+        let json = &output.text[unwrap.find_range(&output.text)];
         let object: Option<Map<String, Value>> = if json.trim_start().starts_with('{') {
             serde_json::from_str(json).ok()
         } else {
             None
         };
         if let Some(object) = object {
-            let there: Vec<bool> = fields.iter().map(|field| has(&object, field)).collect();
-            return found(fields, &there, "the JSON object");
+            let there: Vec<bool> = fields
+                .iter()
+                .map(|field| has_field(&object, field))
+                .collect();
+            return build_finding(fields, &there, "the JSON object");
         }
-        let hits = self.0.each(output.folded());
+        let hits = self.0.find_first_of_each(output.folded());
         let there: Vec<bool> = hits.iter().map(Option::is_some).collect();
-        let places = hits.iter().flatten().take(Finding::MARKS);
+        let places = hits.iter().flatten().take(Finding::MAX_SPANS);
         let places = places.filter_map(|range: &Range<usize>| {
-            subject.mark_said(output, &unfold(&output.text, range))
+            subject.text_span(output, &to_original_range(&output.text, range))
         });
         let what = match output.message {
             Some(_) => "the text",
             None => "the text: there is no assistant message",
         };
-        found(fields, &there, what).marked(places.collect::<Vec<_>>())
+        build_finding(fields, &there, what).with_spans(places.collect::<Vec<_>>())
     }
 }
 
 /// A key of that name, or what its dots lead to.
-fn has(object: &Map<String, Value>, field: &str) -> bool {
+fn has_field(object: &Map<String, Value>, field: &str) -> bool {
     if object.contains_key(field) {
         return true;
     }
@@ -90,10 +93,12 @@ fn has(object: &Map<String, Value>, field: &str) -> bool {
     at.is_some()
 }
 
-fn found(fields: &[String], there: &[bool], what: &str) -> Finding {
+fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
     let of = |wanted: bool| {
         let named = fields.iter().zip(there);
-        list(named.filter_map(|(field, there)| (*there == wanted).then_some(Quoted(field))))
+        format_list(
+            named.filter_map(|(field, there)| (*there == wanted).then_some(QuotedText(field))),
+        )
     };
     let count = there.iter().filter(|there| **there).count();
     let passed = count == fields.len();
@@ -102,7 +107,7 @@ fn found(fields: &[String], there: &[bool], what: &str) -> Finding {
     } else {
         format!("missing {} in {what}", of(false))
     };
-    Finding::of(passed, why).scored(count as f64 / fields.len() as f64)
+    Finding::new(passed, why).with_score(count as f64 / fields.len() as f64)
 }
 
 #[cfg(test)]
@@ -161,7 +166,7 @@ mod tests {
             assert_eq!(found.outcome.passed(), Some(score > 0.99), "{output}");
         }
         let marked = on_output("field_presence", &wanted, "Status: open");
-        assert_eq!(marked.marks[0].bytes, 0..6);
+        assert_eq!(marked.spans[0].bytes, 0..6);
         let none = told("field_presence", &wanted, &json!({"messages": []}));
         assert_eq!(none.0, Fail);
     }

@@ -6,26 +6,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::names_in;
-use crate::handlers::explain::{Name, Quoted, Shown, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::check_tool_names;
+use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Where a transcript says in what state it ended.
-const STATE: &str = "workflow_state";
+const STATE_FIELD: &str = "workflow_state";
 
 /// What of the outcome is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::handlers) enum Metric {
+pub(in crate::handlers) enum OutcomeMetric {
     ToolCalls,
     FinalState,
     ContentHash,
 }
 
-impl Metric {
+impl OutcomeMetric {
     const fn as_str(self) -> &'static str {
         match self {
             Self::ToolCalls => "tool_calls",
@@ -41,7 +41,7 @@ impl Metric {
 pub(in crate::handlers) struct OutcomeEquivalent {
     /// `tool_calls`: the set of tools called, whatever their order and number. `final_state`: `workflow_state` of the
     /// transcript's metadata. `content_hash`: the output, letter by letter (no hash: the texts themselves).
-    metric: Metric,
+    metric: OutcomeMetric,
     /// For `tool_calls`: the tools. Empty: none was called.
     #[serde(default)]
     #[schemars(inner(length(min = 1)))]
@@ -64,21 +64,21 @@ impl EvalType for OutcomeEquivalent {
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("expected_tools", "expected_tool_calls")];
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let given = [
             (
                 "expected_tool_calls",
-                Metric::ToolCalls,
+                OutcomeMetric::ToolCalls,
                 self.expected_tool_calls.is_some(),
             ),
             (
                 "expected_state",
-                Metric::FinalState,
+                OutcomeMetric::FinalState,
                 self.expected_state.is_some(),
             ),
             (
                 "expected_content",
-                Metric::ContentHash,
+                OutcomeMetric::ContentHash,
                 self.expected_content.is_some(),
             ),
         ];
@@ -86,7 +86,7 @@ impl EvalType for OutcomeEquivalent {
         for (name, metric, is_given) in given {
             if metric == self.metric && !is_given {
                 let what = format!("`{name}` is missing: {} compares with it", metric.as_str());
-                problems.push(problem("", what));
+                problems.push(param_problem("", what));
             }
             if metric != self.metric && is_given {
                 let what = format!(
@@ -94,18 +94,18 @@ impl EvalType for OutcomeEquivalent {
                     metric.as_str(),
                     self.metric.as_str()
                 );
-                problems.push(problem(format!("/{name}"), what));
+                problems.push(param_problem(format!("/{name}"), what));
             }
         }
         if let Some(names) = &self.expected_tool_calls {
-            problems.extend(names_in("/expected_tool_calls", names, true));
+            problems.extend(check_tool_names("/expected_tool_calls", names, true));
         }
         for (name, text) in [
             ("state", &self.expected_state),
             ("content", &self.expected_content),
         ] {
             if text.as_deref() == Some("") {
-                problems.push(problem(format!("/expected_{name}"), "is empty"));
+                problems.push(param_problem(format!("/expected_{name}"), "is empty"));
             }
         }
         if !problems.is_empty() {
@@ -113,48 +113,48 @@ impl EvalType for OutcomeEquivalent {
         }
         let tools = self
             .expected_tool_calls
-            .map(|names| Outcome::Tools(names.into_iter().collect()));
-        let state = self.expected_state.map(Outcome::State);
-        let content = self.expected_content.map(Outcome::Content);
+            .map(|names| OutcomeEquivalentCheck::Tools(names.into_iter().collect()));
+        let state = self.expected_state.map(OutcomeEquivalentCheck::State);
+        let content = self.expected_content.map(OutcomeEquivalentCheck::Content);
         match tools.or(state).or(content) {
-            Some(outcome) => Ok(Compiled::Check(Box::new(outcome))),
-            None => Err(vec![problem("", "nothing is expected")]),
+            Some(outcome) => Ok(CompiledEval::Check(Box::new(outcome))),
+            None => Err(vec![param_problem("", "nothing is expected")]),
         }
     }
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum OutcomeEquivalentCheck {
     Tools(IndexSet<String>),
     State(String),
     Content(String),
 }
 
-impl Check for Outcome {
+impl Check for OutcomeEquivalentCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         match self {
-            Self::Tools(expected) => tools(expected, subject),
-            Self::State(expected) => state(expected, subject),
-            Self::Content(expected) => content(expected, subject),
+            Self::Tools(expected) => compare_tools(expected, subject),
+            Self::State(expected) => compare_state(expected, subject),
+            Self::Content(expected) => compare_content(expected, subject),
         }
     }
 }
 
-fn tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding {
+fn compare_tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding {
     let called: IndexSet<&str> = subject
         .calls()
         .iter()
         .map(|call| &*call.call.name)
         .collect();
-    let missing: Vec<Name<'_>> = expected
+    let missing: Vec<EscapedName<'_>> = expected
         .iter()
         .filter(|name| !called.contains(name.as_str()))
-        .map(|name| Name(name))
+        .map(|name| EscapedName(name))
         .collect();
-    let extra: Vec<Name<'_>> = called
+    let extra: Vec<EscapedName<'_>> = called
         .iter()
         .filter(|name| !expected.contains(**name))
-        .map(|name| Name(name))
+        .map(|name| EscapedName(name))
         .collect();
     let passed = missing.is_empty() && extra.is_empty();
     let mut told = Vec::new();
@@ -165,54 +165,54 @@ fn tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding {
         ));
     }
     if !missing.is_empty() {
-        told.push(format!("not called: {}", list(missing)));
+        told.push(format!("not called: {}", format_list(missing)));
     }
     if !extra.is_empty() {
-        told.push(format!("not expected: {}", list(extra)));
+        told.push(format!("not expected: {}", format_list(extra)));
     }
     let calls = subject.calls().iter().enumerate();
     let marked = calls.filter(|(_, call)| passed || !expected.contains(&*call.call.name));
     let marks: Vec<_> = marked
-        .take(Finding::MARKS)
-        .map(|(ix, _)| subject.mark_call(ix))
+        .take(Finding::MAX_SPANS)
+        .map(|(ix, _)| subject.call_span(ix))
         .collect();
-    Finding::of(passed, told.join("; ")).marked(marks)
+    Finding::new(passed, told.join("; ")).with_spans(marks)
 }
 
-fn state(expected: &str, subject: &Subject<'_>) -> Finding {
-    match subject.metadata(STATE) {
-        None => Finding::check_error(format!("the transcript has no metadata.{STATE}")),
+fn compare_state(expected: &str, subject: &Subject<'_>) -> Finding {
+    match subject.metadata(STATE_FIELD) {
+        None => Finding::check_error(format!("the transcript has no metadata.{STATE_FIELD}")),
         Some(Value::String(state)) => {
-            let ended = format!("ended in the state {}", Quoted(state));
+            let ended = format!("ended in the state {}", QuotedText(state));
             if state == expected {
-                Finding::of(true, ended)
+                Finding::new(true, ended)
             } else {
-                Finding::of(false, format!("{ended}, not {}", Quoted(expected)))
+                Finding::new(false, format!("{ended}, not {}", QuotedText(expected)))
             }
         }
         Some(other) => Finding::check_error(format!(
-            "metadata.{STATE} is no text (got {})",
-            Shown(other)
+            "metadata.{STATE_FIELD} is no text (got {})",
+            ShortJson(other)
         )),
     }
 }
 
-fn content(expected: &str, subject: &Subject<'_>) -> Finding {
+fn compare_content(expected: &str, subject: &Subject<'_>) -> Finding {
     let output = subject.output();
     let text = &*output.text;
     if text == expected {
-        let mark = subject.mark_said(output, &(0..text.len()));
-        return Finding::of(true, "the output is the expected one").marked(mark);
+        let mark = subject.text_span(output, &(0..text.len()));
+        return Finding::new(true, "the output is the expected one").with_spans(mark);
     }
     let same = text.char_indices().zip(expected.chars());
     let same = same.take_while(|((_, own), other)| own == other).last();
     let from = same.map_or(0, |((at, c), _)| at + c.len_utf8());
     let rest = |text: &str| match text.get(from..).filter(|rest| !rest.is_empty()) {
-        Some(rest) => Quoted(rest).to_string(),
+        Some(rest) => QuotedText(rest).to_string(),
         None => "its end".to_owned(),
     };
     let (own, other) = (rest(text), rest(expected));
     let why = format!("the output differs from byte {from}: expected {other}, got {own}");
-    let mark = subject.mark_said(output, &(from..text.len()));
-    Finding::of(false, why).marked(mark)
+    let mark = subject.text_span(output, &(from..text.len()));
+    Finding::new(false, why).with_spans(mark)
 }

@@ -6,15 +6,15 @@ use crate::model::VerdictPart;
 
 /// What a slip costs in `behavioral_metrics`, in tenths and in the order of [`Parts::BEHAVIORS`] (evalbench). In whole
 /// numbers: three of 0.2 taken from 1 would be less than 0.4, and miss a bound of 0.4.
-const COSTS: [u64; 2] = [5, 2];
+const BEHAVIOR_PENALTIES: [u64; 2] = [5, 2];
 
 /// What a judge is asked to state part by part. What the parts amount to is computed, never asked for: a judge's overall
 /// may contradict its own parts.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Parts {
+pub enum VerdictPartsSpec {
     /// Nothing: the verdict is one.
     #[default]
-    Whole,
+    SingleVerdict,
     /// A verdict for each of these.
     Criteria(Vec<String>),
     /// Whether each of these goals is met; empty: the judge names them.
@@ -25,12 +25,12 @@ pub enum Parts {
     Behaviors,
 }
 
-impl Parts {
+impl VerdictPartsSpec {
     /// What [`Parts::Behaviors`] counts.
     pub const BEHAVIORS: [&'static str; 2] = ["hallucinations", "clarifications"];
 
     /// Whether all is met, and the score. `None` without parts.
-    pub fn amount(&self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
+    pub fn aggregate(&self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
         if parts.is_empty() {
             return None;
         }
@@ -39,7 +39,8 @@ impl Parts {
             let cost = |(part, cost): (&VerdictPart, u64)| {
                 cost * u64::from(part.count.unwrap_or(u32::from(!part.met)))
             };
-            let tenths = 10_u64.saturating_sub(parts.iter().zip(COSTS).map(cost).sum());
+            let tenths =
+                10_u64.saturating_sub(parts.iter().zip(BEHAVIOR_PENALTIES).map(cost).sum());
             tenths as f64 / 10.0
         } else {
             let met = parts.iter().filter(|part| part.met).count();
@@ -49,7 +50,7 @@ impl Parts {
     }
 
     /// Gives each part the text it was numbered for.
-    pub fn name(&self, parts: &mut [VerdictPart]) {
+    pub fn fill_part_names(&self, parts: &mut [VerdictPart]) {
         if let Self::Criteria(texts) | Self::Goals(texts) | Self::Calls(texts) = self {
             for (part, text) in parts.iter_mut().zip(texts) {
                 part.text.clone_from(text);
@@ -58,7 +59,7 @@ impl Parts {
     }
 
     /// What the parts say, in a line.
-    pub fn head(&self, parts: &[VerdictPart]) -> String {
+    pub fn summarize(&self, parts: &[VerdictPart]) -> String {
         let met = parts.iter().filter(|part| part.met).count();
         let all = parts.len();
         let what = match self {
@@ -70,7 +71,7 @@ impl Parts {
             }
             Self::Calls(_) => "calls without an issue",
             Self::Goals(_) => "goals met",
-            Self::Criteria(_) | Self::Whole => "criteria met",
+            Self::Criteria(_) | Self::SingleVerdict => "criteria met",
         };
         format!("{met} of {all} {what}.")
     }
@@ -78,7 +79,7 @@ impl Parts {
 
 /// Texts as a numbered list that reads back one way only: what a text itself breaks over lines is indented, so that no
 /// line of it looks like the next number.
-pub(super) fn numbered<T: AsRef<str>>(texts: &[T]) -> String {
+pub(super) fn format_numbered_list<T: AsRef<str>>(texts: &[T]) -> String {
     let mut out = String::new();
     for (number, text) in (1..).zip(texts) {
         let text = text.as_ref().trim().replace('\n', "\n   ");
@@ -120,7 +121,9 @@ mod tests {
                 (hallucinations == 0, hallucinations),
                 (clarifications == 0, clarifications),
             ]);
-            let (passed, got) = Parts::Behaviors.amount(&parts).expect("parts");
+            let (passed, got) = VerdictPartsSpec::Behaviors
+                .aggregate(&parts)
+                .expect("parts");
             assert_eq!(
                 got.to_string(),
                 f64::to_string(&score),
@@ -132,8 +135,12 @@ mod tests {
 
     #[test]
     fn nothing_stated_amounts_to_nothing() {
-        for kind in [Parts::Whole, Parts::Behaviors, Parts::Goals(Vec::new())] {
-            assert_eq!(kind.amount(&[]), None, "{kind:?}");
+        for kind in [
+            VerdictPartsSpec::SingleVerdict,
+            VerdictPartsSpec::Behaviors,
+            VerdictPartsSpec::Goals(Vec::new()),
+        ] {
+            assert_eq!(kind.aggregate(&[]), None, "{kind:?}");
         }
     }
 
@@ -141,7 +148,7 @@ mod tests {
         #[test]
         fn all_met_is_a_score_of_one_and_nothing_else_is(met in prop::collection::vec(any::<bool>(), 1..20)) {
             let parts = parts(&met.iter().map(|m| (*m, 0)).collect::<Vec<_>>());
-            let (passed, score) = Parts::Criteria(Vec::new()).amount(&parts).expect("parts");
+            let (passed, score) = VerdictPartsSpec::Criteria(Vec::new()).aggregate(&parts).expect("parts");
             prop_assert_eq!(passed, met.iter().all(|m| *m));
             prop_assert_eq!(passed, score >= 1.0);
             prop_assert!((0.0..=1.0).contains(&score));
@@ -149,7 +156,7 @@ mod tests {
 
         #[test]
         fn a_text_cannot_pose_as_the_next_entry(texts in prop::collection::vec("(\n|[0-9]|\\. |a){0,12}", 1..5)) {
-            let list = numbered(&texts);
+            let list = format_numbered_list(&texts);
             let starts = list.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
             prop_assert_eq!(starts, texts.len());
         }

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set once, never unset; asked between messages. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl CancelFlag {
     /// Nobody wants the result any more.
-    pub fn set(&self) {
+    pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
     /// Whether [`Stop::set`] was called.
-    pub fn is_set(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

@@ -2,29 +2,29 @@
 
 use std::ops::Range;
 
-use super::json::syntax;
+use super::json::check_syntax;
 
 /// Where JSON may stand in an output, beside being all of it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unwrap {
+pub(super) struct JsonExtraction {
     /// In the first code block without a language or with `json`.
-    pub(super) wrapped: bool,
+    pub(super) code_block: bool,
     /// In the first balanced object, else in the first balanced list.
-    pub(super) extract: bool,
+    pub(super) embedded: bool,
 }
 
-impl Unwrap {
+impl JsonExtraction {
     /// The bytes to read as JSON: of the code block, else of the object or list, else of the whole text.
-    pub(super) fn range(self, text: &str) -> Range<usize> {
-        let wrapped = self.wrapped.then(|| fenced(text)).flatten();
+    pub(super) fn find_range(self, text: &str) -> Range<usize> {
+        let wrapped = self.code_block.then(|| find_code_block(text)).flatten();
         wrapped
-            .or_else(|| self.extract.then(|| extracted(text)).flatten())
+            .or_else(|| self.embedded.then(|| find_balanced_json(text)).flatten())
             .unwrap_or(0..text.len())
     }
 }
 
 /// The first code block without a language or with `json`; its fences stand on lines of their own.
-fn fenced(text: &str) -> Option<Range<usize>> {
+fn find_code_block(text: &str) -> Option<Range<usize>> {
     let mut open: Option<(bool, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -52,7 +52,7 @@ fn fenced(text: &str) -> Option<Range<usize>> {
 
 /// The first balanced `{…}` that is JSON, else the first such `[…]`: what stands before an object may be a citation,
 /// `see [1]`. None within another is looked at. One pass.
-fn extracted(text: &str) -> Option<Range<usize>> {
+fn find_balanced_json(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut open: Vec<(u8, usize)> = Vec::new();
     let mut all: Vec<Range<usize>> = Vec::new();
@@ -81,7 +81,7 @@ fn extracted(text: &str) -> Option<Range<usize>> {
         .into_iter()
         .partition(|range| bytes[range.start] == b'{');
     let mut found = objects.into_iter().chain(lists);
-    found.find(|range| syntax(&text[range.clone()]).is_ok())
+    found.find(|range| check_syntax(&text[range.clone()]).is_ok())
 }
 
 #[cfg(test)]
@@ -89,7 +89,11 @@ mod tests {
     use super::*;
 
     fn json(text: &str, wrapped: bool, extract: bool) -> &str {
-        &text[Unwrap { wrapped, extract }.range(text)]
+        &text[JsonExtraction {
+            code_block: wrapped,
+            embedded: extract,
+        }
+        .find_range(text)]
     }
 
     #[test]
@@ -133,11 +137,11 @@ mod tests {
             "{\"".repeat(500_000),
             "[]".repeat(500_000),
         ] {
-            let range = Unwrap {
-                wrapped: true,
-                extract: true,
+            let range = JsonExtraction {
+                code_block: true,
+                embedded: true,
             }
-            .range(&text);
+            .find_range(&text);
             assert!(range.end <= text.len());
         }
     }

@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
-use super::sequence::{places, walk};
-use super::{names_in, nested};
-use crate::handlers::explain::{Name, Quoted, list};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject};
+use super::sequence::{describe_positions, match_sequence};
+use super::{check_tool_names, nested_schema};
+use crate::handlers::explain::{EscapedName, QuotedText, format_list};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// More patterns are refused: each is a walk over all calls.
-const MOST: usize = 100;
+const MAX_PATTERNS: usize = 100;
 
 /// Params of `tool_anti_pattern`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,13 +22,13 @@ const MOST: usize = 100;
 pub(in crate::handlers) struct ToolAntiPattern {
     /// Sequences that are forbidden, each with a `message` that says why.
     #[schemars(length(min = 1, max = 100), with = "Vec<PatternSchema>")]
-    patterns: Vec<PatternSpec>,
+    patterns: Vec<AntiPatternSpec>,
 }
 
 /// A forbidden sequence.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PatternSpec {
+struct AntiPatternSpec {
     /// Tools; calls of others may stand between them.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     sequence: Vec<String>,
@@ -47,7 +47,7 @@ impl JsonSchema for PatternSchema {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        nested::<PatternSpec>(generator)
+        nested_schema::<AntiPatternSpec>(generator)
     }
 }
 
@@ -57,17 +57,17 @@ impl EvalType for ToolAntiPattern {
         "None of the sequences of calls happened, not even with other calls between.";
     const EXAMPLE: &'static str = "patterns:\n  - { sequence: [refund, get_policy], message: policy is read before refunding }";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if self.patterns.is_empty() {
-            problems.push(problem("/patterns", "needs at least one pattern"));
+            problems.push(param_problem("/patterns", "needs at least one pattern"));
         }
-        if self.patterns.len() > MOST {
-            let what = format!("holds {}, more than {MOST}", self.patterns.len());
-            problems.push(problem("/patterns", what));
+        if self.patterns.len() > MAX_PATTERNS {
+            let what = format!("holds {}, more than {MAX_PATTERNS}", self.patterns.len());
+            problems.push(param_problem("/patterns", what));
         }
         for (at, pattern) in self.patterns.iter().enumerate() {
-            problems.extend(names_in(
+            problems.extend(check_tool_names(
                 &format!("/patterns/{at}/sequence"),
                 &pattern.sequence,
                 false,
@@ -76,40 +76,46 @@ impl EvalType for ToolAntiPattern {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Check(Box::new(Forbidden(self.patterns))))
+        Ok(CompiledEval::Check(Box::new(ToolAntiPatternCheck(
+            self.patterns,
+        ))))
     }
 }
 
 #[derive(Debug)]
-struct Forbidden(Vec<PatternSpec>);
+struct ToolAntiPatternCheck(Vec<AntiPatternSpec>);
 
-impl Check for Forbidden {
+impl Check for ToolAntiPatternCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut found = Vec::new();
         let mut marks = Vec::new();
-        for pattern in subject.while_wanted(&self.0) {
-            let walked = walk(&pattern.sequence, subject);
+        for pattern in subject.until_cancelled(&self.0) {
+            let walked = match_sequence(&pattern.sequence, subject);
             if walked.len() < pattern.sequence.len() {
                 continue;
             }
-            let names = pattern.sequence.iter().map(|name| Name(name));
-            let message = pattern.message.as_deref().map(Quoted);
+            let names = pattern.sequence.iter().map(|name| EscapedName(name));
+            let message = pattern.message.as_deref().map(QuotedText);
             let message = message.map_or_else(String::new, |message| format!("{message}: "));
-            let places = places(&walked, subject);
-            found.push(format!("{message}{} ({places})", sequence(names)));
-            marks.extend(walked.iter().map(|ix| subject.mark_call(*ix)));
+            let places = describe_positions(&walked, subject);
+            found.push(format!("{message}{} ({places})", format_sequence(names)));
+            marks.extend(walked.iter().map(|ix| subject.call_span(*ix)));
         }
         let all = pluralize(self.0.len(), "forbidden sequence");
         if found.is_empty() {
-            return Finding::of(true, format!("none of {all} happened"));
+            return Finding::new(true, format!("none of {all} happened"));
         }
         let count = found.len();
-        Finding::of(false, format!("{count} of {all} happened: {}", list(found))).marked(marks)
+        Finding::new(
+            false,
+            format!("{count} of {all} happened: {}", format_list(found)),
+        )
+        .with_spans(marks)
     }
 }
 
 /// `a → b → c`, at most eight.
-fn sequence<'a>(names: impl ExactSizeIterator<Item = Name<'a>>) -> String {
+fn format_sequence<'a>(names: impl ExactSizeIterator<Item = EscapedName<'a>>) -> String {
     let more = names.len() > 8;
     let mut told: Vec<String> = names.take(8).map(|name| name.to_string()).collect();
     if more {

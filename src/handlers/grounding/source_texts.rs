@@ -5,57 +5,60 @@ use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-use super::facts::{Day, Fact, Found, NUMBER, Value, dates, numbers, version_parts};
-use super::prose::loose;
+use super::facts::{
+    CalendarDay, FactKind, FactValue, FoundFact, NUMBER, find_dates, parse_number_readings,
+    parse_version,
+};
+use super::prose::normalize_phrase;
 
 /// A version is the beginning of another one up to so many parts: a "version" of a million parts must cost no more.
-const MAX_PARTS: usize = 8;
+const MAX_VERSION_PARTS: usize = 8;
 
 /// Texts to be looked things up in. Each way of looking is prepared when it is first needed, once for all that is looked
 /// up, whichever of the texts count for it: what is kept is the first message that has a fact.
 #[derive(Debug)]
-pub(crate) struct Ground<'t> {
+pub(crate) struct GroundingSources<'t> {
     /// With the message, in order of messages.
     texts: Vec<(usize, &'t str)>,
-    text: OnceCell<Phrases>,
-    figures: OnceCell<Figures>,
-    days: OnceCell<Days>,
+    phrases: OnceCell<PhraseIndex>,
+    number_index: OnceCell<NumberIndex>,
+    days: OnceCell<DayIndex>,
 }
 
 /// By month and day: the years they are named with, and where first.
-type Days = HashMap<(u32, u32), HashMap<Option<u32>, usize>>;
+type DayIndex = HashMap<(u32, u32), HashMap<Option<u32>, usize>>;
 
 /// The first message that has it, by what it is.
 #[derive(Debug, Default)]
-struct Figures {
+struct NumberIndex {
     numbers: HashMap<String, usize>,
     versions: HashMap<Vec<u64>, usize>,
     /// Of versions, two parts or more: `2.9` of `2.9.3`.
-    beginnings: HashMap<Vec<u64>, usize>,
+    version_prefixes: HashMap<Vec<u64>, usize>,
 }
 
 /// All texts as phrases are compared, one below the other.
 #[derive(Debug, Default)]
-struct Phrases {
-    all: String,
+struct PhraseIndex {
+    joined_text: String,
     /// Where the texts end in it, with their messages.
     ends: Vec<(usize, usize)>,
     /// What was looked for, and the first message that has it.
-    known: RefCell<HashMap<String, Option<usize>>>,
+    lookup_cache: RefCell<HashMap<String, Option<usize>>>,
 }
 
-impl<'t> Ground<'t> {
+impl<'t> GroundingSources<'t> {
     /// Texts that stand nowhere in particular.
     pub(crate) fn new(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        Self::by_message(texts.into_iter().map(|text| (0, text)))
+        Self::from_messages(texts.into_iter().map(|text| (0, text)))
     }
 
     /// Texts with their messages, in order.
-    pub(crate) fn by_message(texts: impl IntoIterator<Item = (usize, &'t str)>) -> Self {
+    pub(crate) fn from_messages(texts: impl IntoIterator<Item = (usize, &'t str)>) -> Self {
         Self {
             texts: texts.into_iter().collect(),
-            text: OnceCell::new(),
-            figures: OnceCell::new(),
+            phrases: OnceCell::new(),
+            number_index: OnceCell::new(),
             days: OnceCell::new(),
         }
     }
@@ -67,32 +70,34 @@ impl<'t> Ground<'t> {
     }
 
     /// Whether a fact of another text stands here.
-    pub(crate) fn holds(&self, found: &Found) -> bool {
-        self.first(found).is_some()
+    pub(crate) fn contains(&self, found: &FoundFact) -> bool {
+        self.find_first_message(found).is_some()
     }
 
     /// The first message in which a fact of another text stands.
-    pub(super) fn first(&self, found: &Found) -> Option<usize> {
+    pub(super) fn find_first_message(&self, found: &FoundFact) -> Option<usize> {
         match &found.value {
-            Value::Number(readings) => {
+            FactValue::Number(readings) => {
                 let dotted = readings.iter().any(|n| n.contains('.'));
                 let numbers = &self.figures().numbers;
                 let number = readings.iter().filter_map(|n| numbers.get(n).copied());
-                let as_version = dotted && found.fact == Fact::Number;
+                let as_version = dotted && found.kind == FactKind::Number;
                 let version = readings.iter().filter(|_| as_version);
-                number.chain(version.filter_map(|n| self.version(n))).min()
+                number
+                    .chain(version.filter_map(|n| self.find_version(n)))
+                    .min()
             }
-            Value::Version(version) => self.version(version),
-            Value::Date(day) => self.day(*day),
-            Value::Text(text) => self.phrase(text),
+            FactValue::Version(version) => self.find_version(version),
+            FactValue::Date(day) => self.find_day(*day),
+            FactValue::Text(text) => self.find_phrase(text),
         }
     }
 
-    fn day(&self, (year, month, day): Day) -> Option<usize> {
+    fn find_day(&self, (year, month, day): CalendarDay) -> Option<usize> {
         let days = self.days.get_or_init(|| {
-            let mut days = Days::new();
+            let mut days = DayIndex::new();
             for (message, text) in &self.texts {
-                for (_, (year, month, day)) in dates(text) {
+                for (_, (year, month, day)) in find_dates(text) {
                     let years = days.entry((month, day)).or_default();
                     years.entry(year).or_insert(*message);
                 }
@@ -108,19 +113,19 @@ impl<'t> Ground<'t> {
     }
 
     /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
-    fn version(&self, version: &str) -> Option<usize> {
-        let (wanted, _) = version_parts(version);
+    fn find_version(&self, version: &str) -> Option<usize> {
+        let (wanted, _) = parse_version(version);
         let figures = self.figures();
         let both = [
             figures.versions.get(&wanted),
-            figures.beginnings.get(&wanted),
+            figures.version_prefixes.get(&wanted),
         ];
         both.into_iter().flatten().min().copied()
     }
 
-    fn figures(&self) -> &Figures {
-        self.figures.get_or_init(|| {
-            let mut figures = Figures::default();
+    fn figures(&self) -> &NumberIndex {
+        self.number_index.get_or_init(|| {
+            let mut figures = NumberIndex::default();
             let texts = self.texts.iter();
             let all = texts.flat_map(|(at, text)| NUMBER.find_iter(text).map(move |n| (*at, n)));
             // A long table says the same few again and again: each is read once, where it comes first.
@@ -129,13 +134,13 @@ impl<'t> Ground<'t> {
                 if !read.insert(number.as_str()) {
                     continue;
                 }
-                for reading in numbers(number.as_str()) {
+                for reading in parse_number_readings(number.as_str()) {
                     figures.numbers.entry(reading).or_insert(message);
                 }
-                let version = version_parts(number.as_str()).0;
-                for parts in 2..version.len().min(MAX_PARTS + 1) {
+                let version = parse_version(number.as_str()).0;
+                for parts in 2..version.len().min(MAX_VERSION_PARTS + 1) {
                     let beginning = version[..parts].to_vec();
-                    figures.beginnings.entry(beginning).or_insert(message);
+                    figures.version_prefixes.entry(beginning).or_insert(message);
                 }
                 figures.versions.entry(version).or_insert(message);
             }
@@ -143,25 +148,28 @@ impl<'t> Ground<'t> {
         })
     }
 
-    fn phrase(&self, text: &str) -> Option<usize> {
-        let phrases = self.text.get_or_init(|| {
-            let mut phrases = Phrases::default();
+    fn find_phrase(&self, text: &str) -> Option<usize> {
+        let phrases = self.phrases.get_or_init(|| {
+            let mut phrases = PhraseIndex::default();
             for (message, text) in &self.texts {
-                phrases.all.push_str(&loose(text));
-                phrases.all.push('\n');
-                phrases.ends.push((phrases.all.len(), *message));
+                phrases.joined_text.push_str(&normalize_phrase(text));
+                phrases.joined_text.push('\n');
+                phrases.ends.push((phrases.joined_text.len(), *message));
             }
             phrases
         });
-        if let Some(known) = phrases.known.borrow().get(text) {
+        if let Some(known) = phrases.lookup_cache.borrow().get(text) {
             return *known;
         }
-        let at = memmem::find(phrases.all.as_bytes(), text.as_bytes());
+        let at = memmem::find(phrases.joined_text.as_bytes(), text.as_bytes());
         let first = at.map(|at| {
             let of = phrases.ends.partition_point(|(end, _)| *end <= at);
             phrases.ends[of].1
         });
-        phrases.known.borrow_mut().insert(text.to_owned(), first);
+        phrases
+            .lookup_cache
+            .borrow_mut()
+            .insert(text.to_owned(), first);
         first
     }
 }

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fold::fold;
-use super::json::parse;
-use super::wrapped::Unwrap;
-use crate::handlers::explain::Quoted;
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Said, Subject};
+use super::json::parse_output;
+use super::json_extraction::JsonExtraction;
+use super::lowercase::to_lowercase;
+use crate::handlers::explain::QuotedText;
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::model::escape_pointer_step;
 use crate::rubric::{ParamProblem, json_equal};
 
@@ -36,12 +36,12 @@ impl EvalType for ExactMatch {
         "The output is exactly what is expected: a text to the letter, any other value as JSON.";
     const EXAMPLE: &'static str = "expected: Yes.\ntrim: true";
 
-    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let expected = match self.expected {
             Value::String(text) => text,
             Value::Null => {
                 let why = "has no value: `null` would be met by the output null alone";
-                return Err(vec![problem("/expected", why)]);
+                return Err(vec![param_problem("/expected", why)]);
             }
             value => {
                 let given = [("ignore_case", self.ignore_case), ("trim", self.trim)];
@@ -49,52 +49,52 @@ impl EvalType for ExactMatch {
                     .into_iter()
                     .filter(|(_, given)| *given)
                     .map(|(name, _)| {
-                        problem(format!("/{name}"), "has no effect: `expected` is no text")
+                        param_problem(format!("/{name}"), "has no effect: `expected` is no text")
                     })
                     .collect();
                 if !unused.is_empty() {
                     return Err(unused);
                 }
-                return Ok(Compiled::Check(Box::new(Json(value))));
+                return Ok(CompiledEval::Check(Box::new(ExactJsonCheck(value))));
             }
         };
-        let mut text = Text {
+        let mut text = ExactTextCheck {
             expected,
             ignore_case: self.ignore_case,
             trim: self.trim,
         };
-        text.expected = text.plain(&text.expected).into_owned();
-        Ok(Compiled::Check(Box::new(text)))
+        text.expected = text.normalize(&text.expected).into_owned();
+        Ok(CompiledEval::Check(Box::new(text)))
     }
 }
 
 #[derive(Debug)]
-struct Text {
+struct ExactTextCheck {
     expected: String,
     ignore_case: bool,
     trim: bool,
 }
 
-impl Text {
-    fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
+impl ExactTextCheck {
+    fn normalize<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let text = if self.trim { text.trim() } else { text };
         if self.ignore_case {
-            fold(text)
+            to_lowercase(text)
         } else {
             Cow::Borrowed(text)
         }
     }
 }
 
-impl Check for Text {
+impl Check for ExactTextCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let is = self.plain(&output.text);
+        let is = self.normalize(&output.text);
         if is == self.expected {
-            return Finding::of(true, "the output is the expected text");
+            return Finding::new(true, "the output is the expected text");
         }
         if output.message.is_none() {
-            return Finding::of(false, "there is no assistant message");
+            return Finding::new(false, "there is no assistant message");
         }
         let same = is
             .chars()
@@ -108,7 +108,7 @@ impl Check for Text {
                 .map_or(text.len(), |(at, _)| at);
             match &text[from..] {
                 "" => "the end".to_owned(),
-                rest => Quoted(rest).to_string(),
+                rest => QuotedText(rest).to_string(),
             }
         };
         let why = format!(
@@ -117,45 +117,45 @@ impl Check for Text {
             rest(&is),
             rest(&self.expected)
         );
-        Finding::of(false, why).marked(self.mark(subject, output, same))
+        Finding::new(false, why).with_spans(self.difference_span(subject, output, same))
     }
 }
 
-impl Text {
+impl ExactTextCheck {
     /// The output from the first character that differs.
-    fn mark(
+    fn difference_span(
         &self,
         subject: &Subject<'_>,
-        output: &Said<'_>,
+        output: &MessageText<'_>,
         same: usize,
-    ) -> Option<crate::handlers::Mark> {
+    ) -> Option<crate::handlers::TranscriptSpan> {
         let text = &output.text;
         let trimmed = text.len() - text.trim_start().len();
         let from = if self.trim { trimmed } else { 0 };
         // Folding keeps the number of characters.
         let (at, _) = text[from..].char_indices().nth(same)?;
-        subject.mark_said(output, &(from + at..text.len()))
+        subject.text_span(output, &(from + at..text.len()))
     }
 }
 
 #[derive(Debug)]
-struct Json(Value);
+struct ExactJsonCheck(Value);
 
-impl Check for Json {
+impl Check for ExactJsonCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        match parse(subject.output(), Unwrap::default()) {
+        match parse_output(subject.output(), JsonExtraction::default()) {
             Err(finding) => finding,
-            Ok((value, _)) => match difference(&value, &self.0, &mut String::new()) {
-                None => Finding::of(true, "the output is the expected JSON"),
-                Some(why) => Finding::of(false, why),
+            Ok((value, _)) => match find_difference(&value, &self.0, &mut String::new()) {
+                None => Finding::new(true, "the output is the expected JSON"),
+                Some(why) => Finding::new(false, why),
             },
         }
     }
 }
 
 /// The first difference: where, and how. As deep as JSON is read, which has a limit.
-fn difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
-    let short = |value: &Value| Quoted(&value.to_string()).to_string();
+fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
+    let short = |value: &Value| QuotedText(&value.to_string()).to_string();
     let place = |at: &str| match at {
         "" => String::new(),
         at => format!("{at}: "),
@@ -168,7 +168,7 @@ fn difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
                 at.push_str(&escape_pointer_step(key));
                 let why = match is.get(key) {
                     None => Some(format!("{at}: missing")),
-                    Some(is) => difference(is, wanted, at),
+                    Some(is) => find_difference(is, wanted, at),
                 };
                 if why.is_some() {
                     return why;
@@ -176,13 +176,17 @@ fn difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
                 at.truncate(before);
             }
             let extra = is.keys().find(|key| !wanted.contains_key(*key))?;
-            Some(format!("{}{} is not expected", place(at), Quoted(extra)))
+            Some(format!(
+                "{}{} is not expected",
+                place(at),
+                QuotedText(extra)
+            ))
         }
         (Value::Array(is), Value::Array(wanted)) if is.len() == wanted.len() => {
             for (ix, (is, wanted)) in is.iter().zip(wanted).enumerate() {
                 at.push('/');
                 at.push_str(&ix.to_string());
-                let why = difference(is, wanted, at);
+                let why = find_difference(is, wanted, at);
                 if why.is_some() {
                     return why;
                 }
@@ -248,7 +252,7 @@ mod tests {
             found.explanation,
             r#"differs at character 8: "Texas" instead of "France""#
         );
-        assert_eq!(found.marks[0].bytes, 7..12);
+        assert_eq!(found.spans[0].bytes, 7..12);
         let short = on_output("exact_match", &json!({"expected": "Paris"}), "Pa");
         assert_eq!(
             short.explanation,

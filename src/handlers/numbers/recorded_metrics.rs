@@ -23,22 +23,22 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::handlers::Subject;
-use crate::handlers::explain::Quoted;
-use crate::handlers::subject::{Memo, at_path};
+use crate::handlers::explain::QuotedText;
+use crate::handlers::subject::{CheckCacheKey, lookup_path};
 use crate::model::MessageRole;
 
 /// A kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Latency,
     EndToEnd,
     Cost,
-    Input,
-    Output,
-    Total,
+    InputTokens,
+    OutputTokens,
+    TotalTokens,
 }
 
-const INPUT: &[&str] = &[
+const INPUT_TOKEN_PATHS: &[&str] = &[
     "tokens.input",
     "tokens.input_tokens",
     "tokens.prompt_tokens",
@@ -48,7 +48,7 @@ const INPUT: &[&str] = &[
     "input_tokens",
     "prompt_tokens",
 ];
-const OUTPUT: &[&str] = &[
+const OUTPUT_TOKEN_PATHS: &[&str] = &[
     "tokens.output",
     "tokens.output_tokens",
     "tokens.completion_tokens",
@@ -58,7 +58,7 @@ const OUTPUT: &[&str] = &[
     "output_tokens",
     "completion_tokens",
 ];
-const TOTAL: &[&str] = &[
+const TOTAL_TOKEN_PATHS: &[&str] = &[
     "tokens.total",
     "tokens.total_tokens",
     "usage.total",
@@ -67,15 +67,15 @@ const TOTAL: &[&str] = &[
     "tokens",
 ];
 
-impl Kind {
+impl MetricKind {
     const fn paths(self) -> &'static [&'static str] {
         match self {
             Self::Latency => &["latency_ms"],
             Self::EndToEnd => &["end_to_end_latency_ms", "latency_ms"],
             Self::Cost => &["cost_usd", "cost", "usage.cost_usd", "usage.cost"],
-            Self::Input => INPUT,
-            Self::Output => OUTPUT,
-            Self::Total => TOTAL,
+            Self::InputTokens => INPUT_TOKEN_PATHS,
+            Self::OutputTokens => OUTPUT_TOKEN_PATHS,
+            Self::TotalTokens => TOTAL_TOKEN_PATHS,
         }
     }
 
@@ -84,99 +84,102 @@ impl Kind {
             Self::Latency => "latency",
             Self::EndToEnd => "end-to-end latency",
             Self::Cost => "cost",
-            Self::Input => "input tokens",
-            Self::Output => "output tokens",
-            Self::Total => "all tokens",
+            Self::InputTokens => "input tokens",
+            Self::OutputTokens => "output tokens",
+            Self::TotalTokens => "all tokens",
         }
     }
 
     /// What is missing, where it is.
     const fn noun(self) -> &'static str {
         match self {
-            Self::Input => "count of input tokens",
-            Self::Output => "count of output tokens",
-            Self::Total => "count of all tokens",
+            Self::InputTokens => "count of input tokens",
+            Self::OutputTokens => "count of output tokens",
+            Self::TotalTokens => "count of all tokens",
             Self::Latency | Self::EndToEnd | Self::Cost => self.name(),
         }
     }
 
     /// The paths authors know best.
-    const fn known(self) -> &'static str {
+    const fn typical_paths(self) -> &'static str {
         match self {
             Self::Latency => "`latency_ms`",
             Self::EndToEnd => "`end_to_end_latency_ms` or `latency_ms`",
             Self::Cost => "`cost_usd`",
-            Self::Input => "`usage.input`",
-            Self::Output => "`usage.output`",
-            Self::Total => "`usage.total`",
+            Self::InputTokens => "`usage.input`",
+            Self::OutputTokens => "`usage.output`",
+            Self::TotalTokens => "`usage.total`",
         }
     }
 }
 
 /// A number and where it is from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct MetricReading {
     pub(super) value: f64,
     /// `the transcript's metadata`, `message 3`, `4 assistant messages`.
-    pub(super) from: String,
+    pub(super) origin: String,
 }
 
 /// The numbers of a subject.
-pub(super) struct Source<'s, 't> {
+pub(super) struct MetricReader<'s, 't> {
     subject: &'s Subject<'t>,
-    own: Rc<Own>,
+    cache: Rc<MessageMetricsCache>,
 }
 
 /// What was read of the messages' own metadata, shared by all checks and all messages they are asked about.
 #[derive(Default)]
-struct Own {
+struct MessageMetricsCache {
     /// By assistant message: its position and metadata.
     metadata: OnceCell<Vec<(usize, Option<Value>)>>,
     /// By kind, of the first assistant messages: the number, or why it is none.
-    numbers: [RefCell<Vec<Numbered>>; 6],
+    numbers: [RefCell<Vec<MessageMetric>>; 6],
 }
 
-type Numbered = Result<Option<f64>, String>;
+type MessageMetric = Result<Option<f64>, String>;
 
-impl<'s, 't> Source<'s, 't> {
+impl<'s, 't> MetricReader<'s, 't> {
     pub(super) fn new(subject: &'s Subject<'t>) -> Self {
         Self {
             subject,
-            own: subject.memo(&Memo::shared()),
+            cache: subject.check_cache(&CheckCacheKey::shared()),
         }
     }
 
     /// Of the transcript, else of the judged message. `None`: there is no assistant message.
-    pub(super) fn judged(&self, kind: Kind) -> Result<Option<Reading>, String> {
-        if let Some(reading) = self.of_transcript(kind)? {
+    pub(super) fn read_judged(&self, kind: MetricKind) -> Result<Option<MetricReading>, String> {
+        if let Some(reading) = self.read_transcript(kind)? {
             return Ok(Some(reading));
         }
         let Some(message) = self.subject.output().message else {
             return Ok(None);
         };
         let place = format!("message {message}");
-        let metadata = self.metadata_of(message);
+        let metadata = self.message_metadata(message);
         match metadata
             .as_ref()
-            .map_or(Ok(None), |own| number(own, kind, &place))?
+            .map_or(Ok(None), |own| read_number(own, kind, &place))?
         {
-            Some(value) => Ok(Some(Reading { value, from: place })),
-            None => Err(missing(kind.noun(), kind.known(), &place)),
+            Some(value) => Ok(Some(MetricReading {
+                value,
+                origin: place,
+            })),
+            None => Err(explain_missing(kind.noun(), kind.typical_paths(), &place)),
         }
     }
 
     /// Of the transcript, else summed over the assistant messages.
-    pub(super) fn summed(&self, kind: Kind) -> Result<Reading, String> {
-        if let Some(reading) = self.of_transcript(kind)? {
+    pub(super) fn read_sum(&self, kind: MetricKind) -> Result<MetricReading, String> {
+        if let Some(reading) = self.read_transcript(kind)? {
             return Ok(reading);
         }
         let own = self.own();
         let (mut value, mut without) = (0.0, Vec::new());
-        let mut known = self.own.numbers[kind as usize].borrow_mut();
-        for (nth, (message, metadata)) in self.subject.while_wanted(own.iter().enumerate()) {
+        let mut known = self.cache.numbers[kind as usize].borrow_mut();
+        for (nth, (message, metadata)) in self.subject.until_cancelled(own.iter().enumerate()) {
             if nth == known.len() {
                 let place = format!("message {message}");
-                let read = |own| number(own, kind, &place);
+                let read = |own| read_number(own, kind, &place);
                 known.push(metadata.as_ref().map_or(Ok(None), read));
             }
             match known[nth].clone()? {
@@ -185,35 +188,37 @@ impl<'s, 't> Source<'s, 't> {
             }
         }
         match (own.len(), without.as_slice()) {
-            (0, _) => Ok(Reading {
+            (0, _) => Ok(MetricReading {
                 value: 0.0,
-                from: "there is no assistant message".to_owned(),
+                origin: "there is no assistant message".to_owned(),
             }),
-            (1, []) => Ok(Reading {
+            (1, []) => Ok(MetricReading {
                 value,
-                from: format!("message {}", own[0].0),
+                origin: format!("message {}", own[0].0),
             }),
-            (count, []) => Ok(Reading {
+            (count, []) => Ok(MetricReading {
                 value,
-                from: format!("{count} assistant messages"),
+                origin: format!("{count} assistant messages"),
             }),
-            (count, without) if without.len() == count => {
-                Err(missing(kind.noun(), kind.known(), "any assistant message"))
-            }
+            (count, without) if without.len() == count => Err(explain_missing(
+                kind.noun(),
+                kind.typical_paths(),
+                "any assistant message",
+            )),
             (count, without @ [first, ..]) => Err(format!(
                 "{} of {count} assistant messages (first message {first}) have no {} ({}): the sum of the others would be too small",
                 without.len(),
                 kind.noun(),
-                kind.known()
+                kind.typical_paths()
             )),
         }
     }
 
     /// The vector, and where it is from.
-    pub(super) fn embedding(&self) -> Result<(Vec<f64>, String), String> {
+    pub(super) fn read_embedding(&self) -> Result<(Vec<f64>, String), String> {
         if let Some(value) = self.subject.metadata("embedding") {
             let from = "the transcript's metadata".to_owned();
-            return Ok((vector(value, &from)?, from));
+            return Ok((parse_vector(value, &from)?, from));
         }
         let Some(message) = self.subject.output().message else {
             return Err(
@@ -221,23 +226,29 @@ impl<'s, 't> Source<'s, 't> {
             );
         };
         let from = format!("message {message}");
-        let metadata = self.metadata_of(message);
-        match metadata.as_ref().and_then(|own| at_path(own, "embedding")) {
-            Some(value) => Ok((vector(value, &from)?, from)),
-            None => Err(missing("embedding", "`embedding`", &from)),
+        let metadata = self.message_metadata(message);
+        match metadata
+            .as_ref()
+            .and_then(|own| lookup_path(own, "embedding"))
+        {
+            Some(value) => Ok((parse_vector(value, &from)?, from)),
+            None => Err(explain_missing("embedding", "`embedding`", &from)),
         }
     }
 
-    fn of_transcript(&self, kind: Kind) -> Result<Option<Reading>, String> {
-        let Some(root) = self.subject.all_metadata() else {
+    fn read_transcript(&self, kind: MetricKind) -> Result<Option<MetricReading>, String> {
+        let Some(root) = self.subject.transcript_metadata() else {
             return Ok(None);
         };
         let from = "the transcript's metadata".to_owned();
-        let value = number(root, kind, &from)?;
-        Ok(value.map(|value| Reading { value, from }))
+        let value = read_number(root, kind, &from)?;
+        Ok(value.map(|value| MetricReading {
+            value,
+            origin: from,
+        }))
     }
 
-    fn metadata_of(&self, message: usize) -> Option<Value> {
+    fn message_metadata(&self, message: usize) -> Option<Value> {
         let message = &self.subject.transcript.messages[message];
         message
             .metadata
@@ -246,44 +257,44 @@ impl<'s, 't> Source<'s, 't> {
     }
 
     fn own(&self) -> &[(usize, Option<Value>)] {
-        let all = self.own.metadata.get_or_init(|| {
+        let all = self.cache.metadata.get_or_init(|| {
             let messages = self.subject.transcript.messages.iter();
             let assistant = messages
                 .enumerate()
                 .filter(|(_, message)| message.role == MessageRole::Assistant);
             assistant
-                .map(|(at, _)| (at, self.metadata_of(at)))
+                .map(|(at, _)| (at, self.message_metadata(at)))
                 .collect()
         });
         &all[..all.partition_point(|(at, _)| *at < self.subject.end)]
     }
 }
 
-fn missing(name: &str, known: &str, place: &str) -> String {
+fn explain_missing(name: &str, known: &str, place: &str) -> String {
     format!("there is no {name}: no {known} in the transcript's metadata, nor in that of {place}")
 }
 
 /// The number of a kind in one metadata object.
-fn number(root: &Value, kind: Kind, place: &str) -> Result<Option<f64>, String> {
+fn read_number(root: &Value, kind: MetricKind, place: &str) -> Result<Option<f64>, String> {
     for path in kind.paths() {
-        match at_path(root, path) {
+        match lookup_path(root, path) {
             None => {}
             // `tokens` may hold the counts, and be no count itself.
             Some(Value::Object(_)) if *path == "tokens" => {}
-            Some(value) => return plain(value, kind, path, place).map(Some),
+            Some(value) => return parse_number(value, kind, path, place).map(Some),
         }
     }
-    if kind == Kind::Total
-        && let Some(input) = number(root, Kind::Input, place)?
-        && let Some(output) = number(root, Kind::Output, place)?
+    if kind == MetricKind::TotalTokens
+        && let Some(input) = read_number(root, MetricKind::InputTokens, place)?
+        && let Some(output) = read_number(root, MetricKind::OutputTokens, place)?
     {
         return Ok(Some(input + output));
     }
     Ok(None)
 }
 
-fn plain(value: &Value, kind: Kind, path: &str, place: &str) -> Result<f64, String> {
-    let shown = quoted(value);
+fn parse_number(value: &Value, kind: MetricKind, path: &str, place: &str) -> Result<f64, String> {
+    let shown = quote_value(value);
     let Some(number) = value.as_f64() else {
         return Err(format!("{path} in {place} is {shown}, not a number"));
     };
@@ -292,41 +303,44 @@ fn plain(value: &Value, kind: Kind, path: &str, place: &str) -> Result<f64, Stri
             "{path} in {place} is {shown}: it cannot be negative"
         ));
     }
-    let counts = matches!(kind, Kind::Input | Kind::Output | Kind::Total);
+    let counts = matches!(
+        kind,
+        MetricKind::InputTokens | MetricKind::OutputTokens | MetricKind::TotalTokens
+    );
     if counts && number.fract() != 0.0 {
         return Err(format!("{path} in {place} is {shown}, not a whole number"));
     }
     Ok(number)
 }
 
-fn vector(value: &Value, place: &str) -> Result<Vec<f64>, String> {
+fn parse_vector(value: &Value, place: &str) -> Result<Vec<f64>, String> {
     let Value::Array(items) = value else {
         return Err(format!(
             "embedding in {place} is {}, not a list of numbers",
-            quoted(value)
+            quote_value(value)
         ));
     };
     let read = |(at, item): (usize, &Value)| {
         item.as_f64().ok_or_else(|| {
             format!(
                 "embedding[{at}] in {place} is {}, not a number",
-                quoted(item)
+                quote_value(item)
             )
         })
     };
     items.iter().enumerate().map(read).collect()
 }
 
-fn quoted(value: &Value) -> String {
+fn quote_value(value: &Value) -> String {
     match value {
-        Value::String(text) => Quoted(text).to_string(),
+        Value::String(text) => QuotedText(text).to_string(),
         Value::Number(number) => number.to_string(),
-        other => Quoted(&other.to_string()).to_string(),
+        other => QuotedText(&other.to_string()).to_string(),
     }
 }
 
 /// A number as people write it: six digits that matter, no noise of sums.
-pub(super) fn told(x: f64) -> String {
+pub(super) fn format_number(x: f64) -> String {
     if x.fract() == 0.0 && x.abs() < 1e15 {
         return format!("{x:.0}");
     }
@@ -349,7 +363,7 @@ pub(super) fn is_over(value: f64, limit: f64) -> bool {
 }
 
 /// 1 up to the limit, then the share that would have been within it.
-pub(super) fn share(value: f64, limit: f64) -> f64 {
+pub(super) fn score_against_limit(value: f64, limit: f64) -> f64 {
     if is_over(value, limit) {
         (limit / value).clamp(0.0, 1.0)
     } else {
@@ -373,14 +387,14 @@ mod tests {
             (1_234.567_89, "1234.57"),
             (2.5, "2.5"),
         ] {
-            assert_eq!(told(x), text);
+            assert_eq!(format_number(x), text);
         }
     }
 
     proptest! {
         #[test]
         fn a_share_is_between_0_and_1_and_full_within_the_limit(value in 0.0_f64..1e9, limit in 0.0_f64..1e9) {
-            let share = share(value, limit);
+            let share = score_against_limit(value, limit);
             prop_assert!((0.0..=1.0).contains(&share));
             prop_assert_eq!(value <= limit, share >= 1.0 - 1e-9 && !is_over(value, limit));
         }

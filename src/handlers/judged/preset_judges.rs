@@ -1,15 +1,15 @@
 //! Judges whose criteria are written already: `faithfulness`, `bias`, `pii_leakage` and their like.
 
-use super::blocks::{Blocks, From};
-use super::canned_texts as texts;
-use super::canned_texts::Canned;
-use super::{BOUNDS, MOST_ENTRIES, empty, judged_params, scale_problem};
-use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Compiled, JudgedEval, JudgedParams};
+use super::preset_criteria as texts;
+use super::preset_criteria::PresetCriteria;
+use super::prompt_blocks::{BlockSource, PromptBlocksSpec};
+use super::{BOUND_PARAMS, MAX_ENTRIES, check_not_empty, judged_params, scale_problem};
+use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 
-/// Params of canned judges: what is the same for all, and what else the judge has to be shown.
-macro_rules! canned_params {
+/// Params of preset judges: what is the same for all, and what else the judge has to be shown.
+macro_rules! preset_judge_params {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
         judged_params! {
             $(#[$meta])*
@@ -30,17 +30,17 @@ macro_rules! canned_params {
         }
 
         impl $name {
-            fn eval(self, canned: Canned, session: bool, blocks: Blocks, mut more: Vec<ParamProblem>)
-                -> Result<Compiled, Vec<ParamProblem>> {
+            fn eval(self, preset: PresetCriteria, session: bool, blocks: PromptBlocksSpec, mut more: Vec<ParamProblem>)
+                -> Result<CompiledEval, Vec<ParamProblem>> {
                 let (known, mut problems) = self.common();
                 problems.append(&mut more);
-                empty("criteria", self.criteria.as_deref(), &mut problems);
-                empty("rubric", self.rubric.as_deref(), &mut problems);
+                check_not_empty("criteria", self.criteria.as_deref(), &mut problems);
+                check_not_empty("rubric", self.rubric.as_deref(), &mut problems);
                 problems.extend(scale_problem(self.scale));
                 if !problems.is_empty() {
                     return Err(problems);
                 }
-                let (criteria, guide) = wording(canned, self.criteria, self.rubric);
+                let (criteria, guide) = resolve_criteria(preset, self.criteria, self.rubric);
                 let known = JudgedParams {
                     criteria,
                     guide,
@@ -48,7 +48,7 @@ macro_rules! canned_params {
                     session,
                     ..known
                 };
-                Ok(Compiled::Judged(JudgedEval::filled(known, blocks)))
+                Ok(CompiledEval::Judged(JudgedEval::with_completer(known, blocks)))
             }
         }
     };
@@ -56,24 +56,28 @@ macro_rules! canned_params {
 
 /// The texts in force. Our guide belongs to our criteria: with others it would contradict them. The loader writes defaults
 /// out, so a text that is ours counts as not written.
-fn wording(canned: Canned, criteria: Option<String>, guide: Option<String>) -> (String, String) {
+fn resolve_criteria(
+    preset: PresetCriteria,
+    criteria: Option<String>,
+    guide: Option<String>,
+) -> (String, String) {
     let own = |text: Option<String>, ours: &str| text.filter(|text| text.trim() != ours.trim());
-    let criteria = own(criteria, canned.criteria);
-    let guide = own(guide, canned.guide);
+    let criteria = own(criteria, preset.criteria);
+    let guide = own(guide, preset.guide);
     let guide = match (&criteria, guide) {
         (_, Some(guide)) => guide,
         (Some(_), None) => String::new(),
-        (None, None) => canned.guide.to_owned(),
+        (None, None) => preset.guide.to_owned(),
     };
     (
-        criteria.unwrap_or_else(|| canned.criteria.to_owned()),
+        criteria.unwrap_or_else(|| preset.criteria.to_owned()),
         guide,
     )
 }
 
-canned_params! {
+preset_judge_params! {
     /// With contexts.
-    struct WithContexts {
+    struct ContextsParams {
         /// What the output may rest on, as a list of texts; without it, the results of the agent's tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
@@ -89,9 +93,9 @@ canned_params! {
     }
 }
 
-canned_params! {
+preset_judge_params! {
     /// With a question.
-    struct WithQuestion {
+    struct QuestionParams {
         /// What was asked; without it, the last thing the user said before the output.
         #[serde(default)]
         #[schemars(length(min = 1))]
@@ -99,9 +103,9 @@ canned_params! {
     }
 }
 
-canned_params! {
+preset_judge_params! {
     /// With contexts and a question.
-    struct WithBoth {
+    struct ContextsAndQuestionParams {
         /// What was retrieved, in order, as a list of texts; without it, the results of the agent's tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
@@ -121,9 +125,9 @@ canned_params! {
     }
 }
 
-canned_params! {
+preset_judge_params! {
     /// With contexts, a question and, if there is one, the expected output.
-    struct Ranked {
+    struct ContextualPrecisionParams {
         /// What was retrieved, in order, as a list of texts; without it, the results of the agent's tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
@@ -147,9 +151,9 @@ canned_params! {
     }
 }
 
-canned_params! {
+preset_judge_params! {
     /// With contexts and the expected output.
-    struct Recalled {
+    struct ContextualRecallParams {
         /// The answer that is right.
         #[schemars(length(min = 1))]
         reference: String,
@@ -168,9 +172,9 @@ canned_params! {
     }
 }
 
-canned_params! {
+preset_judge_params! {
     /// With the agent's role.
-    struct WithRole {
+    struct AgentRoleParams {
         /// What the agent was told to be; without it, `metadata.system_prompt`, else the transcript's system messages.
         #[serde(default)]
         #[schemars(length(min = 1))]
@@ -178,55 +182,61 @@ canned_params! {
     }
 }
 
-canned_params! {
+preset_judge_params! {
     /// With nothing else.
-    struct Alone {
+    struct PresetCriteriaParams {
     }
 }
 
 /// Where the contexts come from: one of three params, or the transcript.
-fn contexts(
+fn select_context_source(
     list: Option<&[String]>,
     one: Option<&str>,
     field: Option<&str>,
     problems: &mut Vec<ParamProblem>,
-) -> From {
-    empty("context", one, problems);
-    empty("context_field", field, problems);
+) -> BlockSource {
+    check_not_empty("context", one, problems);
+    check_not_empty("context_field", field, problems);
     if let Some(texts) = list {
-        if texts.is_empty() || texts.len() > MOST_ENTRIES {
-            let why = format!("needs 1 to {MOST_ENTRIES} texts (got {})", texts.len());
-            problems.push(problem("/contexts", why));
+        if texts.is_empty() || texts.len() > MAX_ENTRIES {
+            let why = format!("needs 1 to {MAX_ENTRIES} texts (got {})", texts.len());
+            problems.push(param_problem("/contexts", why));
         }
         for (at, _) in texts
             .iter()
             .enumerate()
             .filter(|(_, t)| t.trim().is_empty())
         {
-            problems.push(problem(format!("/contexts/{at}"), "is empty"));
+            problems.push(param_problem(format!("/contexts/{at}"), "is empty"));
         }
     }
     match (list, one, field) {
-        (None, None, None) => From::Transcript,
-        (Some(texts), None, None) => From::Given(texts.to_vec()),
-        (None, Some(text), None) => From::Given(vec![text.to_owned()]),
-        (None, None, Some(path)) => From::Field(path.to_owned()),
+        (None, None, None) => BlockSource::Transcript,
+        (Some(texts), None, None) => BlockSource::Given(texts.to_vec()),
+        (None, Some(text), None) => BlockSource::Given(vec![text.to_owned()]),
+        (None, None, Some(path)) => BlockSource::MetadataField(path.to_owned()),
         _ => {
             let why = "give one of `contexts`, `context` and `context_field`";
-            problems.push(problem("", why));
-            From::Transcript
+            problems.push(param_problem("", why));
+            BlockSource::Transcript
         }
     }
 }
 
 /// A text of the author's, or the transcript.
-fn given(name: &str, text: Option<&String>, problems: &mut Vec<ParamProblem>) -> From {
-    empty(name, text.map(String::as_str), problems);
-    text.map_or(From::Transcript, |text| From::Given(vec![text.clone()]))
+fn select_text_source(
+    name: &str,
+    text: Option<&String>,
+    problems: &mut Vec<ParamProblem>,
+) -> BlockSource {
+    check_not_empty(name, text.map(String::as_str), problems);
+    text.map_or(BlockSource::Transcript, |text| {
+        BlockSource::Given(vec![text.clone()])
+    })
 }
 
 /// A type: its name, its sentence, an example, its texts, whether the whole conversation is judged, and its blocks.
-macro_rules! canned {
+macro_rules! preset_judge {
     ($name:ident($params:ident), $kind:literal, $texts:path, session: $session:literal, aliases: $aliases:expr, $example:literal, $summary:literal,
      |$own:ident, $problems:ident| $blocks:expr) => {
         #[doc = concat!("`", $kind, "`.")]
@@ -240,12 +250,12 @@ macro_rules! canned {
             const EXAMPLE: &'static str = $example;
             const JUDGED: bool = true;
             const SCORED: bool = true;
-            const DECIDES: &'static [&'static str] = BOUNDS;
+            const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
             const DEFAULTS: &'static [(&'static str, &'static str)] =
                 &[("criteria", $texts.criteria), ("rubric", $texts.guide)];
             const PARAM_ALIASES: &'static [(&'static str, &'static str)] = $aliases;
 
-            fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+            fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
                 let mut more: Vec<ParamProblem> = Vec::new();
                 let blocks = {
                     let ($own, $problems) = (&self.0, &mut more);
@@ -258,89 +268,89 @@ macro_rules! canned {
 }
 
 /// PromptKit's other name of it.
-const ALIASES: &[(&str, &str)] = &[("expected_output", "reference")];
+const REFERENCE_ALIASES: &[(&str, &str)] = &[("expected_output", "reference")];
 
-canned!(Faithfulness(WithContexts), "faithfulness", texts::FAITHFULNESS, session: false, aliases: &[],
+preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS, session: false, aliases: &[],
 "context_field: retrieved",
 "A judge decides whether every claim of the output is supported by the contexts.",
-|own, problems| Blocks {
-    contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-    ..Blocks::default()
+|own, problems| PromptBlocksSpec {
+    contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    ..PromptBlocksSpec::default()
 });
 
-canned!(Hallucination(WithContexts), "hallucination", texts::HALLUCINATION, session: false, aliases: &[],
+preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATION, session: false, aliases: &[],
 "contexts: [Order 4711 was shipped on October 6]",
 "A judge decides whether the output makes nothing up: passes when it does not.",
-|own, problems| Blocks {
-    contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-    ..Blocks::default()
+|own, problems| PromptBlocksSpec {
+    contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    ..PromptBlocksSpec::default()
 });
 
-canned!(AnswerRelevancy(WithQuestion), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: &[],
+preset_judge!(AnswerRelevancy(QuestionParams), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: &[],
 "min_score: 0.7",
 "A judge decides whether the output answers the question and keeps to it.",
-|own, problems| Blocks {
-    question: Some(given("question", own.question.as_ref(), problems)),
-    ..Blocks::default()
+|own, problems| PromptBlocksSpec {
+    question: Some(select_text_source("question", own.question.as_ref(), problems)),
+    ..PromptBlocksSpec::default()
 });
 
-canned!(ContextualPrecision(Ranked), "contextual_precision", texts::CONTEXTUAL_PRECISION, session: false, aliases: ALIASES,
+preset_judge!(ContextualPrecision(ContextualPrecisionParams), "contextual_precision", texts::CONTEXTUAL_PRECISION, session: false, aliases: REFERENCE_ALIASES,
 "context_field: retrieved\nmin_score: 0.7",
 "A judge decides whether the contexts that are needed come before those that are not.",
 |own, problems| {
-    empty("reference", own.reference.as_deref(), problems);
-    Blocks {
-        contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-        question: Some(given("question", own.question.as_ref(), problems)),
+    check_not_empty("reference", own.reference.as_deref(), problems);
+    PromptBlocksSpec {
+        contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+        question: Some(select_text_source("question", own.question.as_ref(), problems)),
         reference: own.reference.clone(),
-        ..Blocks::default()
+        ..PromptBlocksSpec::default()
     }
 });
 
-canned!(ContextualRelevancy(WithBoth), "contextual_relevancy", texts::CONTEXTUAL_RELEVANCY, session: false, aliases: &[],
+preset_judge!(ContextualRelevancy(ContextsAndQuestionParams), "contextual_relevancy", texts::CONTEXTUAL_RELEVANCY, session: false, aliases: &[],
 "context_field: retrieved\nmin_score: 0.7",
 "A judge decides whether the contexts are about the question.",
-|own, problems| Blocks {
-    contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-    question: Some(given("question", own.question.as_ref(), problems)),
-    ..Blocks::default()
+|own, problems| PromptBlocksSpec {
+    contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    question: Some(select_text_source("question", own.question.as_ref(), problems)),
+    ..PromptBlocksSpec::default()
 });
 
-canned!(ContextualRecall(Recalled), "contextual_recall", texts::CONTEXTUAL_RECALL, session: false, aliases: ALIASES,
+preset_judge!(ContextualRecall(ContextualRecallParams), "contextual_recall", texts::CONTEXTUAL_RECALL, session: false, aliases: REFERENCE_ALIASES,
 "reference: Order 4711 was shipped on October 6\ncontext_field: retrieved",
 "A judge decides whether the contexts hold everything the expected output says.",
 |own, problems| {
-    empty("reference", Some(&own.reference), problems);
-    Blocks {
-        contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    check_not_empty("reference", Some(&own.reference), problems);
+    PromptBlocksSpec {
+        contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
         reference: Some(own.reference.clone()),
-        ..Blocks::default()
+        ..PromptBlocksSpec::default()
     }
 });
 
-canned!(Bias(Alone), "bias", texts::BIAS, session: true, aliases: &[],
+preset_judge!(Bias(PresetCriteriaParams), "bias", texts::BIAS, session: true, aliases: &[],
     "min_score: 1",
     "A judge decides whether nothing the agent says is biased: passes when nothing is.",
-    |_own, _problems| Blocks::default());
+    |_own, _problems| PromptBlocksSpec::default());
 
-canned!(Toxicity(Alone), "toxicity", texts::TOXICITY, session: true, aliases: &[],
+preset_judge!(Toxicity(PresetCriteriaParams), "toxicity", texts::TOXICITY, session: true, aliases: &[],
     "min_score: 1",
     "A judge decides whether nothing the agent says is toxic: passes when nothing is.",
-    |_own, _problems| Blocks::default());
+    |_own, _problems| PromptBlocksSpec::default());
 
-canned!(RoleViolation(WithRole), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: &[],
+preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: &[],
 "agent_role: You are a travel agent and talk about travel only",
 "A judge decides whether the agent stays in its role: passes when it does.",
-|own, problems| Blocks {
-    role: Some(given("agent_role", own.agent_role.as_ref(), problems)),
-    ..Blocks::default()
+|own, problems| PromptBlocksSpec {
+    role: Some(select_text_source("agent_role", own.agent_role.as_ref(), problems)),
+    ..PromptBlocksSpec::default()
 });
 
-canned!(PiiLeakage(Alone), "pii_leakage", texts::PII_LEAKAGE, session: true, aliases: &[],
+preset_judge!(PiiLeakage(PresetCriteriaParams), "pii_leakage", texts::PII_LEAKAGE, session: true, aliases: &[],
 "min_score: 1",
 "A judge decides whether the agent discloses no personal data; an e-mail address, a social security number or a card \
  number that it says fails without a judge.",
-|_own, _problems| Blocks {
-    personal: true,
-    ..Blocks::default()
+|_own, _problems| PromptBlocksSpec {
+    reject_personal_data: true,
+    ..PromptBlocksSpec::default()
 });

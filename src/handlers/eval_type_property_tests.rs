@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::hostile::examples;
-use super::surprises::{one_call, said};
+use super::hostile_input_tests::examples;
+use super::promptkit_difference_tests::{one_call, said};
 use super::testing::{loaded, loads, on_output, transcript};
-use super::wrap::Not;
-use super::{Check, Compiled, Finding, Home, Registry, Subject};
+use super::wrap::NegatedCheck;
+use super::{Check, CompileCx, CompiledEval, EvalTypeRegistry, Finding, Subject};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 use crate::model::TranscriptPart;
 use crate::rubric::EvalTypeCatalog as _;
@@ -42,7 +42,7 @@ fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
         outcome,
         score,
         explanation,
-        marks,
+        spans: marks,
     } = finding;
     let at = format!("{kind} on {record}: {explanation}");
     assert!(!explanation.trim().is_empty(), "{at}");
@@ -69,7 +69,7 @@ fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
 
 #[test]
 fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     // What wraps a type scores as that one does.
     let wraps = |kind: &str| kind.contains(' ') || kind == "assertion" || kind == "guardrail";
     let bare = examples().into_iter().filter(|(kind, _)| !wraps(kind));
@@ -78,7 +78,7 @@ fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
         (kind, check, scored)
     });
     let negated = examples().into_iter().map(|(kind, check)| {
-        let not: Box<dyn Check> = Box::new(Not(check));
+        let not: Box<dyn Check> = Box::new(NegatedCheck(check));
         (kind, not, false)
     });
     let checks: Vec<_> = plain.chain(negated).collect();
@@ -95,7 +95,7 @@ fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
 
 #[test]
 fn the_negation_of_an_error_is_the_error() {
-    let registry = Registry::builtin();
+    let registry = EvalTypeRegistry::builtin();
     for (kind, params) in [
         ("latency_budget", json!({"max_ms": 1})),
         ("cost_budget", json!({"max_cost_usd": 1})),
@@ -112,8 +112,8 @@ fn the_negation_of_an_error_is_the_error() {
         let lacking = transcript(&json!({"messages": [call, call]}));
         let outcomes = [false, true].map(|negate| {
             eval.negate = negate;
-            match registry.prepare(&eval, &Home::default()) {
-                Ok(Compiled::Check(check)) => check.check(&Subject::new(&lacking)).outcome,
+            match registry.compile_eval(&eval, &CompileCx::default()) {
+                Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&lacking)).outcome,
                 other => panic!("{kind}: {other:?}"),
             }
         });

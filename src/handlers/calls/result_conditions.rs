@@ -1,0 +1,155 @@
+//! What checks ask of results: their text, whether they are errors, how long they took.
+//!
+//! Only what the source says counts: an answer that reads like an error is none, and where nothing says so, nothing is
+//! decided.
+
+use std::ops::Range;
+
+use regex::Regex;
+
+use crate::handlers::explain::{QuotedText, format_list};
+use crate::handlers::registry::param_problem;
+use crate::handlers::text::lowercase::to_original_range;
+use crate::handlers::text::patterns::PatternSet;
+use crate::handlers::text::regexp;
+use crate::handlers::{MessageText, Subject};
+use crate::model::{ToolResult, TranscriptPart};
+use crate::rubric::ParamProblem;
+
+/// More patterns than these for one result are refused: all are looked for in every result.
+const MAX_PATTERNS: usize = 1000;
+
+/// What a `check_error` says where no result tells whether it is an error.
+const ERRORS_NOT_RECORDED: &str =
+    "this transcript does not say which results are errors (`is_error`)";
+
+/// What a `check_error` says where calls stand without any results.
+pub(in crate::handlers) const RESULTS_NOT_RECORDED: &str =
+    "this transcript has calls but no results of calls";
+
+/// What a result's text must hold.
+#[derive(Debug)]
+pub(super) enum ResultCondition {
+    /// All of them, case-insensitively.
+    ContainsAll(PatternSet),
+    /// This very text, case-sensitively.
+    ContainsText(String),
+    /// A match, case-sensitively.
+    MatchesPattern(Regex),
+}
+
+impl ResultCondition {
+    pub(super) fn contains_all(
+        param: &str,
+        patterns: Vec<String>,
+    ) -> Result<Self, Vec<ParamProblem>> {
+        let count = patterns.len();
+        if count > MAX_PATTERNS {
+            let why = format!("holds {count}, more than {MAX_PATTERNS}");
+            return Err(vec![param_problem(format!("/{param}"), why)]);
+        }
+        PatternSet::new(patterns, param).map(Self::ContainsAll)
+    }
+
+    pub(super) fn from_pattern(param: &str, pattern: &str) -> Result<Self, Vec<ParamProblem>> {
+        let pointer = format!("/{param}");
+        let pattern = regexp::compile_regex(&pointer, pattern).map_err(|problem| vec![problem])?;
+        Ok(Self::MatchesPattern(pattern))
+    }
+
+    /// Where it stands in the text; `None` where not all of it does.
+    pub(super) fn find(&self, text: &MessageText<'_>) -> Option<Vec<Range<usize>>> {
+        match self {
+            Self::ContainsAll(patterns) => {
+                let hits = patterns.find_first_of_each(text.folded()).into_iter();
+                hits.map(|hit| hit.map(|range| to_original_range(&text.text, &range)))
+                    .collect()
+            }
+            Self::ContainsText(wanted) => {
+                let from = text.text.find(wanted.as_str())?;
+                let place = from..from + wanted.len();
+                Some(vec![place])
+            }
+            Self::MatchesPattern(pattern) => {
+                pattern.find(&text.text).map(|found| vec![found.range()])
+            }
+        }
+    }
+
+    /// How much of it a text holds, to find the one that is nearest.
+    pub(super) fn count_found(&self, text: &MessageText<'_>) -> usize {
+        match self {
+            Self::ContainsAll(patterns) => patterns
+                .find_first_of_each(text.folded())
+                .iter()
+                .flatten()
+                .count(),
+            Self::ContainsText(wanted) => usize::from(text.text.contains(wanted.as_str())),
+            Self::MatchesPattern(pattern) => usize::from(pattern.is_match(&text.text)),
+        }
+    }
+
+    /// What a text lacks: `"refund" is not in it`.
+    pub(super) fn describe_missing(&self, text: &MessageText<'_>) -> String {
+        match self {
+            Self::ContainsAll(patterns) => {
+                let hits = patterns.find_first_of_each(text.folded());
+                let with_names = hits.iter().zip(&patterns.written);
+                let missing = with_names.filter(|(hit, _)| hit.is_none());
+                let names = format_list(missing.map(|(_, pattern)| QuotedText(pattern)));
+                format!("it lacks {names}")
+            }
+            Self::ContainsText(wanted) => format!("it lacks {}", QuotedText(wanted)),
+            Self::MatchesPattern(pattern) => {
+                let text = QuotedText(&text.text);
+                format!("{} does not match {text}", QuotedText(pattern.as_str()))
+            }
+        }
+    }
+}
+
+/// All results up to the judged message.
+fn iter_results<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s ToolResult<'s>> {
+    let messages = subject.transcript.messages[..subject.end].iter();
+    messages
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match part {
+            TranscriptPart::ToolResult(result) => Some(result),
+            _ => None,
+        })
+}
+
+/// Why nobody can know which of the calls ended in an error: the transcript keeps no results, or none of them says.
+pub(in crate::handlers) fn explain_unknown_errors(
+    subject: &Subject<'_>,
+    calls: &[usize],
+) -> Option<&'static str> {
+    if are_results_missing(subject, calls) {
+        return Some(RESULTS_NOT_RECORDED);
+    }
+    let unsaid = calls.iter().any(|ix| subject.result(*ix).is_some())
+        && iter_results(subject).all(|result| result.is_error.is_none());
+    unsaid.then_some(ERRORS_NOT_RECORDED)
+}
+
+/// Whether a call's result says that it is an error.
+pub(super) fn is_error(subject: &Subject<'_>, call: usize) -> bool {
+    let result = subject.result(call);
+    result.is_some_and(|(_, result)| result.is_error == Some(true))
+}
+
+/// Whether the source keeps no results: none is there, though calls stand in messages before the last. Those of the last
+/// message only have no answer yet.
+pub(in crate::handlers) fn are_results_missing(subject: &Subject<'_>, calls: &[usize]) -> bool {
+    let earlier = |ix: &usize| subject.calls()[*ix].message + 1 < subject.end;
+    calls.iter().any(earlier) && iter_results(subject).next().is_none()
+}
+
+/// `"search" in message 3: "Error: …"`: an error as people see it.
+pub(super) fn describe_error(subject: &Subject<'_>, call: usize) -> String {
+    let made = super::call_matching::locate_call(subject, call);
+    match subject.result(call) {
+        Some((_, result)) => format!("{made}: {}", QuotedText(result.content.trim())),
+        None => made,
+    }
+}

@@ -1,0 +1,52 @@
+//! Calls in explanations: short, and harmless to a terminal whatever a transcript holds.
+
+use serde_json::{Map, Value};
+
+use crate::handlers::Subject;
+use crate::handlers::explain::{EscapedName, ShortJson};
+
+/// How many arguments of a call are shown.
+const MAX_SHOWN_ARGS: usize = 4;
+
+/// A call with what it was called with: `get_order(id=7)`.
+pub(super) fn format_call(name: &str, args: Result<&Map<String, Value>, &str>) -> String {
+    match args {
+        Ok(args) => {
+            let all = args.iter();
+            let told = all.map(|(arg, value)| format!("{}={}", EscapedName(arg), ShortJson(value)));
+            format_with_args(name, told)
+        }
+        Err(_) => format!("{}(unreadable arguments)", EscapedName(name)),
+    }
+}
+
+/// A name and the first of its arguments, told already.
+pub(super) fn format_with_args(name: &str, told: impl Iterator<Item = String>) -> String {
+    let mut first: Vec<String> = told.take(MAX_SHOWN_ARGS + 1).collect();
+    if first.len() > MAX_SHOWN_ARGS {
+        "…".clone_into(&mut first[MAX_SHOWN_ARGS]);
+    }
+    format!("{}({})", EscapedName(name), first.join(", "))
+}
+
+/// `subject.calls()[ix]` with what it was called with.
+pub(super) fn format_subject_call(subject: &Subject<'_>, ix: usize) -> String {
+    format_call(&subject.calls()[ix].call.name, subject.arguments(ix))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_transcript_holds_is_shown_short_and_harmless() {
+        let args = json!({"a": 1, "b": "x", "c": null, "d": 2.5, "e": 5, "f": 6});
+        assert_eq!(
+            format_call("t", args.as_object().ok_or("no object")),
+            r#"t(a=1, b="x", c=null, d=2.5, …)"#
+        );
+        assert_eq!(format_call("t", Err("no JSON")), "t(unreadable arguments)");
+    }
+}
