@@ -17,7 +17,7 @@ use super::{Cx, runtime};
 use crate::diag::{Diagnostic, has_errors};
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::EvalTypeRegistry;
-use crate::judge::MissPolicy;
+use crate::judge::EvidenceMissPolicy;
 use crate::model::{Labels, Millis, pluralize};
 use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
@@ -95,9 +95,9 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         repeat: args.repeat,
         frozen: args.frozen.clone(),
         frozen_miss: match args.frozen_miss {
-            Miss::Live => MissPolicy::Live,
-            Miss::Error => MissPolicy::Error,
-            Miss::End => MissPolicy::End,
+            Miss::Live => EvidenceMissPolicy::Live,
+            Miss::Error => EvidenceMissPolicy::Error,
+            Miss::End => EvidenceMissPolicy::End,
         },
         cache: match (args.no_cache, args.refresh, args.recorded) {
             (true, ..) => CachePolicy::Off,

@@ -14,7 +14,7 @@ use super::workspace::open;
 use super::{Cx, runtime};
 use crate::diag::{Severity, find_nearest};
 use crate::event::CallCx;
-use crate::judge::book_of;
+use crate::judge::collect_judged_messages;
 use crate::model::{ArgumentChange, CallIx, Hop, JudgeTool, Millis, RawJson, Transcript};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::transcript_tools::{is_transcript_tool, transcript_tools_for};
@@ -179,7 +179,7 @@ async fn tool_set(
 ) -> Result<Given, Trouble> {
     match (&args.transcript, is_transcript_tool(&args.name)) {
         (Some(at), true) => {
-            let book = Arc::new(book_of(&transcript_at(at)?));
+            let book = Arc::new(collect_judged_messages(&transcript_at(at)?));
             return Ok(ToolSet {
                 tools: transcript_tools_for(&book),
             }

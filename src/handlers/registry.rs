@@ -376,7 +376,7 @@ impl EvalTypeRegistry {
                 renders_templates: fills,
             };
             if spec.judged {
-                CompiledEval::Judged(JudgedEval::late(late))
+                CompiledEval::Judged(JudgedEval::from_deferred(late))
             } else {
                 CompiledEval::Check(Box::new(DeferredCheck::new(late)))
             }

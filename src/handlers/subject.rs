@@ -69,7 +69,7 @@ impl<'t> MessageText<'t> {
     }
 
     /// The text in lower case, character by character.
-    pub fn folded(&self) -> &str {
+    pub fn lowercase(&self) -> &str {
         let folded =
             self.lowercase_cell
                 .get_or_init(|| match lowercase::to_lowercase(&self.text) {
@@ -139,8 +139,8 @@ impl<'t> Subject<'t> {
     }
 
     /// The texts of the assistant messages, in order; messages without text (calls alone) are the empty text.
-    pub fn said(&self) -> &[MessageText<'t>] {
-        let all = self.index.said();
+    pub fn assistant_texts(&self) -> &[MessageText<'t>] {
+        let all = self.index.assistant_texts();
         let is_before = |said: &MessageText<'_>| said.message.is_some_and(|at| at < self.end);
         let count = self
             .assistant_text_count
@@ -150,7 +150,7 @@ impl<'t> Subject<'t> {
 
     /// The output: the text of the last assistant message. Without one the empty text, which is not missing data.
     pub fn output(&self) -> &MessageText<'t> {
-        self.said().last().unwrap_or(&self.empty_text)
+        self.assistant_texts().last().unwrap_or(&self.empty_text)
     }
 
     /// The calls of all assistant messages, in order.
@@ -248,7 +248,7 @@ impl<'t> Subject<'t> {
 
     /// The text that was answered to `self.calls()[call]`, to be searched; lower-cased at most once.
     pub fn result_text(&self, call: usize) -> Option<&MessageText<'t>> {
-        let answer = self.index.answers().get(call)?.as_ref();
+        let answer = self.index.result_texts().get(call)?.as_ref();
         answer.filter(|said| said.message.is_some_and(|at| at < self.end))
     }
 }
@@ -284,11 +284,11 @@ mod tests {
             (whole.output().message, &*whole.output().text),
             (Some(3), "Two")
         );
-        assert_eq!(whole.output().folded(), "two");
-        assert_eq!(whole.said().len(), 2);
+        assert_eq!(whole.output().lowercase(), "two");
+        assert_eq!(whole.assistant_texts().len(), 2);
         let early = Subject::prefix(&t, 3);
         assert_eq!(
-            (early.output().message, early.output().folded()),
+            (early.output().message, early.output().lowercase()),
             (Some(1), "one")
         );
         let none = Subject::prefix(&t, 1);

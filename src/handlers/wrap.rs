@@ -240,7 +240,7 @@ impl JudgedEval {
         }
     }
 
-    pub(super) fn late(late: DeferredParams) -> Self {
+    pub(super) fn from_deferred(late: DeferredParams) -> Self {
         let model = late.params.get("model").and_then(Value::as_str);
         let known = JudgedParams {
             // Judges are built for their models before any transcript is read.

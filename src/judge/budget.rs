@@ -17,7 +17,7 @@ use crate::model::{BudgetConfig, BudgetLimits, Millis};
 
 /// What calls took, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Took {
+pub struct BudgetSpend {
     /// USD; 0 for a free judge.
     pub usd: f64,
     /// Tokens, prompts and replies together.
@@ -26,7 +26,7 @@ pub struct Took {
     pub calls: u64,
 }
 
-impl Took {
+impl BudgetSpend {
     fn plus(self, other: Self) -> Self {
         Self {
             usd: self.usd + other.usd.max(0.0),
@@ -47,29 +47,29 @@ impl Took {
 
 /// A call that asks to be let out.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Call {
+pub struct CallEstimate {
     /// The most it is expected to take.
-    pub estimate: Took,
+    pub spend: BudgetSpend,
     /// Whether it costs nothing, so that no limit of money stops it.
     pub free: bool,
 }
 
 /// What a cell took so far, and since when it runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct CellTook {
+pub struct CellSpend {
     /// Its calls.
-    pub took: Took,
+    pub spend: BudgetSpend,
     /// How long it runs.
     pub elapsed: Millis,
 }
 
 /// A limit that was reached.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reached {
+pub struct LimitReached {
     /// `usd`, `tokens`, `calls`, `minutes`.
     pub limit: &'static str,
     /// Whether it is the cell's limit, not the run's.
-    pub of_cell: bool,
+    pub is_cell_limit: bool,
     /// The limit.
     pub max: f64,
     /// What was taken of it.
@@ -77,7 +77,7 @@ pub struct Reached {
     /// A sentence.
     pub why: String,
     /// Whether this is the first time it is noticed, so that it is told once a run; always of a cell's.
-    pub first: bool,
+    pub is_first_report: bool,
 }
 
 /// What may still be taken in a run and its cells. The default has no limit.
@@ -85,47 +85,47 @@ pub struct Reached {
 pub struct Budget {
     limits: BudgetConfig,
     clock: Option<(Arc<dyn Clock>, Millis)>,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     settled: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    spent: Took,
+struct BudgetState {
+    spent: BudgetSpend,
     /// What calls under way may still take.
-    reserved: Took,
+    reserved: BudgetSpend,
     /// Of `spent`: what is assumed, since no bill came; and for how many calls.
-    assumed: Took,
-    told_hard: bool,
-    told_soft: bool,
+    assumed: BudgetSpend,
+    hard_limit_reported: bool,
+    soft_limit_reported: bool,
 }
 
 /// The right to make one call. Dropped unsettled it counts as its estimate if it was sent, else as nothing.
 pub struct Reservation {
     budget: Arc<Budget>,
-    estimate: Took,
+    estimate: BudgetSpend,
     sent: bool,
 }
 
 impl Reservation {
     /// It is on its way: from now on it may be billed.
-    pub fn send(&mut self) {
+    pub fn mark_sent(&mut self) {
         self.sent = true;
     }
 
     /// What it took. Call once; what it was assumed to take is given back.
-    pub fn settle(mut self, took: Took) {
+    pub fn settle(mut self, took: BudgetSpend) {
         self.close(took, false);
     }
 
     /// It was sent and its bill never came, which counts as the estimate.
-    pub fn lost(mut self) -> Took {
+    pub fn settle_as_estimate(mut self) -> BudgetSpend {
         let estimate = self.estimate;
         self.close(estimate, true);
         estimate
     }
 
-    fn close(&mut self, took: Took, assumed: bool) {
+    fn close(&mut self, took: BudgetSpend, assumed: bool) {
         let estimate = std::mem::take(&mut self.estimate);
         self.sent = false;
         let mut state = self.budget.lock();
@@ -144,8 +144,8 @@ impl Drop for Reservation {
         let estimate = self.estimate;
         if self.sent {
             self.close(estimate, true);
-        } else if estimate != Took::default() {
-            self.close(Took::default(), false);
+        } else if estimate != BudgetSpend::default() {
+            self.close(BudgetSpend::default(), false);
         }
     }
 }
@@ -162,21 +162,21 @@ impl Budget {
     }
 
     /// Whether a limit of the run is reached, so that nothing new is begun. `free`: money does not matter.
-    pub fn check(&self, free: bool) -> Result<(), Reached> {
+    pub fn check(&self, free: bool) -> Result<(), LimitReached> {
         let mut state = self.lock();
-        let over = over(&self.limits.run, &state.spent, self.elapsed(), free);
+        let over = find_exceeded_limit(&self.limits.run, &state.spent, self.elapsed(), free);
         over.map_or(Ok(()), |over| {
-            let first = !std::mem::replace(&mut state.told_hard, true);
-            Err(over.reached(false, &state.assumed, first))
+            let first = !std::mem::replace(&mut state.hard_limit_reported, true);
+            Err(over.into_limit_reached(false, &state.assumed, first))
         })
     }
 
     /// Waits until a call may be made, and reserves what it may take. The error: a limit of the run or the cell is reached.
     pub async fn admit(
         self: &Arc<Self>,
-        call: Call,
-        so_far: CellTook,
-    ) -> Result<Reservation, Reached> {
+        call: CallEstimate,
+        so_far: CellSpend,
+    ) -> Result<Reservation, LimitReached> {
         loop {
             // Before looking, so that what is settled meanwhile is not missed.
             let settled = self.settled.notified();
@@ -190,48 +190,54 @@ impl Budget {
     /// `None`: it depends on what the calls under way take.
     fn try_admit(
         self: &Arc<Self>,
-        call: Call,
-        so_far: CellTook,
-    ) -> Option<Result<Reservation, Reached>> {
-        if let Some(over) = over(&self.limits.cell, &so_far.took, so_far.elapsed, call.free) {
-            return Some(Err(over.reached(true, &Took::default(), true)));
+        call: CallEstimate,
+        so_far: CellSpend,
+    ) -> Option<Result<Reservation, LimitReached>> {
+        if let Some(over) =
+            find_exceeded_limit(&self.limits.cell, &so_far.spend, so_far.elapsed, call.free)
+        {
+            return Some(Err(over.into_limit_reached(
+                true,
+                &BudgetSpend::default(),
+                true,
+            )));
         }
         if let Err(reached) = self.check(call.free) {
             return Some(Err(reached));
         }
         let mut state = self.lock();
         let likely = state.spent.plus(state.reserved);
-        if over(&self.limits.run, &likely, Millis(0), call.free).is_some() {
+        if find_exceeded_limit(&self.limits.run, &likely, Millis(0), call.free).is_some() {
             return None;
         }
-        state.reserved = state.reserved.plus(call.estimate);
+        state.reserved = state.reserved.plus(call.spend);
         Some(Ok(Reservation {
             budget: Arc::clone(self),
-            estimate: call.estimate,
+            estimate: call.spend,
             sent: false,
         }))
     }
 
     /// Whether a judge should conclude now: a limit of the cell or the run is nearly reached, or one more call is all that
     /// is left of it. `begun`: it has asked at least once; a fresh cell concludes only where its own limit is one call.
-    pub fn near(&self, cell: CellTook, free: bool, begun: bool) -> Option<Reached> {
+    pub fn check_near(&self, cell: CellSpend, free: bool, begun: bool) -> Option<LimitReached> {
         let soft = self.limits.soft_limit_share;
-        let own = near(&self.limits.cell, soft, &cell.took, cell.elapsed, free);
+        let own = find_near_limit(&self.limits.cell, soft, &cell.spend, cell.elapsed, free);
         let own = own.filter(|near| begun || near.limit == "calls");
         if let Some(near) = own {
-            return Some(near.reached(true, &Took::default(), true));
+            return Some(near.into_limit_reached(true, &BudgetSpend::default(), true));
         }
         if !begun {
             return None;
         }
         let mut state = self.lock();
-        let near = near(&self.limits.run, soft, &state.spent, self.elapsed(), free)?;
-        let first = !std::mem::replace(&mut state.told_soft, true);
-        Some(near.reached(false, &state.assumed, first))
+        let near = find_near_limit(&self.limits.run, soft, &state.spent, self.elapsed(), free)?;
+        let first = !std::mem::replace(&mut state.soft_limit_reported, true);
+        Some(near.into_limit_reached(false, &state.assumed, first))
     }
 
     /// What was taken so far, assumed bills included.
-    pub fn spent(&self) -> Took {
+    pub fn spent(&self) -> BudgetSpend {
         self.lock().spent
     }
 
@@ -241,26 +247,26 @@ impl Budget {
             .map_or(Millis(0), |(clock, began)| clock.now().since(*began))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A limit with what was taken of it.
 #[derive(Debug, Clone, Copy)]
-struct Over {
+struct LimitUsage {
     limit: &'static str,
     max: f64,
     spent: f64,
 }
 
 /// The limits that are set, each with what was taken of it.
-fn taken(
+fn list_limit_usage(
     caps: &BudgetLimits,
-    took: &Took,
+    took: &BudgetSpend,
     elapsed: Millis,
     free: bool,
-) -> impl Iterator<Item = Over> {
+) -> impl Iterator<Item = LimitUsage> {
     let usd = caps.max_cost_usd.filter(|_| !free);
     let tokens = caps.max_tokens.map(|most| most as f64);
     let calls = caps.max_calls.map(|most| most as f64);
@@ -273,7 +279,7 @@ fn taken(
     ]
     .into_iter()
     .filter_map(|(limit, max, spent)| {
-        Some(Over {
+        Some(LimitUsage {
             limit,
             max: max?,
             spent,
@@ -281,17 +287,28 @@ fn taken(
     })
 }
 
-fn over(caps: &BudgetLimits, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
-    taken(caps, took, elapsed, free).find(|of| of.spent >= of.max)
+fn find_exceeded_limit(
+    caps: &BudgetLimits,
+    took: &BudgetSpend,
+    elapsed: Millis,
+    free: bool,
+) -> Option<LimitUsage> {
+    list_limit_usage(caps, took, elapsed, free).find(|of| of.spent >= of.max)
 }
 
-fn near(caps: &BudgetLimits, soft: f64, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
-    taken(caps, took, elapsed, free)
+fn find_near_limit(
+    caps: &BudgetLimits,
+    soft: f64,
+    took: &BudgetSpend,
+    elapsed: Millis,
+    free: bool,
+) -> Option<LimitUsage> {
+    list_limit_usage(caps, took, elapsed, free)
         .find(|of| of.spent >= of.max * soft || (of.limit == "calls" && of.spent + 1.0 >= of.max))
 }
 
-impl Over {
-    fn reached(self, of_cell: bool, assumed: &Took, first: bool) -> Reached {
+impl LimitUsage {
+    fn into_limit_reached(self, of_cell: bool, assumed: &BudgetSpend, first: bool) -> LimitReached {
         let whose = if of_cell { "cell" } else { "run" };
         let amount = |x: f64| match self.limit {
             "usd" => format!("${x:.4}"),
@@ -309,13 +326,13 @@ impl Over {
             why = format!("{why}, {usd} of it assumed for {calls} without a bill");
         }
         why.push(')');
-        Reached {
+        LimitReached {
             limit: self.limit,
-            of_cell,
+            is_cell_limit: of_cell,
             max: self.max,
             spent: self.spent,
             why,
-            first,
+            is_first_report: first,
         }
     }
 }

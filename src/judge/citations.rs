@@ -18,7 +18,7 @@ use crate::model::{Citation, Transcript, TranscriptMessage, TranscriptPart};
 
 /// The places a judge may quote from.
 #[derive(Debug, Default)]
-pub struct Sources {
+pub struct CitableSources {
     transcript: Arc<Transcript<'static>>,
     /// What can be quoted of each judged message, once something is: most verdicts cite few or none.
     messages: Vec<OnceLock<Vec<String>>>,
@@ -28,56 +28,63 @@ pub struct Sources {
     blocks: HashMap<String, String>,
 }
 
-impl Sources {
+impl CitableSources {
     /// The judged messages and the rubric; fetched pages are added as they come.
-    pub fn of(ask: &JudgeRequest) -> Self {
+    pub fn from_request(ask: &JudgeRequest) -> Self {
         let end = ask.end.min(ask.transcript.messages.len());
         Self {
             transcript: Arc::clone(&ask.transcript),
             messages: vec![OnceLock::new(); end],
             fetches: HashMap::new(),
-            rubric: vec![spaced(&ask.params.criteria), spaced(&ask.params.guide)],
+            rubric: vec![
+                normalize_whitespace(&ask.params.criteria),
+                normalize_whitespace(&ask.params.guide),
+            ],
             blocks: ask
                 .params
                 .prompt_blocks
                 .iter()
-                .map(|m| (m.label.to_lowercase(), spaced(&m.text)))
+                .map(|m| (m.label.to_lowercase(), normalize_whitespace(&m.text)))
                 .collect(),
         }
     }
 
     /// Adds `fetch <number>`; numbers count from 1.
-    pub fn fetched(&mut self, number: usize, text: &str) {
-        self.fetches.insert(number, spaced(text));
+    pub fn add_fetched(&mut self, number: usize, text: &str) {
+        self.fetches.insert(number, normalize_whitespace(text));
     }
 
     /// Marks which citations are found.
-    pub fn check(&self, citations: &mut [Citation]) {
+    pub fn mark_found(&self, citations: &mut [Citation]) {
         for citation in citations {
-            citation.found = self.holds(&citation.source, &citation.quote);
+            citation.found = self.contains_quote(&citation.source, &citation.quote);
         }
     }
 
     /// What can be quoted of a judged message.
-    fn message(&self, n: usize) -> Option<&Vec<String>> {
+    fn message_texts(&self, n: usize) -> Option<&Vec<String>> {
         let message = self.transcript.messages.get(n)?;
-        Some(self.messages.get(n)?.get_or_init(|| texts(message)))
+        Some(
+            self.messages
+                .get(n)?
+                .get_or_init(|| list_quotable_texts(message)),
+        )
     }
 
-    fn holds(&self, source: &str, quote: &str) -> bool {
-        let quote = spaced(quote);
+    fn contains_quote(&self, source: &str, quote: &str) -> bool {
+        let quote = normalize_whitespace(quote);
         if quote.is_empty() {
             return false;
         }
-        match place(source) {
-            Some(Place::Message(n)) => self
-                .message(n)
+        match parse_citation_target(source) {
+            Some(CitationTarget::Message(n)) => self
+                .message_texts(n)
                 .is_some_and(|texts| texts.iter().any(|text| text.contains(&quote))),
-            Some(Place::Fetch(n)) => self
+            Some(CitationTarget::Fetch(n)) => self
                 .fetches
                 .get(&n)
                 .is_some_and(|text| text.contains(&quote)),
-            Some(Place::Rubric) => self.rubric.iter().any(|text| text.contains(&quote)),
+            Some(CitationTarget::Rubric) => self.rubric.iter().any(|text| text.contains(&quote)),
             // A block that only some evals have.
             None => {
                 let name = source.trim().trim_matches('`').to_lowercase();
@@ -91,7 +98,7 @@ impl Sources {
 
 /// A place a judge may quote from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CitationTarget {
     /// A message of the transcript, from 0.
     Message(usize),
     /// What a tool answered, from 1, failures not counted.
@@ -101,7 +108,7 @@ pub(crate) enum Place {
 }
 
 /// `message 4`, `[4]`, `fetch 1`, `rubric` (also `criteria`, `scoring guide`); brackets, `#` and case do not matter.
-pub(crate) fn place(source: &str) -> Option<Place> {
+pub(crate) fn parse_citation_target(source: &str) -> Option<CitationTarget> {
     let clean: String = source
         .chars()
         .map(|c| {
@@ -115,16 +122,18 @@ pub(crate) fn place(source: &str) -> Option<Place> {
     let words: Vec<&str> = clean.split_whitespace().collect();
     match words[..] {
         ["message" | "messages" | "msg", n] | [n] if n.parse::<usize>().is_ok() => {
-            n.parse().ok().map(Place::Message)
+            n.parse().ok().map(CitationTarget::Message)
         }
-        ["fetch", n] => n.parse().ok().map(Place::Fetch),
-        ["rubric" | "criteria" | "criterion"] | ["scoring", "guide"] => Some(Place::Rubric),
+        ["fetch", n] => n.parse().ok().map(CitationTarget::Fetch),
+        ["rubric" | "criteria" | "criterion"] | ["scoring", "guide"] => {
+            Some(CitationTarget::Rubric)
+        }
         _ => None,
     }
 }
 
 /// Every run of white space as one space, trimmed.
-pub(super) fn spaced(text: &str) -> String {
+pub(super) fn normalize_whitespace(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -136,8 +145,8 @@ pub(super) fn spaced(text: &str) -> String {
 }
 
 /// What of a message can be quoted: each part, and its text as a whole.
-fn texts(message: &TranscriptMessage<'_>) -> Vec<String> {
-    let mut all = vec![spaced(&message.text())];
+fn list_quotable_texts(message: &TranscriptMessage<'_>) -> Vec<String> {
+    let mut all = vec![normalize_whitespace(&message.text())];
     for part in &message.parts {
         let text: Cow<'_, str> = match part {
             TranscriptPart::Text(_) | TranscriptPart::Media { .. } => continue,
@@ -148,7 +157,7 @@ fn texts(message: &TranscriptMessage<'_>) -> Vec<String> {
             TranscriptPart::ToolResult(result) => (&*result.content).into(),
             TranscriptPart::Other(raw) => raw.get().into(),
         };
-        all.push(spaced(&text));
+        all.push(normalize_whitespace(&text));
     }
     all
 }
@@ -161,7 +170,7 @@ mod tests {
     use crate::handlers::JudgedParams;
     use crate::model::{CellIx, MessageRole, ToolCall, Transcript};
 
-    fn sources() -> Sources {
+    fn sources() -> CitableSources {
         let transcript = Transcript {
             messages: vec![
                 TranscriptMessage {
@@ -197,8 +206,8 @@ mod tests {
             duplicate_index: 0,
             metadata: Vec::new(),
         };
-        let mut sources = Sources::of(&ask);
-        sources.fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
+        let mut sources = CitableSources::from_request(&ask);
+        sources.add_fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
         sources
     }
 
@@ -232,7 +241,7 @@ mod tests {
                 quote: quote.into(),
                 found: !found,
             }];
-            sources.check(&mut citations);
+            sources.mark_found(&mut citations);
             assert_eq!(citations[0].found, found, "{source}: {quote}");
         }
     }

@@ -28,14 +28,14 @@ use crate::model::VerdictPart;
 
 /// What a sentence says of the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum SentenceVerdict {
     Passes,
     Fails,
 }
 
 /// A reason against its verdict.
-pub(super) fn in_reason(reasoning: &str, passed: bool) -> Option<String> {
-    let (says, last) = opposite(reasoning, passed)?;
+pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String> {
+    let (says, last) = find_opposite_statement(reasoning, passed)?;
     let verdict = if passed { "passed" } else { "failed" };
     Some(format!(
         "the verdict is {verdict}, but the reason ends by saying that it {says}: “{last}”"
@@ -43,9 +43,9 @@ pub(super) fn in_reason(reasoning: &str, passed: bool) -> Option<String> {
 }
 
 /// A part's reason against whether it is met; the first such part.
-pub(super) fn in_parts(parts: &[VerdictPart]) -> Option<String> {
+pub(super) fn find_in_parts(parts: &[VerdictPart]) -> Option<String> {
     (1..).zip(parts).find_map(|(number, part)| {
-        let (says, last) = opposite(&part.reasoning, part.met)?;
+        let (says, last) = find_opposite_statement(&part.reasoning, part.met)?;
         let met = if part.met { "met" } else { "not met" };
         Some(format!(
             "part {number} is {met}, but its reason ends by saying that it {says}: “{last}”"
@@ -54,7 +54,7 @@ pub(super) fn in_parts(parts: &[VerdictPart]) -> Option<String> {
 }
 
 /// A verdict against its own score, at the two ends of the scale.
-pub(super) fn in_score(passed: bool, score: f64, (low, high): (f64, f64)) -> Option<String> {
+pub(super) fn find_in_score(passed: bool, score: f64, (low, high): (f64, f64)) -> Option<String> {
     if high <= low {
         return None;
     }
@@ -69,32 +69,32 @@ pub(super) fn in_score(passed: bool, score: f64, (low, high): (f64, f64)) -> Opt
     }
 }
 
-fn opposite(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
+fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
     let last = last_sentence(reasoning)?;
-    match (says(&last)?, passed) {
-        (Says::Fails, true) => Some(("fails", last)),
-        (Says::Passes, false) => Some(("passes", last)),
+    match (read_sentence_verdict(&last)?, passed) {
+        (SentenceVerdict::Fails, true) => Some(("fails", last)),
+        (SentenceVerdict::Passes, false) => Some(("passes", last)),
         _ => None,
     }
 }
 
-fn pattern(text: &str) -> Regex {
+fn compile_pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }
 
 /// Quotations: paired marks with at most a few lines between, and single quotes that stand like quotation marks.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r#"(?sx) ```.*?(?:```|\z) | `[^`\n]*` | "[^"]{0,600}" | “[^”]{0,600}” | „[^“”]{0,600}[“”] | «[^»]{0,600}» | ‘[^’]{0,600}’
         | (?m:^\s*>[^\n]*$)"#,
     )
 });
-static SINGLE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(^|[\s(\[:])'[^'\n]{1,300}'($|[\s.,;:!?)\]])"));
+static SINGLE_QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"(^|[\s(\[:])'[^'\n]{1,300}'($|[\s.,;:!?)\]])"));
 
 /// A remark after the conclusion.
-static REMARK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
         r"(?i)^\W*(final |overall |my )?(score|confidence|rating|grade)\b[^.]{0,40}[\d%]|^\W*(final |overall |my )?confidence\b.{0,30}$",
     )
 });
@@ -104,10 +104,10 @@ fn last_sentence(reasoning: &str) -> Option<String> {
     // Long reasons end where they end; the rest need not be read.
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
     let text = QUOTED.replace_all(&reasoning[from..], " QUOTE ");
-    let text = SINGLE.replace_all(&text, "$1 QUOTE $2");
+    let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
     let mut sentences = Vec::new();
     let mut rest = text.trim();
-    while let Some(end) = end_of_sentence(rest) {
+    while let Some(end) = find_sentence_end(rest) {
         sentences.push(rest[..end].trim());
         rest = rest[end..].trim_start();
     }
@@ -115,14 +115,14 @@ fn last_sentence(reasoning: &str) -> Option<String> {
     let last = sentences
         .into_iter()
         .rev()
-        .find(|s| s.chars().any(char::is_alphabetic) && !REMARK.is_match(s))?;
+        .find(|s| s.chars().any(char::is_alphabetic) && !SCORE_REMARK.is_match(s))?;
     let plain: Vec<&str> = last.split_whitespace().collect();
     // A sentence this long is an argument, no conclusion.
     (plain.len() <= 60).then(|| plain.join(" "))
 }
 
 /// Where the first sentence of a text ends, if another follows: after `. `, `! `, `? `, `; ` or a line break.
-fn end_of_sentence(text: &str) -> Option<usize> {
+fn find_sentence_end(text: &str) -> Option<usize> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, c)| *c);
@@ -144,8 +144,8 @@ fn end_of_sentence(text: &str) -> Option<usize> {
 }
 
 /// With one of these a sentence is no plain statement of the judge's own.
-static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+static HEDGE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
         r"(?ix)\b(
           cannot | nor | neither | hardly | barely | unless | if | whether | although | though | but | however | would | could | might | may
         | otherwise | except | apart | aside | besides | only | just | mostly | most | some | many | several | partly | partially | largely | nearly | almost
@@ -160,11 +160,12 @@ static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A plain negation written short, written out.
-static SHORT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(do|does|did|is|are|was|were|has|have)n['’]t\b"));
+static CONTRACTED_NEGATION: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"(?i)\b(do|does|did|is|are|was|were|has|have)n['’]t\b"));
 
-static STATED: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\bstated\s(criteria|criterion|requirements?|conditions?)\b"));
+static STATED_CRITERIA: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(r"(?i)\bstated\s(criteria|criterion|requirements?|conditions?)\b")
+});
 
 /// What is judged.
 const WHOLE: &str = r"(?:the|this|that|its)\s(?:(?:final|overall|whole|entire|judged|given|provided|above|submitted|(?:agent|assistant|model|bot)(?:['’]s)?)\s){0,3}(?:answer|response|reply|output|conversation|transcript|session|submission|agent|assistant|model|bot)";
@@ -181,16 +182,16 @@ const ENDS: &str = r"\s*(?:[.!;,:)*_]|$|\b(?:because|since|as|given|and|in\sfull
 const ADVERB: &str = r"(?:(?:also|therefore|thus|clearly|fully|indeed|then|completely|entirely|plainly|simply|hence|consequently|in\sfact)\s)?";
 
 /// Alternatives, case aside.
-fn any_of(alternatives: &[String]) -> Regex {
-    pattern(&format!("(?i){}", alternatives.join("|")))
+fn compile_alternatives(alternatives: &[String]) -> Regex {
+    compile_pattern(&format!("(?i){}", alternatives.join("|")))
 }
 
 /// A verdict is named.
 const VERDICT: &str =
     r"\b(?:my\s|the\s|final\s)?(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{0,4}";
 
-static FAILS: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(&[
+static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_alternatives(&[
         format!(
             r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
         ),
@@ -209,8 +210,8 @@ static FAILS: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
-static PASSES: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(&[
+static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_alternatives(&[
         format!(
             r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
         ),
@@ -225,16 +226,19 @@ static PASSES: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// What a sentence plainly says of the verdict.
-fn says(sentence: &str) -> Option<Says> {
-    let sentence = SHORT.replace_all(sentence, "$1 not");
+fn read_sentence_verdict(sentence: &str) -> Option<SentenceVerdict> {
+    let sentence = CONTRACTED_NEGATION.replace_all(sentence, "$1 not");
     // Here nobody states anything.
-    let sentence = STATED.replace_all(&sentence, "$1");
-    if HEDGED.is_match(&sentence) {
+    let sentence = STATED_CRITERIA.replace_all(&sentence, "$1");
+    if HEDGE_WORDS.is_match(&sentence) {
         return None;
     }
-    match (FAILS.is_match(&sentence), PASSES.is_match(&sentence)) {
-        (true, false) => Some(Says::Fails),
-        (false, true) => Some(Says::Passes),
+    match (
+        FAIL_STATEMENT.is_match(&sentence),
+        PASS_STATEMENT.is_match(&sentence),
+    ) {
+        (true, false) => Some(SentenceVerdict::Fails),
+        (false, true) => Some(SentenceVerdict::Passes),
         _ => None,
     }
 }

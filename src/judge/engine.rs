@@ -7,17 +7,17 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 
 use super::budget::Budget;
-use super::deadline::Deadline;
-use super::decisions;
+use super::calibrated;
+use super::context_fit::{self, TranscriptPresentation};
+use super::deadline::CellDeadline;
+use super::delimiter::DelimiterSecret;
 use super::evidence::EvidenceStore;
-use super::form::{Form, SubmitVerdict};
 use super::gate::Gate;
-use super::marker::Secret;
-use super::meter::{Meter, is_limited};
-use super::prompt::{self, Frame, Prompt};
-use super::trace::Trace;
-use super::verdict::PARSER_VERSION;
-use super::window::{self, Shows};
+use super::prompt::{self, JudgePrompt, PromptFrame};
+use super::trace::JudgeTrace;
+use super::usage_meter::{UsageMeter, is_limited};
+use super::verdict_format::{SubmitVerdictTool, VerdictFormat};
+use super::verdict_parser::PARSER_VERSION;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest};
@@ -31,7 +31,7 @@ use crate::tools::{Tool, ToolSet, transcript_tools};
 
 /// What a judge is built with besides its configuration, model and tools.
 #[derive(Clone)]
-pub struct EngineDeps {
+pub struct JudgeEngineDeps {
     /// The boundaries.
     pub gate: Arc<dyn Gate>,
     /// Recorded answers of tools.
@@ -39,39 +39,39 @@ pub struct EngineDeps {
     /// What the run may still spend.
     pub budget: Arc<Budget>,
     /// What markers are derived from.
-    pub secret: Secret,
+    pub secret: DelimiterSecret,
 }
 
 /// One judge of a run.
-pub struct Engine {
+pub struct JudgeEngine {
     pub(super) config: JudgeConfig,
     provider: Arc<dyn Provider>,
     models: HashMap<String, Arc<dyn Provider>>,
     pub(super) tools: ToolSet,
-    pub(super) deps: EngineDeps,
+    pub(super) deps: JudgeEngineDeps,
 }
 
 /// Everything about a cell that is the same on every turn.
-pub(super) struct Setup<'a> {
+pub(super) struct CellSetup<'a> {
     pub(super) provider: &'a dyn Provider,
-    pub(super) mode: VerdictMode,
-    pub(super) form: Form,
+    pub(super) verdict_mode: VerdictMode,
+    pub(super) verdict_format: VerdictFormat,
     /// The judge's tools, those that read the transcript where it is not shown whole, and `submit_verdict` where the
     /// verdict is a call; empty otherwise.
     pub(super) tools: ToolSet,
-    pub(super) decls: Vec<ToolDeclaration>,
-    pub(super) prompt: Prompt,
+    pub(super) tool_decls: Vec<ToolDeclaration>,
+    pub(super) prompt: JudgePrompt,
     pub(super) max_turns: u16,
     /// What is asked of a judge that answers with probabilities; empty for all others.
     pub(super) questions: Vec<ProbabilityQuestion>,
 }
 
-impl Setup<'_> {
+impl CellSetup<'_> {
     /// What the model may answer with on a turn.
-    pub(super) fn choice(&self, last: bool) -> ToolChoice {
-        match self.mode {
+    pub(super) fn tool_choice(&self, last: bool) -> ToolChoice {
+        match self.verdict_mode {
             _ if !self.questions.is_empty() => ToolChoice::Schema(json!(self.questions)),
-            VerdictMode::Schema => ToolChoice::Schema(self.form.schema()),
+            VerdictMode::Schema => ToolChoice::Schema(self.verdict_format.schema()),
             VerdictMode::Text => ToolChoice::NoTools,
             VerdictMode::Call | VerdictMode::Auto if last => {
                 ToolChoice::ForcedTool(crate::model::SUBMIT_VERDICT.to_owned())
@@ -81,13 +81,13 @@ impl Setup<'_> {
     }
 }
 
-impl Engine {
+impl JudgeEngine {
     /// A judge that asks `provider` and may use `tools`.
     pub fn new(
         config: JudgeConfig,
         provider: Arc<dyn Provider>,
         tools: ToolSet,
-        deps: EngineDeps,
+        deps: JudgeEngineDeps,
     ) -> Self {
         Self {
             config,
@@ -111,29 +111,32 @@ impl Engine {
     }
 
     /// The exact request of a cell's first turn, unsent: what `dicta prompt` shows. Pure.
-    pub fn first_body(&self, ask: &JudgeRequest) -> Result<RequestBody, ProviderError> {
-        Ok(self.first_turn(ask)?.0)
+    pub fn first_request_body(&self, ask: &JudgeRequest) -> Result<RequestBody, ProviderError> {
+        Ok(self.first_turn_request(ask)?.0)
     }
 
     /// The same, and how many turns the cell may take: a transcript that does not fit is read with tools.
-    pub fn first_turn(&self, ask: &JudgeRequest) -> Result<(RequestBody, u16), ProviderError> {
-        let setup = self.setup(ask)?;
+    pub fn first_turn_request(
+        &self,
+        ask: &JudgeRequest,
+    ) -> Result<(RequestBody, u16), ProviderError> {
+        let setup = self.prepare_cell(ask)?;
         let body = setup.provider.build_body(&TurnRequest {
-            history: &[setup.prompt.item()],
-            tools: &setup.decls,
-            tool_choice: setup.choice(setup.max_turns == 1),
+            history: &[setup.prompt.to_item()],
+            tools: &setup.tool_decls,
+            tool_choice: setup.tool_choice(setup.max_turns == 1),
         })?;
         Ok((body, setup.max_turns))
     }
 
     /// The form in which a cell's verdict is asked for.
     pub fn verdict_mode(&self, ask: &JudgeRequest) -> Result<VerdictMode, ProviderError> {
-        Ok(self.setup(ask)?.mode)
+        Ok(self.prepare_cell(ask)?.verdict_mode)
     }
 
     /// The prompt of a cell.
-    pub fn prompt(&self, ask: &JudgeRequest) -> Result<Prompt, ProviderError> {
-        Ok(self.setup(ask)?.prompt)
+    pub fn render_prompt(&self, ask: &JudgeRequest) -> Result<JudgePrompt, ProviderError> {
+        Ok(self.prepare_cell(ask)?.prompt)
     }
 
     /// The cell's cache key and its named parts: everything static that could change the verdict. What only decides
@@ -142,7 +145,7 @@ impl Engine {
         &self,
         ask: &JudgeRequest,
     ) -> Result<(Digest, Vec<(String, Digest)>), ProviderError> {
-        let setup = self.setup(ask)?;
+        let setup = self.prepare_cell(ask)?;
         let c = &self.config;
         let headers: Vec<(&String, &String)> = c
             .headers
@@ -159,7 +162,7 @@ impl Engine {
             "seed": c.seed,
             "extra_body": c.extra_body,
             "headers": headers,
-            "verdict": setup.mode,
+            "verdict": setup.verdict_mode,
             "max_turns": setup.max_turns,
         });
         // Only where they are set, so that what was recorded before they were known holds.
@@ -177,10 +180,10 @@ impl Engine {
         // What a tool does counts as what it says: another statement, another URL.
         let own = setup.tools.tools.iter();
         let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
-        let decls: Vec<Value> = own.map(|tool| identity(&**tool)).collect();
+        let decls: Vec<Value> = own.map(|tool| describe_tool_identity(&**tool)).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = if setup.questions.is_empty() {
-            setup.form.schema()
+            setup.verdict_format.schema()
         } else {
             json!(setup.questions)
         };
@@ -188,11 +191,11 @@ impl Engine {
         let mut parser = match self.config.provider {
             ProviderKind::Rules => format!("{PARSER_VERSION} rules {}", super::rules::VERSION),
             kind if kind.is_decisions() => {
-                format!("{PARSER_VERSION} decisions {}", decisions::VERSION)
+                format!("{PARSER_VERSION} decisions {}", calibrated::VERSION)
             }
             _ => PARSER_VERSION.to_string(),
         };
-        if setup.form.parts.is_some() {
+        if setup.verdict_format.parts.is_some() {
             parser = format!("{parser} parts {}", super::parts::VERSION);
         }
         let of = |text: String| Digest::hash_bytes(text.as_bytes());
@@ -218,7 +221,7 @@ impl Engine {
         Ok((key, parts))
     }
 
-    pub(super) fn setup(&self, ask: &JudgeRequest) -> Result<Setup<'_>, ProviderError> {
+    pub(super) fn prepare_cell(&self, ask: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
         let provider = match &ask.params.model {
             Some(model) if *model != self.config.model => {
                 self.models.get(model).ok_or_else(|| {
@@ -231,26 +234,29 @@ impl Engine {
             _ => &self.provider,
         };
         let model = ask.params.model.as_ref().unwrap_or(&self.config.model);
-        match window::shows(&self.config, model) {
-            Shows::Whole => self.setup_of(ask, &**provider, None),
-            Shows::Summary(room) => self.setup_of(ask, &**provider, Some(room)),
-            Shows::IfItFits(tokens) => {
-                let whole = self.setup_of(ask, &**provider, None)?;
-                if window::fits(&whole.prompt, &whole.decls, &self.config, tokens) {
+        match context_fit::choose_presentation(&self.config, model) {
+            TranscriptPresentation::Whole => self.prepare_cell_with(ask, &**provider, None),
+            TranscriptPresentation::Summary(room) => {
+                self.prepare_cell_with(ask, &**provider, Some(room))
+            }
+            TranscriptPresentation::IfItFits(tokens) => {
+                let whole = self.prepare_cell_with(ask, &**provider, None)?;
+                if context_fit::fits_window(&whole.prompt, &whole.tool_decls, &self.config, tokens)
+                {
                     return Ok(whole);
                 }
-                self.setup_of(ask, &**provider, Some(window::summary_of(tokens)))
+                self.prepare_cell_with(ask, &**provider, Some(context_fit::summary_tokens(tokens)))
             }
         }
     }
 
     /// With `summary` the prompt holds a summary of so many tokens, and the judge reads the transcript with tools.
-    fn setup_of<'s>(
+    fn prepare_cell_with<'s>(
         &'s self,
         ask: &JudgeRequest,
         provider: &'s dyn Provider,
         summary: Option<u64>,
-    ) -> Result<Setup<'s>, ProviderError> {
+    ) -> Result<CellSetup<'s>, ProviderError> {
         let has_tools = summary.is_some() || !self.tools.tools.is_empty();
         let mode =
             provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.capabilities());
@@ -262,7 +268,7 @@ impl Engine {
         }
         // `rules` says "not applicable" of what it cannot read; its author cannot promise that it reads everything.
         let allow_na = ask.allow_not_applicable || self.config.provider == ProviderKind::Rules;
-        let form = Form::of(&ask.params, allow_na);
+        let form = VerdictFormat::from_params(&ask.params, allow_na);
         let mut tools = self.tools.clone();
         let own = tools.decls();
         let max_turns = if has_tools {
@@ -270,16 +276,16 @@ impl Engine {
         } else {
             1
         };
-        let prompt = prompt::render(
+        let prompt = prompt::render_prompt(
             ask,
-            &Frame {
+            &PromptFrame {
                 base_prompt: &self.config.base_prompt,
-                mode,
-                form,
+                verdict_mode: mode,
+                verdict_format: form,
                 tools: &own,
                 max_turns,
                 secret: &self.deps.secret,
-                summary,
+                summary_tokens: summary,
             },
         );
         let (mut prompt, mut questions) = (prompt, Vec::new());
@@ -290,22 +296,22 @@ impl Engine {
                     self.config.name
                 )));
             }
-            prompt = decisions::prompt(ask, &self.config.base_prompt, &self.deps.secret);
-            questions = decisions::questions(ask, &form)?;
+            prompt = calibrated::render_prompt(ask, &self.config.base_prompt, &self.deps.secret);
+            questions = calibrated::build_questions(ask, &form)?;
         }
-        if let Some(book) = &prompt.book {
+        if let Some(book) = &prompt.judged_messages {
             tools
                 .tools
                 .extend(transcript_tools::transcript_tools_for(book));
         }
         if has_tools {
-            tools.tools.push(Arc::new(SubmitVerdict::new(form)));
+            tools.tools.push(Arc::new(SubmitVerdictTool::new(form)));
         }
-        Ok(Setup {
+        Ok(CellSetup {
             provider,
-            mode,
-            form,
-            decls: tools.decls(),
+            verdict_mode: mode,
+            verdict_format: form,
+            tool_decls: tools.decls(),
             tools,
             prompt,
             max_turns,
@@ -315,38 +321,38 @@ impl Engine {
 
     async fn run(&self, ask: &JudgeRequest, cx: &CallCx) -> CellResult {
         let began = cx.clock.now();
-        let deadline = Deadline::new(Arc::clone(&cx.clock), self.config.timeout);
+        let deadline = CellDeadline::new(Arc::clone(&cx.clock), self.config.timeout);
         let model = ask.params.model.as_deref();
-        let meter = Meter::new(&self.config, model, &self.deps.budget, &deadline);
+        let meter = UsageMeter::new(&self.config, model, &self.deps.budget, &deadline);
         let by_human = AtomicBool::new(false);
-        let mut result = match self.setup(ask) {
+        let mut result = match self.prepare_cell(ask) {
             Err(error) => CellResult::from_error(Outcome::JudgeError, error.to_string()),
             Ok(setup) => {
-                let trace = Trace {
+                let trace = JudgeTrace {
                     engine: self,
                     setup: &setup,
-                    ask,
+                    request: ask,
                     cx,
                     deadline: &deadline,
                     meter: &meter,
-                    by_human: &by_human,
+                    edited_by_hand: &by_human,
                 };
                 let ended = async {
                     let result = trace.run().await;
-                    trace.at_the_end(result).await
+                    trace.pass_end_gate(result).await
                 };
                 tokio::select! {
                     biased;
                     () = cx.cancel.cancelled() => CellResult::cancelled(),
                     result = ended => result,
-                    () = deadline.expired() => CellResult::from_error(
+                    () = deadline.wait_until_expired() => CellResult::from_error(
                         Outcome::Timeout,
                         format!("no verdict within {}", self.config.timeout),
                     ),
                 }
             }
         };
-        let (usage, bill) = meter.read();
+        let (usage, bill) = meter.totals();
         result.usage = Some(usage);
         result.cost_usd = bill.known_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
@@ -363,14 +369,14 @@ impl Engine {
     }
 }
 
-impl JudgeBackend for Engine {
+impl JudgeBackend for JudgeEngine {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(self.run(ask, cx))
     }
 }
 
 /// What a tool is to the cache: its digest, and the rules on its calls where it has any.
-fn identity(tool: &dyn Tool) -> Value {
+fn describe_tool_identity(tool: &dyn Tool) -> Value {
     match (tool.prerequisites(), tool.max_calls()) {
         ([], None) => json!(tool.digest()),
         (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),

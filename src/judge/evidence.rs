@@ -20,7 +20,7 @@ pub struct EvidenceKey {
 
 impl EvidenceKey {
     /// The key of a call with these canonical arguments. Neither key order nor spacing matters; numbers count as written.
-    pub fn of(tool: &str, digest: &Digest, canonical: &RawJson) -> Self {
+    pub fn new(tool: &str, digest: &Digest, canonical: &RawJson) -> Self {
         Self {
             tool: tool.to_owned(),
             digest: digest.clone(),
@@ -31,26 +31,26 @@ impl EvidenceKey {
 
 /// What is known of a call before it is made.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Lookup {
+pub enum EvidenceLookup {
     /// Nothing: call the tool.
     Miss,
     /// A run recorded this answer.
     Found {
         /// The answer.
-        answer: ToolResponse,
+        response: ToolResponse,
         /// That run.
         run: RunId,
     },
     /// Evidence is frozen and holds no answer: this is what the model is told.
-    Refused(ToolResponse),
+    MissingError(ToolResponse),
     /// Evidence is frozen and holds no answer, and the cell is to end here; why.
-    Over(ToolResponse),
+    MissingEndsCell(ToolResponse),
 }
 
 /// Recorded answers of tools.
 pub trait EvidenceStore: Send + Sync {
     /// Looks a call up.
-    fn get(&self, cell: CellIx, key: &EvidenceKey) -> Lookup;
+    fn get(&self, cell: CellIx, key: &EvidenceKey) -> EvidenceLookup;
     /// Keeps an answer for this run.
     fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse);
 }
@@ -60,8 +60,8 @@ pub trait EvidenceStore: Send + Sync {
 pub struct NoEvidence;
 
 impl EvidenceStore for NoEvidence {
-    fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> Lookup {
-        Lookup::Miss
+    fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> EvidenceLookup {
+        EvidenceLookup::Miss
     }
     fn put(&self, _cell: CellIx, _key: EvidenceKey, _answer: &ToolResponse) {}
 }
@@ -77,7 +77,7 @@ impl LiveEvidence {
         cells.remove(&cell).unwrap_or_default()
     }
 
-    fn keep(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
+    fn remember(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = Digest::hash_bytes(answer.text.as_bytes());
         cells.entry(cell).or_default().push((key, digest));
@@ -85,17 +85,17 @@ impl LiveEvidence {
 }
 
 impl EvidenceStore for LiveEvidence {
-    fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> Lookup {
-        Lookup::Miss
+    fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> EvidenceLookup {
+        EvidenceLookup::Miss
     }
     fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
-        self.keep(cell, key, answer);
+        self.remember(cell, key, answer);
     }
 }
 
 /// What a call gets that frozen evidence has no answer for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MissPolicy {
+pub enum EvidenceMissPolicy {
     /// The tool is called.
     Live,
     /// An error the model is told.
@@ -105,7 +105,7 @@ pub enum MissPolicy {
     End,
 }
 
-impl MissPolicy {
+impl EvidenceMissPolicy {
     /// As `--frozen-miss` spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl MissPolicy {
     }
 
     /// The one that is spelled so; the default for any other word.
-    pub fn of(word: &str) -> Self {
+    pub fn parse_or_default(word: &str) -> Self {
         let all = [Self::Live, Self::Error, Self::End];
         let found = all.into_iter().find(|policy| policy.as_str() == word);
         found.unwrap_or_default()
@@ -125,47 +125,51 @@ impl MissPolicy {
 
 /// Answers tool calls from recorded evidence: of one run, or of several, of which the first that holds an answer gives it.
 #[derive(Debug)]
-pub struct FrozenEvidence {
+pub struct ReplayedEvidence {
     run: RunId,
-    more: usize,
-    answers: HashMap<EvidenceKey, (ToolResponse, RunId)>,
-    miss: MissPolicy,
+    further_runs: usize,
+    responses: HashMap<EvidenceKey, (ToolResponse, RunId)>,
+    miss_policy: EvidenceMissPolicy,
     used: LiveEvidence,
 }
 
-impl FrozenEvidence {
+impl ReplayedEvidence {
     /// Evidence of `run`. Of several answers to one call the first that is no error stands, else the first.
-    pub fn new(run: RunId, calls: Vec<(EvidenceKey, ToolResponse)>, miss: MissPolicy) -> Self {
+    pub fn new(
+        run: RunId,
+        calls: Vec<(EvidenceKey, ToolResponse)>,
+        miss: EvidenceMissPolicy,
+    ) -> Self {
         let mut evidence = Self {
             run,
-            more: 0,
-            answers: HashMap::with_capacity(calls.len()),
-            miss,
+            further_runs: 0,
+            responses: HashMap::with_capacity(calls.len()),
+            miss_policy: miss,
             used: LiveEvidence::default(),
         };
-        evidence.take_in(&evidence.run.clone(), calls);
+        evidence.insert_calls(&evidence.run.clone(), calls);
         evidence
     }
 
     /// Adds evidence of a further run, which answers what those before it do not.
-    pub fn and(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
-        self.more += 1;
-        self.take_in(run, calls);
+    pub fn add_run(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
+        self.further_runs += 1;
+        self.insert_calls(run, calls);
     }
 
     /// How many calls it has answers for.
     pub fn len(&self) -> usize {
-        self.answers.len()
+        self.responses.len()
     }
 
     /// Whether it answers nothing.
     pub fn is_empty(&self) -> bool {
-        self.answers.is_empty()
+        self.responses.is_empty()
     }
 
-    fn take_in(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
+    fn insert_calls(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
         for (key, answer) in calls {
-            match self.answers.entry(key) {
+            match self.responses.entry(key) {
                 std::collections::hash_map::Entry::Vacant(free) => {
                     free.insert((answer, run.clone()));
                 }
@@ -179,8 +183,8 @@ impl FrozenEvidence {
     }
 
     /// What a call is told that has no answer.
-    fn missing(&self, tool: &str) -> String {
-        let more = match self.more {
+    fn explain_missing(&self, tool: &str) -> String {
+        let more = match self.further_runs {
             0 => String::new(),
             n => format!(" and {n} more"),
         };
@@ -196,27 +200,28 @@ impl FrozenEvidence {
     }
 }
 
-impl EvidenceStore for FrozenEvidence {
-    fn get(&self, _cell: CellIx, key: &EvidenceKey) -> Lookup {
-        match (self.answers.get(key), self.miss) {
-            (Some((answer, run)), _) => Lookup::Found {
-                answer: answer.clone(),
+impl EvidenceStore for ReplayedEvidence {
+    fn get(&self, _cell: CellIx, key: &EvidenceKey) -> EvidenceLookup {
+        match (self.responses.get(key), self.miss_policy) {
+            (Some((answer, run)), _) => EvidenceLookup::Found {
+                response: answer.clone(),
                 run: run.clone(),
             },
-            (None, MissPolicy::Live) => Lookup::Miss,
-            (None, MissPolicy::Error) => Lookup::Refused(ToolResponse::error(format_args!(
-                "{}; decide with what you have",
-                self.missing(&key.tool)
-            ))),
-            (None, MissPolicy::End) => Lookup::Over(ToolResponse::error(format_args!(
-                "{}",
-                self.missing(&key.tool)
-            ))),
+            (None, EvidenceMissPolicy::Live) => EvidenceLookup::Miss,
+            (None, EvidenceMissPolicy::Error) => {
+                EvidenceLookup::MissingError(ToolResponse::error(format_args!(
+                    "{}; decide with what you have",
+                    self.explain_missing(&key.tool)
+                )))
+            }
+            (None, EvidenceMissPolicy::End) => EvidenceLookup::MissingEndsCell(
+                ToolResponse::error(format_args!("{}", self.explain_missing(&key.tool))),
+            ),
         }
     }
 
     fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
-        self.used.keep(cell, key, answer);
+        self.used.remember(cell, key, answer);
     }
 }
 
@@ -226,7 +231,7 @@ mod tests {
 
     fn key(args: &str) -> EvidenceKey {
         let digest = Digest::hash_bytes(b"fetches");
-        EvidenceKey::of("fetch_url", &digest, &RawJson::parse(args).expect("JSON"))
+        EvidenceKey::new("fetch_url", &digest, &RawJson::parse(args).expect("JSON"))
     }
 
     #[test]
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn a_tool_that_does_something_else_is_another_tool() {
         let args = RawJson::parse("{}").expect("JSON");
-        let of = |does: &[u8]| EvidenceKey::of("find", &Digest::hash_bytes(does), &args);
+        let of = |does: &[u8]| EvidenceKey::new("find", &Digest::hash_bytes(does), &args);
         assert_eq!(of(b"SELECT 1"), of(b"SELECT 1"));
         assert_ne!(of(b"SELECT 1"), of(b"SELECT 2"));
     }
@@ -258,22 +263,25 @@ mod tests {
             (key(r#"{"url":"a"}"#), ToolResponse::ok("page")),
             (key(r#"{"url":"a"}"#), ToolResponse::ok("later page")),
         ];
-        let frozen = FrozenEvidence::new(run.clone(), calls, MissPolicy::Error);
+        let frozen = ReplayedEvidence::new(run.clone(), calls, EvidenceMissPolicy::Error);
         assert_eq!(
             frozen.get(CellIx(0), &key(r#"{"url":"a"}"#)),
-            Lookup::Found {
-                answer: ToolResponse::ok("page"),
+            EvidenceLookup::Found {
+                response: ToolResponse::ok("page"),
                 run: run.clone()
             }
         );
         assert!(matches!(
             frozen.get(CellIx(0), &key(r#"{"url":"b"}"#)),
-            Lookup::Refused(answer) if answer.is_error && answer.text.contains("kvqa")
+            EvidenceLookup::MissingError(answer) if answer.is_error && answer.text.contains("kvqa")
         ));
-        let live = FrozenEvidence::new(run.clone(), Vec::new(), MissPolicy::Live);
-        assert_eq!(live.get(CellIx(0), &key("{}")), Lookup::Miss);
-        let end = FrozenEvidence::new(run, Vec::new(), MissPolicy::End);
-        assert!(matches!(end.get(CellIx(0), &key("{}")), Lookup::Over(_)));
+        let live = ReplayedEvidence::new(run.clone(), Vec::new(), EvidenceMissPolicy::Live);
+        assert_eq!(live.get(CellIx(0), &key("{}")), EvidenceLookup::Miss);
+        let end = ReplayedEvidence::new(run, Vec::new(), EvidenceMissPolicy::End);
+        assert!(matches!(
+            end.get(CellIx(0), &key("{}")),
+            EvidenceLookup::MissingEndsCell(_)
+        ));
     }
 
     #[test]
@@ -284,14 +292,17 @@ mod tests {
         );
         let url = |name: &str| key(&format!(r#"{{"url":"{name}"}}"#));
         let calls = vec![(url("a"), ToolResponse::ok("new"))];
-        let mut frozen = FrozenEvidence::new(newer.clone(), calls, MissPolicy::Error);
+        let mut frozen = ReplayedEvidence::new(newer.clone(), calls, EvidenceMissPolicy::Error);
         let calls = vec![
             (url("a"), ToolResponse::ok("old")),
             (url("b"), ToolResponse::ok("only there")),
         ];
-        frozen.and(&older, calls);
+        frozen.add_run(&older, calls);
         let from = |name| match frozen.get(CellIx(0), &url(name)) {
-            Lookup::Found { answer, run } => (answer.text, run),
+            EvidenceLookup::Found {
+                response: answer,
+                run,
+            } => (answer.text, run),
             other => panic!("{other:?}"),
         };
         assert_eq!(frozen.len(), 2);

@@ -8,7 +8,10 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Budget, Engine, EngineDeps, EvidenceStore, Gate, NoEvidence, OpenGate, Secret};
+use super::{
+    Budget, DelimiterSecret, EvidenceStore, Gate, JudgeEngine, JudgeEngineDeps, NoEvidence,
+    OpenGate,
+};
 use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{
     CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
@@ -317,14 +320,14 @@ impl Bench {
         }
     }
 
-    pub(super) fn engine(&self, provider: Arc<dyn Provider>) -> Engine {
-        let deps = EngineDeps {
+    pub(super) fn engine(&self, provider: Arc<dyn Provider>) -> JudgeEngine {
+        let deps = JudgeEngineDeps {
             gate: Arc::clone(&self.gate),
             evidence: Arc::clone(&self.evidence),
             budget: Arc::clone(&self.budget),
-            secret: Secret::new([1; 32]),
+            secret: DelimiterSecret::new([1; 32]),
         };
-        Engine::new(self.config.clone(), provider, self.tools.clone(), deps)
+        JudgeEngine::new(self.config.clone(), provider, self.tools.clone(), deps)
     }
 
     /// Judges with a scripted model; returns the result and the facts.
@@ -333,7 +336,7 @@ impl Bench {
             .await
     }
 
-    pub(super) async fn judge_with(&self, engine: &Engine) -> (CellResult, Vec<EventKind>) {
+    pub(super) async fn judge_with(&self, engine: &JudgeEngine) -> (CellResult, Vec<EventKind>) {
         let (out, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
         let cx = CallCx {
             out: Emitter::new(

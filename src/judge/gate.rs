@@ -9,12 +9,12 @@ use crate::tools::ValidatedCall;
 /// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
 pub trait Gate: Send + Sync {
     /// Waits, or answers at once. Whoever waits here has given back its permit, and its deadline stands still.
-    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> BoxFuture<'a, Proceed>;
+    fn pass<'a>(&'a self, cell: CellIx, stop: GateStop<'a>) -> BoxFuture<'a, GateAction>;
 }
 
 /// A boundary, with what stands there.
 #[derive(Debug, Clone, Copy)]
-pub enum Stop<'a> {
+pub enum GateStop<'a> {
     /// This body would be sent.
     BeforeTurn(&'a RequestBody),
     /// This call would start.
@@ -29,54 +29,54 @@ pub enum Stop<'a> {
     Ended(&'a CellResult),
 }
 
-impl Stop<'_> {
+impl GateStop<'_> {
     /// The boundary's name in events.
     pub const fn kind(&self) -> GatePoint {
         match self {
-            Stop::BeforeTurn(_) => GatePoint::BeforeTurn,
-            Stop::Call(_) => GatePoint::Call,
-            Stop::Rejected(_) => GatePoint::Rejected,
-            Stop::Answered(_) => GatePoint::Answered,
-            Stop::Verdict(_) => GatePoint::Verdict,
-            Stop::Ended(_) => GatePoint::Ended,
+            GateStop::BeforeTurn(_) => GatePoint::BeforeTurn,
+            GateStop::Call(_) => GatePoint::Call,
+            GateStop::Rejected(_) => GatePoint::Rejected,
+            GateStop::Answered(_) => GatePoint::Answered,
+            GateStop::Verdict(_) => GatePoint::Verdict,
+            GateStop::Ended(_) => GatePoint::Ended,
         }
     }
 }
 
 /// What to do at a boundary.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Proceed {
+pub enum GateAction {
     /// Go on.
-    Go,
+    Continue,
     /// Go on with this instead; a person wrote it.
-    GoWith(Edit),
+    ContinueWith(GateEdit),
     /// Answer the call with this; a person wrote it.
-    Answer(ToolResponse),
+    AnswerCall(ToolResponse),
     /// End the cell.
-    End(Outcome),
+    EndCell(Outcome),
 }
 
 /// What a person put in the place of something.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Edit {
+pub enum GateEdit {
     /// Another request body.
     Body(String),
     /// Other arguments.
     Args(RawJson),
     /// Another answer.
-    Answer(ToolResponse),
+    ToolResponse(ToolResponse),
     /// Another verdict.
     Verdict(Box<Verdict>),
 }
 
-impl Edit {
+impl GateEdit {
     /// The edit as the log holds it.
     pub fn text(&self) -> String {
         match self {
-            Edit::Body(body) => body.clone(),
-            Edit::Args(args) => args.get().to_owned(),
-            Edit::Answer(answer) => answer.text.clone(),
-            Edit::Verdict(verdict) => serde_json::to_string(verdict).unwrap_or_default(),
+            GateEdit::Body(body) => body.clone(),
+            GateEdit::Args(args) => args.get().to_owned(),
+            GateEdit::ToolResponse(answer) => answer.text.clone(),
+            GateEdit::Verdict(verdict) => serde_json::to_string(verdict).unwrap_or_default(),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Edit {
 pub struct OpenGate;
 
 impl Gate for OpenGate {
-    fn at<'a>(&'a self, _cell: CellIx, _stop: Stop<'a>) -> BoxFuture<'a, Proceed> {
-        Box::pin(std::future::ready(Proceed::Go))
+    fn pass<'a>(&'a self, _cell: CellIx, _stop: GateStop<'a>) -> BoxFuture<'a, GateAction> {
+        Box::pin(std::future::ready(GateAction::Continue))
     }
 }

@@ -10,47 +10,50 @@
 //!                                    └──────────────────── answers, in call order ◄──────────────────────────────────┘
 //! ```
 
-mod answers;
 mod budget;
-mod calls;
+mod budget_limits;
+mod calibrated;
+mod call_history;
 mod citations;
+mod context_fit;
 mod contradiction;
 mod deadline;
-mod decisions;
+mod delimiter;
 mod engine;
 mod evidence;
-mod form;
 mod gate;
-mod ledger;
-mod limits;
-mod marker;
-mod meter;
+mod hidden_text;
+mod message_parts;
 mod parts;
-mod pieces;
 mod prompt;
 pub mod rules;
 mod seen;
-mod session;
-mod summary;
+mod tool_calls;
+mod tool_responses;
 mod trace;
-mod unseen;
-mod verdict;
-mod window;
+mod trace_size;
+mod transcript_summary;
+mod usage_meter;
+mod verdict_format;
+mod verdict_parser;
 
 #[cfg(test)]
 mod fake;
 
-pub use budget::{Budget, Reached, Took};
-pub use citations::Sources;
-pub(crate) use citations::{Place as CitedPlace, place as cited_place};
-pub use engine::{Engine, EngineDeps};
+pub use budget::{Budget, BudgetSpend, LimitReached};
+pub use citations::CitableSources;
+pub(crate) use citations::{CitationTarget as CitedPlace, parse_citation_target as cited_place};
+pub use delimiter::{Delimiter, DelimiterSecret};
+pub use engine::{JudgeEngine, JudgeEngineDeps};
 pub use evidence::{
-    EvidenceKey, EvidenceStore, FrozenEvidence, LiveEvidence, Lookup, MissPolicy, NoEvidence,
+    EvidenceKey, EvidenceLookup, EvidenceMissPolicy, EvidenceStore, LiveEvidence, NoEvidence,
+    ReplayedEvidence,
 };
-pub use form::Form;
-pub use gate::{Edit, Gate, OpenGate, Proceed, Stop};
-pub use marker::{Marker, Secret};
-pub use parts::PartsForm;
-pub use pieces::book_of;
-pub use prompt::{Frame, Prompt, render};
-pub use verdict::{NoVerdict, PARSER_VERSION, decide, read_object, read_text};
+pub use gate::{Gate, GateAction, GateEdit, GateStop, OpenGate};
+pub use message_parts::collect_judged_messages;
+pub use parts::PartsFormat;
+pub use prompt::{JudgePrompt, PromptFrame, render_prompt};
+pub use verdict_format::VerdictFormat;
+pub use verdict_parser::{
+    PARSER_VERSION, VerdictParseError, apply_bounds, parse_verdict_object, parse_verdict_text,
+};

@@ -6,8 +6,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::form::words_of;
-use super::verdict::{NoVerdict, misformed, no, present};
+use super::verdict_format::find_words_after;
+use super::verdict_parser::{VerdictParseError, describe_type_error, present, verdict_error};
 use crate::handlers::VerdictPartsSpec;
 use crate::model::VerdictPart;
 
@@ -22,7 +22,7 @@ const MOST_COUNTED: f64 = 10_000.0;
 
 /// Which parts a verdict has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartsForm {
+pub enum PartsFormat {
     /// So many criteria, by number.
     Criteria(usize),
     /// So many goals, by number; `None`: the judge names them.
@@ -34,21 +34,21 @@ pub enum PartsForm {
 }
 
 #[derive(Deserialize)]
-struct Stated {
+struct RawVerdictParts {
     #[serde(default, deserialize_with = "present")]
-    criteria: Option<Vec<Judged>>,
+    criteria: Option<Vec<RawNumberedPart>>,
     #[serde(default, deserialize_with = "present")]
-    goals: Option<Vec<Goal>>,
+    goals: Option<Vec<RawGoalPart>>,
     #[serde(default, deserialize_with = "present")]
-    calls: Option<Vec<Judged>>,
+    calls: Option<Vec<RawNumberedPart>>,
     #[serde(default, deserialize_with = "present")]
-    hallucinations: Option<Counted>,
+    hallucinations: Option<RawCountPart>,
     #[serde(default, deserialize_with = "present")]
-    clarifications: Option<Counted>,
+    clarifications: Option<RawCountPart>,
 }
 
 #[derive(Deserialize)]
-struct Judged {
+struct RawNumberedPart {
     index: f64,
     #[serde(default)]
     reasoning: String,
@@ -56,7 +56,7 @@ struct Judged {
 }
 
 #[derive(Deserialize)]
-struct Goal {
+struct RawGoalPart {
     #[serde(default, deserialize_with = "present")]
     index: Option<f64>,
     #[serde(default, rename = "goal")]
@@ -67,15 +67,15 @@ struct Goal {
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct RawCountPart {
     #[serde(default)]
     reasoning: String,
     count: f64,
 }
 
-impl PartsForm {
+impl PartsFormat {
     /// The form of what an eval asks for; `None`: no parts.
-    pub fn of(parts: &VerdictPartsSpec) -> Option<Self> {
+    pub fn from_parts(parts: &VerdictPartsSpec) -> Option<Self> {
         Some(match parts {
             VerdictPartsSpec::SingleVerdict => return None,
             VerdictPartsSpec::Criteria(texts) => Self::Criteria(texts.len()),
@@ -86,7 +86,7 @@ impl PartsForm {
     }
 
     /// What the parts amount to; see [`Parts::amount`].
-    pub(super) fn amount(self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
+    pub(super) fn aggregate(self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
         match self {
             Self::Behaviors => VerdictPartsSpec::Behaviors.aggregate(parts),
             _ => VerdictPartsSpec::Criteria(Vec::new()).aggregate(parts),
@@ -104,7 +104,7 @@ impl PartsForm {
     }
 
     /// One of them, in words.
-    const fn one(self) -> &'static str {
+    const fn noun(self) -> &'static str {
         match self {
             Self::Criteria(_) => "criterion",
             Self::Goals(_) => "goal",
@@ -114,7 +114,7 @@ impl PartsForm {
     }
 
     /// How many are numbered.
-    pub(super) const fn numbered(self) -> Option<usize> {
+    pub(super) const fn numbered_count(self) -> Option<usize> {
         match self {
             Self::Criteria(n) | Self::Calls(n) | Self::Goals(Some(n)) => Some(n),
             Self::Goals(None) | Self::Behaviors => None,
@@ -122,14 +122,14 @@ impl PartsForm {
     }
 
     /// What says whether a part is met.
-    pub(super) const fn flag(self) -> &'static str {
+    pub(super) const fn met_key(self) -> &'static str {
         match self {
             Self::Goals(_) => "met",
             _ => "passed",
         }
     }
 
-    fn means(self) -> &'static str {
+    fn describe_fields(self) -> &'static str {
         match self {
             Self::Criteria(_) => "Whether this criterion is met. Follows from its reasoning.",
             Self::Goals(_) => "Whether this goal is met in full. Follows from its reasoning.",
@@ -139,7 +139,7 @@ impl PartsForm {
     }
 
     /// The fields of the schema.
-    pub(super) fn properties(self) -> Vec<(&'static str, Value)> {
+    pub(super) fn schema_properties(self) -> Vec<(&'static str, Value)> {
         let text = |what: &str| json!({"type": "string", "description": what});
         let object = |properties: Value| {
             let required: Vec<String> = properties
@@ -166,8 +166,8 @@ impl PartsForm {
                 })
                 .to_vec();
         }
-        let (one, key) = (self.one(), self.keys()[0]);
-        let (whose, what) = match self.numbered() {
+        let (one, key) = (self.noun(), self.keys()[0]);
+        let (whose, what) = match self.numbered_count() {
             Some(n) => (
                 (
                     "index",
@@ -183,7 +183,7 @@ impl PartsForm {
         let entry = json!({
             (whose.0): whose.1,
             "reasoning": why,
-            (self.flag()): {"type": "boolean", "description": self.means()}
+            (self.met_key()): {"type": "boolean", "description": self.describe_fields()}
         });
         vec![(
             key,
@@ -193,7 +193,7 @@ impl PartsForm {
 
     /// The fields as they are shown where the server has no structured output.
     pub(super) fn example(self) -> String {
-        match (self, self.numbered()) {
+        match (self, self.numbered_count()) {
             (Self::Behaviors, _) => {
                 let counted = VerdictPartsSpec::BEHAVIORS.map(|name| {
                     format!("\"{name}\": {{\"reasoning\": \"…\", \"count\": a whole number}}")
@@ -203,7 +203,7 @@ impl PartsForm {
             (_, Some(n)) => format!(
                 "\"{}\": [{{\"index\": 1 to {n}, \"reasoning\": \"…\", \"{}\": true or false}}]",
                 self.keys()[0],
-                self.flag()
+                self.met_key()
             ),
             (_, None) => {
                 "\"goals\": [{\"goal\": \"…\", \"reasoning\": \"…\", \"met\": true or false}]"
@@ -213,7 +213,7 @@ impl PartsForm {
     }
 
     /// What the prompt says of the fields.
-    pub(super) fn told(self) -> String {
+    pub(super) fn render_instructions(self) -> String {
         let each = match self {
             Self::Criteria(n) => format!(
                 "- `criteria`: one entry for each of the {n} numbered criteria, in order: `index`, its number; `reasoning`, \
@@ -243,69 +243,71 @@ impl PartsForm {
     }
 
     /// Reads the parts of a verdict. Those of numbers have no text yet.
-    pub(super) fn read(self, json: &str) -> Result<Vec<VerdictPart>, NoVerdict> {
-        let stated: Stated = serde_json::from_str(json).map_err(|error| misformed(json, &error))?;
-        let missing = |key: &str| NoVerdict(format!("the verdict has no `{key}`"));
+    pub(super) fn parse_parts(self, json: &str) -> Result<Vec<VerdictPart>, VerdictParseError> {
+        let stated: RawVerdictParts =
+            serde_json::from_str(json).map_err(|error| describe_type_error(json, &error))?;
+        let missing = |key: &str| VerdictParseError(format!("the verdict has no `{key}`"));
         match self {
             Self::Behaviors => {
                 let counted = [stated.hallucinations, stated.clarifications];
                 let pairs = VerdictPartsSpec::BEHAVIORS.into_iter().zip(counted);
                 pairs
-                    .map(|(name, stated)| count(name, stated.ok_or_else(|| missing(name))?))
+                    .map(|(name, stated)| to_count_part(name, stated.ok_or_else(|| missing(name))?))
                     .collect()
             }
             Self::Criteria(n) => {
                 let all = stated.criteria.ok_or_else(|| missing("criteria"))?;
-                self.in_order(n, all.into_iter().map(by_number).collect())
+                self.order_by_number(n, all.into_iter().map(to_numbered_part).collect())
             }
             Self::Calls(n) => {
                 let all = stated.calls.ok_or_else(|| missing("calls"))?;
-                self.in_order(n, all.into_iter().map(by_number).collect())
+                self.order_by_number(n, all.into_iter().map(to_numbered_part).collect())
             }
             Self::Goals(Some(n)) => {
                 let all = stated.goals.ok_or_else(|| missing("goals"))?;
-                let pair = |goal: Goal| (goal.index, part(goal.name, goal.reasoning, goal.met));
-                self.in_order(n, all.into_iter().map(pair).collect())
+                let pair =
+                    |goal: RawGoalPart| (goal.index, new_part(goal.name, goal.reasoning, goal.met));
+                self.order_by_number(n, all.into_iter().map(pair).collect())
             }
-            Self::Goals(None) => named(stated.goals.ok_or_else(|| missing("goals"))?),
+            Self::Goals(None) => to_goal_parts(stated.goals.ok_or_else(|| missing("goals"))?),
         }
     }
 
     /// Each number once, and none left out or beyond.
-    fn in_order(
+    fn order_by_number(
         self,
         n: usize,
         stated: Vec<(Option<f64>, VerdictPart)>,
-    ) -> Result<Vec<VerdictPart>, NoVerdict> {
-        let one = self.one();
+    ) -> Result<Vec<VerdictPart>, VerdictParseError> {
+        let one = self.noun();
         let mut parts: Vec<Option<VerdictPart>> = vec![None; n];
         for (index, part) in stated {
             let Some(index) = index else {
-                return no(format!("a {one} of the verdict has no `index`"));
+                return verdict_error(format!("a {one} of the verdict has no `index`"));
             };
             let slot = (1..=n).find(|at| (index - *at as f64).abs() < f64::EPSILON);
             let Some(slot) = slot else {
-                return no(format!(
+                return verdict_error(format!(
                     "the verdict speaks of {one} {index}, and they are numbered from 1 to {n}"
                 ));
             };
             if parts[slot - 1].replace(part).is_some() {
-                return no(format!("{one} {slot} has two verdicts"));
+                return verdict_error(format!("{one} {slot} has two verdicts"));
             }
         }
         let missing = parts.iter().position(Option::is_none);
         match missing {
-            Some(at) => no(format!("{one} {} of {n} has no verdict", at + 1)),
+            Some(at) => verdict_error(format!("{one} {} of {n} has no verdict", at + 1)),
             None => Ok(parts.into_iter().flatten().collect()),
         }
     }
 
     /// The form that a schema of ours asks for: how the built-in judge, which is sent the schema alone, learns it.
-    pub(super) fn in_schema(schema: &Value) -> Option<Self> {
+    pub(super) fn from_schema(schema: &Value) -> Option<Self> {
         let properties = &schema["properties"];
         let numbers = |key: &str| {
             let index = &properties[key]["items"]["properties"]["index"]["description"];
-            let [_, to] = words_of(index.as_str()?, ["from", "to"])?;
+            let [_, to] = find_words_after(index.as_str()?, ["from", "to"])?;
             to.parse::<usize>().ok()
         };
         let has = |key: &str| properties[key].is_object();
@@ -322,7 +324,7 @@ impl PartsForm {
     }
 }
 
-fn part(text: String, reasoning: String, met: bool) -> VerdictPart {
+fn new_part(text: String, reasoning: String, met: bool) -> VerdictPart {
     VerdictPart {
         text,
         reasoning,
@@ -331,18 +333,18 @@ fn part(text: String, reasoning: String, met: bool) -> VerdictPart {
     }
 }
 
-fn by_number(stated: Judged) -> (Option<f64>, VerdictPart) {
-    let part = part(String::new(), stated.reasoning, stated.passed);
+fn to_numbered_part(stated: RawNumberedPart) -> (Option<f64>, VerdictPart) {
+    let part = new_part(String::new(), stated.reasoning, stated.passed);
     (Some(stated.index), part)
 }
 
-fn named(goals: Vec<Goal>) -> Result<Vec<VerdictPart>, NoVerdict> {
+fn to_goal_parts(goals: Vec<RawGoalPart>) -> Result<Vec<VerdictPart>, VerdictParseError> {
     if goals.is_empty() {
-        return no("the verdict names no goal");
+        return verdict_error("the verdict names no goal");
     }
     if goals.len() > MOST_GOALS {
         let n = goals.len();
-        return no(format!(
+        return verdict_error(format!(
             "the verdict names {n} goals, more than {MOST_GOALS}"
         ));
     }
@@ -350,11 +352,11 @@ fn named(goals: Vec<Goal>) -> Result<Vec<VerdictPart>, NoVerdict> {
     goals
         .map(|(goal, number)| {
             if goal.name.trim().is_empty() {
-                return no(format!(
+                return verdict_error(format!(
                     "goal {number} of the verdict does not say which it is"
                 ));
             }
-            Ok(part(goal.name, goal.reasoning, goal.met))
+            Ok(new_part(goal.name, goal.reasoning, goal.met))
         })
         .collect()
 }
@@ -364,16 +366,16 @@ fn named(goals: Vec<Goal>) -> Result<Vec<VerdictPart>, NoVerdict> {
     clippy::cast_sign_loss,
     reason = "whole and between 0 and 10,000"
 )]
-fn count(name: &str, stated: Counted) -> Result<VerdictPart, NoVerdict> {
+fn to_count_part(name: &str, stated: RawCountPart) -> Result<VerdictPart, VerdictParseError> {
     let n = stated.count;
     if n.fract() != 0.0 || !(0.0..=MOST_COUNTED).contains(&n) {
-        return no(format!(
+        return verdict_error(format!(
             "the count of {name} must be a whole number from 0 to {MOST_COUNTED} (got {n})"
         ));
     }
     Ok(VerdictPart {
         count: Some(n as u32),
-        ..part(name.to_owned(), stated.reasoning, n == 0.0)
+        ..new_part(name.to_owned(), stated.reasoning, n == 0.0)
     })
 }
 

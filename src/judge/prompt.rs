@@ -7,9 +7,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::form::Form;
-use super::marker::{Marker, Secret};
-use super::{pieces, summary};
+use super::delimiter::{Delimiter, DelimiterSecret};
+use super::verdict_format::VerdictFormat;
+use super::{message_parts, transcript_summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
@@ -17,50 +17,50 @@ use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
 
 /// What the prompt depends on besides the cell.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
+pub struct PromptFrame<'a> {
     /// Put in front of everything the user says (evalbench).
     pub base_prompt: &'a str,
     /// How the verdict is asked for; never `Auto`.
-    pub mode: VerdictMode,
+    pub verdict_mode: VerdictMode,
     /// The verdict's form.
-    pub form: Form,
+    pub verdict_format: VerdictFormat,
     /// The tools of the judge, `submit_verdict` left out.
     pub tools: &'a [ToolDeclaration],
     /// Model calls the judge may make.
     pub max_turns: u16,
     /// What markers are derived from.
-    pub secret: &'a Secret,
+    pub secret: &'a DelimiterSecret,
     /// Set where the prompt holds a summary and the judge reads the transcript with tools: the tokens that the summary
     /// and the judged output may take.
-    pub summary: Option<u64>,
+    pub summary_tokens: Option<u64>,
 }
 
 /// A rendered prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
+pub struct JudgePrompt {
     /// Instructions.
     pub system: String,
     /// The material and the task.
     pub user: String,
     /// What delimits the blocks.
-    pub marker: Marker,
+    pub delimiter: Delimiter,
     /// What the reading tools read, where the prompt holds a summary.
-    pub book: Option<Arc<JudgedMessages>>,
+    pub judged_messages: Option<Arc<JudgedMessages>>,
 }
 
-impl Prompt {
+impl JudgePrompt {
     /// The digest of what is said and of what can be read, the marker masked: another installation's is the same.
     pub fn digest(&self) -> Digest {
-        let user = self.marker.mask(&self.user);
+        let user = self.delimiter.mask(&self.user);
         let (system, user) = (self.system.as_bytes(), user.as_bytes());
-        match &self.book {
+        match &self.judged_messages {
             None => Digest::hash_parts([system, user]),
             Some(book) => Digest::hash_parts([system, user, book.digest().0.as_bytes()]),
         }
     }
 
     /// The first entry of the history.
-    pub fn item(&self) -> HistoryItem {
+    pub fn to_item(&self) -> HistoryItem {
         HistoryItem::User(vec![
             HistoryBlock::System(self.system.clone()),
             HistoryBlock::Text(self.user.clone()),
@@ -95,15 +95,15 @@ criteria that ask for nothing more.
 ";
 
 /// Renders the prompt of a cell.
-pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
-    let blocks = blocks(ask, frame.base_prompt, frame.secret, frame.summary);
+pub fn render_prompt(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePrompt {
+    let blocks = render_blocks(ask, frame.base_prompt, frame.secret, frame.summary_tokens);
     let mut user = blocks.user;
-    user.push_str(&task(ask, frame, blocks.output));
-    Prompt {
-        system: system(ask, frame),
+    user.push_str(&render_task(ask, frame, blocks.output));
+    JudgePrompt {
+        system: render_system(ask, frame),
         user,
-        marker: blocks.marker,
-        book: blocks.book,
+        delimiter: blocks.delimiter,
+        judged_messages: blocks.judged_messages,
     }
 }
 
@@ -111,29 +111,29 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
 pub(super) fn render_material(
     ask: &JudgeRequest,
     base_prompt: &str,
-    secret: &Secret,
+    secret: &DelimiterSecret,
     last: &str,
-) -> Prompt {
-    let blocks = blocks(ask, base_prompt, secret, None);
+) -> JudgePrompt {
+    let blocks = render_blocks(ask, base_prompt, secret, None);
     let mut user = blocks.user;
     user.push_str(last);
     let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
-    let more = more_material(ask);
-    Prompt {
+    let more = render_extra_material(ask);
+    JudgePrompt {
         system: format!("{}\n\n{MATERIAL}{more}\n{DECIDING}", opening.trim_end()),
         user,
-        marker: blocks.marker,
-        book: None,
+        delimiter: blocks.delimiter,
+        judged_messages: None,
     }
 }
 
 /// What is to be judged, in a sentence.
-pub(super) fn matter_of(ask: &JudgeRequest) -> String {
-    matter(ask, output_of(ask))
+pub(super) fn describe_subject(ask: &JudgeRequest) -> String {
+    describe_output(ask, find_output(ask))
 }
 
 /// The message that is to be judged; `None`: the session, or nothing was said.
-fn output_of(ask: &JudgeRequest) -> Option<usize> {
+fn find_output(ask: &JudgeRequest) -> Option<usize> {
     let messages = &ask.transcript.messages[..ask.end.min(ask.transcript.messages.len())];
     (!ask.params.session)
         .then(|| {
@@ -145,24 +145,29 @@ fn output_of(ask: &JudgeRequest) -> Option<usize> {
 }
 
 /// Bytes of a user message besides its data and their delimiting lines: the task, and the words around it.
-const ROOM: usize = 1024;
+const TASK_BYTES: usize = 1024;
 
 /// The material in its blocks.
-struct Blocks {
+struct PromptBlocks {
     user: String,
-    marker: Marker,
+    delimiter: Delimiter,
     /// The message that is to be judged.
     output: Option<usize>,
     /// The transcript, where the blocks hold but a summary of it.
-    book: Option<Arc<JudgedMessages>>,
+    judged_messages: Option<Arc<JudgedMessages>>,
 }
 
-fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Option<u64>) -> Blocks {
+fn render_blocks(
+    ask: &JudgeRequest,
+    base_prompt: &str,
+    secret: &DelimiterSecret,
+    summary: Option<u64>,
+) -> PromptBlocks {
     let end = ask.end.min(ask.transcript.messages.len());
     let messages = &ask.transcript.messages[..end];
-    let output = output_of(ask);
-    let pieces = pieces::of(messages, output, ask.params.hide_calls);
-    let metadata = metadata(ask);
+    let output = find_output(ask);
+    let pieces = message_parts::label_message_parts(messages, output, ask.params.hide_calls);
+    let metadata = render_metadata(ask);
     let mut data = vec![
         ask.params.criteria.as_str(),
         ask.params.guide.as_str(),
@@ -175,37 +180,39 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
             .iter()
             .flat_map(|p| [p.label.as_str(), p.text.as_str()]),
     );
-    let marker = Marker::derive(secret, &data);
+    let marker = Delimiter::derive(secret, &data);
 
     // All of it with its delimiting lines, so that it need not grow.
     let text: usize = data.iter().map(|text| text.len()).sum();
-    let mut user = String::with_capacity(text + 64 * (pieces.len() + data.len()) + ROOM);
+    let mut user = String::with_capacity(text + 64 * (pieces.len() + data.len()) + TASK_BYTES);
     if !base_prompt.is_empty() {
         user.push_str(base_prompt);
         user.push_str("\n\n");
     }
     _ = writeln!(user, "Marker of this message: {}\n", marker.as_str());
     if !ask.params.criteria.is_empty() {
-        user.push_str(&marker.block("criteria", "", &ask.params.criteria));
+        user.push_str(&marker.enclose("criteria", "", &ask.params.criteria));
         user.push('\n');
     }
     if !ask.params.guide.is_empty() {
-        user.push_str(&marker.block("scoring guide", "", &ask.params.guide));
+        user.push_str(&marker.enclose("scoring guide", "", &ask.params.guide));
         user.push('\n');
     }
     if !metadata.is_empty() {
-        user.push_str(&marker.block("metadata", "", &metadata));
+        user.push_str(&marker.enclose("metadata", "", &metadata));
         user.push('\n');
     }
     for material in &ask.params.prompt_blocks {
-        user.push_str(&marker.block(&material.label, "", &material.text));
+        user.push_str(&marker.enclose(&material.label, "", &material.text));
         user.push('\n');
     }
     let book = match summary {
         None => {
-            user.push_str(&marker.line(&format!("begin transcript{}", count(end))));
-            put(&mut user, &marker, &pieces);
-            user.push_str(&marker.line("end transcript"));
+            user.push_str(
+                &marker.delimiter_line(&format!("begin transcript{}", format_message_count(end))),
+            );
+            write_message_parts(&mut user, &marker, &pieces);
+            user.push_str(&marker.delimiter_line("end transcript"));
             None
         }
         Some(room) => {
@@ -214,30 +221,32 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
                 message_count: end,
                 delimiter: (format!("<<<{} ", marker.as_str()), ">>>".to_owned()),
             };
-            user.push_str(&summary::of(&book, messages, output, &marker, room));
+            user.push_str(&transcript_summary::render_summary(
+                &book, messages, output, &marker, room,
+            ));
             Some(Arc::new(book))
         }
     };
     user.push('\n');
-    Blocks {
+    PromptBlocks {
         user,
-        marker,
+        delimiter: marker,
         output,
-        book,
+        judged_messages: book,
     }
 }
 
 /// Pieces, each after its delimiting line.
-pub(super) fn body(marker: &Marker, pieces: &[MessagePart]) -> String {
+pub(super) fn render_message_parts(marker: &Delimiter, pieces: &[MessagePart]) -> String {
     let mut body = String::new();
-    put(&mut body, marker, pieces);
+    write_message_parts(&mut body, marker, pieces);
     body
 }
 
 /// Ends in a line break, or is empty.
-fn put(out: &mut String, marker: &Marker, pieces: &[MessagePart]) {
+fn write_message_parts(out: &mut String, marker: &Delimiter, pieces: &[MessagePart]) {
     for piece in pieces {
-        marker.put_line(out, &piece.label);
+        marker.write_line(out, &piece.label);
         out.push_str(&piece.text);
         if !piece.text.is_empty() && !piece.text.ends_with('\n') {
             out.push('\n');
@@ -246,7 +255,7 @@ fn put(out: &mut String, marker: &Marker, pieces: &[MessagePart]) {
 }
 
 /// How many messages there are, as it stands in a block's first line.
-pub(super) fn count(end: usize) -> String {
+pub(super) fn format_message_count(end: usize) -> String {
     match end {
         0 => ": no messages".to_owned(),
         1 => ": 1 message, number 0".to_owned(),
@@ -254,17 +263,17 @@ pub(super) fn count(end: usize) -> String {
     }
 }
 
-fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
+fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
     let mut text = String::new();
     let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
-    let more = more_material(ask);
+    let more = render_extra_material(ask);
     _ = writeln!(
         text,
         "{}\n\n{MATERIAL}{more}\n{DECIDING}",
         opening.trim_end()
     );
-    if frame.summary.is_some() {
-        text.push_str(&summary::told(frame));
+    if frame.summary_tokens.is_some() {
+        text.push_str(&transcript_summary::render_instructions(frame));
     }
     if !frame.tools.is_empty() {
         let names: Vec<&str> = frame.tools.iter().map(|t| t.name.as_str()).collect();
@@ -285,10 +294,10 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
          - `citations`: the passages it rests on. `source` is `message N`, `fetch N` or `rubric`; `quote` is copied character \
          by character, a short passage, without ellipses. Each quote is checked. Empty if there is nothing to quote.\n",
     );
-    if let Some(parts) = frame.form.parts {
-        text.push_str(&parts.told());
+    if let Some(parts) = frame.verdict_format.parts {
+        text.push_str(&parts.render_instructions());
     } else {
-        let (low, high) = frame.form.bounds();
+        let (low, high) = frame.verdict_format.score_range();
         _ = write!(
             text,
             "- `reasoning`: two to six sentences for the rubric's author: which facts decide, and why. Its last sentence \
@@ -298,7 +307,7 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
              criteria are met.\n"
         );
     }
-    if frame.form.allow_na {
+    if frame.verdict_format.allow_na {
         text.push_str(
             "- `applicable`: false only if the criteria cannot be applied to this conversation at all; otherwise true.\n",
         );
@@ -307,7 +316,7 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
 }
 
 /// What is said of blocks that only some evals have; without them the frame is as it always was.
-fn more_material(ask: &JudgeRequest) -> String {
+fn render_extra_material(ask: &JudgeRequest) -> String {
     let mut text = String::new();
     if !ask.params.prompt_blocks.is_empty() {
         let labels: Vec<String> = ask
@@ -332,13 +341,13 @@ fn more_material(ask: &JudgeRequest) -> String {
 }
 
 /// The task, after the data, so that it is the last thing read.
-fn task(ask: &JudgeRequest, frame: &Frame<'_>, output: Option<usize>) -> String {
-    let what = matter(ask, output);
-    let how = how(frame);
+fn render_task(ask: &JudgeRequest, frame: &PromptFrame<'_>, output: Option<usize>) -> String {
+    let what = describe_output(ask, output);
+    let how = render_submit_instruction(frame);
     format!("{what} {how}\n")
 }
 
-fn matter(ask: &JudgeRequest, output: Option<usize>) -> String {
+fn describe_output(ask: &JudgeRequest, output: Option<usize>) -> String {
     match (ask.params.session, output) {
         _ if ask.params.task.is_some() => ask.params.task.unwrap_or_default().to_owned(),
         (true, _) => "Judge the whole conversation above, as one session.".to_owned(),
@@ -354,8 +363,8 @@ fn matter(ask: &JudgeRequest, output: Option<usize>) -> String {
     }
 }
 
-fn how(frame: &Frame<'_>) -> String {
-    match frame.mode {
+fn render_submit_instruction(frame: &PromptFrame<'_>) -> String {
+    match frame.verdict_mode {
         VerdictMode::Call | VerdictMode::Auto => {
             format!(
                 "State your verdict by calling `{SUBMIT_VERDICT}`, alone, once you have read every result you asked for."
@@ -366,12 +375,12 @@ fn how(frame: &Frame<'_>) -> String {
         }
         VerdictMode::Text => format!(
             "Reply with the verdict as one JSON object and nothing else, its fields in this order:\n{}",
-            frame.form.example()
+            frame.verdict_format.example()
         ),
     }
 }
 
-fn metadata(ask: &JudgeRequest) -> String {
+fn render_metadata(ask: &JudgeRequest) -> String {
     let mut text = String::new();
     for (name, value) in &ask.metadata {
         _ = writeln!(text, "{name}: {}", value.get());

@@ -5,7 +5,7 @@ use crate::model::TranscriptPart;
 use crate::tools::SeenUrls;
 
 /// The hosts and URLs of a cell's transcript, rubric and named metadata.
-pub(super) fn of(ask: &JudgeRequest) -> SeenUrls {
+pub(super) fn collect_seen_urls(ask: &JudgeRequest) -> SeenUrls {
     let mut seen = SeenUrls::default();
     seen.add_text(&ask.params.criteria);
     seen.add_text(&ask.params.guide);

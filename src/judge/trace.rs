@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 
-use super::calls::Done;
-use super::citations::Sources;
-use super::deadline::Deadline;
-use super::engine::{Engine, Setup};
-use super::gate::{Edit, Proceed, Stop};
-use super::ledger::{Ledger, Round};
-use super::meter::{Meter, Metered};
-use super::session::Session;
-use super::{seen, unseen, verdict};
+use super::call_history::{CallHistory, TurnCalls};
+use super::citations::CitableSources;
+use super::deadline::CellDeadline;
+use super::engine::{CellSetup, JudgeEngine};
+use super::gate::{GateAction, GateEdit, GateStop};
+use super::tool_calls::FinishedToolCall;
+use super::trace_size::TraceSize;
+use super::usage_meter::{MeteredProvider, UsageMeter};
+use super::{hidden_text, seen, verdict_parser};
 use crate::event::{CallCx, EventKind, GateRelease, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
@@ -25,65 +25,65 @@ use crate::provider::{
 use crate::tools::{self, SeenUrls};
 
 /// One cell being judged.
-pub(super) struct Trace<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) setup: &'a Setup<'a>,
-    pub(super) ask: &'a JudgeRequest,
+pub(super) struct JudgeTrace<'a> {
+    pub(super) engine: &'a JudgeEngine,
+    pub(super) setup: &'a CellSetup<'a>,
+    pub(super) request: &'a JudgeRequest,
     pub(super) cx: &'a CallCx,
-    pub(super) deadline: &'a Deadline,
-    pub(super) meter: &'a Meter<'a>,
-    pub(super) by_human: &'a AtomicBool,
+    pub(super) deadline: &'a CellDeadline,
+    pub(super) meter: &'a UsageMeter<'a>,
+    pub(super) edited_by_hand: &'a AtomicBool,
 }
 
 /// What grows from turn to turn.
-pub(super) struct Memory {
+pub(super) struct TraceState {
     pub(super) history: Vec<HistoryItem>,
     pub(super) seen: SeenUrls,
-    pub(super) sources: Sources,
+    pub(super) sources: CitableSources,
     pub(super) fetches: usize,
     /// What fetched pages hold that a reader of them does not see, as sentences.
-    pub(super) hidden: Vec<String>,
-    pub(super) session: Session,
+    pub(super) hidden_text: Vec<String>,
+    pub(super) size: TraceSize,
     /// Calls made, answered or in flight.
-    pub(super) calls: Ledger,
+    pub(super) call_history: CallHistory,
 }
 
-impl Trace<'_> {
+impl JudgeTrace<'_> {
     pub(super) async fn run(&self) -> CellResult {
-        match self.turns().await {
+        match self.run_turns().await {
             Ok(result) | Err(result) => result,
         }
     }
 
     /// `Err` is an early end, so that `?` ends the trace.
-    async fn turns(&self) -> Result<CellResult, CellResult> {
-        let mut memory = Memory {
-            history: vec![self.setup.prompt.item()],
+    async fn run_turns(&self) -> Result<CellResult, CellResult> {
+        let mut memory = TraceState {
+            history: vec![self.setup.prompt.to_item()],
             // Without tools nothing asks what was seen.
             seen: if self.setup.tools.tools.is_empty() {
                 SeenUrls::default()
             } else {
-                seen::of(self.ask)
+                seen::collect_seen_urls(self.request)
             },
-            sources: Sources::of(self.ask),
+            sources: CitableSources::from_request(self.request),
             fetches: 0,
-            hidden: Vec::new(),
-            session: Session::default(),
-            calls: Ledger::default(),
+            hidden_text: Vec::new(),
+            size: TraceSize::default(),
+            call_history: CallHistory::default(),
         };
         for turn in 0..self.setup.max_turns {
             let cx = CallCx {
                 turn: TurnIx(turn),
                 ..self.cx.clone()
             };
-            let last = turn + 1 == self.setup.max_turns || self.conclude(&cx).await;
+            let last = turn + 1 == self.setup.max_turns || self.check_conclude(&cx).await;
             let finished = self.ask_model(&memory, last, &cx).await?;
-            memory.session.reply(&finished);
+            memory.size.add_reply(&finished);
             match &finished.reply.stop {
                 StopReason::Length => {
                     let why = finished.explain_token_limit();
                     return Err(self
-                        .unparsed(&cx, Outcome::Truncated, &why, &finished.reply)
+                        .end_unparsed(&cx, Outcome::Truncated, &why, &finished.reply)
                         .await);
                 }
                 StopReason::Refused(word) => {
@@ -92,63 +92,67 @@ impl Trace<'_> {
                 }
                 StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_) => {}
             }
-            if self.setup.mode != VerdictMode::Call {
-                return self.text_verdict(&cx, &memory, &finished.reply).await;
+            if self.setup.verdict_mode != VerdictMode::Call {
+                return self.read_text_verdict(&cx, &memory, &finished.reply).await;
             }
             if finished.reply.calls.is_empty() {
-                self.no_call(&cx, &mut memory, last, finished).await?;
+                self.handle_missing_call(&cx, &mut memory, last, finished)
+                    .await?;
             } else if finished
                 .reply
                 .calls
                 .iter()
                 .all(|c| c.name == SUBMIT_VERDICT)
             {
-                return self.called_verdict(&cx, &memory, &finished.reply).await;
+                return self
+                    .read_called_verdict(&cx, &memory, &finished.reply)
+                    .await;
             } else {
-                self.calls(&cx, &mut memory, last, finished).await?;
+                self.run_tool_calls(&cx, &mut memory, last, finished)
+                    .await?;
             }
         }
-        Err(self.out_of_turns())
+        Err(self.end_out_of_turns())
     }
 
     /// Builds and sends one turn's request, and tells its facts.
     async fn ask_model(
         &self,
-        memory: &Memory,
+        memory: &TraceState,
         last: bool,
         cx: &CallCx,
     ) -> Result<CompletedReply, CellResult> {
         // Where a call cannot be forced, what may not be called is not declared either.
         let alone = last
-            && self.setup.mode == VerdictMode::Call
+            && self.setup.verdict_mode == VerdictMode::Call
             && !self.setup.provider.capabilities().forced_call;
-        let tools = match &self.setup.decls[..] {
+        let tools = match &self.setup.tool_decls[..] {
             [.., submit] if alone => std::slice::from_ref(submit),
             all => all,
         };
         let request = TurnRequest {
             history: &memory.history,
             tools,
-            tool_choice: self.setup.choice(last),
+            tool_choice: self.setup.tool_choice(last),
         };
         let mut body = self
             .setup
             .provider
             .build_body(&request)
-            .map_err(|e| failed(&e))?;
-        memory.session.fits(&body)?;
-        match self.gate(Stop::BeforeTurn(&body)).await {
-            Proceed::GoWith(Edit::Body(edited)) => {
+            .map_err(|e| provider_error_result(&e))?;
+        memory.size.check_request(&body)?;
+        match self.pass_gate(GateStop::BeforeTurn(&body)).await {
+            GateAction::ContinueWith(GateEdit::Body(edited)) => {
                 body = RequestBody {
                     pieces: vec![edited.into()],
                     dropped: body.dropped,
                 };
             }
-            Proceed::End(outcome) => return Err(ended(outcome)),
-            Proceed::Go | Proceed::GoWith(_) | Proceed::Answer(_) => {}
+            GateAction::EndCell(outcome) => return Err(person_ended_result(outcome)),
+            GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {}
         }
         if let Err(reached) = self.meter.admit(&body).await {
-            return Err(self.out_of_budget(reached, cx).await);
+            return Err(self.end_out_of_budget(reached, cx).await);
         }
         let mut request = Vec::with_capacity(body.pieces.len());
         for piece in &body.pieces {
@@ -156,18 +160,18 @@ impl Trace<'_> {
         }
         let dropped = body.dropped.clone();
         cx.turn(TurnFact::Started { request, dropped }).await;
-        let metered = Metered {
+        let metered = MeteredProvider {
             inner: self.setup.provider,
             meter: self.meter,
             deadline: self.deadline,
-            first: AtomicBool::new(cx.turn == TurnIx(0)),
+            awaits_first_request: AtomicBool::new(cx.turn == TurnIx(0)),
         };
         let (attempt, finished) = match provider::call_with_retries(&metered, &body, cx).await {
             Ok(answered) => answered,
             Err(error) => {
-                return Err(match self.meter.refused() {
-                    Some(reached) => self.out_of_budget(reached, cx).await,
-                    None => failed(&error),
+                return Err(match self.meter.limit_reached() {
+                    Some(reached) => self.end_out_of_budget(reached, cx).await,
+                    None => provider_error_result(&error),
                 });
             }
         };
@@ -192,53 +196,55 @@ impl Trace<'_> {
     }
 
     /// The verdict of a judge without tools: the reply's text.
-    async fn text_verdict(
+    async fn read_text_verdict(
         &self,
         cx: &CallCx,
-        memory: &Memory,
+        memory: &TraceState,
         reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         if !self.setup.questions.is_empty() {
-            return self.answered(cx, memory, reply).await;
+            return self.read_calibrated_verdict(cx, memory, reply).await;
         }
         if !reply.calls.is_empty() {
             let why = "the reply calls a function, and this judge was given none";
-            return Err(self.unparsed(cx, Outcome::Unparsed, why, reply).await);
+            return Err(self.end_unparsed(cx, Outcome::Unparsed, why, reply).await);
         }
-        match verdict::read_text(&reply.text, &self.setup.form) {
-            Ok(verdict) => self.reached(cx, memory, verdict).await,
+        match verdict_parser::parse_verdict_text(&reply.text, &self.setup.verdict_format) {
+            Ok(verdict) => self.accept_verdict(cx, memory, verdict).await,
             Err(why) => {
                 let why = match &reply.stop {
                     StopReason::Other(word) => format!("{why} (the model stopped with {word})"),
                     _ => why.to_string(),
                 };
-                Err(self.unparsed(cx, Outcome::Unparsed, &why, reply).await)
+                Err(self.end_unparsed(cx, Outcome::Unparsed, &why, reply).await)
             }
         }
     }
 
     /// Every call of the reply is `submit_verdict`.
-    async fn called_verdict(
+    async fn read_called_verdict(
         &self,
         cx: &CallCx,
-        memory: &Memory,
+        memory: &TraceState,
         reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         let mut stated: Option<Verdict> = None;
         let mut fault: Option<(Outcome, String)> = None;
-        for (ix, call) in indexed(reply) {
-            self.received(cx, ix, call).await;
+        for (ix, call) in index_calls(reply) {
+            self.emit_received(cx, ix, call).await;
             let prepared = tools::prepare_call_catching_panics(
                 &self.setup.tools,
                 &call.name,
                 &call.raw,
                 &memory.seen,
             );
-            self.repaired(cx, ix, &prepared).await;
+            self.emit_repaired(cx, ix, &prepared).await;
             let read = match &prepared.outcome {
-                Ok(ready) => {
-                    self.read_verdict(&call.raw, ready.values.get(), prepared.has_duplicate_keys)
-                }
+                Ok(ready) => self.parse_verdict_arguments(
+                    &call.raw,
+                    ready.values.get(),
+                    prepared.has_duplicate_keys,
+                ),
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
@@ -248,7 +254,7 @@ impl Trace<'_> {
                     "the verdict's arguments were cut off and had to be closed".to_owned(),
                 )),
                 Ok(verdict) => Ok(verdict),
-                Err(_) if prepared.was_truncated || ends_open(&call.raw) => Err((
+                Err(_) if prepared.was_truncated || is_truncated_json(&call.raw) => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off: they end before they are closed"
                         .to_owned(),
@@ -271,7 +277,7 @@ impl Trace<'_> {
             match read {
                 Ok(verdict) => {
                     if let Ok(ready) = prepared.outcome {
-                        self.accepted(cx, ix, ready.values).await;
+                        self.emit_submitted_verdict(cx, ix, ready.values).await;
                     }
                     stated.get_or_insert(Verdict {
                         repaired: prepared.changes,
@@ -279,48 +285,53 @@ impl Trace<'_> {
                     });
                 }
                 Err((outcome, why)) => {
-                    self.rejected(cx, ix, "verdict", &format!("Error: {why}"))
+                    self.emit_rejected(cx, ix, "verdict", &format!("Error: {why}"))
                         .await;
                     fault.get_or_insert((outcome, why));
                 }
             }
         }
         match (stated, fault) {
-            (Some(verdict), None) => self.reached(cx, memory, verdict).await,
-            (_, Some((outcome, why))) => Err(self.unparsed(cx, outcome, &why, reply).await),
+            (Some(verdict), None) => self.accept_verdict(cx, memory, verdict).await,
+            (_, Some((outcome, why))) => Err(self.end_unparsed(cx, outcome, &why, reply).await),
             (None, None) => Err(self
-                .unparsed(cx, Outcome::Unparsed, "the reply holds no verdict", reply)
+                .end_unparsed(cx, Outcome::Unparsed, "the reply holds no verdict", reply)
                 .await),
         }
     }
 
     /// Reads a verdict's arguments: as they came where they are an object, so that one who states a field twice is not
     /// read as having stated the last; then as they were prepared.
-    fn read_verdict(&self, raw: &str, prepared: &str, twice: bool) -> Result<Verdict, String> {
-        let form = &self.setup.form;
+    fn parse_verdict_arguments(
+        &self,
+        raw: &str,
+        prepared: &str,
+        twice: bool,
+    ) -> Result<Verdict, String> {
+        let form = &self.setup.verdict_format;
         if is_object(raw) {
-            verdict::read_object(raw, form).map_err(|why| why.to_string())?;
+            verdict_parser::parse_verdict_object(raw, form).map_err(|why| why.to_string())?;
         } else if twice {
             return Err("the verdict states a field more than once".to_owned());
         }
-        verdict::read_object(prepared, form).map_err(|why| why.to_string())
+        verdict_parser::parse_verdict_object(prepared, form).map_err(|why| why.to_string())
     }
 
     /// A verdict was read: its citations are looked up, the gate may change it, and it decides.
-    pub(super) async fn reached(
+    pub(super) async fn accept_verdict(
         &self,
         cx: &CallCx,
-        memory: &Memory,
+        memory: &TraceState,
         mut verdict: Verdict,
     ) -> Result<CellResult, CellResult> {
-        memory.sources.check(&mut verdict.citations);
-        verdict.hidden = unseen::told(self.ask, &memory.hidden);
-        self.ask
+        memory.sources.mark_found(&mut verdict.citations);
+        verdict.hidden = hidden_text::describe_hidden_text(self.request, &memory.hidden_text);
+        self.request
             .params
             .parts_spec
             .fill_part_names(&mut verdict.parts);
-        match self.gate(Stop::Verdict(&verdict)).await {
-            Proceed::GoWith(Edit::Verdict(mut edited)) => {
+        match self.pass_gate(GateStop::Verdict(&verdict)).await {
+            GateAction::ContinueWith(GateEdit::Verdict(mut edited)) => {
                 let overall = |v: &Verdict| (v.passed, v.score);
                 if overall(&edited) != overall(&verdict) && edited.parts == verdict.parts {
                     // A person overruled the whole, so the parts no longer say why.
@@ -328,15 +339,15 @@ impl Trace<'_> {
                 }
                 verdict = *edited;
             }
-            Proceed::End(outcome) => return Err(ended(outcome)),
-            Proceed::Go | Proceed::GoWith(_) | Proceed::Answer(_) => {}
+            GateAction::EndCell(outcome) => return Err(person_ended_result(outcome)),
+            GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {}
         }
         cx.turn(TurnFact::VerdictReached(Box::new(verdict.clone())))
             .await;
-        Ok(verdict::decide(&verdict, &self.ask.params))
+        Ok(verdict_parser::apply_bounds(&verdict, &self.request.params))
     }
 
-    pub(super) async fn unparsed(
+    pub(super) async fn end_unparsed(
         &self,
         cx: &CallCx,
         outcome: Outcome,
@@ -363,29 +374,29 @@ impl Trace<'_> {
 
     /// Runs the tool calls of a reply, at once (but for those that come after another), and puts their answers into the
     /// history in call order.
-    async fn calls(
+    async fn run_tool_calls(
         &self,
         cx: &CallCx,
-        memory: &mut Memory,
+        memory: &mut TraceState,
         last: bool,
         finished: CompletedReply,
     ) -> Result<(), CellResult> {
         if last {
-            for (ix, call) in indexed(&finished.reply) {
-                self.received(cx, ix, call).await;
+            for (ix, call) in index_calls(&finished.reply) {
+                self.emit_received(cx, ix, call).await;
                 let text =
                     format!("Error: no turns are left; only {SUBMIT_VERDICT} alone was allowed");
-                self.rejected(cx, ix, "turn_limit", &text).await;
+                self.emit_rejected(cx, ix, "turn_limit", &text).await;
             }
-            return Err(self.out_of_turns());
+            return Err(self.end_out_of_turns());
         }
-        let round = Round::of(&finished.reply);
-        let calls = indexed(&finished.reply)
-            .map(|(ix, call)| self.one_call(cx, memory, &round, (ix, call)));
-        let mut done: Vec<Done> = futures_util::future::join_all(calls).await;
-        memory.calls.close(&round);
+        let round = TurnCalls::from_reply(&finished.reply);
+        let calls = index_calls(&finished.reply)
+            .map(|(ix, call)| self.run_tool_call(cx, memory, &round, (ix, call)));
+        let mut done: Vec<FinishedToolCall> = futures_util::future::join_all(calls).await;
+        memory.call_history.end_turn(&round);
         drop(round);
-        if let Some(end) = done.iter_mut().find_map(|d| d.end.take()) {
+        if let Some(end) = done.iter_mut().find_map(|d| d.cell_end.take()) {
             return Err(end);
         }
         let mut view = finished.reply;
@@ -397,7 +408,7 @@ impl Trace<'_> {
                     .canonical
                     .map_or_else(|| "{}".to_owned(), |c| c.get().to_owned());
             }
-            answers.push(self.for_model(memory, (&call.name, &call.raw), done.answer));
+            answers.push(self.format_for_model(memory, (&call.name, &call.raw), done.response));
         }
         memory.history.push(HistoryItem::Model {
             native: finished.native,
@@ -408,10 +419,10 @@ impl Trace<'_> {
     }
 
     /// Passes a boundary. The cell's time stands still while the gate makes it wait.
-    pub(super) async fn gate(&self, stop: Stop<'_>) -> Proceed {
+    pub(super) async fn pass_gate(&self, stop: GateStop<'_>) -> GateAction {
         let kind = stop.kind();
-        let cell = self.ask.cell;
-        let mut answer = self.engine.deps.gate.at(cell, stop);
+        let cell = self.request.cell;
+        let mut answer = self.engine.deps.gate.pass(cell, stop);
         let (proceed, waited) = if let Some(proceed) = (&mut answer).now_or_never() {
             (proceed, false)
         } else {
@@ -422,15 +433,15 @@ impl Trace<'_> {
             (proceed, true)
         };
         let (what, edit) = match &proceed {
-            Proceed::Go => ("go", None),
-            Proceed::GoWith(edit) => ("edited", Some(edit.text())),
-            Proceed::Answer(answer) => ("answered", Some(answer.text.clone())),
-            Proceed::End(_) => ("ended", None),
+            GateAction::Continue => ("go", None),
+            GateAction::ContinueWith(edit) => ("edited", Some(edit.text())),
+            GateAction::AnswerCall(answer) => ("answered", Some(answer.text.clone())),
+            GateAction::EndCell(_) => ("ended", None),
         };
-        if proceed != Proceed::Go {
-            self.by_human.store(true, Ordering::Relaxed);
+        if proceed != GateAction::Continue {
+            self.edited_by_hand.store(true, Ordering::Relaxed);
         }
-        if waited || proceed != Proceed::Go {
+        if waited || proceed != GateAction::Continue {
             let edit = match edit {
                 Some(text) => Some(self.cx.out.store_text(&text).await),
                 None => None,
@@ -446,10 +457,12 @@ impl Trace<'_> {
     }
 
     /// The last boundary.
-    pub(super) async fn at_the_end(&self, result: CellResult) -> CellResult {
-        match self.gate(Stop::Ended(&result)).await {
-            Proceed::End(outcome) => ended(outcome),
-            Proceed::Go | Proceed::GoWith(_) | Proceed::Answer(_) => result,
+    pub(super) async fn pass_end_gate(&self, result: CellResult) -> CellResult {
+        match self.pass_gate(GateStop::Ended(&result)).await {
+            GateAction::EndCell(outcome) => person_ended_result(outcome),
+            GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {
+                result
+            }
         }
     }
 }
@@ -459,20 +472,20 @@ fn is_object(raw: &str) -> bool {
 }
 
 /// Whether a text is the beginning of a JSON value and not the whole of it.
-fn ends_open(raw: &str) -> bool {
+fn is_truncated_json(raw: &str) -> bool {
     !raw.trim().is_empty()
         && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err_and(|error| error.is_eof())
 }
 
 /// A reply's calls with their numbers.
-pub(super) fn indexed(
+pub(super) fn index_calls(
     reply: &ModelReply,
 ) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
     (0..).map(CallIx).zip(&reply.calls)
 }
 
 /// How a cell ends that a person ended.
-pub(super) fn ended(outcome: Outcome) -> CellResult {
+pub(super) fn person_ended_result(outcome: Outcome) -> CellResult {
     let mut result = CellResult::new(outcome, "ended by hand");
     if outcome.is_error() {
         result.error = Some("ended by hand".to_owned());
@@ -480,7 +493,7 @@ pub(super) fn ended(outcome: Outcome) -> CellResult {
     result
 }
 
-fn failed(error: &ProviderError) -> CellResult {
+fn provider_error_result(error: &ProviderError) -> CellResult {
     let outcome = match error {
         ProviderError::Cut { .. } => Outcome::Truncated,
         ProviderError::Cancelled => return CellResult::cancelled(),

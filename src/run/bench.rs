@@ -9,7 +9,7 @@ use crate::event::CellKey;
 use crate::handlers::{
     CancelFlag, Check, CompiledEval, Finding, JudgeBackend, JudgeRequest, JudgedParams,
 };
-use crate::judge::{Engine, FrozenEvidence};
+use crate::judge::{JudgeEngine, ReplayedEvidence};
 use crate::model::{Ballot, CellResult, CellVote, Decision, Digest, Transcript, VoteParams};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
@@ -34,7 +34,7 @@ pub(super) struct Seat {
     /// What a preview estimates from.
     pub(super) size: SizeOf,
     /// What it is made of, where it asks in prompts.
-    pub(super) engine: Option<Arc<Engine>>,
+    pub(super) engine: Option<Arc<JudgeEngine>>,
     /// Whether a call costs nothing.
     pub(super) free: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Bench {
     /// What a run does with verdicts of others, and others with its own.
     pub(super) cache: CachePolicy,
     /// Whose recorded answers tools get, if any.
-    pub(super) frozen: Option<Arc<FrozenEvidence>>,
+    pub(super) frozen: Option<Arc<ReplayedEvidence>>,
     /// What live cells are called, for judges that need to know.
     pub(super) names: Arc<Names>,
     /// Set once the run is cancelled; checks ask it.

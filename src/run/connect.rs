@@ -194,7 +194,7 @@ async fn one(
     contact.result = Some(result);
     // What the server taught us that its model does not take is left out from now on.
     if let Some(engine) = &seat.engine
-        && let Ok(body) = engine.first_body(&request)
+        && let Ok(body) = engine.first_request_body(&request)
     {
         contact.leave_out(&body.dropped);
     }

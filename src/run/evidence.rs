@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::RunError;
 use super::opened::ToolDigests;
 use crate::event::{BlobSource, RecordedToolResponse, StoredText};
-use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
+use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::ToolResponse;
 use crate::record::{Run, RunStore};
 
@@ -36,16 +36,16 @@ fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
 pub(super) fn frozen(
     runs: &[Run],
     tools: &ToolDigests,
-    miss: MissPolicy,
-) -> Result<FrozenEvidence, RunError> {
+    miss: EvidenceMissPolicy,
+) -> Result<ReplayedEvidence, RunError> {
     let Some((first, rest)) = runs.split_first() else {
         return Err(RunError::Usage(
             "frozen evidence needs a run; `dicta runs` lists them".to_owned(),
         ));
     };
-    let mut evidence = FrozenEvidence::new(first.id.clone(), answers(first, tools)?, miss);
+    let mut evidence = ReplayedEvidence::new(first.id.clone(), answers(first, tools)?, miss);
     for run in rest {
-        evidence.and(&run.id, answers(run, tools)?);
+        evidence.add_run(&run.id, answers(run, tools)?);
     }
     Ok(evidence)
 }
@@ -67,7 +67,7 @@ fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, ToolRespo
             ))
         })?;
         calls.extend(same.map(|digest| {
-            let key = EvidenceKey::of(&call.tool, digest, &call.canonical);
+            let key = EvidenceKey::new(&call.tool, digest, &call.canonical);
             (key, answer.clone())
         }));
     }

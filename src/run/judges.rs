@@ -14,7 +14,7 @@ use super::verdicts::SourceJudge;
 use crate::clock::Clock;
 use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeBackend;
-use crate::judge::{Engine, EngineDeps, rules};
+use crate::judge::{JudgeEngine, JudgeEngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
@@ -26,7 +26,7 @@ use crate::workspace::{Env, google_credentials, resolve_key};
 pub(super) struct Parts<'p> {
     pub(super) env: &'p Env,
     pub(super) clock: &'p Arc<dyn Clock>,
-    pub(super) deps: EngineDeps,
+    pub(super) deps: JudgeEngineDeps,
     /// How long `rules` waits between two pieces of its text.
     pub(super) pace: Option<Millis>,
     /// How often models may be asked.
@@ -157,7 +157,8 @@ fn seat<'m>(
         }
         ProviderKind::Rules => {
             let pace = parts.pace;
-            let engine = rules::engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
+            let engine =
+                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
             let seat = Seat {
                 // It asks no model, so there are no tokens to estimate.
                 size: Box::new(|_| None),
@@ -184,14 +185,14 @@ fn told(judge: Arc<dyn JudgeBackend>, free: bool) -> Seat {
 }
 
 /// The seat of an engine.
-fn asking(engine: Engine, free: bool) -> Seat {
+fn asking(engine: JudgeEngine, free: bool) -> Seat {
     let engine = Arc::new(engine);
     let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
     Seat {
         judge: Arc::clone(&engine) as Arc<dyn JudgeBackend>,
         key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
         size: Box::new(move |ask| {
-            let (body, turns) = sized.first_turn(ask).ok()?;
+            let (body, turns) = sized.first_turn_request(ask).ok()?;
             Some(Asked {
                 bytes: body.pieces.iter().map(|piece| piece.len() as u64).sum(),
                 turns: u64::from(turns),
@@ -208,7 +209,7 @@ fn engine<'m>(
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
     parts: &Parts<'_>,
-) -> Result<(Engine, Vec<DroppedSetting>), String> {
+) -> Result<(JudgeEngine, Vec<DroppedSetting>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
         Err(why) if parts.sending => return Err(why),
@@ -235,7 +236,7 @@ fn engine<'m>(
     };
     let own = provider(config)?;
     let dropped = own.capabilities().dropped.clone();
-    let mut engine = Engine::new(config.clone(), own, tools.clone(), parts.deps.clone());
+    let mut engine = JudgeEngine::new(config.clone(), own, tools.clone(), parts.deps.clone());
     for model in models {
         let other = JudgeConfig {
             model: model.to_owned(),

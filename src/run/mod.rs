@@ -85,7 +85,7 @@ pub(crate) use snapshot::judge_digest;
 pub use start::start;
 
 use crate::event::{ParentRun, RunTotals};
-use crate::judge::{Gate, MissPolicy, OpenGate};
+use crate::judge::{EvidenceMissPolicy, Gate, OpenGate};
 use crate::model::{Millis, RunId};
 use crate::record::{EventStream, RecordError};
 use crate::tools::ToolDeps;
@@ -110,7 +110,7 @@ pub struct RunOptions {
     /// USD this run may cost, instead of the workspace's limit.
     pub max_cost_usd: Option<f64>,
     /// What a call gets that frozen evidence has no answer for.
-    pub frozen_miss: MissPolicy,
+    pub frozen_miss: EvidenceMissPolicy,
     /// Whether verdicts of past runs are taken.
     pub cache: CachePolicy,
     /// A run to take up again. Its snapshot and plan are used; of the options here only those that say how, not what:
@@ -141,7 +141,7 @@ impl Default for RunOptions {
             repeat: None,
             frozen: None,
             max_cost_usd: None,
-            frozen_miss: MissPolicy::default(),
+            frozen_miss: EvidenceMissPolicy::default(),
             cache: CachePolicy::Use,
             resume: None,
             parent: None,

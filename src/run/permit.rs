@@ -11,7 +11,7 @@ use std::task::Poll;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::clock::BoxFuture;
-use crate::judge::{Gate, Proceed, Stop};
+use crate::judge::{Gate, GateAction, GateStop};
 use crate::model::CellIx;
 
 /// The permits of a run, by the cell that holds one.
@@ -97,9 +97,9 @@ impl PermitGate {
 }
 
 impl Gate for PermitGate {
-    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> BoxFuture<'a, Proceed> {
+    fn pass<'a>(&'a self, cell: CellIx, stop: GateStop<'a>) -> BoxFuture<'a, GateAction> {
         Box::pin(async move {
-            let mut answer = self.inner.at(cell, stop);
+            let mut answer = self.inner.pass(cell, stop);
             let at_once = poll_fn(|cx| match answer.as_mut().poll(cx) {
                 Poll::Ready(proceed) => Poll::Ready(Some(proceed)),
                 Poll::Pending => Poll::Ready(None),
@@ -129,10 +129,10 @@ mod tests {
     struct Closed(Semaphore);
 
     impl Gate for Closed {
-        fn at<'a>(&'a self, _: CellIx, _: Stop<'a>) -> BoxFuture<'a, Proceed> {
+        fn pass<'a>(&'a self, _: CellIx, _: GateStop<'a>) -> BoxFuture<'a, GateAction> {
             Box::pin(async {
                 let _passed = self.0.acquire().await;
-                Proceed::Go
+                GateAction::Continue
             })
         }
     }
@@ -144,7 +144,7 @@ mod tests {
         let gate = PermitGate::new(closed.clone(), Arc::clone(&permits));
         let end = CellResult::new(Outcome::Pass, "");
         assert!(permits.try_take(CellIx(0)));
-        let mut first = gate.at(CellIx(0), Stop::Ended(&end));
+        let mut first = gate.pass(CellIx(0), GateStop::Ended(&end));
         assert!((&mut first).now_or_never().is_none());
         assert!(permits.try_take(CellIx(1)), "another cell runs meanwhile");
         closed.0.add_permits(1);
@@ -153,7 +153,7 @@ mod tests {
             "let go, but no permit is free"
         );
         permits.give_back(CellIx(1));
-        assert_eq!(first.await, Proceed::Go);
+        assert_eq!(first.await, GateAction::Continue);
         assert!(!permits.any_free());
     }
 
@@ -164,13 +164,13 @@ mod tests {
         let gate = PermitGate::new(closed.clone(), Arc::clone(&permits));
         let end = CellResult::new(Outcome::Pass, "");
         assert!(permits.try_take(CellIx(0)));
-        let mut one = gate.at(CellIx(0), Stop::Ended(&end));
-        let mut two = gate.at(CellIx(0), Stop::Ended(&end));
+        let mut one = gate.pass(CellIx(0), GateStop::Ended(&end));
+        let mut two = gate.pass(CellIx(0), GateStop::Ended(&end));
         assert!((&mut one).now_or_never().is_none());
         assert!((&mut two).now_or_never().is_none());
         closed.0.add_permits(2);
-        assert_eq!(one.await, Proceed::Go);
-        assert_eq!(two.await, Proceed::Go);
+        assert_eq!(one.await, GateAction::Continue);
+        assert_eq!(two.await, GateAction::Continue);
         permits.give_back(CellIx(0));
         assert!(permits.any_free());
     }

@@ -19,7 +19,7 @@ use super::{CachePolicy, RunError, RunOptions, evidence, past};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
-use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
+use crate::judge::{Budget, DelimiterSecret, EvidenceStore, JudgeEngineDeps, NoEvidence};
 use crate::model::RunId;
 use crate::record::{CacheIndex, RecordError, RunStore, new_run_id};
 use crate::tools::ToolSet;
@@ -180,7 +180,7 @@ impl Draft {
         let parts = Parts {
             env,
             clock,
-            deps: EngineDeps {
+            deps: JudgeEngineDeps {
                 gate: Arc::new(gate),
                 evidence: answers.clone().unwrap_or_else(|| Arc::new(NoEvidence)),
                 budget: Arc::clone(&budget),
@@ -298,12 +298,12 @@ fn readable(workspace: &Workspace) -> Result<(), RunError> {
 }
 
 /// The secret that markers are derived from; made when a judge first needs one.
-fn secret(compilation: &Compilation, env: &Env) -> Result<Secret, RunError> {
+fn secret(compilation: &Compilation, env: &Env) -> Result<DelimiterSecret, RunError> {
     if compilation.needed.is_empty() {
-        return Ok(Secret::new([0; 32]));
+        return Ok(DelimiterSecret::new([0; 32]));
     }
     let path = data_dir(env).map_err(RunError::Usage)?.join("secret");
-    Secret::load_or_create(&path)
+    DelimiterSecret::load_or_create(&path)
         .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
 }
 

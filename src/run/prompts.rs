@@ -150,7 +150,9 @@ fn prompted(
         .bench
         .request(transcript, key)
         .map_err(|settled| settled.explanation)?;
-    let body = engine.first_body(&ask).map_err(|error| error.to_string())?;
+    let body = engine
+        .first_request_body(&ask)
+        .map_err(|error| error.to_string())?;
     let (key, parts) = engine.cache_key(&ask).map_err(|error| error.to_string())?;
     Ok(Some(Prompted {
         name,

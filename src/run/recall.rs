@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::bench::Recall;
 use super::opened::ToolDigests;
 use crate::handlers::JudgedParams;
-use crate::judge::{EvidenceKey, EvidenceStore, Lookup, decide};
+use crate::judge::{EvidenceKey, EvidenceLookup, EvidenceStore, apply_bounds};
 use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TokenUsage};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
 
@@ -33,7 +33,7 @@ impl Recall for Cache {
             return None;
         }
         let verdict = entry.result.verdict.as_deref()?;
-        let again = decide(verdict, params);
+        let again = apply_bounds(verdict, params);
         if again.outcome.is_error() {
             // It lacks what decides today, so it must be asked again.
             return None;
@@ -53,12 +53,15 @@ impl Cache {
         match &self.frozen {
             None => same.next().is_some(),
             Some(frozen) => same.any(|digest| {
-                let key = EvidenceKey::of(&used.tool, digest, &used.canonical);
+                let key = EvidenceKey::new(&used.tool, digest, &used.canonical);
                 match frozen.get(CellIx(u32::MAX), &key) {
-                    Lookup::Found { answer, .. } | Lookup::Refused(answer) => {
+                    EvidenceLookup::Found {
+                        response: answer, ..
+                    }
+                    | EvidenceLookup::MissingError(answer) => {
                         Digest::hash_bytes(answer.text.as_bytes()) == used.answer
                     }
-                    Lookup::Miss | Lookup::Over(_) => false,
+                    EvidenceLookup::Miss | EvidenceLookup::MissingEndsCell(_) => false,
                 }
             }),
         }

@@ -17,7 +17,7 @@ use super::{Filter, RunError, RunOptions, Sample};
 use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
-use crate::judge::MissPolicy;
+use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
@@ -261,7 +261,7 @@ impl Left {
             sample,
             // As it was, unless other evidence is named now.
             frozen_miss: match (&options.frozen, frozen) {
-                (None, Some(frozen)) => MissPolicy::of(&frozen.miss),
+                (None, Some(frozen)) => EvidenceMissPolicy::parse_or_default(&frozen.miss),
                 _ => options.frozen_miss,
             },
             repeat: number("repeat").and_then(|n| u32::try_from(n).ok()),

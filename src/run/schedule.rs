@@ -201,8 +201,8 @@ impl Conductor {
                 && seat.is_limited()
                 && let Err(reached) = self.core.budget.check(seat.free)
             {
-                if reached.first {
-                    self.core.emitter.send(reached.fact(None, true)).await;
+                if reached.is_first_report {
+                    self.core.emitter.send(reached.to_event(None, true)).await;
                 }
                 self.stop();
                 return;
@@ -241,8 +241,8 @@ impl Conductor {
         let Err(reached) = self.core.budget.check(seat.free) else {
             return false;
         };
-        if reached.first {
-            self.core.emitter.send(reached.fact(None, true)).await;
+        if reached.is_first_report {
+            self.core.emitter.send(reached.to_event(None, true)).await;
         }
         self.stop();
         true

@@ -12,7 +12,7 @@ use dicta::event::{
     StoredText, ToolFact, TurnFact,
 };
 use dicta::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
-use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
+use dicta::judge::{DelimiterSecret, JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
 use dicta::model::{
     CallIx, CellIx, CellResult, JudgeConfig, MessageRole, Millis, Outcome, ProviderKind, RawJson,
     Rejection, ToolDeclaration, ToolResponse, Transcript, TranscriptMessage, TranscriptPart,
@@ -78,7 +78,7 @@ struct Judged {
 
 struct Bench {
     server: WireServer,
-    engine: Engine,
+    engine: JudgeEngine,
     clock: FakeClock,
     cancel: CancellationToken,
 }
@@ -106,15 +106,15 @@ impl Bench {
         } else {
             Vec::new()
         };
-        let deps = EngineDeps {
+        let deps = JudgeEngineDeps {
             gate: Arc::new(OpenGate),
             evidence: Arc::new(NoEvidence),
             budget: Arc::default(),
-            secret: Secret::new([5; 32]),
+            secret: DelimiterSecret::new([5; 32]),
         };
         Self {
             server,
-            engine: Engine::new(config, provider, ToolSet { tools }, deps),
+            engine: JudgeEngine::new(config, provider, ToolSet { tools }, deps),
             clock,
             cancel: CancellationToken::new(),
         }
@@ -216,7 +216,7 @@ async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
                 .all(|k| !k.contains("tool") && !k.contains("function")),
             "{keys:?}"
         );
-        let body = bench.engine.first_body(&ask()).expect("a body");
+        let body = bench.engine.first_request_body(&ask()).expect("a body");
         assert_eq!(
             body.text(),
             judged.requests[0].body,

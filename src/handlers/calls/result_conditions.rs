@@ -61,7 +61,7 @@ impl ResultCondition {
     pub(super) fn find(&self, text: &MessageText<'_>) -> Option<Vec<Range<usize>>> {
         match self {
             Self::ContainsAll(patterns) => {
-                let hits = patterns.find_first_of_each(text.folded()).into_iter();
+                let hits = patterns.find_first_of_each(text.lowercase()).into_iter();
                 hits.map(|hit| hit.map(|range| to_original_range(&text.text, &range)))
                     .collect()
             }
@@ -80,7 +80,7 @@ impl ResultCondition {
     pub(super) fn count_found(&self, text: &MessageText<'_>) -> usize {
         match self {
             Self::ContainsAll(patterns) => patterns
-                .find_first_of_each(text.folded())
+                .find_first_of_each(text.lowercase())
                 .iter()
                 .flatten()
                 .count(),
@@ -93,7 +93,7 @@ impl ResultCondition {
     pub(super) fn describe_missing(&self, text: &MessageText<'_>) -> String {
         match self {
             Self::ContainsAll(patterns) => {
-                let hits = patterns.find_first_of_each(text.folded());
+                let hits = patterns.find_first_of_each(text.lowercase());
                 let with_names = hits.iter().zip(&patterns.written);
                 let missing = with_names.filter(|(hit, _)| hit.is_none());
                 let names = format_list(missing.map(|(_, pattern)| QuotedText(pattern)));

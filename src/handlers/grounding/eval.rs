@@ -122,7 +122,7 @@ impl StatedFact<'_, '_> {
 
 impl Check for GroundedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let all = subject.said();
+        let all = subject.assistant_texts();
         let judged = if self.whole_session {
             all
         } else {

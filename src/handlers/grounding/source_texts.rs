@@ -79,7 +79,7 @@ impl<'t> GroundingSources<'t> {
         match &found.value {
             FactValue::Number(readings) => {
                 let dotted = readings.iter().any(|n| n.contains('.'));
-                let numbers = &self.figures().numbers;
+                let numbers = &self.number_index().numbers;
                 let number = readings.iter().filter_map(|n| numbers.get(n).copied());
                 let as_version = dotted && found.kind == FactKind::Number;
                 let version = readings.iter().filter(|_| as_version);
@@ -115,7 +115,7 @@ impl<'t> GroundingSources<'t> {
     /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
     fn find_version(&self, version: &str) -> Option<usize> {
         let (wanted, _) = parse_version(version);
-        let figures = self.figures();
+        let figures = self.number_index();
         let both = [
             figures.versions.get(&wanted),
             figures.version_prefixes.get(&wanted),
@@ -123,7 +123,7 @@ impl<'t> GroundingSources<'t> {
         both.into_iter().flatten().min().copied()
     }
 
-    fn figures(&self) -> &NumberIndex {
+    fn number_index(&self) -> &NumberIndex {
         self.number_index.get_or_init(|| {
             let mut figures = NumberIndex::default();
             let texts = self.texts.iter();

@@ -23,7 +23,7 @@ static DIGITS: LazyLock<Regex> =
 
 /// The first that the agent said, as a fail.
 pub(super) fn find_personal_data(subject: &Subject<'_>) -> Option<Finding> {
-    subject.said().iter().find_map(|said| {
+    subject.assistant_texts().iter().find_map(|said| {
         let (what, bytes) = find_first_match(&said.text)?;
         let mark = subject.text_span(said, &bytes);
         let place = TextLocation {

@@ -173,7 +173,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         if let Some(reading) = self.read_transcript(kind)? {
             return Ok(reading);
         }
-        let own = self.own();
+        let own = self.assistant_metadata();
         let (mut value, mut without) = (0.0, Vec::new());
         let mut known = self.cache.numbers[kind as usize].borrow_mut();
         for (nth, (message, metadata)) in self.subject.until_cancelled(own.iter().enumerate()) {
@@ -256,7 +256,7 @@ impl<'s, 't> MetricReader<'s, 't> {
             .map(crate::model::JsonText::parse_value)
     }
 
-    fn own(&self) -> &[(usize, Option<Value>)] {
+    fn assistant_metadata(&self) -> &[(usize, Option<Value>)] {
         let all = self.cache.metadata.get_or_init(|| {
             let messages = self.subject.transcript.messages.iter();
             let assistant = messages

@@ -67,7 +67,7 @@ impl<'t> TranscriptIndex<'t> {
         }
     }
 
-    pub(super) fn said(&self) -> &[MessageText<'t>] {
+    pub(super) fn assistant_texts(&self) -> &[MessageText<'t>] {
         self.assistant_texts.get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             messages
@@ -115,7 +115,7 @@ impl<'t> TranscriptIndex<'t> {
         all.as_ref()
     }
 
-    pub(super) fn answers(&self) -> &[Option<MessageText<'t>>] {
+    pub(super) fn result_texts(&self) -> &[Option<MessageText<'t>>] {
         self.result_texts.get_or_init(|| {
             let said = |(message, result): (usize, &'t ToolResult<'t>)| {
                 MessageText::new(message, Cow::Borrowed(&*result.content))

@@ -149,7 +149,7 @@ impl Check for ContainsAllCheck {
             let why = format!("missing {all}: there is no assistant message");
             return Finding::new(false, why).with_score(0.0);
         };
-        let hits = self.0.find_first_of_each(output.folded());
+        let hits = self.0.find_first_of_each(output.lowercase());
         let found = hits.iter().flatten().count();
         let score = found as f64 / hits.len() as f64;
         // Places in the text as it stands are worked out for those that are shown.
@@ -191,7 +191,7 @@ fn hit_spans(
 
 impl Check for ContainsAnyCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let said = subject.said();
+        let said = subject.assistant_texts();
         let mut why = None;
         let mut places: Vec<TranscriptSpan> = Vec::new();
         let mut room = Finding::MAX_SPANS;

@@ -62,7 +62,7 @@ impl Check for FieldPresenceCheck {
                 .collect();
             return build_finding(fields, &there, "the JSON object");
         }
-        let hits = self.0.find_first_of_each(output.folded());
+        let hits = self.0.find_first_of_each(output.lowercase());
         let there: Vec<bool> = hits.iter().map(Option::is_some).collect();
         let places = hits.iter().flatten().take(Finding::MAX_SPANS);
         let places = places.filter_map(|range: &Range<usize>| {

@@ -131,7 +131,7 @@ impl PatternSet {
         said: &MessageText<'_>,
         room: usize,
     ) -> Vec<PatternHit> {
-        let text = said.folded();
+        let text = said.lowercase();
         let hit = |(pattern, range): (usize, Range<usize>)| PatternHit {
             pattern,
             bytes: to_original_range(&said.text, &range),

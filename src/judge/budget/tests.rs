@@ -26,15 +26,15 @@ fn usd(max: f64) -> BudgetLimits {
     }
 }
 
-fn call(usd: f64) -> Call {
-    Call {
-        estimate: took(usd),
+fn call(usd: f64) -> CallEstimate {
+    CallEstimate {
+        spend: took(usd),
         free: false,
     }
 }
 
-fn took(usd: f64) -> Took {
-    Took {
+fn took(usd: f64) -> BudgetSpend {
+    BudgetSpend {
         usd,
         tokens: 100,
         calls: 1,
@@ -42,8 +42,8 @@ fn took(usd: f64) -> Took {
 }
 
 /// Admits at once, or panics.
-fn now(budget: &Arc<Budget>, call: Call) -> Result<Reservation, Reached> {
-    let answer = budget.try_admit(call, CellTook::default());
+fn now(budget: &Arc<Budget>, call: CallEstimate) -> Result<Reservation, LimitReached> {
+    let answer = budget.try_admit(call, CellSpend::default());
     answer.expect("nothing has to be waited for")
 }
 
@@ -51,8 +51,8 @@ fn now(budget: &Arc<Budget>, call: Call) -> Result<Reservation, Reached> {
 fn a_reached_budget_is_told_once_and_refuses_ever_after() {
     let (budget, _) = budget(usd(0.5), BudgetLimits::default());
     now(&budget, call(0.5)).expect("room").settle(took(0.5));
-    assert!(budget.check(false).is_err_and(|r| r.first));
-    assert!(budget.check(false).is_err_and(|r| !r.first));
+    assert!(budget.check(false).is_err_and(|r| r.is_first_report));
+    assert!(budget.check(false).is_err_and(|r| !r.is_first_report));
     let why = now(&budget, call(0.1)).err().expect("refused").why;
     assert!(why.contains("$0.5000"), "{why}");
     assert_eq!(budget.check(true), Ok(()), "what is free goes on");
@@ -64,8 +64,8 @@ async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
     let (budget, _) = budget(usd(1.0), BudgetLimits::default());
     let mut first = now(&budget, call(0.6)).expect("room");
     let second = now(&budget, call(0.6)).expect("still below the limit");
-    first.send();
-    let mut third = Box::pin(budget.admit(call(0.6), CellTook::default()));
+    first.mark_sent();
+    let mut third = Box::pin(budget.admit(call(0.6), CellSpend::default()));
     assert!((&mut third).now_or_never().is_none(), "1.2 is spoken for");
     first.settle(took(0.1));
     let third = (&mut third).now_or_never().expect("0.7 is");
@@ -80,7 +80,7 @@ async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
 fn a_bill_that_never_came_counts_as_its_estimate_and_says_so() {
     let (budget, _) = budget(usd(0.5), BudgetLimits::default());
     let mut lost = now(&budget, call(0.5)).expect("room");
-    lost.send();
+    lost.mark_sent();
     drop(lost);
     let why = budget.check(false).expect_err("reached").why;
     assert!(
@@ -118,25 +118,33 @@ fn calls_tokens_and_minutes_are_limits_too() {
 #[test]
 fn a_cells_limit_stops_that_cell_alone() {
     let (budget, _) = budget(BudgetLimits::default(), usd(0.5));
-    let spent = CellTook {
-        took: took(0.5),
+    let spent = CellSpend {
+        spend: took(0.5),
         elapsed: Millis(0),
     };
     let refused = budget.try_admit(call(0.1), spent).expect("at once");
-    assert!(refused.is_err_and(|r| r.of_cell));
+    assert!(refused.is_err_and(|r| r.is_cell_limit));
     assert!(now(&budget, call(0.1)).is_ok());
 }
 
 #[test]
 fn a_judge_concludes_from_the_soft_share_on_but_a_fresh_cell_looks_once() {
     let (budget, _) = budget(usd(1.0), BudgetLimits::default());
-    let fresh = CellTook::default();
-    assert_eq!(budget.near(fresh, false, true), None);
+    let fresh = CellSpend::default();
+    assert_eq!(budget.check_near(fresh, false, true), None);
     now(&budget, call(0.8)).expect("room").settle(took(0.8));
-    assert!(budget.near(fresh, false, true).is_some_and(|r| r.first));
-    assert!(budget.near(fresh, false, true).is_some_and(|r| !r.first));
-    assert_eq!(budget.near(fresh, false, false), None);
-    assert_eq!(budget.near(fresh, true, true), None);
+    assert!(
+        budget
+            .check_near(fresh, false, true)
+            .is_some_and(|r| r.is_first_report)
+    );
+    assert!(
+        budget
+            .check_near(fresh, false, true)
+            .is_some_and(|r| !r.is_first_report)
+    );
+    assert_eq!(budget.check_near(fresh, false, false), None);
+    assert_eq!(budget.check_near(fresh, true, true), None);
 }
 
 #[test]
@@ -146,15 +154,15 @@ fn the_last_call_that_a_cell_may_make_is_for_its_verdict() {
         ..BudgetLimits::default()
     };
     let (budget, _) = budget(BudgetLimits::default(), calls);
-    let after = |calls| CellTook {
-        took: Took {
+    let after = |calls| CellSpend {
+        spend: BudgetSpend {
             calls,
-            ..Took::default()
+            ..BudgetSpend::default()
         },
         elapsed: Millis(0),
     };
-    assert_eq!(budget.near(after(1), true, true), None);
-    assert!(budget.near(after(2), true, true).is_some());
+    assert_eq!(budget.check_near(after(1), true, true), None);
+    assert!(budget.check_near(after(2), true, true).is_some());
 }
 
 proptest! {
@@ -172,8 +180,8 @@ proptest! {
                 let at = which.index(out.borrow().len());
                 let (reservation, actual) = out.borrow_mut().swap_remove(at);
                 reservation.settle(took(actual));
-            } else if let Some(Ok(mut reservation)) = budget.try_admit(call(estimate), CellTook::default()) {
-                reservation.send();
+            } else if let Some(Ok(mut reservation)) = budget.try_admit(call(estimate), CellSpend::default()) {
+                reservation.mark_sent();
                 most = most.max(estimate);
                 out.borrow_mut().push((reservation, estimate * share));
             }

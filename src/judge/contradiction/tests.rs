@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-use Says::{Fails, Passes};
+use SentenceVerdict::{Fails, Passes};
 
 /// A reason, and what its end plainly says.
 #[rustfmt::skip]
-const REASONS: &[(&str, Option<Says>)] = &[
+const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     // Plain.
     ("It names 2.60. Therefore it fails.", Some(Fails)),
     ("The answer does not meet the criteria.", Some(Fails)),
@@ -82,14 +82,18 @@ const REASONS: &[(&str, Option<Says>)] = &[
 #[test]
 fn only_a_plain_last_sentence_says_anything() {
     for (reason, expected) in REASONS {
-        let read = last_sentence(reason).and_then(|last| says(&last));
+        let read = last_sentence(reason).and_then(|last| read_sentence_verdict(&last));
         assert_eq!(read, *expected, "{reason:?}");
         for passed in [true, false] {
             let opposite = matches!(
                 (expected, passed),
                 (Some(Fails), true) | (Some(Passes), false)
             );
-            assert_eq!(in_reason(reason, passed).is_some(), opposite, "{reason:?}");
+            assert_eq!(
+                find_in_reasoning(reason, passed).is_some(),
+                opposite,
+                "{reason:?}"
+            );
         }
     }
 }
@@ -97,7 +101,7 @@ fn only_a_plain_last_sentence_says_anything() {
 #[test]
 fn the_flag_quotes_the_sentence() {
     assert_eq!(
-        in_reason("It names 2.60. Therefore it fails.", true).as_deref(),
+        find_in_reasoning("It names 2.60. Therefore it fails.", true).as_deref(),
         Some(
             "the verdict is passed, but the reason ends by saying that it fails: “Therefore it fails.”"
         )
@@ -117,12 +121,12 @@ fn a_part_against_its_own_reason_is_named_by_its_number() {
         part(true, "No. The criterion is not met."),
     ];
     assert_eq!(
-        in_parts(&parts).as_deref(),
+        find_in_parts(&parts).as_deref(),
         Some(
             "part 2 is met, but its reason ends by saying that it fails: “The criterion is not met.”"
         )
     );
-    assert_eq!(in_parts(&parts[..1]), None);
+    assert_eq!(find_in_parts(&parts[..1]), None);
 }
 
 #[test]
@@ -139,7 +143,7 @@ fn only_the_ends_of_the_scale_contradict() {
         (true, 1.0, (1.0, 1.0), false),
     ] {
         assert_eq!(
-            in_score(passed, score, bounds).is_some(),
+            find_in_score(passed, score, bounds).is_some(),
             flagged,
             "{passed} {score} {bounds:?}"
         );
@@ -149,7 +153,7 @@ fn only_the_ends_of_the_scale_contradict() {
 proptest! {
     #[test]
     fn no_reason_panics(text in any::<String>(), passed in any::<bool>()) {
-        let _any = in_reason(&text, passed);
+        let _any = find_in_reasoning(&text, passed);
     }
 
     /// A quotation never speaks for the judge, whatever stands in it.
@@ -157,7 +161,7 @@ proptest! {
     fn what_is_quoted_is_never_flagged(at in 0..REASONS.len(), passed in any::<bool>()) {
         let quoted = REASONS[at].0.replace(['"', '`', '“', '”'], "");
         for reason in [format!("The page reads \"{quoted}\""), format!("See:\n```\n{quoted}\n```"), format!("See “{quoted}”")] {
-            prop_assert_eq!(in_reason(&reason, passed), None);
+            prop_assert_eq!(find_in_reasoning(&reason, passed), None);
         }
     }
 }

@@ -7,17 +7,17 @@ use futures_util::FutureExt as _;
 use super::*;
 use crate::event::EventKind;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story, text};
-use crate::judge::{Edit, Gate, Proceed, Stop};
+use crate::judge::{Gate, GateAction, GateEdit, GateStop};
 use crate::model::{CellIx, Millis, RawJson, ToolResponse};
 
 /// Answers each boundary from a list; the first time it makes everybody wait for a signal.
 struct Hand {
-    answers: Mutex<Vec<(crate::event::GatePoint, Proceed)>>,
+    answers: Mutex<Vec<(crate::event::GatePoint, GateAction)>>,
     wait: Option<tokio::sync::Semaphore>,
 }
 
 impl Gate for Hand {
-    fn at<'a>(&'a self, _cell: CellIx, stop: Stop<'a>) -> BoxFuture<'a, Proceed> {
+    fn pass<'a>(&'a self, _cell: CellIx, stop: GateStop<'a>) -> BoxFuture<'a, GateAction> {
         let kind = stop.kind();
         Box::pin(async move {
             if let Some(wait) = &self.wait {
@@ -26,7 +26,7 @@ impl Gate for Hand {
             let mut answers = self.answers.lock().expect("no panic");
             match answers.iter().position(|(at, _)| *at == kind) {
                 Some(at) => answers.remove(at).1,
-                None => Proceed::Go,
+                None => GateAction::Continue,
             }
         })
     }
@@ -41,17 +41,17 @@ async fn what_a_person_changes_is_marked_and_used() {
         answers: Mutex::new(vec![
             (
                 GatePoint::BeforeTurn,
-                Proceed::GoWith(Edit::Body("my body".into())),
+                GateAction::ContinueWith(GateEdit::Body("my body".into())),
             ),
             (
                 GatePoint::Call,
-                Proceed::GoWith(Edit::Args(
+                GateAction::ContinueWith(GateEdit::Args(
                     RawJson::parse(r#"{"url":"mine"}"#).expect("JSON"),
                 )),
             ),
             (
                 GatePoint::Answered,
-                Proceed::Answer(ToolResponse::ok("my page")),
+                GateAction::AnswerCall(ToolResponse::ok("my page")),
             ),
         ]),
         wait: None,

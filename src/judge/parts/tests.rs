@@ -1,19 +1,19 @@
 use std::sync::Arc;
 
 use super::super::fake::{Bench, FakeTool, Script, calls, story, text};
-use super::super::{Form, decide, read_object, read_text};
+use super::super::{VerdictFormat, apply_bounds, parse_verdict_object, parse_verdict_text};
 use super::*;
 use crate::handlers::JudgedParams;
 use crate::model::{CellResult, JudgeConfig, Outcome, ProviderKind, Verdict};
 
-fn form(parts: PartsForm) -> Form {
-    Form {
+fn form(parts: PartsFormat) -> VerdictFormat {
+    VerdictFormat {
         parts: Some(parts),
-        ..Form::default()
+        ..VerdictFormat::default()
     }
 }
 
-const TWO: PartsForm = PartsForm::Criteria(2);
+const TWO: PartsFormat = PartsFormat::Criteria(2);
 
 /// Replies of which none states a verdict of two criteria.
 const FAULTS: &[(&str, &str)] = &[
@@ -114,7 +114,7 @@ const FAULTS: &[(&str, &str)] = &[
 #[test]
 fn no_fault_becomes_a_verdict_in_parts() {
     for (reply, why) in FAULTS {
-        let read = read_text(reply, &form(TWO));
+        let read = parse_verdict_text(reply, &form(TWO));
         let error = read.expect_err(reply).to_string();
         assert!(error.starts_with(why), "{reply}: {error}");
     }
@@ -137,12 +137,12 @@ fn a_count_that_is_missing_is_never_none() {
         r#"{"passed":true,"score":1}"#,
     ] {
         assert!(
-            read_text(reply, &form(PartsForm::Behaviors)).is_err(),
+            parse_verdict_text(reply, &form(PartsFormat::Behaviors)).is_err(),
             "{reply}"
         );
     }
     let reply = r#"{"hallucinations":{"reasoning":"a","count":1},"clarifications":{"count":2.0}}"#;
-    let read = read_text(reply, &form(PartsForm::Behaviors)).expect("counts");
+    let read = parse_verdict_text(reply, &form(PartsFormat::Behaviors)).expect("counts");
     assert_eq!(read.parts[1].count, Some(2));
     assert_eq!(read.passed, Some(false));
     assert!((read.score.expect("a score") - 0.1).abs() < 1e-9);
@@ -150,7 +150,7 @@ fn a_count_that_is_missing_is_never_none() {
 
 #[test]
 fn goals_are_named_or_numbered() {
-    let named = form(PartsForm::Goals(None));
+    let named = form(PartsFormat::Goals(None));
     for reply in [
         r#"{"goals":[]}"#,
         r#"{"goals":[{"met":true}]}"#,
@@ -161,28 +161,34 @@ fn goals_are_named_or_numbered() {
         "FAIL\nit did not pass",
         "FAIL\\nit did not pass",
     ] {
-        assert!(read_text(reply, &named).is_err(), "{reply}");
+        assert!(parse_verdict_text(reply, &named).is_err(), "{reply}");
     }
     let many: Vec<_> = (0..51)
         .map(|n| json!({"goal": n.to_string(), "met": true}))
         .collect();
-    assert!(read_text(&json!({ "goals": many }).to_string(), &named).is_err());
+    assert!(parse_verdict_text(&json!({ "goals": many }).to_string(), &named).is_err());
     let reply =
         r#"{"goals":[{"goal":"book","met":true,"reasoning":"it is"},{"goal":"pay","met":false}]}"#;
-    let read = read_text(reply, &named).expect("goals");
+    let read = parse_verdict_text(reply, &named).expect("goals");
     assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
     assert_eq!(read.parts[0].text, "book");
-    let numbered = form(PartsForm::Goals(Some(2)));
-    assert!(read_text(reply, &numbered).is_err(), "they have no index");
+    let numbered = form(PartsFormat::Goals(Some(2)));
+    assert!(
+        parse_verdict_text(reply, &numbered).is_err(),
+        "they have no index"
+    );
     let reply = r#"{"goals":[{"index":2,"met":true},{"index":1,"met":true}]}"#;
-    assert_eq!(read_text(reply, &numbered).expect("goals").score, Some(1.0));
+    assert_eq!(
+        parse_verdict_text(reply, &numbered).expect("goals").score,
+        Some(1.0)
+    );
 }
 
 #[test]
 fn the_overall_follows_from_the_parts_whatever_the_judge_says_of_it() {
     let reply = r#"{"criteria":[{"index":2,"reasoning":"no","passed":false},{"index":1,"reasoning":"yes","passed":true}],
         "reasoning":"One is not met.","passed":true,"score":7}"#;
-    let read = read_object(reply, &form(TWO)).expect("a verdict");
+    let read = parse_verdict_object(reply, &form(TWO)).expect("a verdict");
     assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
     assert_eq!(
         read.parts[0].reasoning, "yes",
@@ -194,29 +200,36 @@ fn the_overall_follows_from_the_parts_whatever_the_judge_says_of_it() {
     );
     let reply = r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],
         "reasoning":"Therefore the answer fails."}"#;
-    let read = read_object(reply, &form(TWO)).expect("a verdict");
+    let read = parse_verdict_object(reply, &form(TWO)).expect("a verdict");
     assert!(read.contradiction.is_some(), "{read:?}");
 }
 
 #[test]
 fn not_applicable_needs_no_parts_where_it_is_allowed() {
-    let form = Form {
+    let form = VerdictFormat {
         allow_na: true,
         ..form(TWO)
     };
-    let read = read_object(r#"{"reasoning":"no","applicable":false}"#, &form).expect("a verdict");
-    assert_eq!(decide(&read, &params()).outcome, Outcome::NotApplicable);
-    assert!(read_object(r#"{"reasoning":"no","applicable":true}"#, &form).is_err());
+    let read =
+        parse_verdict_object(r#"{"reasoning":"no","applicable":false}"#, &form).expect("a verdict");
+    assert_eq!(
+        apply_bounds(&read, &params()).outcome,
+        Outcome::NotApplicable
+    );
+    assert!(parse_verdict_object(r#"{"reasoning":"no","applicable":true}"#, &form).is_err());
 }
 
 #[test]
 fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
     for (parts, keys) in [
         (TWO, &["citations", "criteria", "reasoning"][..]),
-        (PartsForm::Goals(None), &["citations", "goals", "reasoning"]),
-        (PartsForm::Calls(3), &["citations", "calls", "reasoning"]),
         (
-            PartsForm::Behaviors,
+            PartsFormat::Goals(None),
+            &["citations", "goals", "reasoning"],
+        ),
+        (PartsFormat::Calls(3), &["citations", "calls", "reasoning"]),
+        (
+            PartsFormat::Behaviors,
             &["citations", "hallucinations", "clarifications", "reasoning"],
         ),
     ] {
@@ -228,12 +241,15 @@ fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
             .collect();
         assert_eq!(names, keys);
         assert_eq!(schema["required"], json!(keys));
-        assert_eq!(PartsForm::in_schema(&schema), Some(parts), "read back");
+        assert_eq!(PartsFormat::from_schema(&schema), Some(parts), "read back");
         assert!(form(parts).example().contains(keys[1]));
-        assert!(parts.told().contains(keys[1]));
+        assert!(parts.render_instructions().contains(keys[1]));
         assert!(!form(parts).example().contains("score"));
     }
-    assert_eq!(PartsForm::in_schema(&Form::default().schema()), None);
+    assert_eq!(
+        PartsFormat::from_schema(&VerdictFormat::default().schema()),
+        None
+    );
 }
 
 fn params() -> JudgedParams {
@@ -321,10 +337,10 @@ async fn a_recorded_verdict_is_decided_again_from_its_parts() {
         min_score: Some(0.5),
         ..params()
     };
-    assert_eq!(decide(&recorded, &lenient).outcome, Outcome::Pass);
+    assert_eq!(apply_bounds(&recorded, &lenient).outcome, Outcome::Pass);
     // What a record says of the whole does not count beside its parts.
     (recorded.passed, recorded.score) = (Some(true), Some(1.0));
-    let again = decide(&recorded, &params());
+    let again = apply_bounds(&recorded, &params());
     assert_eq!((again.outcome, again.score), (Outcome::Fail, Some(0.5)));
 }
 
@@ -332,7 +348,7 @@ async fn a_recorded_verdict_is_decided_again_from_its_parts() {
 async fn rules_rule_on_each_criterion() {
     let mut bench = bench(&[]);
     bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
-    let rules = || bench.engine(Arc::new(super::super::rules::Rules::new(None)));
+    let rules = || bench.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
     let (result, _) = bench.judge_with(&rules()).await;
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.5)));
     assert_eq!(
@@ -364,7 +380,7 @@ async fn rules_leave_undecided_what_they_cannot_state() {
         bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
         bench.ask.params.criteria = criteria.to_owned();
         bench.ask.params.parts_spec = parts.clone();
-        let rules = bench.engine(Arc::new(super::super::rules::Rules::new(None)));
+        let rules = bench.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
         let (result, _) = bench.judge_with(&rules).await;
         assert_eq!(
             result.outcome,

@@ -3,8 +3,11 @@
 
 use regex::Captures;
 
-use super::objects::{asks, kinds, limit, literals, newest, quoted, thing};
-use super::patterns::{
+use super::clause_objects::{
+    parse_ask_target, parse_content_kind, parse_fact_kinds, parse_limit, parse_literals,
+    parse_newest, parse_quoted,
+};
+use super::clause_patterns::{
     ALL_SAID, ASK_QUESTION, ASKS, BULLET, CALLS, CITES, EDGE, EMPTY, GROUNDED, HAS, INVENTED, JSON,
     LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, PASSIVE, QUOTED, QUOTES,
     QUOTES_SOURCE, SAYS, SORRY, TAIL,
@@ -18,31 +21,31 @@ pub(super) struct Clause {
     /// As written.
     pub(super) text: String,
     /// Whether all the agent said counts, or the answer alone.
-    pub(super) all: bool,
+    pub(super) whole_conversation: bool,
     /// Whether the check must not hold.
     pub(super) negated: bool,
     /// What to look for, or why the clause cannot be read.
-    pub(super) check: Result<Check, String>,
+    pub(super) check: Result<ClauseCheck, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Check {
+pub(super) enum ClauseCheck {
     Mentions {
         phrases: Vec<String>,
         every: bool,
     },
     Limit {
-        bound: Bound,
+        bound: LimitBound,
         count: usize,
-        unit: Unit,
+        unit: CountUnit,
     },
-    Asks(Ask),
+    Asks(AskTarget),
     Newest {
         date: bool,
         product: Vec<String>,
         url: String,
     },
-    Has(Thing),
+    Has(ContentKind),
     LinksTo(String),
     Apologises,
     Grounded(Vec<FactKind>),
@@ -55,14 +58,14 @@ pub(super) enum Check {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(super) enum LimitBound {
     AtMost,
     AtLeast,
     Exactly,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum CountUnit {
     Sentences,
     Words,
     Characters,
@@ -74,7 +77,7 @@ pub(super) enum Unit {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Ask {
+pub(super) enum AskTarget {
     Question,
     Confirmation,
     For(String),
@@ -82,7 +85,7 @@ pub(super) enum Ask {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum ContentKind {
     Fact(FactKind),
     Code,
     List,
@@ -92,7 +95,7 @@ pub(super) enum Thing {
 }
 
 /// Reads criteria and scoring guide.
-pub(super) fn read(criteria: &str, guide: &str) -> Vec<Clause> {
+pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
     let mut clauses = Vec::new();
     let mut levels = Vec::new();
     for line in criteria.lines().chain(guide.lines()) {
@@ -100,7 +103,7 @@ pub(super) fn read(criteria: &str, guide: &str) -> Vec<Clause> {
             levels.push((level[1].to_owned(), level[2].to_owned()));
             continue;
         }
-        clauses.extend(line_clauses(line));
+        clauses.extend(parse_line(line));
     }
     if clauses.is_empty() {
         // A guide of levels alone: its highest level says what is wanted.
@@ -119,28 +122,28 @@ pub(super) fn read(criteria: &str, guide: &str) -> Vec<Clause> {
             .iter()
             .max_by(|a, b| value(&a.0).total_cmp(&value(&b.0)))
         {
-            clauses.extend(line_clauses(best));
+            clauses.extend(parse_line(best));
         }
     }
     clauses
 }
 
-fn line_clauses(line: &str) -> Vec<Clause> {
+fn parse_line(line: &str) -> Vec<Clause> {
     let line = BULLET.replace(line, "");
     let mut clauses = Vec::new();
     for sentence in split_sentences(&line) {
         let sentence = sentence.trim().trim_end_matches(['.', ';', ',', '!', ':']);
         let mut all = false;
-        for piece in split(sentence) {
-            clauses.push(clause(piece.trim(), &mut all));
+        for piece in split_sentence(sentence) {
+            clauses.push(parse_clause(piece.trim(), &mut all));
         }
     }
     clauses
 }
 
 /// The parts of a sentence that begin with a verb of their own; nothing within quotation marks is split.
-fn split(sentence: &str) -> Vec<&str> {
-    let masked = mask(sentence);
+fn split_sentence(sentence: &str) -> Vec<&str> {
+    let masked = mask_quoted(sentence);
     let (mut parts, mut from, mut seek) = (Vec::new(), 0, 0);
     while let Some(next) = NEXT.captures_at(&masked, seek) {
         let join = next.get(1).expect("the first group always matches").range();
@@ -155,13 +158,13 @@ fn split(sentence: &str) -> Vec<&str> {
 }
 
 /// The text with everything quoted made opaque, byte for byte as long.
-pub(super) fn mask(text: &str) -> String {
+pub(super) fn mask_quoted(text: &str) -> String {
     QUOTED
         .replace_all(text, |quoted: &Captures<'_>| "Q".repeat(quoted[0].len()))
         .into_owned()
 }
 
-fn clause(text: &str, all: &mut bool) -> Clause {
+fn parse_clause(text: &str, all: &mut bool) -> Clause {
     let mut rest = text;
     if let Some(lead) = LEAD.captures(rest) {
         *all = ALL_SAID.is_match(&lead[1]);
@@ -178,34 +181,34 @@ fn clause(text: &str, all: &mut bool) -> Clause {
             break;
         }
     }
-    let mut check = body(rest, &mut negated);
+    let mut check = parse_check(rest, &mut negated);
     if check.is_err()
         && let Some(no) = NO.find(rest).filter(|no| !no.as_str().ends_with("than"))
     {
         // `contains no link`, `no emoji`: the same clause, negated.
         let mut other = !negated;
         let positive = format!("contains {}", &rest[no.end()..]);
-        if let Ok(read) = body(&positive, &mut other) {
+        if let Ok(read) = parse_check(&positive, &mut other) {
             negated = other;
             check = Ok(read);
         }
     }
     Clause {
         text: text.to_owned(),
-        all: *all,
+        whole_conversation: *all,
         negated,
         check,
     }
 }
 
-fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
+fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
     let text = TAIL.replace(text, "");
     let text = text.as_ref();
     if let Some(c) = GROUNDED.captures(text) {
-        return Ok(Check::Grounded(
-            c.get(1)
-                .map_or_else(|| FactKind::ALL.to_vec(), |k| kinds(k.as_str())),
-        ));
+        return Ok(ClauseCheck::Grounded(c.get(1).map_or_else(
+            || FactKind::ALL.to_vec(),
+            |k| parse_fact_kinds(k.as_str()),
+        )));
     }
     if let Some(c) = INVENTED.captures(text) {
         // `no invented numbers`, `does not invent numbers`: grounding, and not its contrary.
@@ -214,52 +217,52 @@ fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
             return Err("it would ask for something invented".to_owned());
         }
         *negated = false;
-        return Ok(Check::Grounded(kinds(&c[3])));
+        return Ok(ClauseCheck::Grounded(parse_fact_kinds(&c[3])));
     }
     if let Some(c) = NEWEST.captures(text) {
-        return newest(&c);
+        return parse_newest(&c);
     }
     if let Some(c) = ASKS.captures(text)
-        && let Some(ask) = asks(&c[1])
+        && let Some(ask) = parse_ask_target(&c[1])
     {
-        return Ok(Check::Asks(ask));
+        return Ok(ClauseCheck::Asks(ask));
     }
     if let Some(c) = LIMIT.captures(text)
-        && let Some(limit) = limit(&c)
+        && let Some(limit) = parse_limit(&c)
     {
         return Ok(limit);
     }
     if CITES.is_match(text) {
-        return Ok(Check::Has(Thing::Fact(FactKind::Url)));
+        return Ok(ClauseCheck::Has(ContentKind::Fact(FactKind::Url)));
     }
     if let Some(c) = LINKS.captures(text) {
-        return Ok(Check::LinksTo(c[1].to_owned()));
+        return Ok(ClauseCheck::LinksTo(c[1].to_owned()));
     }
     if SORRY.is_match(text) {
-        return Ok(Check::Apologises);
+        return Ok(ClauseCheck::Apologises);
     }
     if let Some(c) = HAS.captures(text) {
-        return Ok(Check::Has(thing(&c[1])));
+        return Ok(ClauseCheck::Has(parse_content_kind(&c[1])));
     }
     if QUOTES_SOURCE.is_match(text) {
-        return Ok(Check::QuotesSource);
+        return Ok(ClauseCheck::QuotesSource);
     }
     if JSON.is_match(text) {
-        return Ok(Check::Json);
+        return Ok(ClauseCheck::Json);
     }
     if let Some(c) = EMPTY.captures(text) {
         *negated ^= c.get(1).is_some();
-        return Ok(Check::Empty);
+        return Ok(ClauseCheck::Empty);
     }
     if let Some(c) = EDGE.captures(text) {
         let first = c[1].to_ascii_lowercase();
         let ends = first == "end" || first == "clos";
         if ends && ASK_QUESTION.is_match(&c[2]) {
-            return Ok(Check::Ends("?".to_owned()));
+            return Ok(ClauseCheck::Ends("?".to_owned()));
         }
-        return match (quoted(&c[2]), ends) {
-            (Some(phrase), true) => Ok(Check::Ends(phrase)),
-            (Some(phrase), false) => Ok(Check::Starts(phrase)),
+        return match (parse_quoted(&c[2]), ends) {
+            (Some(phrase), true) => Ok(ClauseCheck::Ends(phrase)),
+            (Some(phrase), false) => Ok(ClauseCheck::Starts(phrase)),
             (None, _) => {
                 Err("what it begins or ends with has to stand in quotation marks".to_owned())
             }
@@ -268,14 +271,14 @@ fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
     if let Some(c) = CALLS.captures(text)
         && let Some(name) = c.get(1).or(c.get(2)).or(c.get(3))
     {
-        return Ok(Check::Calls(name.as_str().to_owned()));
+        return Ok(ClauseCheck::Calls(name.as_str().to_owned()));
     }
     let says = SAYS.captures(text).or_else(|| QUOTES.captures(text));
     if let Some(c) = says {
-        return literals(&c[1], *negated);
+        return parse_literals(&c[1], *negated);
     }
     if let Some(c) = PASSIVE.captures(text)
-        && let Ok(check) = literals(&c[1], true)
+        && let Ok(check) = parse_literals(&c[1], true)
     {
         *negated ^= c.get(2).is_some();
         return Ok(check);

@@ -28,13 +28,13 @@
 //! | `calls the tool X` | the transcript holds such a call |
 //! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page; spelling of numbers and dates aside (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers do not count |
 
-mod check;
+mod clause_check;
+mod clause_objects;
+mod clause_patterns;
 mod grammar;
-mod lookup;
-mod material;
-mod objects;
-mod patterns;
-mod stated;
+mod prompt_material;
+mod rules_verdict;
+mod text_patterns;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -43,10 +43,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use self::check::{Page, Ruling};
-use self::material::Material;
-use self::stated::{Asks, clauses, verdict, verdict_in_parts};
-use super::{Engine, EngineDeps, Form};
+use self::clause_check::{ClauseResult, FetchedPage};
+use self::prompt_material::PromptMaterial;
+use self::rules_verdict::{RequestedParts, collect_clauses, state_verdict, state_verdict_in_parts};
+use super::{JudgeEngine, JudgeEngineDeps, VerdictFormat};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart};
 use crate::model::SUBMIT_VERDICT;
@@ -67,44 +67,44 @@ pub const VERSION: u32 = 1;
 const FETCH: &str = "fetch_url";
 
 /// The `rules` judge of a run. With `pace` it writes a word at a time, so that a person can follow; without, at once.
-pub fn engine(
+pub fn build_engine(
     config: JudgeConfig,
     tools: ToolSet,
-    deps: EngineDeps,
+    deps: JudgeEngineDeps,
     pace: Option<Millis>,
-) -> Engine {
-    Engine::new(config, Arc::new(Rules::new(pace)), tools, deps)
+) -> JudgeEngine {
+    JudgeEngine::new(config, Arc::new(RulesProvider::new(pace)), tools, deps)
 }
 
 /// `rules` as a provider.
 #[derive(Debug)]
-pub struct Rules {
+pub struct RulesProvider {
     caps: ModelCapabilities,
-    pace: Option<Millis>,
+    word_delay: Option<Millis>,
 }
 
-impl Rules {
+impl RulesProvider {
     /// See [`engine`].
-    pub fn new(pace: Option<Millis>) -> Self {
+    pub fn new(word_delay: Option<Millis>) -> Self {
         Self {
             caps: ModelCapabilities {
                 structured_output: true,
                 forced_call: true,
                 dropped: Vec::new(),
             },
-            pace,
+            word_delay,
         }
     }
 
     /// Writes a text as a model would: with a pace word by word, else at once.
-    async fn write(
+    async fn write_text(
         &self,
         deltas: &mut DeltaCoalescer<'_>,
         cx: &CallCx,
         part: DeltaPart,
         text: &str,
     ) {
-        let Some(pace) = self.pace else {
+        let Some(pace) = self.word_delay else {
             return deltas.push(part, text).await;
         };
         for word in text.split_inclusive(char::is_whitespace) {
@@ -116,11 +116,11 @@ impl Rules {
 
 /// The request as `rules` sends it to itself: what is recorded, and what a hand edit at the gate changes.
 #[derive(Serialize, Deserialize)]
-struct Request {
+struct RulesRequest {
     judge: String,
     prompt: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    results: Vec<Asked>,
+    results: Vec<RulesToolResult>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tools: Vec<String>,
     /// `text`, `any` or `verdict`: what it may answer with.
@@ -129,18 +129,18 @@ struct Request {
     scale: (f64, f64),
     /// The parts asked for, where there are some: their field, what says whether one holds, and how many are numbered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parts: Option<Asks>,
+    parts: Option<RequestedParts>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct RulesToolResult {
     call: String,
     arguments: String,
     result: String,
     is_error: bool,
 }
 
-impl Provider for Rules {
+impl Provider for RulesProvider {
     fn capabilities(&self) -> &ModelCapabilities {
         &self.caps
     }
@@ -161,11 +161,13 @@ impl Provider for Rules {
                 }
                 HistoryItem::Model { reply: view, .. } => calls = &view.calls,
                 HistoryItem::ToolResponses(answers) => {
-                    results.extend(calls.iter().zip(answers).map(|(call, answer)| Asked {
-                        call: call.name.clone(),
-                        arguments: call.raw.clone(),
-                        result: answer.text.clone(),
-                        is_error: answer.is_error,
+                    results.extend(calls.iter().zip(answers).map(|(call, answer)| {
+                        RulesToolResult {
+                            call: call.name.clone(),
+                            arguments: call.raw.clone(),
+                            result: answer.text.clone(),
+                            is_error: answer.is_error,
+                        }
                     }));
                 }
             }
@@ -178,7 +180,7 @@ impl Provider for Rules {
                 .find(|t| t.name == SUBMIT_VERDICT)
                 .map(|t| &t.schema),
         };
-        let request = Request {
+        let request = RulesRequest {
             judge: "rules: a checker, not a model".to_owned(),
             prompt,
             results,
@@ -189,8 +191,8 @@ impl Provider for Rules {
                 ToolChoice::ForcedTool(_) => "verdict",
             }
             .to_owned(),
-            scale: schema.map_or((0.0, 1.0), Form::bounds_in),
-            parts: schema.and_then(Asks::of),
+            scale: schema.map_or((0.0, 1.0), VerdictFormat::score_range_from_schema),
+            parts: schema.and_then(RequestedParts::from_schema),
         };
         let text =
             serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
@@ -207,20 +209,20 @@ impl Provider for Rules {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
-            let request: Request = serde_json::from_str(&body.text())
+            let request: RulesRequest = serde_json::from_str(&body.text())
                 .map_err(|e| ProviderError::Request(format!("this is no request of rules: {e}")))?;
-            let work = work(&request).ok_or_else(|| {
+            let work = build_reply(&request).ok_or_else(|| {
                 ProviderError::Request(
                     "the prompt names no marker, so rules cannot read its blocks".to_owned(),
                 )
             })?;
             let mut deltas = cx.coalesce_deltas(attempt);
-            self.write(&mut deltas, cx, DeltaPart::Thought, &work.thought)
+            self.write_text(&mut deltas, cx, DeltaPart::Thought, &work.reasoning)
                 .await;
-            self.write(&mut deltas, cx, DeltaPart::Text, &work.text)
+            self.write_text(&mut deltas, cx, DeltaPart::Text, &work.text)
                 .await;
             for (ix, call) in (0..).map(CallIx).zip(&work.calls) {
-                self.write(&mut deltas, cx, DeltaPart::Args(ix), &call.raw)
+                self.write_text(&mut deltas, cx, DeltaPart::Args(ix), &call.raw)
                     .await;
             }
             deltas.finish().await;
@@ -229,7 +231,7 @@ impl Provider for Rules {
                 .iter()
                 .map(|c| json!({"name": c.name, "arguments": c.raw}))
                 .collect();
-            let native = json!({"thought": work.thought, "text": work.text, "calls": calls});
+            let native = json!({"thought": work.reasoning, "text": work.text, "calls": calls});
             let native = serde_json::value::to_raw_value(&native)
                 .map_err(|e| ProviderError::Malformed(e.to_string()))?;
             Ok(CompletedReply {
@@ -241,7 +243,7 @@ impl Provider for Rules {
                         StopReason::ToolCalls
                     },
                     text: work.text,
-                    thought: work.thought,
+                    thought: work.reasoning,
                     calls: work.calls,
                 },
                 usage: TokenUsage::default(),
@@ -251,25 +253,25 @@ impl Provider for Rules {
 }
 
 /// What `rules` writes on a turn.
-struct Work {
-    thought: String,
+struct RulesReply {
+    reasoning: String,
     text: String,
     calls: Vec<ReplyCall>,
 }
 
-fn work(request: &Request) -> Option<Work> {
-    let material = Material::read(&request.prompt)?;
-    let (clauses, owners) = clauses(&material, request.parts.as_ref());
-    let pages = pages(&request.results);
-    let rulings: Vec<Ruling> = clauses
+fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
+    let material = PromptMaterial::parse(&request.prompt)?;
+    let (clauses, owners) = collect_clauses(&material, request.parts.as_ref());
+    let pages = collect_pages(&request.results);
+    let rulings: Vec<ClauseResult> = clauses
         .iter()
-        .map(|c| check::rule(c, &material, &pages))
+        .map(|c| clause_check::check_clause(c, &material, &pages))
         .collect();
     let may_fetch = request.answer == "any" && request.tools.iter().any(|t| t == FETCH);
     let readable = clauses.iter().all(|c| c.check.is_ok());
     let mut wanted: Vec<&str> = Vec::new();
     for ruling in &rulings {
-        if let Ruling::NeedsPage(url) = ruling
+        if let ClauseResult::NeedsPage(url) = ruling
             && !wanted.contains(&url.as_str())
         {
             wanted.push(url);
@@ -289,22 +291,22 @@ fn work(request: &Request) -> Option<Work> {
                 raw: json!({ "url": url }).to_string(),
             })
             .collect();
-        return Some(Work {
-            thought,
+        return Some(RulesReply {
+            reasoning: thought,
             text: String::new(),
             calls,
         });
     }
     let verdict = match &request.parts {
-        None => verdict(&clauses, &rulings, request.scale),
-        Some(asks) => verdict_in_parts(&clauses, &rulings, &owners, asks),
+        None => state_verdict(&clauses, &rulings, request.scale),
+        Some(asks) => state_verdict_in_parts(&clauses, &rulings, &owners, asks),
     };
     let mut thought = if first {
         format!("{HEAD}\n")
     } else {
         String::new()
     };
-    thought.push_str(&verdict.lines);
+    thought.push_str(&verdict.explanation);
     let arguments = verdict.json.to_string();
     let (text, calls) = if request.answer == "text" {
         (arguments, Vec::new())
@@ -316,8 +318,8 @@ fn work(request: &Request) -> Option<Work> {
         };
         (String::new(), vec![call])
     };
-    Some(Work {
-        thought,
+    Some(RulesReply {
+        reasoning: thought,
         text,
         calls,
     })
@@ -327,7 +329,7 @@ fn work(request: &Request) -> Option<Work> {
 const HEAD: &str = "rules, a checker and not a model.";
 
 /// The pages fetched so far. Only results of `fetch_url` count, by the URL they were asked for.
-fn pages(results: &[Asked]) -> Vec<Page> {
+fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
     #[derive(Deserialize)]
     struct Arguments {
         url: String,
@@ -342,15 +344,15 @@ fn pages(results: &[Asked]) -> Vec<Page> {
         let text = if asked.is_error {
             Err(asked.result.trim_start_matches("Error: ").to_owned())
         } else {
-            Ok((number, unframed(&asked.result).to_owned()))
+            Ok((number, strip_delimiters(&asked.result).to_owned()))
         };
-        pages.push(Page { url, text });
+        pages.push(FetchedPage { url, text });
     }
     pages
 }
 
 /// A result without the lines that delimit it.
-fn unframed(result: &str) -> &str {
+fn strip_delimiters(result: &str) -> &str {
     let inner = result
         .strip_prefix("<<<")
         .and_then(|rest| rest.split_once('\n'))

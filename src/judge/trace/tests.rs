@@ -5,7 +5,7 @@ use futures_util::FutureExt as _;
 use super::*;
 use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
-use crate::judge::{Budget, EvidenceKey, FrozenEvidence, MissPolicy};
+use crate::judge::{Budget, EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, ToolResponse};
 use crate::provider::{ProviderError, ToolChoice};
 use crate::tools::Tool as _;
@@ -390,10 +390,11 @@ async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
     let tool = FakeTool::new("fetch_url", Does::Echo);
     let mut bench = Bench::new(std::slice::from_ref(&tool));
     let args = RawJson::parse(r#"{"url":"a"}"#).expect("JSON");
-    let key = EvidenceKey::of("fetch_url", &tool.digest(), &args);
+    let key = EvidenceKey::new("fetch_url", &tool.digest(), &args);
     let run = RunId("20261121T000000Z-kvqa".into());
     let known = vec![(key, ToolResponse::ok("the recorded page"))];
-    bench.evidence = std::sync::Arc::new(FrozenEvidence::new(run, known, MissPolicy::Error));
+    bench.evidence =
+        std::sync::Arc::new(ReplayedEvidence::new(run, known, EvidenceMissPolicy::Error));
     let script = Script::new(vec![
         calls(&[
             ("fetch_url", r#"{"url":"a"}"#),

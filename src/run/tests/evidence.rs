@@ -11,7 +11,7 @@ use crate::event::{
     RunHeader, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::handlers::JudgedParams;
-use crate::judge::{EvidenceStore, MissPolicy};
+use crate::judge::{EvidenceMissPolicy, EvidenceStore};
 use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
@@ -191,13 +191,14 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
     };
     let now = tools("fetches");
     let of = |run: &Run| -> Option<Arc<dyn EvidenceStore>> {
-        let answers = frozen(std::slice::from_ref(run), &now, MissPolicy::Error).expect("readable");
+        let answers =
+            frozen(std::slice::from_ref(run), &now, EvidenceMissPolicy::Error).expect("readable");
         Some(Arc::new(answers))
     };
-    let none: Option<Arc<dyn EvidenceStore>> = Some(Arc::new(crate::judge::FrozenEvidence::new(
+    let none: Option<Arc<dyn EvidenceStore>> = Some(Arc::new(crate::judge::ReplayedEvidence::new(
         RunId("x".into()),
         Vec::new(),
-        MissPolicy::Live,
+        EvidenceMissPolicy::Live,
     )));
     let (key, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
     let found = |cache: Cache| cache.find(&key, &params).map(|result| result.outcome);

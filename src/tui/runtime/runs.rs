@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Deps, Made, Outbox, Runtime, bug, unless};
 use crate::event::{ParentCause, RunEvent};
-use crate::judge::MissPolicy;
+use crate::judge::EvidenceMissPolicy;
 use crate::model::JudgeConfig;
 use crate::run::{self, Filter, RunError, RunHandle, RunOptions};
 use crate::tui::effect::RunOrder;
@@ -191,8 +191,8 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
         frozen: order.frozen.clone(),
         // A changed rubric may ask for pages that nobody was given yet: these are fetched, and shown as misses.
         frozen_miss: match &order.parent {
-            Some(parent) if parent.cause == ParentCause::Save => MissPolicy::Live,
-            _ => MissPolicy::default(),
+            Some(parent) if parent.cause == ParentCause::Save => EvidenceMissPolicy::Live,
+            _ => EvidenceMissPolicy::default(),
         },
         cache: order.cache,
         parent: order.parent.clone(),

@@ -13,15 +13,15 @@ fn bench(kind: ProviderKind, replies: Vec<Reply>) -> Bench {
     let shared: Arc<dyn Clock> = Arc::new(clock.clone());
     let provider = provider::build_provider(&config, Some("sk-test-4711-abcdef"), shared)
         .expect("a known dialect");
-    let deps = EngineDeps {
+    let deps = JudgeEngineDeps {
         gate: Arc::new(OpenGate),
         evidence: Arc::new(NoEvidence),
         budget: Arc::default(),
-        secret: Secret::new([5; 32]),
+        secret: DelimiterSecret::new([5; 32]),
     };
     Bench {
         server,
-        engine: Engine::new(config, provider, ToolSet::default(), deps),
+        engine: JudgeEngine::new(config, provider, ToolSet::default(), deps),
         clock,
         cancel: CancellationToken::new(),
     }
@@ -68,7 +68,7 @@ async fn one_request_makes_a_verdict_and_its_facts() {
         for none in ["temperature", "stream", "tools", "max_output_tokens"] {
             assert!(!keys.contains(&none.to_owned()), "{keys:?}");
         }
-        let body = bench.engine.first_body(&ask()).expect("a body");
+        let body = bench.engine.first_request_body(&ask()).expect("a body");
         assert_eq!(body.text(), request.body, "what `dicta prompt` shows");
         let told: Vec<&str> = judged
             .kinds

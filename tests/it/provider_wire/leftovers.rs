@@ -9,7 +9,7 @@ use dicta::event::{
     CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
 };
 use dicta::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
-use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
+use dicta::judge::{DelimiterSecret, JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
 use dicta::model::{
     CallIx, CellIx, JudgeConfig, MessageRole, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
     ToolResponse, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
@@ -93,7 +93,7 @@ fn ask() -> JudgeRequest {
     }
 }
 
-fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> Engine {
+fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> JudgeEngine {
     let mut config = JudgeConfig::new("wire", kind(dialect));
     "scripted".clone_into(&mut config.model);
     config.base_url = Some(server.base_url());
@@ -105,16 +105,16 @@ fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> Engine {
         description: "…".to_owned(),
         schema: json!({"type": "object"}),
     });
-    let deps = EngineDeps {
+    let deps = JudgeEngineDeps {
         gate: Arc::new(OpenGate),
         evidence: Arc::new(NoEvidence),
         budget: Arc::default(),
-        secret: Secret::new([5; 32]),
+        secret: DelimiterSecret::new([5; 32]),
     };
     let tools = ToolSet {
         tools: vec![Arc::new(tool)],
     };
-    Engine::new(config, provider, tools, deps)
+    JudgeEngine::new(config, provider, tools, deps)
 }
 
 fn tasks() -> usize {

@@ -2,12 +2,12 @@
 
 use regex::Captures;
 
-use super::grammar::{Ask, Bound, Check, Thing, Unit, mask};
-use super::patterns::{AND_OR, ARTICLE, ASK_CONFIRM, ASK_FOR, ASK_QUESTION, NOUN, QUOTED};
+use super::clause_patterns::{AND_OR, ARTICLE, ASK_CONFIRM, ASK_FOR, ASK_QUESTION, NOUN, QUOTED};
+use super::grammar::{AskTarget, ClauseCheck, ContentKind, CountUnit, LimitBound, mask_quoted};
 use crate::handlers::grounding::FactKind;
 
 /// Words of a clause that name no product.
-const GENERAL: [&str; 12] = [
+const GENERIC_WORDS: [&str; 12] = [
     "release",
     "releases",
     "version",
@@ -23,12 +23,12 @@ const GENERAL: [&str; 12] = [
 ];
 
 /// Words that join a second thought to an object; such an object is not read.
-const JOINS: [&str; 14] = [
+const JOINING_WORDS: [&str; 14] = [
     "and", "or", "if", "when", "before", "after", "unless", "that", "which", "who", "to", "in",
     "on", "without",
 ];
 
-pub(super) fn newest(c: &Captures<'_>) -> Result<Check, String> {
+pub(super) fn parse_newest(c: &Captures<'_>) -> Result<ClauseCheck, String> {
     let Some(address) = c.get(2) else {
         return Err("it names no page to look on: add `on https://…`".to_owned());
     };
@@ -41,40 +41,40 @@ pub(super) fn newest(c: &Captures<'_>) -> Result<Check, String> {
     let words: Vec<&str> = c[1].split_whitespace().collect();
     let product = words
         .iter()
-        .filter(|w| !GENERAL.contains(&w.to_ascii_lowercase().as_str()))
+        .filter(|w| !GENERIC_WORDS.contains(&w.to_ascii_lowercase().as_str()))
         .map(|w| w.trim_matches(['`', '"', '“', '”']).to_owned())
         .collect();
     let date = words.last().is_some_and(|w| w.eq_ignore_ascii_case("date"));
-    Ok(Check::Newest { date, product, url })
+    Ok(ClauseCheck::Newest { date, product, url })
 }
 
-pub(super) fn asks(what: &str) -> Option<Ask> {
+pub(super) fn parse_ask_target(what: &str) -> Option<AskTarget> {
     if ASK_QUESTION.is_match(what) {
-        return Some(Ask::Question);
+        return Some(AskTarget::Question);
     }
     if ASK_CONFIRM.is_match(what) {
-        return Some(Ask::Confirmation);
+        return Some(AskTarget::Confirmation);
     }
     let c = ASK_FOR.captures(what)?;
     let object = ARTICLE.replace(c[2].trim(), "");
-    let object = quoted(&object).unwrap_or_else(|| object.into_owned());
+    let object = parse_quoted(&object).unwrap_or_else(|| object.into_owned());
     let simple = |w: &str| w.chars().all(|c| c.is_alphanumeric() || "-'’".contains(c));
     let words: Vec<&str> = object.split_whitespace().collect();
     let plain = words.len() <= 3
         && words
             .iter()
-            .all(|w| simple(w) && !JOINS.contains(&w.to_ascii_lowercase().as_str()));
+            .all(|w| simple(w) && !JOINING_WORDS.contains(&w.to_ascii_lowercase().as_str()));
     if words.is_empty() || !plain {
         return None;
     }
     Some(if c[1].eq_ignore_ascii_case("for") {
-        Ask::For(object)
+        AskTarget::For(object)
     } else {
-        Ask::About(object)
+        AskTarget::About(object)
     })
 }
 
-pub(super) fn limit(c: &Captures<'_>) -> Option<Check> {
+pub(super) fn parse_limit(c: &Captures<'_>) -> Option<ClauseCheck> {
     const WORDS: [(&str, usize); 16] = [
         ("a", 1),
         ("an", 1),
@@ -105,34 +105,36 @@ pub(super) fn limit(c: &Captures<'_>) -> Option<Check> {
     let first = quantifier.split_whitespace().collect::<Vec<_>>().join(" ");
     let tail = word(3).or(word(5)).unwrap_or_default();
     let (bound, count) = match first.as_str() {
-        "" if tail.contains("more") => (Bound::AtLeast, count),
-        "" if tail.contains("fewer") || tail.contains("less") => (Bound::AtMost, count),
+        "" if tail.contains("more") => (LimitBound::AtLeast, count),
+        "" if tail.contains("fewer") || tail.contains("less") => (LimitBound::AtMost, count),
         // `contains a question` is another clause; `a` counts only after a bound.
         "" if number == "a" || number == "an" => return None,
-        "" | "exactly" | "precisely" => (Bound::Exactly, count),
+        "" | "exactly" | "precisely" => (LimitBound::Exactly, count),
         "fewer than" | "less than" | "under" | "below" | "shorter than" => {
-            (Bound::AtMost, count.checked_sub(1)?)
+            (LimitBound::AtMost, count.checked_sub(1)?)
         }
-        "more than" | "longer than" | "over" | "exceed" | "exceeds" => (Bound::AtLeast, count + 1),
+        "more than" | "longer than" | "over" | "exceed" | "exceeds" => {
+            (LimitBound::AtLeast, count + 1)
+        }
         "at least" | "no fewer than" | "no less than" | "a minimum of" | "minimum" => {
-            (Bound::AtLeast, count)
+            (LimitBound::AtLeast, count)
         }
-        _ => (Bound::AtMost, count),
+        _ => (LimitBound::AtMost, count),
     };
     let unit = match c[4].to_ascii_lowercase().as_str() {
-        "sentence" => Unit::Sentences,
-        "word" => Unit::Words,
-        "character" => Unit::Characters,
-        "line" => Unit::Lines,
-        "paragraph" => Unit::Paragraphs,
-        "question" => Unit::Questions,
-        "link" => Unit::Links,
-        _ => Unit::Bullets,
+        "sentence" => CountUnit::Sentences,
+        "word" => CountUnit::Words,
+        "character" => CountUnit::Characters,
+        "line" => CountUnit::Lines,
+        "paragraph" => CountUnit::Paragraphs,
+        "question" => CountUnit::Questions,
+        "link" => CountUnit::Links,
+        _ => CountUnit::Bullets,
     };
-    Some(Check::Limit { bound, count, unit })
+    Some(ClauseCheck::Limit { bound, count, unit })
 }
 
-pub(super) fn kinds(text: &str) -> Vec<FactKind> {
+pub(super) fn parse_fact_kinds(text: &str) -> Vec<FactKind> {
     let text = text.to_ascii_lowercase();
     let mut kinds = Vec::new();
     for (word, fact) in [
@@ -161,24 +163,24 @@ pub(super) fn kinds(text: &str) -> Vec<FactKind> {
     kinds
 }
 
-pub(super) fn thing(name: &str) -> Thing {
+pub(super) fn parse_content_kind(name: &str) -> ContentKind {
     match name.to_ascii_lowercase().as_str() {
-        "number" | "figure" | "digit" => Thing::Fact(FactKind::Number),
-        "date" => Thing::Fact(FactKind::Date),
-        "amount" | "price" => Thing::Fact(FactKind::Amount),
-        "link" | "url" => Thing::Fact(FactKind::Url),
-        "quote" | "quotation" | "quoted phrase" => Thing::Fact(FactKind::Quote),
-        "code" | "code block" => Thing::Code,
-        "table" => Thing::Table,
-        "emoji" => Thing::Emoji,
-        "question" | "question mark" => Thing::Question,
-        name if name.starts_with("version") => Thing::Fact(FactKind::Version),
-        _ => Thing::List,
+        "number" | "figure" | "digit" => ContentKind::Fact(FactKind::Number),
+        "date" => ContentKind::Fact(FactKind::Date),
+        "amount" | "price" => ContentKind::Fact(FactKind::Amount),
+        "link" | "url" => ContentKind::Fact(FactKind::Url),
+        "quote" | "quotation" | "quoted phrase" => ContentKind::Fact(FactKind::Quote),
+        "code" | "code block" => ContentKind::Code,
+        "table" => ContentKind::Table,
+        "emoji" => ContentKind::Emoji,
+        "question" | "question mark" => ContentKind::Question,
+        name if name.starts_with("version") => ContentKind::Fact(FactKind::Version),
+        _ => ContentKind::List,
     }
 }
 
 /// A text that is one quotation and nothing else: its inside.
-pub(super) fn quoted(text: &str) -> Option<String> {
+pub(super) fn parse_quoted(text: &str) -> Option<String> {
     let text = text.trim();
     let m = QUOTED
         .find(text)
@@ -190,12 +192,12 @@ pub(super) fn quoted(text: &str) -> Option<String> {
 }
 
 /// What is looked for literally: quotations, names, versions and addresses; or, where it is wanted, one plain word.
-pub(super) fn literals(text: &str, strict: bool) -> Result<Check, String> {
+pub(super) fn parse_literals(text: &str, strict: bool) -> Result<ClauseCheck, String> {
     const HINT: &str = "what to look for has to stand in quotation marks";
     let named = NOUN.is_match(text);
     let text = NOUN.replace(text.trim(), "");
     let text = text.trim();
-    let masked = mask(text);
+    let masked = mask_quoted(text);
     let (mut phrases, mut ands, mut ors, mut from) = (Vec::new(), 0, 0, 0);
     let mut cuts: Vec<(usize, usize)> = Vec::new();
     for join in AND_OR.captures_iter(&masked) {
@@ -224,26 +226,26 @@ pub(super) fn literals(text: &str, strict: bool) -> Result<Check, String> {
             let w = w.trim_matches(['(', ')']);
             w.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
                 || w.contains("://")
-                || host_like(w)
+                || is_host_like(w)
         };
         let proper = words > 0 && words <= 5 && piece.split_whitespace().all(name);
         let word = words == 1
             && (named || !strict)
             && piece.chars().all(|c| c.is_alphanumeric() || c == '-');
-        let phrase = match quoted(piece) {
+        let phrase = match parse_quoted(piece) {
             Some(inner) => inner,
             None if proper || word => piece.to_owned(),
             None => return Err(HINT.to_owned()),
         };
         phrases.push(phrase);
     }
-    Ok(Check::Mentions {
+    Ok(ClauseCheck::Mentions {
         phrases,
         every: ors == 0,
     })
 }
 
-fn host_like(word: &str) -> bool {
+fn is_host_like(word: &str) -> bool {
     word.split('.').count() > 1
         && word.split(['.', '/']).all(|p| {
             !p.is_empty()

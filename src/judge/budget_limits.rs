@@ -1,13 +1,13 @@
 //! Where a trace meets its budget: near a limit the judge is asked to conclude, at it the cell ends.
 
-use super::budget::Reached;
-use super::trace::Trace;
+use super::budget::LimitReached;
+use super::trace::JudgeTrace;
 use crate::event::{CallCx, EventKind};
 use crate::model::{CellIx, CellResult, Outcome, VerdictMode, pluralize};
 
-impl Reached {
+impl LimitReached {
     /// The fact: hard, nothing more is sent; soft, judges were asked to conclude.
-    pub fn fact(&self, cell: Option<CellIx>, hard: bool) -> EventKind {
+    pub fn to_event(&self, cell: Option<CellIx>, hard: bool) -> EventKind {
         EventKind::BudgetReached {
             limit: self.limit.to_owned(),
             hard,
@@ -18,39 +18,39 @@ impl Reached {
     }
 }
 
-impl Trace<'_> {
+impl JudgeTrace<'_> {
     /// Whether this turn is for the verdict alone, since a limit is near; told once a run, and once in the cell. A judge
     /// without tools has one turn anyway.
-    pub(super) async fn conclude(&self, cx: &CallCx) -> bool {
-        if self.setup.mode != VerdictMode::Call {
+    pub(super) async fn check_conclude(&self, cx: &CallCx) -> bool {
+        if self.setup.verdict_mode != VerdictMode::Call {
             return false;
         }
-        let Some((reached, new)) = self.meter.near(cx.turn.0 > 0) else {
+        let Some((reached, new)) = self.meter.check_near(cx.turn.0 > 0) else {
             return false;
         };
-        if reached.first && !reached.of_cell {
-            cx.out.send(reached.fact(None, false)).await;
+        if reached.is_first_report && !reached.is_cell_limit {
+            cx.out.send(reached.to_event(None, false)).await;
         }
         if new {
-            cx.out.send(reached.fact(Some(cx.cell), false)).await;
+            cx.out.send(reached.to_event(Some(cx.cell), false)).await;
         }
         true
     }
 
     /// The cell ends, since nothing more may be sent.
-    pub(super) async fn out_of_budget(&self, reached: Reached, cx: &CallCx) -> CellResult {
-        if reached.of_cell {
-            cx.out.send(reached.fact(Some(cx.cell), true)).await;
-        } else if reached.first {
-            cx.out.send(reached.fact(None, true)).await;
+    pub(super) async fn end_out_of_budget(&self, reached: LimitReached, cx: &CallCx) -> CellResult {
+        if reached.is_cell_limit {
+            cx.out.send(reached.to_event(Some(cx.cell), true)).await;
+        } else if reached.is_first_report {
+            cx.out.send(reached.to_event(None, true)).await;
         }
         let why = format!("{}; nothing more was sent", reached.why);
         CellResult::from_error(Outcome::Budget, why)
     }
 
     /// Turns are used up, or were cut short by a limit.
-    pub(super) fn out_of_turns(&self) -> CellResult {
-        if self.meter.concluding() {
+    pub(super) fn end_out_of_turns(&self) -> CellResult {
+        if self.meter.is_concluding() {
             let why = "asked to conclude because a limit is near, the judge called another tool";
             return CellResult::from_error(Outcome::Budget, why);
         }

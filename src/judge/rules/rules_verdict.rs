@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::check::Ruling;
+use super::clause_check::ClauseResult;
 use super::grammar::{self, Clause};
-use super::material::{self, Material};
+use super::prompt_material::{self, PromptMaterial};
 use super::{FETCH, HEAD};
-use crate::judge::PartsForm;
+use crate::judge::PartsFormat;
 
 /// The parts a judge is asked for, as far as `rules` cares.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Asks {
+pub(super) struct RequestedParts {
     field: String,
     flag: String,
     /// Absent: they are no numbered texts, which are all that `rules` can read.
@@ -21,37 +21,40 @@ pub(super) struct Asks {
     numbered: Option<usize>,
 }
 
-impl Asks {
-    pub(super) fn of(schema: &Value) -> Option<Self> {
-        let form = PartsForm::in_schema(schema)?;
+impl RequestedParts {
+    pub(super) fn from_schema(schema: &Value) -> Option<Self> {
+        let form = PartsFormat::from_schema(schema)?;
         Some(Self {
             field: form.keys()[0].to_owned(),
-            flag: form.flag().to_owned(),
+            flag: form.met_key().to_owned(),
             numbered: match form {
                 // Calls are numbered too, but what is asked of them stands in no clause.
-                PartsForm::Calls(_) => None,
-                form => form.numbered(),
+                PartsFormat::Calls(_) => None,
+                form => form.numbered_count(),
             },
         })
     }
 }
 
 /// The clauses, and of which numbered criterion each is, from 0. A criterion without a clause has one that cannot be read.
-pub(super) fn clauses(material: &Material, asks: Option<&Asks>) -> (Vec<Clause>, Vec<usize>) {
+pub(super) fn collect_clauses(
+    material: &PromptMaterial,
+    asks: Option<&RequestedParts>,
+) -> (Vec<Clause>, Vec<usize>) {
     // Prose for models need not be repeated whole.
     let unreadable = |text: &str, why: &str| Clause {
         text: text.lines().next().unwrap_or_default().to_owned(),
-        all: false,
+        whole_conversation: false,
         negated: false,
         check: Err(why.to_owned()),
     };
-    if material.focus {
+    if material.judges_calls {
         let why = "rules reads what was said, and this eval is about calls";
         return (vec![unreadable(&material.criteria, why)], vec![0]);
     }
     let Some(asks) = asks else {
         return (
-            grammar::read(&material.criteria, &material.guide),
+            grammar::parse_clauses(&material.criteria, &material.guide),
             Vec::new(),
         );
     };
@@ -60,9 +63,9 @@ pub(super) fn clauses(material: &Material, asks: Option<&Asks>) -> (Vec<Clause>,
         return (vec![unreadable(&material.criteria, &why)], vec![0]);
     };
     let (mut clauses, mut owners) = (Vec::new(), Vec::new());
-    let criteria = material::numbered(&material.criteria, count);
+    let criteria = prompt_material::parse_numbered_list(&material.criteria, count);
     for (owner, criterion) in criteria.iter().enumerate() {
-        let mut own = grammar::read(criterion, "");
+        let mut own = grammar::parse_clauses(criterion, "");
         if own.is_empty() {
             own.push(unreadable(criterion, "it holds no clause"));
         }
@@ -73,34 +76,34 @@ pub(super) fn clauses(material: &Material, asks: Option<&Asks>) -> (Vec<Clause>,
 }
 
 /// What `rules` states.
-pub(super) struct Stated {
+pub(super) struct RulesVerdict {
     /// Clause by clause.
-    pub(super) lines: String,
+    pub(super) explanation: String,
     /// The verdict's arguments.
     pub(super) json: Value,
 }
 
 /// The clauses with what became of them.
-struct Told {
+struct ClauseReport {
     lines: Vec<String>,
     /// What was found or missed, alone.
-    whys: Vec<String>,
+    reasons: Vec<String>,
     citations: Vec<Value>,
     /// By clause; `None`: it cannot be checked.
     holds: Vec<Option<bool>>,
 }
 
-fn told(clauses: &[Clause], rulings: &[Ruling]) -> Told {
-    let mut told = Told {
+fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport {
+    let mut told = ClauseReport {
         lines: Vec::new(),
-        whys: Vec::new(),
+        reasons: Vec::new(),
         citations: Vec::new(),
         holds: Vec::new(),
     };
     for (clause, ruling) in clauses.iter().zip(rulings) {
         let not_yet;
         let (mark, why) = match ruling {
-            Ruling::Checked { holds, why, quotes } => {
+            ClauseResult::Checked { holds, why, quotes } => {
                 told.holds.push(Some(*holds));
                 for (source, quote) in quotes {
                     let citation = json!({"source": source, "quote": quote});
@@ -110,11 +113,11 @@ fn told(clauses: &[Clause], rulings: &[Ruling]) -> Told {
                 }
                 (if *holds { "✓" } else { "✗" }, why)
             }
-            Ruling::Unclear(why) => {
+            ClauseResult::Unclear(why) => {
                 told.holds.push(None);
                 ("?", why)
             }
-            Ruling::NeedsPage(url) => {
+            ClauseResult::NeedsPage(url) => {
                 told.holds.push(None);
                 not_yet = format!(
                     "it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)"
@@ -123,13 +126,13 @@ fn told(clauses: &[Clause], rulings: &[Ruling]) -> Told {
             }
         };
         told.lines.push(format!("{mark} {}: {why}", clause.text));
-        told.whys.push(why.clone());
+        told.reasons.push(why.clone());
     }
     told
 }
 
 /// What cannot be checked makes it all undecided.
-fn undecided(holds: &[Option<bool>], lines: &str) -> Option<Value> {
+fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
     let (open, total) = (holds.iter().filter(|h| h.is_none()).count(), holds.len());
     let why = match (open, total) {
         (_, 0) => "The rubric holds no clause.".to_owned(),
@@ -145,12 +148,16 @@ fn undecided(holds: &[Option<bool>], lines: &str) -> Option<Value> {
     }))
 }
 
-pub(super) fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> Stated {
-    let told = told(clauses, rulings);
-    let lines = numbered(&told.lines);
+pub(super) fn state_verdict(
+    clauses: &[Clause],
+    rulings: &[ClauseResult],
+    (low, high): (f64, f64),
+) -> RulesVerdict {
+    let told = report_clauses(clauses, rulings);
+    let lines = number_lines(&told.lines);
     let holding = told.holds.iter().filter(|h| **h == Some(true)).count();
     let total = clauses.len();
-    let json = undecided(&told.holds, &lines).unwrap_or_else(|| {
+    let json = undecided_verdict(&told.holds, &lines).unwrap_or_else(|| {
         json!({
             "citations": told.citations,
             "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
@@ -159,19 +166,22 @@ pub(super) fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64,
             "applicable": true
         })
     });
-    Stated { lines, json }
+    RulesVerdict {
+        explanation: lines,
+        json,
+    }
 }
 
 /// As [`verdict`], a part for each numbered criterion: it holds if all its clauses do.
-pub(super) fn verdict_in_parts(
+pub(super) fn state_verdict_in_parts(
     clauses: &[Clause],
-    rulings: &[Ruling],
+    rulings: &[ClauseResult],
     owners: &[usize],
-    asks: &Asks,
-) -> Stated {
-    let told = told(clauses, rulings);
-    let lines = numbered(&told.lines);
-    let json = undecided(&told.holds, &lines).unwrap_or_else(|| {
+    asks: &RequestedParts,
+) -> RulesVerdict {
+    let told = report_clauses(clauses, rulings);
+    let lines = number_lines(&told.lines);
+    let json = undecided_verdict(&told.holds, &lines).unwrap_or_else(|| {
         let count = asks.numbered.unwrap_or_default();
         let entries: Vec<_> = (0..count)
             .map(|criterion| {
@@ -179,7 +189,7 @@ pub(super) fn verdict_in_parts(
                 let mine: Vec<usize> = (0..clauses.len()).filter(mine).collect();
                 // A criterion of one clause is its own heading.
                 let told_of = if mine.len() == 1 {
-                    &told.whys
+                    &told.reasons
                 } else {
                     &told.lines
                 };
@@ -199,10 +209,13 @@ pub(super) fn verdict_in_parts(
             "applicable": true
         })
     });
-    Stated { lines, json }
+    RulesVerdict {
+        explanation: lines,
+        json,
+    }
 }
 
-fn numbered(lines: &[String]) -> String {
+fn number_lines(lines: &[String]) -> String {
     let mut text = String::new();
     for (number, line) in (1..).zip(lines) {
         _ = writeln!(text, "{number}. {line}");

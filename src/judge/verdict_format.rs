@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::parts::PartsForm;
-use super::verdict;
+use super::parts::PartsFormat;
+use super::verdict_parser;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::JudgedParams;
@@ -15,30 +15,30 @@ use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
 /// What a verdict has to look like for one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Form {
+pub struct VerdictFormat {
     /// Whether "not applicable" may be answered.
     pub allow_na: bool,
     /// Lowest and highest score, where the eval has its own scale; else 0 and 1.
     pub scale: Option<(f64, f64)>,
     /// Whether a bound decides from the score: then `score` must be there and `passed` need not.
-    pub scored: bool,
+    pub needs_score: bool,
     /// Its parts, where it has some: then `passed` and `score` follow from them and are not asked for.
-    pub parts: Option<PartsForm>,
+    pub parts: Option<PartsFormat>,
 }
 
-impl Form {
+impl VerdictFormat {
     /// The form of an eval.
-    pub fn of(params: &JudgedParams, allow_na: bool) -> Self {
+    pub fn from_params(params: &JudgedParams, allow_na: bool) -> Self {
         Self {
             allow_na,
             scale: params.scale,
-            scored: params.min_score.is_some() || params.max_score.is_some(),
-            parts: PartsForm::of(&params.parts_spec),
+            needs_score: params.min_score.is_some() || params.max_score.is_some(),
+            parts: PartsFormat::from_parts(&params.parts_spec),
         }
     }
 
     /// Lowest and highest score that may be stated.
-    pub fn bounds(&self) -> (f64, f64) {
+    pub fn score_range(&self) -> (f64, f64) {
         self.scale.unwrap_or((0.0, 1.0))
     }
 
@@ -70,7 +70,11 @@ impl Form {
             properties[name] = field;
             required.push(name);
         };
-        for (name, field) in self.parts.into_iter().flat_map(PartsForm::properties) {
+        for (name, field) in self
+            .parts
+            .into_iter()
+            .flat_map(PartsFormat::schema_properties)
+        {
             ask(name, field);
         }
         let reasoning = match self.parts {
@@ -82,7 +86,7 @@ impl Form {
             json!({"type": "string", "description": reasoning}),
         );
         if self.parts.is_none() {
-            let (low, high) = self.bounds();
+            let (low, high) = self.score_range();
             ask(
                 "passed",
                 json!({
@@ -121,17 +125,17 @@ impl Form {
     }
 
     /// The bounds a schema of ours states: how the built-in judge, which is sent the schema alone, learns them.
-    pub(super) fn bounds_in(schema: &Value) -> (f64, f64) {
+    pub(super) fn score_range_from_schema(schema: &Value) -> (f64, f64) {
         let text = schema["properties"]["score"]["description"]
             .as_str()
             .unwrap_or_default();
-        words_of(text, ["From", "to"])
+        find_words_after(text, ["From", "to"])
             .and_then(|[low, high]| low.parse().ok().zip(high.parse().ok()))
             .unwrap_or((0.0, 1.0))
     }
 
     /// `submit_verdict` as the model is told.
-    pub fn decl(&self) -> ToolDeclaration {
+    pub fn submit_tool_decl(&self) -> ToolDeclaration {
         ToolDeclaration {
             name: SUBMIT_VERDICT.to_owned(),
             description: "States your verdict and ends the evaluation. Call it once, alone, when you have read every \
@@ -153,7 +157,7 @@ impl Form {
             let parts = parts.example();
             return format!("{{{citations}, {parts}, \"reasoning\": \"…\"{applicable}}}");
         }
-        let (low, high) = self.bounds();
+        let (low, high) = self.score_range();
         format!(
             "{{{citations}, \"reasoning\": \"…\", \"passed\": true or false, \"score\": a number from {low} to \
              {high}{applicable}}}"
@@ -162,7 +166,7 @@ impl Form {
 }
 
 /// The words that follow these, each looked for after the one before; punctuation at their ends left out.
-pub(super) fn words_of<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 2]> {
+pub(super) fn find_words_after<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 2]> {
     let mut words = text.split_whitespace();
     let mut next = |word: &str| {
         words.find(|w| *w == word)?;
@@ -173,21 +177,21 @@ pub(super) fn words_of<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 
 }
 
 /// `submit_verdict` as a tool, so that its arguments pass the same preparation as any tool's.
-pub(super) struct SubmitVerdict {
-    form: Form,
+pub(super) struct SubmitVerdictTool {
+    format: VerdictFormat,
     decl: ToolDeclaration,
 }
 
-impl SubmitVerdict {
-    pub(super) fn new(form: Form) -> Self {
+impl SubmitVerdictTool {
+    pub(super) fn new(format: VerdictFormat) -> Self {
         Self {
-            form,
-            decl: form.decl(),
+            format,
+            decl: format.submit_tool_decl(),
         }
     }
 }
 
-impl Tool for SubmitVerdict {
+impl Tool for SubmitVerdictTool {
     fn decl(&self) -> &ToolDeclaration {
         &self.decl
     }
@@ -197,7 +201,7 @@ impl Tool for SubmitVerdict {
     }
 
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
-        match verdict::read_object(canonical.get(), &self.form) {
+        match verdict_parser::parse_verdict_object(canonical.get(), &self.format) {
             Ok(_) => Ok(ValidatedCall {
                 tool: SUBMIT_VERDICT.to_owned(),
                 canonical: canonical.clone(),
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn evidence_comes_first_and_the_verdict_last() {
-        let schema = Form::default().schema();
+        let schema = VerdictFormat::default().schema();
         let keys: Vec<&String> = schema["properties"]
             .as_object()
             .expect("an object")
@@ -246,22 +250,31 @@ mod tests {
     #[test]
     fn the_bounds_are_read_back_from_the_schema() {
         for scale in [None, Some((1.0, 5.0)), Some((-1.5, 2.5))] {
-            let form = Form {
+            let form = VerdictFormat {
                 scale,
-                ..Form::default()
+                ..VerdictFormat::default()
             };
-            assert_eq!(Form::bounds_in(&form.schema()), form.bounds());
+            assert_eq!(
+                VerdictFormat::score_range_from_schema(&form.schema()),
+                form.score_range()
+            );
         }
     }
 
     #[test]
     fn what_only_decides_does_not_change_the_form_that_is_sent() {
-        let plain = Form::of(&JudgedParams::default(), false);
+        let plain = VerdictFormat::from_params(&JudgedParams::default(), false);
         let bound = JudgedParams {
             min_score: Some(0.7),
             ..JudgedParams::default()
         };
-        assert_eq!(plain.decl(), Form::of(&bound, false).decl());
-        assert_ne!(plain.decl(), Form::of(&bound, true).decl());
+        assert_eq!(
+            plain.submit_tool_decl(),
+            VerdictFormat::from_params(&bound, false).submit_tool_decl()
+        );
+        assert_ne!(
+            plain.submit_tool_decl(),
+            VerdictFormat::from_params(&bound, true).submit_tool_decl()
+        );
     }
 }

@@ -13,20 +13,20 @@ const MAX_REQUEST: usize = 32 << 20;
 
 /// What a trace has taken in so far.
 #[derive(Debug, Default)]
-pub(super) struct Session {
-    replies: usize,
-    results: usize,
+pub(super) struct TraceSize {
+    reply_bytes: usize,
+    result_bytes: usize,
 }
 
-impl Session {
+impl TraceSize {
     /// A reply came.
-    pub(super) fn reply(&mut self, finished: &CompletedReply) {
-        self.replies += finished.native.iter().map(|n| n.get().len()).sum::<usize>();
+    pub(super) fn add_reply(&mut self, finished: &CompletedReply) {
+        self.reply_bytes += finished.native.iter().map(|n| n.get().len()).sum::<usize>();
     }
 
     /// A tool answered.
-    pub(super) fn result(&mut self, text: &str) {
-        self.results += text.len();
+    pub(super) fn add_result(&mut self, text: &str) {
+        self.result_bytes += text.len();
     }
 
     /// Whether the trace may go on with this request.
@@ -34,22 +34,22 @@ impl Session {
         clippy::result_large_err,
         reason = "an end of the trace, as everywhere in it"
     )]
-    pub(super) fn fits(&self, body: &RequestBody) -> Result<(), CellResult> {
-        self.fits_bytes(body.pieces.iter().map(|piece| piece.len()).sum())
+    pub(super) fn check_request(&self, body: &RequestBody) -> Result<(), CellResult> {
+        self.check_bytes(body.pieces.iter().map(|piece| piece.len()).sum())
     }
 
     #[expect(
         clippy::result_large_err,
         reason = "an end of the trace, as everywhere in it"
     )]
-    fn fits_bytes(&self, request: usize) -> Result<(), CellResult> {
+    fn check_bytes(&self, request: usize) -> Result<(), CellResult> {
         let mib = |bytes: usize| bytes.div_ceil(1 << 20);
-        let why = if self.replies + self.results > MAX_RECEIVED {
+        let why = if self.reply_bytes + self.result_bytes > MAX_RECEIVED {
             format!(
                 "the trace took in more than {} MiB ({} MiB of replies, {} MiB of tool results)",
                 mib(MAX_RECEIVED),
-                mib(self.replies),
-                mib(self.results)
+                mib(self.reply_bytes),
+                mib(self.result_bytes)
             )
         } else if request > MAX_REQUEST {
             format!(
@@ -70,17 +70,17 @@ mod tests {
 
     #[test]
     fn a_trace_that_grows_too_large_is_truncated_and_says_of_what() {
-        let mut session = Session::default();
-        assert_eq!(session.fits_bytes(MAX_REQUEST), Ok(()));
-        let sent = session.fits_bytes(MAX_REQUEST + 1).expect_err("too large");
+        let mut session = TraceSize::default();
+        assert_eq!(session.check_bytes(MAX_REQUEST), Ok(()));
+        let sent = session.check_bytes(MAX_REQUEST + 1).expect_err("too large");
         let why = "the next request would be 33 MiB, and 32 MiB is the most that is sent";
         assert_eq!(sent.error.as_deref(), Some(why));
         for _ in 0..16 {
-            session.result(&"x".repeat(4 << 20));
+            session.add_result(&"x".repeat(4 << 20));
         }
-        assert_eq!(session.fits_bytes(0), Ok(()));
-        session.result("one more");
-        let ended = session.fits_bytes(0).expect_err("too large");
+        assert_eq!(session.check_bytes(0), Ok(()));
+        session.add_result("one more");
+        let ended = session.check_bytes(0).expect_err("too large");
         assert_eq!(ended.outcome, Outcome::Truncated);
         assert_eq!((ended.verdict.is_none(), ended.score), (true, None));
         let why = "the trace took in more than 64 MiB (0 MiB of replies, 65 MiB of tool results)";

@@ -12,8 +12,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::contradiction;
-use super::form::Form;
-use super::parts::PartsForm;
+use super::parts::PartsFormat;
+use super::verdict_format::VerdictFormat;
 use crate::handlers::JudgedParams;
 use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
@@ -22,23 +22,23 @@ pub const PARSER_VERSION: u32 = 1;
 
 /// Why a text states no verdict: a lower-case sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoVerdict(pub String);
+pub struct VerdictParseError(pub String);
 
-impl fmt::Display for NoVerdict {
+impl fmt::Display for VerdictParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-pub(super) fn no<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
-    Err(NoVerdict(why.into()))
+pub(super) fn verdict_error<T>(why: impl Into<String>) -> Result<T, VerdictParseError> {
+    Err(VerdictParseError(why.into()))
 }
 
 /// The fields as stated. A field stated twice is an error (serde's own), so is `null`; unknown ones are passed over.
 #[derive(Deserialize)]
-struct Stated {
+struct RawVerdict {
     #[serde(default, deserialize_with = "present")]
-    citations: Option<Vec<Quote>>,
+    citations: Option<Vec<RawCitation>>,
     #[serde(default, deserialize_with = "present")]
     reasoning: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -50,7 +50,7 @@ struct Stated {
 }
 
 #[derive(Deserialize)]
-struct Quote {
+struct RawCitation {
     source: String,
     quote: String,
 }
@@ -63,7 +63,7 @@ pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// Why an object has not the form: the field by name where one has the wrong type, else the parser's words.
-pub(super) fn misformed(json: &str, error: &serde_json::Error) -> NoVerdict {
+pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> VerdictParseError {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
     let wrong = value
         .as_object()
@@ -80,46 +80,56 @@ pub(super) fn misformed(json: &str, error: &serde_json::Error) -> NoVerdict {
             (!is).then(|| format!("`{name}` must be {must} (got {got})"))
         });
     // Raw text is shown beside it; a whole object here would hide the sentence.
-    NoVerdict(match wrong.filter(|text| text.len() <= 200) {
+    VerdictParseError(match wrong.filter(|text| text.len() <= 200) {
         Some(text) => format!("the verdict does not have its form: {text}"),
         None => format!("the verdict does not have its form: {error}"),
     })
 }
 
 /// Reads a verdict from a JSON object. Citations are not looked up yet.
-pub fn read_object(json: &str, form: &Form) -> Result<Verdict, NoVerdict> {
+pub fn parse_verdict_object(
+    json: &str,
+    form: &VerdictFormat,
+) -> Result<Verdict, VerdictParseError> {
     if !json.trim_start().starts_with('{') {
-        return no("the verdict is not a JSON object");
+        return verdict_error("the verdict is not a JSON object");
     }
-    let stated: Stated = serde_json::from_str(json).map_err(|error| misformed(json, &error))?;
+    let stated: RawVerdict =
+        serde_json::from_str(json).map_err(|error| describe_type_error(json, &error))?;
     let not_applicable = stated.applicable == Some(false);
     if not_applicable && !form.allow_na {
-        return no(
+        return verdict_error(
             "the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)",
         );
     }
     match form.parts {
-        Some(parts) => in_parts(json, stated, parts, not_applicable),
-        None => as_one(stated, form, not_applicable),
+        Some(parts) => parse_verdict_with_parts(json, stated, parts, not_applicable),
+        None => parse_whole_verdict(stated, form, not_applicable),
     }
 }
 
 /// A verdict without parts.
-fn as_one(stated: Stated, form: &Form, not_applicable: bool) -> Result<Verdict, NoVerdict> {
-    let (low, high) = form.bounds();
+fn parse_whole_verdict(
+    stated: RawVerdict,
+    form: &VerdictFormat,
+    not_applicable: bool,
+) -> Result<Verdict, VerdictParseError> {
+    let (low, high) = form.score_range();
     if let Some(score) = stated.score
         && !(low..=high).contains(&score)
     {
-        return no(format!(
+        return verdict_error(format!(
             "the score must be from {low} to {high} (got {score})"
         ));
     }
     if !not_applicable {
-        if form.scored && stated.score.is_none() {
-            return no("the verdict has no `score`, and min_score or max_score decides from it");
+        if form.needs_score && stated.score.is_none() {
+            return verdict_error(
+                "the verdict has no `score`, and min_score or max_score decides from it",
+            );
         }
-        if !form.scored && stated.passed.is_none() {
-            return no("the verdict has no `passed`");
+        if !form.needs_score && stated.passed.is_none() {
+            return verdict_error("the verdict has no `passed`");
         }
     }
     let (passed, score) = (stated.passed, stated.score);
@@ -127,9 +137,9 @@ fn as_one(stated: Stated, form: &Form, not_applicable: bool) -> Result<Verdict, 
     let contradicted = passed.filter(|_| !not_applicable).and_then(|passed| {
         // Where a bound decides, a low score may be the good one.
         let of_score = score
-            .filter(|_| !form.scored)
-            .and_then(|score| contradiction::in_score(passed, score, (low, high)));
-        of_score.or_else(|| contradiction::in_reason(reasoning, passed))
+            .filter(|_| !form.needs_score)
+            .and_then(|score| contradiction::find_in_score(passed, score, (low, high)));
+        of_score.or_else(|| contradiction::find_in_reasoning(reasoning, passed))
     });
     Ok(Verdict {
         passed,
@@ -139,24 +149,24 @@ fn as_one(stated: Stated, form: &Form, not_applicable: bool) -> Result<Verdict, 
         }),
         raw_score: form.scale.and(score),
         contradiction: contradicted,
-        ..stated.rest()
+        ..stated.into_verdict()
     })
 }
 
 /// A verdict with parts: `passed` and `score` follow from them. An overall of the judge's own was not asked for and does
 /// not count; one that says otherwise is flagged.
-fn in_parts(
+fn parse_verdict_with_parts(
     json: &str,
-    stated: Stated,
-    form: PartsForm,
+    stated: RawVerdict,
+    form: PartsFormat,
     not_applicable: bool,
-) -> Result<Verdict, NoVerdict> {
+) -> Result<Verdict, VerdictParseError> {
     if not_applicable {
-        return Ok(stated.rest());
+        return Ok(stated.into_verdict());
     }
-    let parts = form.read(json)?;
-    let Some((passed, score)) = form.amount(&parts) else {
-        return no("the verdict has no parts");
+    let parts = form.parse_parts(json)?;
+    let Some((passed, score)) = form.aggregate(&parts) else {
+        return verdict_error("the verdict has no parts");
     };
     let contradicted = match stated.passed {
         Some(own) if own != passed => {
@@ -167,9 +177,9 @@ fn in_parts(
                 word(own)
             ))
         }
-        _ => contradiction::in_parts(&parts).or_else(|| {
+        _ => contradiction::find_in_parts(&parts).or_else(|| {
             let reasoning = stated.reasoning.as_deref().unwrap_or_default();
-            contradiction::in_reason(reasoning, passed)
+            contradiction::find_in_reasoning(reasoning, passed)
         }),
     };
     Ok(Verdict {
@@ -177,13 +187,13 @@ fn in_parts(
         score: Some(score),
         parts,
         contradiction: contradicted,
-        ..stated.rest()
+        ..stated.into_verdict()
     })
 }
 
-impl Stated {
+impl RawVerdict {
     /// What is the same in every form.
-    fn rest(self) -> Verdict {
+    fn into_verdict(self) -> Verdict {
         let citations = self.citations.unwrap_or_default().into_iter();
         Verdict {
             applicable: self.applicable,
@@ -202,17 +212,17 @@ impl Stated {
 
 /// Reads a verdict from a whole reply: one JSON object, alone, in one code fence, or on lines of its own in prose that
 /// states no second verdict.
-pub fn read_text(text: &str, form: &Form) -> Result<Verdict, NoVerdict> {
+pub fn parse_verdict_text(text: &str, form: &VerdictFormat) -> Result<Verdict, VerdictParseError> {
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
-        return no("the reply is empty");
+        return verdict_error("the reply is empty");
     }
-    let whole = unfenced(text).unwrap_or(text);
+    let whole = strip_code_fence(text).unwrap_or(text);
     if serde_json::from_str::<&RawValue>(whole).is_ok() {
-        return read_object(whole, form);
+        return parse_verdict_object(whole, form);
     }
-    let object = candidate(text, form)?;
-    let mut verdict = read_object(object, form)?;
+    let object = find_verdict_object(text, form)?;
+    let mut verdict = parse_verdict_object(object, form)?;
     if let (None, Some(passed), true) = (
         &verdict.contradiction,
         verdict.passed,
@@ -220,13 +230,13 @@ pub fn read_text(text: &str, form: &Form) -> Result<Verdict, NoVerdict> {
     ) {
         // An object on lines of its own may be one that the prose quotes: what it says last must agree.
         let end = object.as_ptr() as usize - text.as_ptr() as usize + object.len();
-        verdict.contradiction = contradiction::in_reason(&text[end..], passed);
+        verdict.contradiction = contradiction::find_in_reasoning(&text[end..], passed);
     }
     Ok(verdict)
 }
 
 /// The inside of a text that is one code fence and nothing else.
-fn unfenced(text: &str) -> Option<&str> {
+fn strip_code_fence(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("```")?.strip_suffix("```")?;
     let (info, inner) = inner.split_once('\n')?;
     let plain = matches!(info.trim(), "" | "json" | "JSON" | "jsonc" | "json5");
@@ -234,7 +244,10 @@ fn unfenced(text: &str) -> Option<&str> {
 }
 
 /// The one JSON object of a prose reply that has a verdict's keys.
-fn candidate<'t>(text: &'t str, form: &Form) -> Result<&'t str, NoVerdict> {
+fn find_verdict_object<'t>(
+    text: &'t str,
+    form: &VerdictFormat,
+) -> Result<&'t str, VerdictParseError> {
     let mut found: Option<(usize, usize)> = None;
     let mut at = 0;
     while let Some(open) = text[at..].find('{').map(|n| at + n) {
@@ -249,12 +262,12 @@ fn candidate<'t>(text: &'t str, form: &Form) -> Result<&'t str, NoVerdict> {
             continue;
         }
         if found.is_some() {
-            return no("the reply holds more than one verdict");
+            return verdict_error("the reply holds more than one verdict");
         }
         found = Some((open, end));
     }
     let Some((from, to)) = found else {
-        return no("the reply holds no verdict: expected one JSON object with `passed`");
+        return verdict_error("the reply holds no verdict: expected one JSON object with `passed`");
     };
     let before = text[..from].lines().next_back().unwrap_or_default();
     let before = if text[..from].ends_with('\n') {
@@ -264,17 +277,19 @@ fn candidate<'t>(text: &'t str, form: &Form) -> Result<&'t str, NoVerdict> {
     };
     let after = text[to..].lines().next().unwrap_or_default();
     if !before.trim().is_empty() || !after.trim().is_empty() {
-        return no("the reply mentions a verdict within a sentence and does not state one");
+        return verdict_error(
+            "the reply mentions a verdict within a sentence and does not state one",
+        );
     }
     // What is left must not state another, broken or in words: which of the two counts would be a guess.
-    if states_a_verdict(&text[..from]) || states_a_verdict(&text[to..]) {
-        return no("the reply states a verdict outside its JSON object as well");
+    if has_verdict_statement(&text[..from]) || has_verdict_statement(&text[to..]) {
+        return verdict_error("the reply states a verdict outside its JSON object as well");
     }
     Ok(&text[from..to])
 }
 
-fn has_verdict_keys(object: &str, form: &Form) -> bool {
-    let own = form.parts.map_or(&[][..], PartsForm::keys);
+fn has_verdict_keys(object: &str, form: &VerdictFormat) -> bool {
+    let own = form.parts.map_or(&[][..], PartsFormat::keys);
     serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object).is_ok_and(|map| {
         ["passed", "score", "applicable"]
             .iter()
@@ -283,7 +298,7 @@ fn has_verdict_keys(object: &str, form: &Form) -> bool {
     })
 }
 
-fn states_a_verdict(prose: &str) -> bool {
+fn has_verdict_statement(prose: &str) -> bool {
     static FIELD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r#"(?i)\b(passed|score|applicable|verdict)\b["'`*_]*\s*[:=]\s*["'`*_]*[\w.+-]"#)
             .expect("a valid pattern")
@@ -294,7 +309,7 @@ fn states_a_verdict(prose: &str) -> bool {
 /// What a verdict amounts to under what decides. Pure: a recorded verdict is decided again when `min_score` changed.
 ///
 /// A verdict that lacks what now decides is `unparsed`, never a guess.
-pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
+pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
     // Of a list the parts decide: what they amount to, not what the judge might have said of the whole.
     let (passed, score) = match params.parts_spec.aggregate(&verdict.parts) {
         Some((passed, score)) => (Some(passed), Some(score)),
@@ -310,7 +325,7 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
         applicable: verdict.applicable,
     });
     let mut result = match outcome {
-        Ok(outcome) => CellResult::new(outcome, explanation(verdict, params)),
+        Ok(outcome) => CellResult::new(outcome, render_explanation(verdict, params)),
         Err(why) => CellResult::from_error(Outcome::Unparsed, why),
     };
     if result.outcome.is_verdict() {
@@ -321,7 +336,7 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
 }
 
 /// The reason; with parts, what they say in a line, the reason, and each part.
-fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
+fn render_explanation(verdict: &Verdict, params: &JudgedParams) -> String {
     let calibrated = verdict
         .calibrated
         .as_ref()

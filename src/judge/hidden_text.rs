@@ -7,16 +7,16 @@ use crate::handlers::JudgeRequest;
 use crate::model::{ToolResponse, TranscriptPart, count_invisible};
 
 /// Messages named at most.
-const NAMED: usize = 4;
+const MAX_NAMED_MESSAGES: usize = 4;
 
 /// What is told of a verdict: of the transcript in one sentence, and of each page.
-pub(super) fn told(ask: &JudgeRequest, pages: &[String]) -> Vec<String> {
-    let mut all: Vec<String> = of_transcript(ask).into_iter().collect();
+pub(super) fn describe_hidden_text(ask: &JudgeRequest, pages: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = describe_in_transcript(ask).into_iter().collect();
     all.extend_from_slice(pages);
     all
 }
 
-fn of_transcript(ask: &JudgeRequest) -> Option<String> {
+fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
     let end = ask.end.min(ask.transcript.messages.len());
     let hides = ask.params.hide_calls;
     let count = |part: &TranscriptPart<'_>| match part {
@@ -36,10 +36,10 @@ fn of_transcript(ask: &JudgeRequest) -> Option<String> {
     let all: usize = found.iter().map(|(_, count)| count).sum();
     let named: Vec<String> = found
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED_MESSAGES)
         .map(|(n, _)| n.to_string())
         .collect();
-    let more = match found.len().saturating_sub(NAMED) {
+    let more = match found.len().saturating_sub(MAX_NAMED_MESSAGES) {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
@@ -52,30 +52,33 @@ fn of_transcript(ask: &JudgeRequest) -> Option<String> {
     (all > 0).then(|| {
         format!(
             "the transcript holds {} ({noun} {named}{more})",
-            invisible(all)
+            format_invisible_count(all)
         )
     })
 }
 
 /// What is told of an answer that is cited as `fetch N`.
-pub(super) fn of_page(number: usize, answer: &ToolResponse) -> Option<String> {
+pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<String> {
     let unseen = match count_invisible(&answer.text) {
         0 => None,
-        n => Some(invisible(n)),
+        n => Some(format_invisible_count(n)),
     };
     let unshown = match answer.hidden {
         0 => None,
-        n => Some(format!("{} that a browser does not show", characters(n))),
+        n => Some(format!(
+            "{} that a browser does not show",
+            format_character_count(n)
+        )),
     };
     let both: Vec<String> = unseen.into_iter().chain(unshown).collect();
     (!both.is_empty()).then(|| format!("fetch {number} holds {}", both.join(", and ")))
 }
 
 /// `1 character`, `31 characters`.
-pub(super) fn characters(n: u64) -> String {
+pub(super) fn format_character_count(n: u64) -> String {
     crate::model::pluralize(n, "character")
 }
 
-fn invisible(n: usize) -> String {
+fn format_invisible_count(n: usize) -> String {
     crate::model::pluralize(n as u64, "invisible character")
 }

@@ -2,12 +2,12 @@
 
 use regex::Regex;
 
-use super::grammar::{Ask, Bound, Check, Clause, Thing, Unit};
-use super::lookup::{
+use super::grammar::{AskTarget, Clause, ClauseCheck, ContentKind, CountUnit, LimitBound};
+use super::prompt_material::{PromptMaterial, PromptPart, PromptPartKind};
+use super::text_patterns::{
     BULLETS, CODE, CONFIRM, CONFIRM_ORDER, EMOJI, PARAGRAPHS, REQUEST, SORRY, TABLE, VERSION,
-    find_phrase, newest_version, questions, refuses,
+    find_newest_version, find_phrase, find_questions, is_declined,
 };
-use super::material::{Material, Part, PartKind};
 use crate::handlers::grounding::{
     FactKind, GroundingSources, find_dates, find_facts, parse_version,
 };
@@ -15,7 +15,7 @@ use crate::handlers::grounding::{normalize_phrase, split_sentences};
 
 /// What became of a clause.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Ruling {
+pub(super) enum ClauseResult {
     /// It was checked.
     Checked {
         holds: bool,
@@ -32,37 +32,41 @@ pub(super) enum Ruling {
 
 /// A page that was asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Page {
+pub(super) struct FetchedPage {
     pub(super) url: String,
     /// Its number among the results, and its text; or why there is none.
     pub(super) text: Result<(usize, String), String>,
 }
 
-struct Cx<'a> {
-    material: &'a Material,
-    pages: &'a [Page],
-    parts: Vec<&'a Part>,
+struct ClauseCheckCx<'a> {
+    material: &'a PromptMaterial,
+    pages: &'a [FetchedPage],
+    parts: Vec<&'a PromptPart>,
 }
 
 /// Decides a clause.
-pub(super) fn rule(clause: &Clause, material: &Material, pages: &[Page]) -> Ruling {
+pub(super) fn check_clause(
+    clause: &Clause,
+    material: &PromptMaterial,
+    pages: &[FetchedPage],
+) -> ClauseResult {
     let check = match &clause.check {
         Ok(check) => check,
-        Err(why) => return Ruling::Unclear(why.clone()),
+        Err(why) => return ClauseResult::Unclear(why.clone()),
     };
     // Of an output alone, whoever is named, the output is meant.
-    let parts = if clause.all && material.output.is_none() {
-        material.said()
+    let parts = if clause.whole_conversation && material.output.is_none() {
+        material.agent_parts()
     } else {
-        material.answer()
+        material.answer_parts()
     };
-    let cx = Cx {
+    let cx = ClauseCheckCx {
         material,
         pages,
         parts,
     };
-    match cx.check(check) {
-        Ruling::Checked { holds, why, quotes } => Ruling::Checked {
+    match cx.run_check(check) {
+        ClauseResult::Checked { holds, why, quotes } => ClauseResult::Checked {
             holds: holds != clause.negated,
             why,
             quotes,
@@ -71,46 +75,48 @@ pub(super) fn rule(clause: &Clause, material: &Material, pages: &[Page]) -> Ruli
     }
 }
 
-type Quotes = Vec<(String, String)>;
+type SourceQuotes = Vec<(String, String)>;
 
-fn checked(holds: bool, why: impl Into<String>, quotes: Quotes) -> Ruling {
-    Ruling::Checked {
+fn checked_result(holds: bool, why: impl Into<String>, quotes: SourceQuotes) -> ClauseResult {
+    ClauseResult::Checked {
         holds,
         why: why.into(),
         quotes,
     }
 }
 
-fn source(part: &Part) -> String {
+fn format_source(part: &PromptPart) -> String {
     format!("message {}", part.message)
 }
 
-impl Cx<'_> {
-    fn text(&self) -> String {
+impl ClauseCheckCx<'_> {
+    fn joined_text(&self) -> String {
         let texts: Vec<&str> = self.parts.iter().map(|p| p.text.as_str()).collect();
         texts.join("\n\n")
     }
 
-    fn check(&self, check: &Check) -> Ruling {
+    fn run_check(&self, check: &ClauseCheck) -> ClauseResult {
         match check {
-            Check::Mentions { phrases, every } => self.mentions(phrases, *every),
-            Check::Limit { bound, count, unit } => self.limit(*bound, *count, *unit),
-            Check::Asks(ask) => self.asks(ask),
-            Check::Newest { date, product, url } => self.newest(*date, product, url),
-            Check::Has(thing) => self.has(*thing),
-            Check::LinksTo(address) => self.links_to(address),
-            Check::Apologises => self.first_match(&SORRY, "an apology"),
-            Check::Grounded(kinds) => self.grounded(kinds),
-            Check::QuotesSource => self.quotes_source(),
-            Check::Json => {
-                match serde_json::from_str::<serde::de::IgnoredAny>(self.text().trim()) {
-                    Ok(_) => checked(true, "it is JSON", Vec::new()),
-                    Err(error) => checked(false, format!("it is no JSON: {error}"), Vec::new()),
+            ClauseCheck::Mentions { phrases, every } => self.check_mentions(phrases, *every),
+            ClauseCheck::Limit { bound, count, unit } => self.check_limit(*bound, *count, *unit),
+            ClauseCheck::Asks(ask) => self.check_asks(ask),
+            ClauseCheck::Newest { date, product, url } => self.check_newest(*date, product, url),
+            ClauseCheck::Has(thing) => self.check_has(*thing),
+            ClauseCheck::LinksTo(address) => self.check_links_to(address),
+            ClauseCheck::Apologises => self.check_first_match(&SORRY, "an apology"),
+            ClauseCheck::Grounded(kinds) => self.check_grounded(kinds),
+            ClauseCheck::QuotesSource => self.check_quotes_source(),
+            ClauseCheck::Json => {
+                match serde_json::from_str::<serde::de::IgnoredAny>(self.joined_text().trim()) {
+                    Ok(_) => checked_result(true, "it is JSON", Vec::new()),
+                    Err(error) => {
+                        checked_result(false, format!("it is no JSON: {error}"), Vec::new())
+                    }
                 }
             }
-            Check::Empty => {
-                let empty = self.text().trim().is_empty();
-                checked(
+            ClauseCheck::Empty => {
+                let empty = self.joined_text().trim().is_empty();
+                checked_result(
                     empty,
                     if empty {
                         "it is empty"
@@ -120,27 +126,27 @@ impl Cx<'_> {
                     Vec::new(),
                 )
             }
-            Check::Starts(phrase) => self.edge(phrase, true),
-            Check::Ends(phrase) => self.edge(phrase, false),
-            Check::Calls(name) => {
+            ClauseCheck::Starts(phrase) => self.check_edge(phrase, true),
+            ClauseCheck::Ends(phrase) => self.check_edge(phrase, false),
+            ClauseCheck::Calls(name) => {
                 let call = self
                     .material
                     .parts
                     .iter()
-                    .find(|p| p.kind == PartKind::Called(name.clone()));
+                    .find(|p| p.kind == PromptPartKind::AgentCall(name.clone()));
                 match call {
-                    Some(part) => checked(
+                    Some(part) => checked_result(
                         true,
-                        format!("{name} is called in {}", source(part)),
-                        quote(part, &part.text),
+                        format!("{name} is called in {}", format_source(part)),
+                        quote_part(part, &part.text),
                     ),
-                    None => checked(false, format!("{name} is never called"), Vec::new()),
+                    None => checked_result(false, format!("{name} is never called"), Vec::new()),
                 }
             }
         }
     }
 
-    fn mentions(&self, phrases: &[String], every: bool) -> Ruling {
+    fn check_mentions(&self, phrases: &[String], every: bool) -> ClauseResult {
         let mut quotes = Vec::new();
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for phrase in phrases {
@@ -150,8 +156,8 @@ impl Cx<'_> {
                 .find_map(|p| find_phrase(&p.text, phrase).map(|q| (p, q)));
             match found {
                 Some((part, found)) => {
-                    quotes.push((source(part), found.to_owned()));
-                    there.push(format!("“{phrase}” is in {}", source(part)));
+                    quotes.push((format_source(part), found.to_owned()));
+                    there.push(format!("“{phrase}” is in {}", format_source(part)));
                 }
                 None => missing.push(format!("“{phrase}” is not there")),
             }
@@ -162,87 +168,91 @@ impl Cx<'_> {
             !there.is_empty()
         };
         there.append(&mut missing);
-        checked(holds, there.join(", "), quotes)
+        checked_result(holds, there.join(", "), quotes)
     }
 
-    fn limit(&self, bound: Bound, count: usize, unit: Unit) -> Ruling {
-        let text = self.text();
+    fn check_limit(&self, bound: LimitBound, count: usize, unit: CountUnit) -> ClauseResult {
+        let text = self.joined_text();
         let (has, name) = match unit {
-            Unit::Sentences => (split_sentences(&text).len(), "sentence"),
-            Unit::Words => (
+            CountUnit::Sentences => (split_sentences(&text).len(), "sentence"),
+            CountUnit::Words => (
                 text.split_whitespace()
                     .filter(|w| w.chars().any(char::is_alphanumeric))
                     .count(),
                 "word",
             ),
-            Unit::Characters => (text.trim().chars().count(), "character"),
-            Unit::Lines => (
+            CountUnit::Characters => (text.trim().chars().count(), "character"),
+            CountUnit::Lines => (
                 text.lines().filter(|l| !l.trim().is_empty()).count(),
                 "line",
             ),
-            Unit::Paragraphs => (
+            CountUnit::Paragraphs => (
                 PARAGRAPHS
                     .split(text.trim())
                     .filter(|p| !p.trim().is_empty())
                     .count(),
                 "paragraph",
             ),
-            Unit::Bullets => (BULLETS.find_iter(&text).count(), "list item"),
-            Unit::Questions => (questions(&text).count(), "question"),
-            Unit::Links => (find_facts(&text, &[FactKind::Url]).len(), "link"),
+            CountUnit::Bullets => (BULLETS.find_iter(&text).count(), "list item"),
+            CountUnit::Questions => (find_questions(&text).count(), "question"),
+            CountUnit::Links => (find_facts(&text, &[FactKind::Url]).len(), "link"),
         };
         let (holds, wanted) = match bound {
-            Bound::AtMost => (has <= count, "at most"),
-            Bound::AtLeast => (has >= count, "at least"),
-            Bound::Exactly => (has == count, "exactly"),
+            LimitBound::AtMost => (has <= count, "at most"),
+            LimitBound::AtLeast => (has >= count, "at least"),
+            LimitBound::Exactly => (has == count, "exactly"),
         };
         let s = if has == 1 { "" } else { "s" };
-        checked(
+        checked_result(
             holds,
             format!("it has {has} {name}{s}, {wanted} {count} wanted"),
             Vec::new(),
         )
     }
 
-    fn asks(&self, ask: &Ask) -> Ruling {
+    fn check_asks(&self, ask: &AskTarget) -> ClauseResult {
         let wanted = match ask {
-            Ask::Question => "is a question".to_owned(),
-            Ask::Confirmation => "asks for confirmation".to_owned(),
-            Ask::For(what) => format!("asks for “{what}”"),
-            Ask::About(what) => format!("is a question that names “{what}”"),
+            AskTarget::Question => "is a question".to_owned(),
+            AskTarget::Confirmation => "asks for confirmation".to_owned(),
+            AskTarget::For(what) => format!("asks for “{what}”"),
+            AskTarget::About(what) => format!("is a question that names “{what}”"),
         };
         for part in &self.parts {
             let hit = match ask {
-                Ask::Question => questions(&part.text).next(),
-                Ask::Confirmation => split_sentences(&part.text).into_iter().find(|s| {
+                AskTarget::Question => find_questions(&part.text).next(),
+                AskTarget::Confirmation => split_sentences(&part.text).into_iter().find(|s| {
                     CONFIRM.is_match(s)
                         && (s.trim_end().ends_with('?') || CONFIRM_ORDER.is_match(s))
                 }),
-                Ask::For(what) => split_sentences(&part.text).into_iter().find(|s| {
+                AskTarget::For(what) => split_sentences(&part.text).into_iter().find(|s| {
                     find_phrase(s, what).is_some()
-                        && !refuses(s, what)
+                        && !is_declined(s, what)
                         && (s.trim_end().ends_with('?') || REQUEST.is_match(s))
                 }),
-                Ask::About(what) => questions(&part.text).find(|s| find_phrase(s, what).is_some()),
+                AskTarget::About(what) => {
+                    find_questions(&part.text).find(|s| find_phrase(s, what).is_some())
+                }
             };
             if let Some(sentence) = hit {
-                return checked(
+                return checked_result(
                     true,
-                    format!("{} asks: “{sentence}”", source(part)),
-                    quote(part, sentence),
+                    format!("{} asks: “{sentence}”", format_source(part)),
+                    quote_part(part, sentence),
                 );
             }
         }
-        checked(false, format!("no sentence {wanted}"), Vec::new())
+        checked_result(false, format!("no sentence {wanted}"), Vec::new())
     }
 
-    fn newest(&self, date: bool, product: &[String], url: &str) -> Ruling {
+    fn check_newest(&self, date: bool, product: &[String], url: &str) -> ClauseResult {
         let Some(page) = self.pages.iter().find(|p| p.url == url) else {
-            return Ruling::NeedsPage(url.to_owned());
+            return ClauseResult::NeedsPage(url.to_owned());
         };
         let (number, text) = match &page.text {
             Ok((number, text)) => (number, text.as_str()),
-            Err(why) => return Ruling::Unclear(format!("the page {url} could not be read: {why}")),
+            Err(why) => {
+                return ClauseResult::Unclear(format!("the page {url} could not be read: {why}"));
+            }
         };
         let fetch = format!("fetch {number}");
         if date {
@@ -251,7 +261,7 @@ impl Cx<'_> {
                 .filter(|(_, d)| d.0.is_some())
                 .max_by_key(|(_, d)| *d);
             let Some((at, day)) = newest else {
-                return Ruling::Unclear(format!("the page {url} gives no date"));
+                return ClauseResult::Unclear(format!("the page {url} gives no date"));
             };
             let on_page = &text[at];
             let mut quotes = vec![(fetch, on_page.to_owned())];
@@ -265,12 +275,12 @@ impl Cx<'_> {
                 Some((part, said)) => {
                     let why = format!(
                         "the newest date on the page is {on_page}, and {} names it",
-                        source(part)
+                        format_source(part)
                     );
-                    quotes.push((source(part), said));
-                    checked(true, why, quotes)
+                    quotes.push((format_source(part), said));
+                    checked_result(true, why, quotes)
                 }
-                None => checked(
+                None => checked_result(
                     false,
                     format!(
                         "the newest date on the page is {on_page}; the answer does not name it"
@@ -279,8 +289,8 @@ impl Cx<'_> {
                 ),
             };
         }
-        let Some(newest) = newest_version(text, product) else {
-            return Ruling::Unclear(format!(
+        let Some(newest) = find_newest_version(text, product) else {
+            return ClauseResult::Unclear(format!(
                 "the page {url} names no version that rules can find"
             ));
         };
@@ -293,13 +303,13 @@ impl Cx<'_> {
                     let why = format!(
                         "the newest on the page is {}, and {} names it",
                         newest.version,
-                        source(part)
+                        format_source(part)
                     );
-                    quotes.push((source(part), found.as_str().to_owned()));
-                    return checked(true, why, quotes);
+                    quotes.push((format_source(part), found.as_str().to_owned()));
+                    return checked_result(true, why, quotes);
                 }
                 if newest.listed.contains(&parse_version(found.as_str()).0) {
-                    others.push((source(part), found.as_str().to_owned()));
+                    others.push((format_source(part), found.as_str().to_owned()));
                 }
             }
         }
@@ -311,12 +321,12 @@ impl Cx<'_> {
             "the newest on the page is {}; the answer does not name it{instead}",
             newest.version
         );
-        checked(false, why, quotes)
+        checked_result(false, why, quotes)
     }
 
-    fn has(&self, thing: Thing) -> Ruling {
+    fn check_has(&self, thing: ContentKind) -> ClauseResult {
         match thing {
-            Thing::Fact(fact) => {
+            ContentKind::Fact(fact) => {
                 let hit = self.parts.iter().find_map(|p| {
                     find_facts(&p.text, &[fact])
                         .into_iter()
@@ -326,35 +336,41 @@ impl Cx<'_> {
                 match hit {
                     Some((part, at)) => {
                         let found = &part.text[at];
-                        checked(
+                        checked_result(
                             true,
-                            format!("{} holds the {} “{found}”", source(part), fact.name()),
-                            quote(part, found),
+                            format!(
+                                "{} holds the {} “{found}”",
+                                format_source(part),
+                                fact.name()
+                            ),
+                            quote_part(part, found),
                         )
                     }
-                    None => checked(false, format!("there is no {}", fact.name()), Vec::new()),
+                    None => {
+                        checked_result(false, format!("there is no {}", fact.name()), Vec::new())
+                    }
                 }
             }
-            Thing::Code => self.first_match(&CODE, "a code block"),
-            Thing::List => self.first_match(&BULLETS, "a list"),
-            Thing::Table => self.first_match(&TABLE, "a table"),
-            Thing::Emoji => self.first_match(&EMOJI, "an emoji"),
-            Thing::Question => self.asks(&Ask::Question),
+            ContentKind::Code => self.check_first_match(&CODE, "a code block"),
+            ContentKind::List => self.check_first_match(&BULLETS, "a list"),
+            ContentKind::Table => self.check_first_match(&TABLE, "a table"),
+            ContentKind::Emoji => self.check_first_match(&EMOJI, "an emoji"),
+            ContentKind::Question => self.check_asks(&AskTarget::Question),
         }
     }
 
-    fn first_match(&self, pattern: &Regex, name: &str) -> Ruling {
+    fn check_first_match(&self, pattern: &Regex, name: &str) -> ClauseResult {
         match self
             .parts
             .iter()
             .find_map(|p| pattern.find(&p.text).map(|m| (p, m.as_str())))
         {
-            Some((part, found)) => checked(
+            Some((part, found)) => checked_result(
                 true,
-                format!("{} holds {name}", source(part)),
-                quote(part, found),
+                format!("{} holds {name}", format_source(part)),
+                quote_part(part, found),
             ),
-            None => checked(
+            None => checked_result(
                 false,
                 format!("there is no {name}")
                     .replace("no an ", "no ")
@@ -364,7 +380,7 @@ impl Cx<'_> {
         }
     }
 
-    fn links_to(&self, address: &str) -> Ruling {
+    fn check_links_to(&self, address: &str) -> ClauseResult {
         let plain = |url: &str| {
             let url = url.to_lowercase();
             let url = url
@@ -383,19 +399,19 @@ impl Cx<'_> {
                     .strip_prefix(&wanted)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
                 if below {
-                    return checked(
+                    return checked_result(
                         true,
-                        format!("{} links to {url}", source(part)),
-                        quote(part, url),
+                        format!("{} links to {url}", format_source(part)),
+                        quote_part(part, url),
                     );
                 }
             }
         }
-        checked(false, format!("there is no link to {address}"), Vec::new())
+        checked_result(false, format!("there is no link to {address}"), Vec::new())
     }
 
-    fn ground(&self) -> GroundingSources<'_> {
-        let results = self.material.results().map(|p| p.text.as_str());
+    fn build_ground(&self) -> GroundingSources<'_> {
+        let results = self.material.tool_result_parts().map(|p| p.text.as_str());
         let pages = self
             .pages
             .iter()
@@ -404,8 +420,8 @@ impl Cx<'_> {
         GroundingSources::new(results.chain(pages))
     }
 
-    fn grounded(&self, kinds: &[FactKind]) -> Ruling {
-        let ground = self.ground();
+    fn check_grounded(&self, kinds: &[FactKind]) -> ClauseResult {
+        let ground = self.build_ground();
         let (mut held, mut missing, mut quotes) = (0, Vec::new(), Vec::new());
         for part in &self.parts {
             for found in find_facts(&part.text, kinds) {
@@ -414,18 +430,18 @@ impl Cx<'_> {
                     held += 1;
                 } else {
                     missing.push(format!("the {} “{text}”", found.kind.name()));
-                    quotes.push((source(part), text.to_owned()));
+                    quotes.push((format_source(part), text.to_owned()));
                 }
             }
         }
         let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
         match (held, missing.len()) {
-            (0, 0) => checked(
+            (0, 0) => checked_result(
                 true,
                 format!("the answer holds none ({})", names.join(", ")),
                 Vec::new(),
             ),
-            (n, 0) => checked(
+            (n, 0) => checked_result(
                 true,
                 format!("all {n} found in tool results or fetched pages"),
                 Vec::new(),
@@ -440,46 +456,46 @@ impl Cx<'_> {
                     held + m,
                     missing.join(", ")
                 );
-                checked(false, why, quotes)
+                checked_result(false, why, quotes)
             }
         }
     }
 
-    fn quotes_source(&self) -> Ruling {
-        let ground = self.ground();
+    fn check_quotes_source(&self) -> ClauseResult {
+        let ground = self.build_ground();
         for part in &self.parts {
             for found in find_facts(&part.text, &[FactKind::Quote]) {
                 let text = &part.text[found.range.clone()];
                 if text.split_whitespace().count() > 1 && ground.contains(&found) {
-                    return checked(
+                    return checked_result(
                         true,
                         format!("“{text}” stands in a source"),
-                        quote(part, text),
+                        quote_part(part, text),
                     );
                 }
             }
         }
-        checked(
+        checked_result(
             false,
             "no quoted phrase of two words or more stands in a tool result or fetched page",
             Vec::new(),
         )
     }
 
-    fn edge(&self, phrase: &str, start: bool) -> Ruling {
-        let text = self.text();
+    fn check_edge(&self, phrase: &str, start: bool) -> ClauseResult {
+        let text = self.joined_text();
         let (text, wanted) = (normalize_phrase(&text), normalize_phrase(phrase));
         let holds = match (phrase, start) {
-            ("?", false) => self.text().trim_end().ends_with('?'),
+            ("?", false) => self.joined_text().trim_end().ends_with('?'),
             (_, true) => text.starts_with(&wanted),
             (_, false) => text.ends_with(&wanted),
         };
         let end = if start { "begin" } else { "end" };
         let not = if holds { "it does" } else { "it does not" };
-        checked(holds, format!("{not} {end} with “{phrase}”"), Vec::new())
+        checked_result(holds, format!("{not} {end} with “{phrase}”"), Vec::new())
     }
 }
 
-fn quote(part: &Part, text: &str) -> Quotes {
-    vec![(source(part), text.to_owned())]
+fn quote_part(part: &PromptPart, text: &str) -> SourceQuotes {
+    vec![(format_source(part), text.to_owned())]
 }

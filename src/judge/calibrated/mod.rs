@@ -21,36 +21,36 @@
 mod questions;
 mod verdicts;
 
-use super::trace::{Memory, Trace};
+use super::trace::{JudgeTrace, TraceState};
 use crate::event::CallCx;
 use crate::model::{CellResult, ModelReply, Outcome};
 
-pub(super) use self::questions::{prompt, questions};
+pub(super) use self::questions::{build_questions, render_prompt};
 
 /// The version of questions and reading; part of the cache key of these judges. Raise it when a verdict could change.
 pub(super) const VERSION: u32 = 1;
 
-impl Trace<'_> {
+impl JudgeTrace<'_> {
     /// The verdict that the answers amount to.
-    pub(super) async fn answered(
+    pub(super) async fn read_calibrated_verdict(
         &self,
         cx: &CallCx,
-        memory: &Memory,
+        memory: &TraceState,
         reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         let provider = self.engine.config.provider;
-        match verdicts::read(
+        match verdicts::read_calibrated_answers(
             provider,
-            &self.setup.form,
+            &self.setup.verdict_format,
             &self.setup.questions,
             &reply.text,
         ) {
-            Ok(verdict) => self.reached(cx, memory, verdict).await,
-            Err(verdicts::Fault::Refused(why)) => {
+            Ok(verdict) => self.accept_verdict(cx, memory, verdict).await,
+            Err(verdicts::CalibratedVerdictError::Refused(why)) => {
                 Err(CellResult::from_error(Outcome::JudgeError, why))
             }
-            Err(verdicts::Fault::Unparsed(why)) => {
-                Err(self.unparsed(cx, Outcome::Unparsed, &why, reply).await)
+            Err(verdicts::CalibratedVerdictError::Unparsed(why)) => {
+                Err(self.end_unparsed(cx, Outcome::Unparsed, &why, reply).await)
             }
         }
     }

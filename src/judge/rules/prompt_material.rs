@@ -2,41 +2,41 @@
 
 /// A prompt, taken apart.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Material {
+pub(super) struct PromptMaterial {
     pub(super) criteria: String,
     pub(super) guide: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<PromptPart>,
     /// The message that is the output; `None` where a whole session is judged, or there is none.
     pub(super) output: Option<usize>,
     /// Whether calls are judged and not what was said.
-    pub(super) focus: bool,
+    pub(super) judges_calls: bool,
 }
 
 /// A delimited piece of the transcript.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
+pub(super) struct PromptPart {
     pub(super) message: usize,
-    pub(super) kind: PartKind,
+    pub(super) kind: PromptPartKind,
     pub(super) text: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum PartKind {
+pub(super) enum PromptPartKind {
     /// What the agent says.
-    Said,
+    AgentText,
     /// What someone else says.
-    Heard,
+    OtherText,
     /// The agent called this tool.
-    Called(String),
+    AgentCall(String),
     /// A tool answered.
-    Result,
+    ToolResult,
     /// Thinking, media, parts of other kinds: not looked at.
     Other,
 }
 
-impl Material {
+impl PromptMaterial {
     /// Reads a rendered prompt back. `None`: it names no marker.
-    pub(super) fn read(prompt: &str) -> Option<Self> {
+    pub(super) fn parse(prompt: &str) -> Option<Self> {
         let marker = prompt
             .lines()
             .find_map(|line| line.strip_prefix("Marker of this message: "))?;
@@ -44,7 +44,7 @@ impl Material {
         let mut material = Self::default();
         let mut block = "";
         let mut text = String::new();
-        let mut open: Option<Part> = None;
+        let mut open: Option<PromptPart> = None;
         for line in prompt.split_inclusive('\n') {
             let Some(label) = line
                 .trim_end_matches('\n')
@@ -60,7 +60,7 @@ impl Material {
             material.parts.extend(open.take());
             if let Some(name) = label.strip_prefix("begin ") {
                 block = name.split(':').next().unwrap_or_default();
-                material.focus |= block == crate::handlers::CALLS_BLOCK;
+                material.judges_calls |= block == crate::handlers::CALLS_BLOCK;
                 text.clear();
             } else if label.starts_with("end ") {
                 match block {
@@ -69,7 +69,7 @@ impl Material {
                     _ => {}
                 }
             } else if block == "transcript" {
-                open = part(label);
+                open = parse_label(label);
                 if label.contains(", the output to be judged") {
                     material.output = open.as_ref().map(|p| p.message);
                 }
@@ -84,34 +84,41 @@ impl Material {
     }
 
     /// What is judged when a clause speaks of the answer: the output, or in a session the last thing the agent said.
-    pub(super) fn answer(&self) -> Vec<&Part> {
+    pub(super) fn answer_parts(&self) -> Vec<&PromptPart> {
         let last = || {
-            let said = |p: &&Part| p.kind == PartKind::Said && !p.text.trim().is_empty();
+            let said =
+                |p: &&PromptPart| p.kind == PromptPartKind::AgentText && !p.text.trim().is_empty();
             self.parts.iter().rfind(said).map(|p| p.message)
         };
         match self.output.or_else(last) {
-            Some(n) => self.said().into_iter().filter(|p| p.message == n).collect(),
+            Some(n) => self
+                .agent_parts()
+                .into_iter()
+                .filter(|p| p.message == n)
+                .collect(),
             None => Vec::new(),
         }
     }
 
     /// Everything the agent said.
-    pub(super) fn said(&self) -> Vec<&Part> {
+    pub(super) fn agent_parts(&self) -> Vec<&PromptPart> {
         self.parts
             .iter()
-            .filter(|p| p.kind == PartKind::Said)
+            .filter(|p| p.kind == PromptPartKind::AgentText)
             .collect()
     }
 
     /// What the agent's tools answered.
-    pub(super) fn results(&self) -> impl Iterator<Item = &Part> {
-        self.parts.iter().filter(|p| p.kind == PartKind::Result)
+    pub(super) fn tool_result_parts(&self) -> impl Iterator<Item = &PromptPart> {
+        self.parts
+            .iter()
+            .filter(|p| p.kind == PromptPartKind::ToolResult)
     }
 }
 
 /// The entries of a numbered list: `1. …` at the beginning of a line, its further lines indented. Fewer come back where
 /// there are fewer.
-pub(super) fn numbered(text: &str, count: usize) -> Vec<String> {
+pub(super) fn parse_numbered_list(text: &str, count: usize) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for line in text.lines() {
         let next = format!("{}. ", entries.len() + 1);
@@ -128,29 +135,29 @@ pub(super) fn numbered(text: &str, count: usize) -> Vec<String> {
 }
 
 /// `[3] assistant calls search (c1)` and its like; see `prompt`.
-fn part(label: &str) -> Option<Part> {
+fn parse_label(label: &str) -> Option<PromptPart> {
     let (number, rest) = label.strip_prefix('[')?.split_once("] ")?;
     let (role, what) = match rest.split_once([' ', ',']) {
         Some((role, what)) => (role, what.trim_start()),
         None => (rest, ""),
     };
     let kind = if let Some(name) = what.strip_prefix("calls ") {
-        PartKind::Called(name.split(' ').next().unwrap_or_default().to_owned())
+        PromptPartKind::AgentCall(name.split(' ').next().unwrap_or_default().to_owned())
     } else if what.starts_with("result") {
-        PartKind::Result
+        PromptPartKind::ToolResult
     } else if what.starts_with("thinks")
         || what.starts_with("attaches")
         || what.starts_with("a part of")
     {
-        PartKind::Other
+        PromptPartKind::Other
     } else {
         match role {
-            "assistant" => PartKind::Said,
-            "tool" => PartKind::Result,
-            _ => PartKind::Heard,
+            "assistant" => PromptPartKind::AgentText,
+            "tool" => PromptPartKind::ToolResult,
+            _ => PromptPartKind::OtherText,
         }
     };
-    Some(Part {
+    Some(PromptPart {
         message: number.parse().ok()?,
         kind,
         text: String::new(),

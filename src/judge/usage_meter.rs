@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 
-use super::budget::{Budget, Call, CellTook, Reached, Reservation, Took};
-use super::deadline::Deadline;
+use super::budget::{Budget, BudgetSpend, CallEstimate, CellSpend, LimitReached, Reservation};
+use super::deadline::CellDeadline;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CellIx, Cost, JudgeConfig, Millis, ModelPricing, TokenUsage};
@@ -18,61 +18,63 @@ use crate::provider::{
 
 /// Bytes a token at least: fewer than the four characters that English has on average, so that an estimate is rather too
 /// high than too low.
-const BYTES_A_TOKEN: u64 = 3;
+const BYTES_PER_TOKEN: u64 = 3;
 /// What a reply may have where the judge does not say.
-const REPLY: u64 = 4096;
+const DEFAULT_REPLY_TOKENS: u64 = 4096;
 
 /// Tokens, calls and money of one trace.
-pub(super) struct Meter<'a> {
+pub(super) struct UsageMeter<'a> {
     pricing: Option<ModelPricing>,
     free: bool,
     /// Whether its calls count at all: those of built-in judges are no model calls.
     limited: bool,
-    reply: u64,
+    reply_tokens: u64,
     budget: &'a Arc<Budget>,
-    deadline: &'a Deadline,
-    state: Mutex<State>,
+    deadline: &'a CellDeadline,
+    state: Mutex<MeterState>,
 }
 
-struct State {
+struct MeterState {
     usage: TokenUsage,
     bill: Cost,
-    took: Took,
+    spend: BudgetSpend,
     /// The right to the next attempt, if it is reserved already.
-    slot: Option<Reservation>,
-    refused: Option<Reached>,
+    reservation: Option<Reservation>,
+    limit_reached: Option<LimitReached>,
     concluding: bool,
-    held: Millis,
+    waited: Millis,
 }
 
-impl<'a> Meter<'a> {
+impl<'a> UsageMeter<'a> {
     pub(super) fn new(
         config: &JudgeConfig,
         model: Option<&str>,
         budget: &'a Arc<Budget>,
-        deadline: &'a Deadline,
+        deadline: &'a CellDeadline,
     ) -> Self {
         Self {
             pricing: config.pricing_for_model(model.unwrap_or(&config.model)),
             free: config.is_free(),
             limited: is_limited(config),
-            reply: config.max_output_tokens.map_or(REPLY, u64::from),
+            reply_tokens: config
+                .max_output_tokens
+                .map_or(DEFAULT_REPLY_TOKENS, u64::from),
             budget,
             deadline,
-            state: Mutex::new(State {
+            state: Mutex::new(MeterState {
                 usage: TokenUsage::default(),
                 bill: Cost::ZERO,
-                took: Took::default(),
-                slot: None,
-                refused: None,
+                spend: BudgetSpend::default(),
+                reservation: None,
+                limit_reached: None,
                 concluding: false,
-                held: Millis(0),
+                waited: Millis(0),
             }),
         }
     }
 
     /// Tokens and calls so far, failed attempts included; and what is known of their cost.
-    pub(super) fn read(&self) -> (TokenUsage, Cost) {
+    pub(super) fn totals(&self) -> (TokenUsage, Cost) {
         let state = self.lock();
         let bill = if self.free { Cost::ZERO } else { state.bill };
         (state.usage, bill)
@@ -80,56 +82,58 @@ impl<'a> Meter<'a> {
 
     /// Waits until the budget lets a request out, and reserves what it may take. Time in which others' bills are waited
     /// for is not the cell's.
-    pub(super) async fn admit(&self, body: &RequestBody) -> Result<(), Reached> {
-        if !self.limited || self.lock().slot.is_some() {
+    pub(super) async fn admit(&self, body: &RequestBody) -> Result<(), LimitReached> {
+        if !self.limited || self.lock().reservation.is_some() {
             return Ok(());
         }
-        let mut asked = Box::pin(self.budget.admit(self.estimate(body), self.cell()));
+        let mut asked = Box::pin(self.budget.admit(self.estimate(body), self.cell_spend()));
         let answer = if let Some(answer) = (&mut asked).now_or_never() {
             answer
         } else {
             let _still = self.deadline.pause();
             asked.await
         };
-        self.lock().slot = Some(answer?);
+        self.lock().reservation = Some(answer?);
         Ok(())
     }
 
     /// Whether the judge should conclude, and whether that is new for this cell. `begun`: it has asked before.
-    pub(super) fn near(&self, begun: bool) -> Option<(Reached, bool)> {
+    pub(super) fn check_near(&self, begun: bool) -> Option<(LimitReached, bool)> {
         if !self.limited {
             return None;
         }
-        let reached = self.budget.near(self.cell(), self.free, begun)?;
+        let reached = self
+            .budget
+            .check_near(self.cell_spend(), self.free, begun)?;
         let new = !std::mem::replace(&mut self.lock().concluding, true);
         Some((reached, new))
     }
 
     /// Whether it was asked to conclude.
-    pub(super) fn concluding(&self) -> bool {
+    pub(super) fn is_concluding(&self) -> bool {
         self.lock().concluding
     }
 
     /// Why an attempt was not let out, if one was not.
-    pub(super) fn refused(&self) -> Option<Reached> {
-        self.lock().refused.take()
+    pub(super) fn limit_reached(&self) -> Option<LimitReached> {
+        self.lock().limit_reached.take()
     }
 
-    fn cell(&self) -> CellTook {
-        CellTook {
-            took: self.lock().took,
-            elapsed: self.deadline.used(),
+    fn cell_spend(&self) -> CellSpend {
+        CellSpend {
+            spend: self.lock().spend,
+            elapsed: self.deadline.time_used(),
         }
     }
 
-    fn estimate(&self, body: &RequestBody) -> Call {
+    fn estimate(&self, body: &RequestBody) -> CallEstimate {
         let bytes: u64 = body.pieces.iter().map(|piece| piece.len() as u64).sum();
-        let input = bytes.div_ceil(BYTES_A_TOKEN);
-        let usd = self.pricing.map(|p| p.token_cost(input, self.reply));
-        Call {
-            estimate: Took {
+        let input = bytes.div_ceil(BYTES_PER_TOKEN);
+        let usd = self.pricing.map(|p| p.token_cost(input, self.reply_tokens));
+        CallEstimate {
+            spend: BudgetSpend {
                 usd: if self.free { 0.0 } else { usd.unwrap_or(0.0) },
-                tokens: input.saturating_add(self.reply),
+                tokens: input.saturating_add(self.reply_tokens),
                 calls: 1,
             },
             free: self.free,
@@ -137,7 +141,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The bill of an attempt.
-    fn bill(&self, usage: &TokenUsage, reservation: Option<Reservation>) {
+    fn record_bill(&self, usage: &TokenUsage, reservation: Option<Reservation>) {
         let tokens = usage
             .input
             .zip(usage.output)
@@ -147,7 +151,7 @@ impl<'a> Meter<'a> {
         } else {
             self.pricing.and_then(|pricing| pricing.usage_cost(usage))
         };
-        let mut took = Took {
+        let mut took = BudgetSpend {
             usd: usd.unwrap_or(0.0),
             tokens: tokens.unwrap_or(0),
             calls: 1,
@@ -155,13 +159,13 @@ impl<'a> Meter<'a> {
         match (reservation, tokens, usd) {
             (Some(reservation), Some(_), Some(_)) => reservation.settle(took),
             // What is not known of it counts as estimated.
-            (Some(reservation), ..) => took = reservation.lost(),
+            (Some(reservation), ..) => took = reservation.settle_as_estimate(),
             (None, ..) => {}
         }
         let mut state = self.lock();
         let billed = TokenUsage { calls: 0, ..*usage };
         state.usage = state.usage.plus(billed);
-        state.took = add(state.took, took);
+        state.spend = add_spend(state.spend, took);
         state.bill = state.bill.plus(Cost {
             usd: usd.unwrap_or(0.0),
             unknown: u64::from(usd.is_none()),
@@ -169,43 +173,43 @@ impl<'a> Meter<'a> {
     }
 
     /// The first request waited this long before it was sent.
-    fn held(&self, wait: Millis) {
-        self.lock().held = wait;
+    fn record_wait(&self, wait: Millis) {
+        self.lock().waited = wait;
     }
 
     /// How long the first request waited.
     pub(super) fn waited(&self) -> Millis {
-        self.lock().held
+        self.lock().waited
     }
 
     /// An attempt that cost nothing: it was refused, or reached nobody.
-    fn unbilled(&self, reservation: Option<Reservation>) {
-        let took = Took {
+    fn record_unbilled(&self, reservation: Option<Reservation>) {
+        let took = BudgetSpend {
             calls: 1,
-            ..Took::default()
+            ..BudgetSpend::default()
         };
         if let Some(reservation) = reservation {
             reservation.settle(took);
         }
         let mut state = self.lock();
-        state.took = add(state.took, took);
+        state.spend = add_spend(state.spend, took);
     }
 
     /// Something was sent and may be billed; how much is not known.
-    fn lost(&self, reservation: Option<Reservation>) {
+    fn record_unknown_bill(&self, reservation: Option<Reservation>) {
         let took = reservation.map_or(
-            Took {
+            BudgetSpend {
                 calls: 1,
-                ..Took::default()
+                ..BudgetSpend::default()
             },
-            Reservation::lost,
+            Reservation::settle_as_estimate,
         );
         let mut state = self.lock();
-        state.took = add(state.took, took);
+        state.spend = add_spend(state.spend, took);
         state.bill.unknown += 1;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, MeterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -215,8 +219,8 @@ pub(super) fn is_limited(config: &JudgeConfig) -> bool {
     config.provider.is_model()
 }
 
-fn add(a: Took, b: Took) -> Took {
-    Took {
+fn add_spend(a: BudgetSpend, b: BudgetSpend) -> BudgetSpend {
+    BudgetSpend {
         usd: a.usd + b.usd,
         tokens: a.tokens.saturating_add(b.tokens),
         calls: a.calls.saturating_add(b.calls),
@@ -225,37 +229,37 @@ fn add(a: Took, b: Took) -> Took {
 
 /// A provider whose attempts are counted, the failed ones too, and held to the budget, and that
 /// knows how long the cell may still take.
-pub(super) struct Metered<'a> {
+pub(super) struct MeteredProvider<'a> {
     pub(super) inner: &'a dyn Provider,
-    pub(super) meter: &'a Meter<'a>,
-    pub(super) deadline: &'a Deadline,
+    pub(super) meter: &'a UsageMeter<'a>,
+    pub(super) deadline: &'a CellDeadline,
     /// Whether a cell's first request has yet to be admitted.
-    pub(super) first: AtomicBool,
+    pub(super) awaits_first_request: AtomicBool,
 }
 
 /// An attempt under way: dropped before its end (cancelled, out of time) its bill is unknown.
-struct Sending<'m, 'a> {
-    meter: &'m Meter<'a>,
+struct MeteredAttempt<'m, 'a> {
+    meter: &'m UsageMeter<'a>,
     reservation: Option<Reservation>,
     open: bool,
 }
 
-impl Sending<'_, '_> {
-    fn done(mut self) -> Option<Reservation> {
+impl MeteredAttempt<'_, '_> {
+    fn complete(mut self) -> Option<Reservation> {
         self.open = false;
         self.reservation.take()
     }
 }
 
-impl Drop for Sending<'_, '_> {
+impl Drop for MeteredAttempt<'_, '_> {
     fn drop(&mut self) {
         if self.open {
-            self.meter.lost(self.reservation.take());
+            self.meter.record_unknown_bill(self.reservation.take());
         }
     }
 }
 
-impl Provider for Metered<'_> {
+impl Provider for MeteredProvider<'_> {
     fn capabilities(&self) -> &ModelCapabilities {
         self.inner.capabilities()
     }
@@ -277,7 +281,7 @@ impl Provider for Metered<'_> {
     }
 
     fn time_left(&self) -> Option<Millis> {
-        Some(self.deadline.left())
+        Some(self.deadline.time_left())
     }
 
     /// The cell's time stands still while its first request waits for a place.
@@ -287,13 +291,13 @@ impl Provider for Metered<'_> {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
-            if !self.first.swap(false, Ordering::Relaxed) {
+            if !self.awaits_first_request.swap(false, Ordering::Relaxed) {
                 return self.inner.wait_for_permit(body, cx).await;
             }
             let began = cx.clock.now();
             let _still = self.deadline.pause();
             let pass = self.inner.wait_for_permit(body, cx).await;
-            self.meter.held(cx.clock.now().since(began));
+            self.meter.record_wait(cx.clock.now().since(began));
             pass
         })
     }
@@ -316,39 +320,39 @@ impl Provider for Metered<'_> {
             // A further attempt is a further call.
             if let Err(reached) = self.meter.admit(body).await {
                 let why = format!("{}; nothing more is sent", reached.why);
-                self.meter.lock().refused = Some(reached);
+                self.meter.lock().limit_reached = Some(reached);
                 return Err(ProviderError::Request(why));
             }
             let mut reservation = {
                 let mut state = self.meter.lock();
                 state.usage.calls += 1;
-                state.slot.take()
+                state.reservation.take()
             };
             if let Some(reservation) = &mut reservation {
-                reservation.send();
+                reservation.mark_sent();
             }
-            let sending = Sending {
+            let sending = MeteredAttempt {
                 meter: self.meter,
                 reservation,
                 open: true,
             };
             let done = self.inner.send(body, attempt, cx).await;
             let told = self.inner.last_exchange(cx.cell).unwrap_or_default();
-            let reservation = sending.done();
+            let reservation = sending.complete();
             match &done {
-                Ok(finished) => self.meter.bill(&finished.usage, reservation),
+                Ok(finished) => self.meter.record_bill(&finished.usage, reservation),
                 Err(ProviderError::Cut {
                     billed: Some(usage),
                     ..
-                }) => self.meter.bill(usage, reservation),
+                }) => self.meter.record_bill(usage, reservation),
                 Err(
                     ProviderError::Cut { billed: None, .. }
                     | ProviderError::InStream { .. }
                     | ProviderError::Malformed(_)
                     | ProviderError::Cancelled,
-                ) => self.meter.lost(reservation),
-                Err(_) if told.exchange.cost_unknown => self.meter.lost(reservation),
-                Err(_) => self.meter.unbilled(reservation),
+                ) => self.meter.record_unknown_bill(reservation),
+                Err(_) if told.exchange.cost_unknown => self.meter.record_unknown_bill(reservation),
+                Err(_) => self.meter.record_unbilled(reservation),
             }
             done
         })

@@ -2,10 +2,10 @@
 
 use tokio::sync::watch;
 
-use super::evidence::{EvidenceKey, Lookup};
-use super::gate::{Edit, Proceed, Stop};
-use super::ledger::{Ended, Round, Same};
-use super::trace::{Memory, Trace, ended};
+use super::call_history::{IdenticalCall, ToolCallStatus, TurnCalls};
+use super::evidence::{EvidenceKey, EvidenceLookup};
+use super::gate::{GateAction, GateEdit, GateStop};
+use super::trace::{JudgeTrace, TraceState, person_ended_result};
 use crate::event::{CallCx, FROZEN_RULE, ToolFact, ToolResponseSource};
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
@@ -14,65 +14,65 @@ use crate::model::{
 use crate::tools::{self, PreparedCall, Tool, ToolExecution, ValidatedCall, parse_arguments};
 
 /// What became of a call.
-pub(super) struct Done {
+pub(super) struct FinishedToolCall {
     /// What the model is told.
-    pub(super) answer: ToolResponse,
+    pub(super) response: ToolResponse,
     /// The arguments in canonical form; `None` if unparsable.
     pub(super) canonical: Option<RawJson>,
     /// The cell ends here: a person said so, or frozen evidence that lacks an answer.
-    pub(super) end: Option<CellResult>,
+    pub(super) cell_end: Option<CellResult>,
 }
 
 /// Who answers a call that may start.
-enum Turned {
+enum CallResponder {
     /// A person.
-    ByHand(ToolResponse),
+    Person(ToolResponse),
     /// An identical call.
-    Same(Same),
+    IdenticalCall(IdenticalCall),
     /// Whoever has it: evidence, or the tool. The answer is told here, for identical calls.
-    Here(
+    EvidenceOrTool(
         Option<(ToolResponse, ToolResponseSource)>,
         watch::Sender<Option<ToolResponse>>,
     ),
 }
 
 /// How a call ended: what the model is told, whether it ran, and whether the cell ends with it.
-struct End {
-    answer: ToolResponse,
-    how: Ended,
-    cell: Option<CellResult>,
+struct ToolCallEnd {
+    response: ToolResponse,
+    status: ToolCallStatus,
+    cell_end: Option<CellResult>,
 }
 
-impl End {
-    fn rejected(answer: ToolResponse, cell: Option<CellResult>) -> Self {
+impl ToolCallEnd {
+    fn rejected(response: ToolResponse, cell_end: Option<CellResult>) -> Self {
         Self {
-            answer,
-            how: Ended::NeverRan,
-            cell,
+            response,
+            status: ToolCallStatus::NeverRan,
+            cell_end,
         }
     }
 }
 
-impl Trace<'_> {
+impl JudgeTrace<'_> {
     /// Runs one call to its end. Whatever fails is an answer the model can act on.
-    pub(super) async fn one_call(
+    pub(super) async fn run_tool_call(
         &self,
         cx: &CallCx,
-        memory: &Memory,
-        round: &Round<'_>,
+        memory: &TraceState,
+        round: &TurnCalls<'_>,
         (ix, call): (CallIx, &ReplyCall),
-    ) -> Done {
-        self.received(cx, ix, call).await;
+    ) -> FinishedToolCall {
+        self.emit_received(cx, ix, call).await;
         if call.name == SUBMIT_VERDICT {
             let text = "Error: not yet: read these results first, then submit your verdict alone";
-            self.rejected(cx, ix, "not_yet", text).await;
-            round.ended(ix, Ended::NeverRan);
-            return Done {
-                answer: told(text),
+            self.emit_rejected(cx, ix, "not_yet", text).await;
+            round.set_status(ix, ToolCallStatus::NeverRan);
+            return FinishedToolCall {
+                response: error_response(text),
                 canonical: parse_arguments(&call.name, &call.raw)
                     .ok()
                     .map(|arguments| arguments.canonical),
-                end: None,
+                cell_end: None,
             };
         }
         let prepared = tools::prepare_call_catching_panics(
@@ -81,81 +81,95 @@ impl Trace<'_> {
             &call.raw,
             &memory.seen,
         );
-        self.repaired(cx, ix, &prepared).await;
+        self.emit_repaired(cx, ix, &prepared).await;
         let canonical = prepared.canonical;
         let end = match prepared.outcome {
-            Err(rejection) => self.refuse(cx, ix, rejection).await,
-            Ok(ready) => self.start(cx, memory, round, ix, ready).await,
+            Err(rejection) => self.reject_call(cx, ix, rejection).await,
+            Ok(ready) => self.start_call(cx, memory, round, ix, ready).await,
         };
-        round.ended(ix, end.how);
-        Done {
-            answer: end.answer,
+        round.set_status(ix, end.status);
+        FinishedToolCall {
+            response: end.response,
             canonical,
-            end: end.cell,
+            cell_end: end.cell_end,
         }
     }
 
-    async fn refuse(&self, cx: &CallCx, ix: CallIx, rejection: Rejection) -> End {
-        let (text, cell) = match self.gate(Stop::Rejected(&rejection)).await {
-            Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => (answer.text, None),
-            Proceed::End(outcome) => (rejection.text, Some(ended(outcome))),
-            Proceed::Go | Proceed::GoWith(_) => (rejection.text, None),
+    async fn reject_call(&self, cx: &CallCx, ix: CallIx, rejection: Rejection) -> ToolCallEnd {
+        let (text, cell) = match self.pass_gate(GateStop::Rejected(&rejection)).await {
+            GateAction::AnswerCall(answer)
+            | GateAction::ContinueWith(GateEdit::ToolResponse(answer)) => (answer.text, None),
+            GateAction::EndCell(outcome) => (rejection.text, Some(person_ended_result(outcome))),
+            GateAction::Continue | GateAction::ContinueWith(_) => (rejection.text, None),
         };
-        let answer = told(&text);
-        self.rejected(cx, ix, &rejection.rule, &answer.text).await;
-        End::rejected(answer, cell)
+        let answer = error_response(&text);
+        self.emit_rejected(cx, ix, &rejection.rule, &answer.text)
+            .await;
+        ToolCallEnd::rejected(answer, cell)
     }
 
     /// From prepared arguments to an answer. Between them stand what must come before, the gate, what was asked already,
     /// the evidence and the limit on calls, so that each serves every tool.
-    async fn start(
+    async fn start_call(
         &self,
         cx: &CallCx,
-        memory: &Memory,
-        round: &Round<'_>,
+        memory: &TraceState,
+        round: &TurnCalls<'_>,
         ix: CallIx,
         mut ready: ValidatedCall,
-    ) -> End {
+    ) -> ToolCallEnd {
         let Some(tool) = self.setup.tools.get(&ready.tool) else {
             let rejection = Rejection {
                 rule: "unknown_tool".to_owned(),
                 text: format!("Error: unknown tool '{}'", ready.tool),
             };
-            return self.refuse(cx, ix, rejection).await;
+            return self.reject_call(cx, ix, rejection).await;
         };
         let tool = &**tool;
-        if let Err(rejection) = round.prerequisites(ix, tool, &memory.calls).await {
-            return self.refuse(cx, ix, rejection).await;
+        if let Err(rejection) = round
+            .check_prerequisites(ix, tool, &memory.call_history)
+            .await
+        {
+            return self.reject_call(cx, ix, rejection).await;
         }
         let mut by_hand = None;
-        match self.gate(Stop::Call(&ready)).await {
-            Proceed::GoWith(Edit::Args(args)) => {
-                match self.edited(cx, memory, ix, &ready.tool, args).await {
+        match self.pass_gate(GateStop::Call(&ready)).await {
+            GateAction::ContinueWith(GateEdit::Args(args)) => {
+                match self
+                    .prepare_edited_call(cx, memory, ix, &ready.tool, args)
+                    .await
+                {
                     Ok(edited) => ready = edited,
-                    Err(rejection) => return self.refuse(cx, ix, rejection).await,
+                    Err(rejection) => return self.reject_call(cx, ix, rejection).await,
                 }
             }
-            Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => {
+            GateAction::AnswerCall(answer)
+            | GateAction::ContinueWith(GateEdit::ToolResponse(answer)) => {
                 by_hand = Some(answer);
             }
-            Proceed::End(outcome) => {
+            GateAction::EndCell(outcome) => {
                 let text = "Error: ended by hand";
-                self.rejected(cx, ix, "ended", text).await;
-                return End::rejected(told(text), Some(ended(outcome)));
+                self.emit_rejected(cx, ix, "ended", text).await;
+                return ToolCallEnd::rejected(
+                    error_response(text),
+                    Some(person_ended_result(outcome)),
+                );
             }
-            Proceed::Go | Proceed::GoWith(_) => {}
+            GateAction::Continue | GateAction::ContinueWith(_) => {}
         }
-        let key = EvidenceKey::of(&ready.tool, &tool.digest(), &ready.canonical);
+        let key = EvidenceKey::new(&ready.tool, &tool.digest(), &ready.canonical);
         let turned = match by_hand {
-            Some(answer) => Turned::ByHand(answer),
-            None => match self.who_answers(cx, memory, ix, tool, &key) {
+            Some(answer) => CallResponder::Person(answer),
+            None => match self.find_responder(cx, memory, ix, tool, &key) {
                 Ok(turned) => turned,
-                Err(Refused::Call(rejection)) => return self.refuse(cx, ix, rejection).await,
-                Err(Refused::Cell(answer)) => {
-                    self.rejected(cx, ix, FROZEN_RULE, &answer.text).await;
+                Err(CallRefusal::RejectCall(rejection)) => {
+                    return self.reject_call(cx, ix, rejection).await;
+                }
+                Err(CallRefusal::EndCell(answer)) => {
+                    self.emit_rejected(cx, ix, FROZEN_RULE, &answer.text).await;
                     let why = answer.text.trim_start_matches("Error: ");
                     let end = CellResult::from_error(Outcome::JudgeError, why);
-                    return End::rejected(answer, Some(end));
+                    return ToolCallEnd::rejected(answer, Some(end));
                 }
             },
         };
@@ -163,14 +177,14 @@ impl Trace<'_> {
         cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
             .await;
         cx.emit_tool_fact(ix, ToolFact::Started).await;
-        self.finish(cx, ix, tool, &ready, key, turned).await
+        self.finish_call(cx, ix, tool, &ready, key, turned).await
     }
 
     /// Arguments that a person put in the place of the model's: prepared as any.
-    async fn edited(
+    async fn prepare_edited_call(
         &self,
         cx: &CallCx,
-        memory: &Memory,
+        memory: &TraceState,
         ix: CallIx,
         tool: &str,
         args: RawJson,
@@ -190,65 +204,71 @@ impl Trace<'_> {
 
     /// Who answers a call that nobody answered by hand; an identical one first, so that frozen evidence counts calls as a
     /// live run does. Waits for nothing: no other call comes between.
-    fn who_answers(
+    fn find_responder(
         &self,
         cx: &CallCx,
-        memory: &Memory,
+        memory: &TraceState,
         ix: CallIx,
         tool: &dyn Tool,
         key: &EvidenceKey,
-    ) -> Result<Turned, Refused> {
-        if let Some(same) = memory.calls.same(tool, key, cx.turn) {
-            return Ok(Turned::Same(same));
+    ) -> Result<CallResponder, CallRefusal> {
+        if let Some(same) = memory.call_history.find_identical(tool, key, cx.turn) {
+            return Ok(CallResponder::IdenticalCall(same));
         }
         // Before the evidence: a call that a live run rejects has none, and is told the same.
-        let within = memory.calls.within(tool, key);
-        within.map_err(Refused::Call)?;
+        let within = memory.call_history.check_call_limit(tool, key);
+        within.map_err(CallRefusal::RejectCall)?;
         let recorded = if tool.reads_transcript() {
             // The transcript is what is judged: no run's evidence answers for it, and none is missing.
             None
         } else {
             match self.engine.deps.evidence.get(cx.cell, key) {
-                Lookup::Found { answer, run } => Some((answer, ToolResponseSource::Frozen { run })),
-                Lookup::Refused(answer) => {
-                    return Err(Refused::Call(Rejection {
+                EvidenceLookup::Found {
+                    response: answer,
+                    run,
+                } => Some((answer, ToolResponseSource::Frozen { run })),
+                EvidenceLookup::MissingError(answer) => {
+                    return Err(CallRefusal::RejectCall(Rejection {
                         rule: FROZEN_RULE.to_owned(),
                         text: answer.text,
                     }));
                 }
-                Lookup::Over(answer) => return Err(Refused::Cell(answer)),
-                Lookup::Miss => None,
+                EvidenceLookup::MissingEndsCell(answer) => {
+                    return Err(CallRefusal::EndCell(answer));
+                }
+                EvidenceLookup::Miss => None,
             }
         };
-        let tell = memory.calls.claim(tool, key, cx.turn, ix);
-        Ok(Turned::Here(recorded, tell))
+        let tell = memory.call_history.register_call(tool, key, cx.turn, ix);
+        Ok(CallResponder::EvidenceOrTool(recorded, tell))
     }
 
     /// A call that started: its answer, the last boundary, and the end.
-    async fn finish(
+    async fn finish_call(
         &self,
         cx: &CallCx,
         ix: CallIx,
         tool: &dyn Tool,
         ready: &ValidatedCall,
         key: EvidenceKey,
-        turned: Turned,
-    ) -> End {
+        turned: CallResponder,
+    ) -> ToolCallEnd {
         let began = cx.clock.now();
-        let (called, mut source) = answered(cx, ix, tool, ready, turned).await;
+        let (called, mut source) = get_tool_response(cx, ix, tool, ready, turned).await;
         let ToolExecution {
             response: mut answer,
             first_failure: retried,
         } = called;
         let elapsed = cx.clock.now().since(began);
         let mut cell = None;
-        match self.gate(Stop::Answered(&answer)).await {
-            Proceed::Answer(edited) | Proceed::GoWith(Edit::Answer(edited)) => {
+        match self.pass_gate(GateStop::Answered(&answer)).await {
+            GateAction::AnswerCall(edited)
+            | GateAction::ContinueWith(GateEdit::ToolResponse(edited)) => {
                 answer = edited;
                 source = ToolResponseSource::ByHand;
             }
-            Proceed::End(outcome) => cell = Some(ended(outcome)),
-            Proceed::Go | Proceed::GoWith(_) => {}
+            GateAction::EndCell(outcome) => cell = Some(person_ended_result(outcome)),
+            GateAction::Continue | GateAction::ContinueWith(_) => {}
         }
         if matches!(
             source,
@@ -264,14 +284,18 @@ impl Trace<'_> {
         };
         cx.emit_tool_fact(ix, fact).await;
         let how = if answer.is_error {
-            Ended::Failed
+            ToolCallStatus::Failed
         } else {
-            Ended::Well
+            ToolCallStatus::Succeeded
         };
-        End { answer, how, cell }
+        ToolCallEnd {
+            response: answer,
+            status: how,
+            cell_end: cell,
+        }
     }
 
-    pub(super) async fn received(&self, cx: &CallCx, ix: CallIx, call: &ReplyCall) {
+    pub(super) async fn emit_received(&self, cx: &CallCx, ix: CallIx, call: &ReplyCall) {
         let fact = ToolFact::Received {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -280,7 +304,7 @@ impl Trace<'_> {
         cx.emit_tool_fact(ix, fact).await;
     }
 
-    pub(super) async fn repaired(&self, cx: &CallCx, ix: CallIx, prepared: &PreparedCall) {
+    pub(super) async fn emit_repaired(&self, cx: &CallCx, ix: CallIx, prepared: &PreparedCall) {
         if let (true, Some(canonical)) = (prepared.rewritten, &prepared.canonical) {
             let fact = ToolFact::Repaired {
                 canonical: canonical.clone(),
@@ -290,7 +314,7 @@ impl Trace<'_> {
         }
     }
 
-    pub(super) async fn rejected(&self, cx: &CallCx, ix: CallIx, rule: &str, text: &str) {
+    pub(super) async fn emit_rejected(&self, cx: &CallCx, ix: CallIx, rule: &str, text: &str) {
         let fact = ToolFact::Rejected {
             rule: rule.to_owned(),
             text: text.to_owned(),
@@ -299,7 +323,7 @@ impl Trace<'_> {
     }
 
     /// The facts of a `submit_verdict` that was read: it runs through the same states as any call.
-    pub(super) async fn accepted(&self, cx: &CallCx, ix: CallIx, values: RawJson) {
+    pub(super) async fn emit_submitted_verdict(&self, cx: &CallCx, ix: CallIx, values: RawJson) {
         let coerced = Vec::new();
         cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
             .await;
@@ -316,22 +340,22 @@ impl Trace<'_> {
 }
 
 /// The answer of a call that started, and whose it is.
-async fn answered(
+async fn get_tool_response(
     cx: &CallCx,
     ix: CallIx,
     tool: &dyn Tool,
     ready: &ValidatedCall,
-    turned: Turned,
+    turned: CallResponder,
 ) -> (ToolExecution, ToolResponseSource) {
     let plain = |answer| ToolExecution {
         response: answer,
         first_failure: None,
     };
     match turned {
-        Turned::ByHand(answer) => (plain(answer), ToolResponseSource::ByHand),
-        Turned::Same(mut same) => {
+        CallResponder::Person(answer) => (plain(answer), ToolResponseSource::ByHand),
+        CallResponder::IdenticalCall(mut same) => {
             let (turn, call) = (same.turn, same.call);
-            let answer = same.answer.wait_for(Option::is_some).await;
+            let answer = same.response.wait_for(Option::is_some).await;
             match answer.ok().and_then(|answer| answer.clone()) {
                 Some(answer) => (plain(answer), ToolResponseSource::SameTrace { turn, call }),
                 // That call is gone without an answer.
@@ -341,7 +365,7 @@ async fn answered(
                 ),
             }
         }
-        Turned::Here(recorded, tell) => {
+        CallResponder::EvidenceOrTool(recorded, tell) => {
             let (called, source) = if let Some((answer, source)) = recorded {
                 (plain(answer), source)
             } else {
@@ -359,15 +383,15 @@ async fn answered(
 }
 
 /// Why a call does not start.
-enum Refused {
+enum CallRefusal {
     /// It alone.
-    Call(Rejection),
+    RejectCall(Rejection),
     /// The cell ends here: frozen evidence lacks an answer, and that is its end.
-    Cell(ToolResponse),
+    EndCell(ToolResponse),
 }
 
 /// A refusal as the model is told.
-fn told(text: &str) -> ToolResponse {
+fn error_response(text: &str) -> ToolResponse {
     let bytes = text.len() as u64;
     ToolResponse {
         text: text.to_owned(),

@@ -14,51 +14,65 @@ use crate::tools::Tool;
 
 /// The calls of a trace so far, those in flight included.
 #[derive(Default)]
-pub(super) struct Ledger(Mutex<Entries>);
+pub(super) struct CallHistory(Mutex<CallHistoryState>);
 
 #[derive(Default)]
-struct Entries {
+struct CallHistoryState {
     /// Calls of cached tools by what they ask; the answer comes once the first of them has it.
-    asked: HashMap<EvidenceKey, Asked>,
+    cached_calls: HashMap<EvidenceKey, CachedCall>,
     /// Calls by tool; those answered by an identical one do not count.
-    made: HashMap<String, u32>,
+    call_counts: HashMap<String, u32>,
     /// Tools that ran in earlier turns, and whether one call of each was answered without an error.
-    ran: HashMap<String, bool>,
+    earlier_results: HashMap<String, bool>,
 }
 
-struct Asked {
+struct CachedCall {
     turn: TurnIx,
     call: CallIx,
-    answer: watch::Receiver<Option<ToolResponse>>,
+    response: watch::Receiver<Option<ToolResponse>>,
 }
 
 /// An identical call of this trace.
-pub(super) struct Same {
+pub(super) struct IdenticalCall {
     pub(super) turn: TurnIx,
     pub(super) call: CallIx,
-    pub(super) answer: watch::Receiver<Option<ToolResponse>>,
+    pub(super) response: watch::Receiver<Option<ToolResponse>>,
 }
 
-impl Ledger {
+impl CallHistory {
     /// The identical call that answers this one. An earlier turn's failure is no answer: the model asked again because it
     /// wants another try.
-    pub(super) fn same(&self, tool: &dyn Tool, key: &EvidenceKey, turn: TurnIx) -> Option<Same> {
+    pub(super) fn find_identical(
+        &self,
+        tool: &dyn Tool,
+        key: &EvidenceKey,
+        turn: TurnIx,
+    ) -> Option<IdenticalCall> {
         if !tool.is_cached() {
             return None;
         }
         let entries = self.lock();
-        let asked = entries.asked.get(key)?;
-        let failed = asked.answer.borrow().as_ref().is_some_and(|a| a.is_error);
-        (asked.turn == turn || !failed).then(|| Same {
+        let asked = entries.cached_calls.get(key)?;
+        let failed = asked.response.borrow().as_ref().is_some_and(|a| a.is_error);
+        (asked.turn == turn || !failed).then(|| IdenticalCall {
             turn: asked.turn,
             call: asked.call,
-            answer: asked.answer.clone(),
+            response: asked.response.clone(),
         })
     }
 
     /// Whether the tool may be called once more.
-    pub(super) fn within(&self, tool: &dyn Tool, key: &EvidenceKey) -> Result<(), Rejection> {
-        let made = self.lock().made.get(&key.tool).copied().unwrap_or_default();
+    pub(super) fn check_call_limit(
+        &self,
+        tool: &dyn Tool,
+        key: &EvidenceKey,
+    ) -> Result<(), Rejection> {
+        let made = self
+            .lock()
+            .call_counts
+            .get(&key.tool)
+            .copied()
+            .unwrap_or_default();
         let Some(max) = tool.max_calls().filter(|max| made >= *max) else {
             return Ok(());
         };
@@ -74,7 +88,7 @@ impl Ledger {
     }
 
     /// Counts a call that is about to be made. Whoever makes it says the answer here, for identical ones.
-    pub(super) fn claim(
+    pub(super) fn register_call(
         &self,
         tool: &dyn Tool,
         key: &EvidenceKey,
@@ -82,56 +96,68 @@ impl Ledger {
         call: CallIx,
     ) -> watch::Sender<Option<ToolResponse>> {
         let mut entries = self.lock();
-        *entries.made.entry(key.tool.clone()).or_default() += 1;
+        *entries.call_counts.entry(key.tool.clone()).or_default() += 1;
         let (tell, answer) = watch::channel(None);
         if tool.is_cached() {
-            entries
-                .asked
-                .insert(key.clone(), Asked { turn, call, answer });
+            entries.cached_calls.insert(
+                key.clone(),
+                CachedCall {
+                    turn,
+                    call,
+                    response: answer,
+                },
+            );
         }
         tell
     }
 
     /// A turn is over: its calls count for `after:` in later ones.
-    pub(super) fn close(&self, round: &Round<'_>) {
+    pub(super) fn end_turn(&self, round: &TurnCalls<'_>) {
         let mut entries = self.lock();
         for (name, end) in &round.calls {
             let ended = *end.borrow();
-            if let Some(ended @ (Ended::Well | Ended::Failed)) = ended {
-                *entries.ran.entry((*name).to_owned()).or_default() |= ended == Ended::Well;
+            if let Some(ended @ (ToolCallStatus::Succeeded | ToolCallStatus::Failed)) = ended {
+                *entries
+                    .earlier_results
+                    .entry((*name).to_owned())
+                    .or_default() |= ended == ToolCallStatus::Succeeded;
             }
         }
     }
 
     /// How an earlier turn's calls of a tool ended, at best.
-    fn ran(&self, name: &str) -> Option<Ended> {
-        let well = self.lock().ran.get(name).copied()?;
-        Some(if well { Ended::Well } else { Ended::Failed })
+    fn earlier_status(&self, name: &str) -> Option<ToolCallStatus> {
+        let well = self.lock().earlier_results.get(name).copied()?;
+        Some(if well {
+            ToolCallStatus::Succeeded
+        } else {
+            ToolCallStatus::Failed
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, CallHistoryState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How a call ended, for those that come after it; the better the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ended {
+pub(super) enum ToolCallStatus {
     /// Rejected.
     NeverRan,
     /// Answered with an error.
     Failed,
     /// Answered without one.
-    Well,
+    Succeeded,
 }
 
 /// The calls of one reply, each with how it ended.
-pub(super) struct Round<'r> {
-    calls: Vec<(&'r str, watch::Sender<Option<Ended>>)>,
+pub(super) struct TurnCalls<'r> {
+    calls: Vec<(&'r str, watch::Sender<Option<ToolCallStatus>>)>,
 }
 
-impl<'r> Round<'r> {
-    pub(super) fn of(reply: &'r ModelReply) -> Self {
+impl<'r> TurnCalls<'r> {
+    pub(super) fn from_reply(reply: &'r ModelReply) -> Self {
         let calls = reply.calls.iter();
         Self {
             calls: calls
@@ -140,7 +166,7 @@ impl<'r> Round<'r> {
         }
     }
 
-    pub(super) fn ended(&self, ix: CallIx, how: Ended) {
+    pub(super) fn set_status(&self, ix: CallIx, how: ToolCallStatus) {
         if let Some((_, end)) = self.calls.get(usize::from(ix.0)) {
             end.send_replace(Some(how));
         }
@@ -149,22 +175,22 @@ impl<'r> Round<'r> {
     /// Waits for the calls of this turn that a tool comes after, wherever they stand in the reply. Where the turn calls
     /// a prerequisite, that counts, as a model that asks for both wants the second on the first; else what earlier turns
     /// brought.
-    pub(super) async fn prerequisites(
+    pub(super) async fn check_prerequisites(
         &self,
         ix: CallIx,
         tool: &dyn Tool,
-        ledger: &Ledger,
+        ledger: &CallHistory,
     ) -> Result<(), Rejection> {
         let mut missing = Vec::new();
         for name in tool.prerequisites() {
-            let how = match self.wait(ix, name).await {
+            let how = match self.wait_for_tool(ix, name).await {
                 Some(how) => Some(how),
-                None => ledger.ran(name),
+                None => ledger.earlier_status(name),
             };
             match how {
-                Some(Ended::Well) => {}
-                Some(Ended::Failed) => missing.push(format!("`{name}` failed")),
-                Some(Ended::NeverRan) => {
+                Some(ToolCallStatus::Succeeded) => {}
+                Some(ToolCallStatus::Failed) => missing.push(format!("`{name}` failed")),
+                Some(ToolCallStatus::NeverRan) => {
                     missing.push(format!("call `{name}` first: its call was rejected"));
                 }
                 None => missing.push(format!("call `{name}` first: it has not been called")),
@@ -181,7 +207,7 @@ impl<'r> Round<'r> {
     }
 
     /// The best end of this turn's other calls of a tool, once all have one; `None` where there are none.
-    async fn wait(&self, ix: CallIx, name: &str) -> Option<Ended> {
+    async fn wait_for_tool(&self, ix: CallIx, name: &str) -> Option<ToolCallStatus> {
         let mut best = None;
         for (at, (called, end)) in self.calls.iter().enumerate() {
             if *called != name || at == usize::from(ix.0) {

@@ -5,25 +5,25 @@
 
 use std::collections::HashMap;
 
-use super::marker::safe_name;
+use super::delimiter::escape_name;
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, count_invisible};
 use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
 
 /// Raw parts of unknown kinds are shown up to this many characters.
-const OTHER_MAX: usize = 2000;
+const MAX_OTHER_CHARS: usize = 2000;
 
 /// A whole transcript as the reading tools have it outside a trace: delimited by angles alone, since no judge relies on
 /// it.
-pub fn book_of(transcript: &Transcript<'_>) -> JudgedMessages {
+pub fn collect_judged_messages(transcript: &Transcript<'_>) -> JudgedMessages {
     JudgedMessages {
-        parts: of(&transcript.messages, None, false),
+        parts: label_message_parts(&transcript.messages, None, false),
         message_count: transcript.messages.len(),
         delimiter: ("<<<".to_owned(), ">>>".to_owned()),
     }
 }
 
 /// The pieces of the messages, in order. `output` is the message to be judged, where it is one.
-pub(super) fn of(
+pub(super) fn label_message_parts(
     messages: &[TranscriptMessage<'_>],
     output: Option<usize>,
     hide_calls: bool,
@@ -32,7 +32,7 @@ pub(super) fn of(
     let mut pieces = Vec::new();
     for (n, message) in messages.iter().enumerate() {
         let role = match &message.role {
-            MessageRole::Other(name) => safe_name(name),
+            MessageRole::Other(name) => escape_name(name),
             known => known.as_str().to_owned(),
         };
         let mark = if output == Some(n) {
@@ -55,29 +55,32 @@ pub(super) fn of(
         for part in message.parts.iter().filter(|part| !hidden_part(part)) {
             let (label, text) = match part {
                 TranscriptPart::Text(text) => (
-                    format!("[{n}] {role}{mark}{}", hidden(text)),
+                    format!("[{n}] {role}{mark}{}", describe_invisible(text)),
                     text.to_string(),
                 ),
                 TranscriptPart::Reasoning(text) => (
-                    format!("[{n}] {role} thinks{}", hidden(text)),
+                    format!("[{n}] {role} thinks{}", describe_invisible(text)),
                     text.to_string(),
                 ),
                 TranscriptPart::ToolCall(call) => {
                     if !call.id.is_empty() {
                         names.insert(&call.id, &call.name);
                     }
-                    let name = safe_name(&call.name);
-                    let id = id_label(&call.id);
+                    let name = escape_name(&call.name);
+                    let id = format_call_id(&call.id);
                     (
-                        format!("[{n}] {role} calls {name}{id}{}", hidden(&call.arguments)),
+                        format!(
+                            "[{n}] {role} calls {name}{id}{}",
+                            describe_invisible(&call.arguments)
+                        ),
                         format!("{name}({})", &*call.arguments),
                     )
                 }
                 TranscriptPart::ToolResult(result) => {
                     let of = names
                         .get(&*result.call_id)
-                        .map_or(String::new(), |name| format!(" of {}", safe_name(name)));
-                    let id = id_label(&result.call_id);
+                        .map_or(String::new(), |name| format!(" of {}", escape_name(name)));
+                    let id = format_call_id(&result.call_id);
                     let error = if result.is_error == Some(true) {
                         ", an error"
                     } else {
@@ -86,23 +89,23 @@ pub(super) fn of(
                     (
                         format!(
                             "[{n}] {role} result{of}{id}{error}{}",
-                            hidden(&result.content)
+                            describe_invisible(&result.content)
                         ),
                         result.content.to_string(),
                     )
                 }
                 TranscriptPart::Media { kind, .. } => (
-                    format!("[{n}] {role} attaches {}, not shown", safe_name(kind)),
+                    format!("[{n}] {role} attaches {}, not shown", escape_name(kind)),
                     String::new(),
                 ),
                 TranscriptPart::Other(raw) => {
-                    let cut: String = raw.get().chars().take(OTHER_MAX).collect();
+                    let cut: String = raw.get().chars().take(MAX_OTHER_CHARS).collect();
                     let note = if cut.len() < raw.get().len() {
                         ", cut"
                     } else {
                         ""
                     };
-                    let hidden = hidden(&cut);
+                    let hidden = describe_invisible(&cut);
                     let label = format!("[{n}] {role}, a part of another kind{note}{hidden}");
                     (label, cut)
                 }
@@ -124,16 +127,16 @@ pub(super) fn of(
     pieces
 }
 
-fn id_label(id: &str) -> String {
+fn format_call_id(id: &str) -> String {
     if id.is_empty() {
         String::new()
     } else {
-        format!(" ({})", safe_name(id))
+        format!(" ({})", escape_name(id))
     }
 }
 
 /// Says how many characters a reader would not see: they are a way to speak to a judge behind the author's back.
-pub(super) fn hidden(text: &str) -> String {
+pub(super) fn describe_invisible(text: &str) -> String {
     match count_invisible(text) {
         0 => String::new(),
         1 => ", holds 1 invisible character".to_owned(),

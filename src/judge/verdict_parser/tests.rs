@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-const PLAIN: Form = Form {
+const PLAIN: VerdictFormat = VerdictFormat {
     allow_na: false,
     scale: None,
-    scored: false,
+    needs_score: false,
     parts: None,
 };
-const SCORED: Form = Form {
-    scored: true,
+const SCORED: VerdictFormat = VerdictFormat {
+    needs_score: true,
     ..PLAIN
 };
 
@@ -97,7 +97,7 @@ const FAULTS: &[&str] = &[
 fn no_fault_becomes_a_verdict() {
     assert!(FAULTS.len() >= 60);
     for fault in FAULTS {
-        let read = read_text(fault, &PLAIN);
+        let read = parse_verdict_text(fault, &PLAIN);
         assert!(read.is_err(), "{fault:?} was read as {read:?}");
     }
 }
@@ -119,45 +119,49 @@ fn a_stated_verdict_is_read_in_every_form_that_states_it_plainly() {
         "Here is my verdict {as asked}.\n\n{\"reasoning\":\"ok\",\"passed\":true,\"score\":0.5}\n\nThank you.",
         "I looked at {\"other\": 1}.\n```json\n{\"reasoning\":\"ok\",\"passed\":true,\"score\":0.5}\n```",
     ] {
-        assert_eq!(read_text(text, &PLAIN), Ok(expected.clone()), "{text}");
+        assert_eq!(
+            parse_verdict_text(text, &PLAIN),
+            Ok(expected.clone()),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn with_a_bound_the_score_is_required_and_passed_is_not() {
-    assert!(read_text(r#"{"passed":true}"#, &SCORED).is_err());
-    let read = read_text(r#"{"score":0.8}"#, &SCORED).expect("a score decides");
+    assert!(parse_verdict_text(r#"{"passed":true}"#, &SCORED).is_err());
+    let read = parse_verdict_text(r#"{"score":0.8}"#, &SCORED).expect("a score decides");
     assert_eq!((read.passed, read.score), (None, Some(0.8)));
 }
 
 #[test]
 fn not_applicable_needs_leave() {
-    let form = Form {
+    let form = VerdictFormat {
         allow_na: true,
         ..PLAIN
     };
-    let read = read_text(r#"{"applicable":false}"#, &form).expect("allowed");
+    let read = parse_verdict_text(r#"{"applicable":false}"#, &form).expect("allowed");
     assert_eq!(
-        decide(&read, &JudgedParams::default()).outcome,
+        apply_bounds(&read, &JudgedParams::default()).outcome,
         Outcome::NotApplicable
     );
-    assert_eq!(decide(&read, &JudgedParams::default()).score, None);
+    assert_eq!(apply_bounds(&read, &JudgedParams::default()).score, None);
     assert!(
-        read_text(r#"{"applicable":true}"#, &form).is_err(),
+        parse_verdict_text(r#"{"applicable":true}"#, &form).is_err(),
         "applicable alone decides nothing"
     );
 }
 
 #[test]
 fn a_score_in_its_own_scale_is_kept_and_scaled() {
-    let form = Form {
+    let form = VerdictFormat {
         scale: Some((1.0, 5.0)),
         ..PLAIN
     };
-    let read = read_text(r#"{"passed":true,"score":4}"#, &form).expect("in the scale");
+    let read = parse_verdict_text(r#"{"passed":true,"score":4}"#, &form).expect("in the scale");
     assert_eq!((read.score, read.raw_score), (Some(0.75), Some(4.0)));
-    assert!(read_text(r#"{"passed":true,"score":0.9}"#, &form).is_err());
-    assert!(read_text(r#"{"passed":true,"score":6}"#, &form).is_err());
+    assert!(parse_verdict_text(r#"{"passed":true,"score":0.9}"#, &form).is_err());
+    assert!(parse_verdict_text(r#"{"passed":true,"score":6}"#, &form).is_err());
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn what_only_decides_decides_a_recorded_verdict_again() {
             max_score,
             ..JudgedParams::default()
         };
-        let result = decide(&verdict, &params);
+        let result = apply_bounds(&verdict, &params);
         (result.outcome, result.score)
     };
     assert_eq!(with(None, None), (Outcome::Pass, Some(0.6)));
@@ -189,7 +193,7 @@ fn what_only_decides_decides_a_recorded_verdict_again() {
         min_score: Some(0.5),
         ..JudgedParams::default()
     };
-    assert_eq!(decide(&bare, &params).outcome, Outcome::Unparsed);
+    assert_eq!(apply_bounds(&bare, &params).outcome, Outcome::Unparsed);
 }
 
 #[test]
@@ -202,18 +206,20 @@ fn a_verdict_that_contradicts_itself_is_flagged_and_stands() {
         ("Names it.", true, 0.4, false),
     ] {
         let json = format!(r#"{{"reasoning":"{reason}","passed":{passed},"score":{score}}}"#);
-        let read = read_object(&json, &PLAIN).expect("a verdict");
+        let read = parse_verdict_object(&json, &PLAIN).expect("a verdict");
         assert_eq!(read.contradiction.is_some(), flagged, "{json}");
         assert_eq!((read.passed, read.score), (Some(passed), Some(score)));
     }
     // Where a bound decides, a low score may be the good one.
-    let bound = Form {
-        scored: true,
+    let bound = VerdictFormat {
+        needs_score: true,
         ..PLAIN
     };
     let json = r#"{"reasoning":"No slur.","passed":true,"score":0}"#;
     assert_eq!(
-        read_object(json, &bound).expect("a verdict").contradiction,
+        parse_verdict_object(json, &bound)
+            .expect("a verdict")
+            .contradiction,
         None
     );
 }
@@ -221,7 +227,7 @@ fn a_verdict_that_contradicts_itself_is_flagged_and_stands() {
 proptest! {
     #[test]
     fn no_text_panics_and_no_number_comes_from_prose(text in "[ -~\n]{0,60}") {
-        let read = read_text(&text, &PLAIN);
+        let read = parse_verdict_text(&text, &PLAIN);
         let has_object = text.contains('{');
         prop_assert!(has_object || read.is_err());
     }
@@ -230,12 +236,12 @@ proptest! {
     fn a_verdict_cut_anywhere_is_no_verdict(cut in 0usize..70) {
         let whole = r#"{"citations":[],"reasoning":"so it is","passed":true,"score":0.75}"#;
         prop_assume!(cut < whole.len());
-        prop_assert!(read_text(&whole[..cut], &PLAIN).is_err());
+        prop_assert!(parse_verdict_text(&whole[..cut], &PLAIN).is_err());
     }
 
     #[test]
     fn unicode_never_panics(text in any::<String>()) {
-        let _ = read_text(&text, &PLAIN);
+        let _ = parse_verdict_text(&text, &PLAIN);
     }
 }
 
@@ -255,10 +261,12 @@ fn a_field_of_the_wrong_type_is_named() {
             "`reasoning` must be text (got null)",
         ),
     ] {
-        let NoVerdict(said) = read_object(text, &Form::default()).expect_err(text);
+        let VerdictParseError(said) =
+            parse_verdict_object(text, &VerdictFormat::default()).expect_err(text);
         assert_eq!(said, format!("the verdict does not have its form: {why}"));
     }
     let twice = r#"{"passed": true, "passed": false}"#;
-    let NoVerdict(said) = read_object(twice, &Form::default()).expect_err("stated twice");
+    let VerdictParseError(said) =
+        parse_verdict_object(twice, &VerdictFormat::default()).expect_err("stated twice");
     assert!(said.contains("duplicate field `passed`"), "{said}");
 }

@@ -1,20 +1,24 @@
 //! The questions of an eval, and the material they are asked of.
 
-use super::super::form::Form;
-use super::super::marker::Secret;
-use super::super::parts::PartsForm;
-use super::super::prompt::{self, Prompt};
+use super::super::delimiter::DelimiterSecret;
+use super::super::parts::PartsFormat;
+use super::super::prompt::{self, JudgePrompt};
+use super::super::verdict_format::VerdictFormat;
 use crate::handlers::{JudgeRequest, VerdictPartsSpec};
 use crate::provider::ProviderError;
 use crate::provider::decisions::{AllowedAnswers, ProbabilityQuestion};
 
 /// Levels of a scale that has no whole steps, or too many of them.
-const EVEN: u32 = 11;
+const EVEN_LEVEL_COUNT: u32 = 11;
 /// Most levels of a question.
-const MOST_LEVELS: f64 = 255.0;
+const MAX_LEVELS: f64 = 255.0;
 
 /// The material, as any judge is shown it, without the verdict's form.
-pub(in super::super) fn prompt(ask: &JudgeRequest, base_prompt: &str, secret: &Secret) -> Prompt {
+pub(in super::super) fn render_prompt(
+    ask: &JudgeRequest,
+    base_prompt: &str,
+    secret: &DelimiterSecret,
+) -> JudgePrompt {
     prompt::render_material(
         ask,
         base_prompt,
@@ -24,19 +28,19 @@ pub(in super::super) fn prompt(ask: &JudgeRequest, base_prompt: &str, secret: &S
 }
 
 /// What is asked about a cell.
-pub(in super::super) fn questions(
+pub(in super::super) fn build_questions(
     ask: &JudgeRequest,
-    form: &Form,
+    form: &VerdictFormat,
 ) -> Result<Vec<ProbabilityQuestion>, ProviderError> {
-    let matter = prompt::matter_of(ask);
+    let matter = prompt::describe_subject(ask);
     let Some(parts) = form.parts else {
-        return Ok(whole(ask, form, &matter));
+        return Ok(build_overall_questions(ask, form, &matter));
     };
     let (one, met, failed) = match parts {
-        PartsForm::Criteria(_) => ("criterion", "It is met.", "It is not met."),
-        PartsForm::Goals(Some(_)) => ("goal", "It is met in full.", "It is not met in full."),
-        PartsForm::Calls(_) => ("call", "It has no issue.", "It has an issue."),
-        PartsForm::Goals(None) | PartsForm::Behaviors => {
+        PartsFormat::Criteria(_) => ("criterion", "It is met.", "It is not met."),
+        PartsFormat::Goals(Some(_)) => ("goal", "It is met in full.", "It is not met in full."),
+        PartsFormat::Calls(_) => ("call", "It has no issue.", "It has an issue."),
+        PartsFormat::Goals(None) | PartsFormat::Behaviors => {
             return Err(ProviderError::Request(
                 "this judge answers with probabilities alone: it can neither name goals nor count; list the goals, or \
                  use a judge that writes"
@@ -53,12 +57,12 @@ pub(in super::super) fn questions(
             _ => None,
         };
         let does = match parts {
-            PartsForm::Calls(_) => {
+            PartsFormat::Calls(_) => {
                 format!("Is call number {number} of those listed without an issue?")
             }
             _ => format!("Is {one} number {number} of those listed met?"),
         };
-        yes_no(
+        yes_no_question(
             format!("part_{number}"),
             format!(
                 "{matter} {does} Decide it by itself.{}",
@@ -67,10 +71,11 @@ pub(in super::super) fn questions(
             [met, failed],
         )
     };
-    let mut all: Vec<ProbabilityQuestion> =
-        (1..=parts.numbered().unwrap_or(0)).map(asked).collect();
+    let mut all: Vec<ProbabilityQuestion> = (1..=parts.numbered_count().unwrap_or(0))
+        .map(asked)
+        .collect();
     if form.allow_na {
-        all.push(yes_no(
+        all.push(yes_no_question(
             "applicable".to_owned(),
             format!("{matter} Can any of what is listed be applied to this conversation at all?"),
             ["At least one entry applies.", "None of it can be applied."],
@@ -79,7 +84,11 @@ pub(in super::super) fn questions(
     Ok(all)
 }
 
-fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<ProbabilityQuestion> {
+fn build_overall_questions(
+    ask: &JudgeRequest,
+    form: &VerdictFormat,
+    matter: &str,
+) -> Vec<ProbabilityQuestion> {
     let by = match (ask.params.criteria.is_empty(), ask.params.guide.is_empty()) {
         (false, true) => "the criteria",
         (true, _) => "the scoring guide",
@@ -105,13 +114,13 @@ fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<ProbabilityQuesti
             ]),
         }
     } else {
-        yes_no("met".to_owned(), instructions, [met, failed])
+        yes_no_question("met".to_owned(), instructions, [met, failed])
     }];
     if form.scale.is_some() {
-        let levels = levels(form.bounds());
+        let levels = list_scale_levels(form.score_range());
         let last = levels.len() - 1;
         let described = levels.iter().enumerate().map(|(at, level)| {
-            let said = guided(&ask.params.guide, *level);
+            let said = find_level_description(&ask.params.guide, *level);
             let means = match (said, at) {
                 (Some(said), _) => said.to_owned(),
                 (None, 0) => "Not at all.".to_owned(),
@@ -129,7 +138,7 @@ fn whole(ask: &JudgeRequest, form: &Form, matter: &str) -> Vec<ProbabilityQuesti
     all
 }
 
-fn yes_no(id: String, instructions: String, [yes, no]: [&str; 2]) -> ProbabilityQuestion {
+fn yes_no_question(id: String, instructions: String, [yes, no]: [&str; 2]) -> ProbabilityQuestion {
     ProbabilityQuestion {
         id,
         instructions,
@@ -138,9 +147,9 @@ fn yes_no(id: String, instructions: String, [yes, no]: [&str; 2]) -> Probability
 }
 
 /// The levels of a scale, from the lowest: its whole numbers where it has at least three and not too many.
-pub(super) fn levels((low, high): (f64, f64)) -> Vec<f64> {
+pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
     let steps = high - low;
-    let whole = low.fract() == 0.0 && high.fract() == 0.0 && (2.0..MOST_LEVELS).contains(&steps);
+    let whole = low.fract() == 0.0 && high.fract() == 0.0 && (2.0..MAX_LEVELS).contains(&steps);
     if whole {
         let mut all = vec![low];
         while let Some(last) = all.last().copied().filter(|last| *last < high) {
@@ -148,9 +157,9 @@ pub(super) fn levels((low, high): (f64, f64)) -> Vec<f64> {
         }
         return all;
     }
-    (0..EVEN)
+    (0..EVEN_LEVEL_COUNT)
         .map(|at| {
-            let exact = low + steps * f64::from(at) / f64::from(EVEN - 1);
+            let exact = low + steps * f64::from(at) / f64::from(EVEN_LEVEL_COUNT - 1);
             // What it is called is what it is worth.
             (exact * 1e6).round() / 1e6
         })
@@ -158,7 +167,7 @@ pub(super) fn levels((low, high): (f64, f64)) -> Vec<f64> {
 }
 
 /// What the guide says of a level, on a line that begins with it.
-fn guided(guide: &str, level: f64) -> Option<&str> {
+fn find_level_description(guide: &str, level: f64) -> Option<&str> {
     guide.lines().find_map(|line| {
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*•".contains(c));
         let end = line

@@ -43,14 +43,14 @@ pattern!(
     r"(?i)\b(?:please|send|share|provide|enter|give|tell|type|reply with|submit|supply|state|need|require|verify|confirm|what is|what's|could you|can you|would you|let me (?:have|know))\b"
 );
 
-pub(super) fn questions(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn find_questions(text: &str) -> impl Iterator<Item = &str> {
     split_sentences(text)
         .into_iter()
         .filter(|s| s.trim_end_matches(['"', '”', ')', '*', ' ']).ends_with('?'))
 }
 
 /// Whether a sentence that names something declines it: "never share your password", "I do not need your PIN".
-pub(super) fn refuses(sentence: &str, what: &str) -> bool {
+pub(super) fn is_declined(sentence: &str, what: &str) -> bool {
     static NOT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)\b(?:never|not|don['’]t|doesn['’]t|won['’]t|without|no need|nor|no one|nobody|cannot|can['’]t|shouldn['’]t)\b").expect("a valid pattern")
     });
@@ -97,7 +97,7 @@ pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
     None
 }
 
-pub(super) struct Newest<'t> {
+pub(super) struct NewestVersion<'t> {
     pub(super) version: &'t str,
     /// The version with the product's name, as it stands on the page.
     pub(super) quote: &'t str,
@@ -107,7 +107,10 @@ pub(super) struct Newest<'t> {
 
 /// The highest version of a page: of those that follow the product's name where there are any, final ones before
 /// pre-releases. Dates are no versions.
-pub(super) fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Newest<'t>> {
+pub(super) fn find_newest_version<'t>(
+    page: &'t str,
+    product: &[String],
+) -> Option<NewestVersion<'t>> {
     let days = find_dates(page);
     let name: Vec<String> = product.iter().map(|w| regex::escape(w)).collect();
     let after_name = (!name.is_empty())
@@ -154,7 +157,7 @@ pub(super) fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Ne
             return None;
         }
     }
-    Some(Newest {
+    Some(NewestVersion {
         version: best.3,
         quote: best.4,
         listed: all

@@ -6,27 +6,27 @@ use std::fmt::Write as _;
 
 use indexmap::IndexMap;
 
-use super::marker::{Marker, safe_name};
-use super::prompt::{Frame, body, count};
-use super::window::tokens;
+use super::context_fit::estimate_tokens;
+use super::delimiter::{Delimiter, escape_name};
+use super::prompt::{PromptFrame, format_message_count, render_message_parts};
 use crate::model::{TranscriptMessage, TranscriptPart};
 use crate::tools::transcript_tools::{
     JudgedMessages, LIST_MESSAGES, MessagePart, READ_MESSAGE, SEARCH_TRANSCRIPT,
 };
 
 /// Messages whose beginnings are shown at the front and at the end.
-const FIRST: usize = 4;
-const LAST: usize = 8;
+const FIRST_MESSAGES: usize = 4;
+const LAST_MESSAGES: usize = 8;
 
 /// Names of tools listed, the most called first.
-const NAMES: usize = 20;
+const MAX_TOOL_NAMES: usize = 20;
 
 /// The summary of a book, and the judged output where its estimate leaves it in `room` tokens.
-pub(super) fn of(
+pub(super) fn render_summary(
     book: &JudgedMessages,
     messages: &[TranscriptMessage<'_>],
     output: Option<usize>,
-    marker: &Marker,
+    marker: &Delimiter,
     room: u64,
 ) -> String {
     let mut text = String::from(
@@ -36,9 +36,9 @@ pub(super) fn of(
     _ = writeln!(text, "size: {bytes} bytes in all");
     let mut roles: IndexMap<String, usize> = IndexMap::new();
     for message in messages {
-        *roles.entry(safe_name(message.role.as_str())).or_default() += 1;
+        *roles.entry(escape_name(message.role.as_str())).or_default() += 1;
     }
-    _ = writeln!(text, "messages by role: {}", counted(roles));
+    _ = writeln!(text, "messages by role: {}", format_counts(roles));
     // Names come from what is shown, so that calls that are left out stay out.
     let shown = |n: usize| {
         book.parts
@@ -51,7 +51,7 @@ pub(super) fn of(
             .parts
             .iter()
             .filter_map(|part| match part {
-                TranscriptPart::ToolCall(call) => Some(safe_name(&call.name)),
+                TranscriptPart::ToolCall(call) => Some(escape_name(&call.name)),
                 _ => None,
             })
             .peekable();
@@ -62,18 +62,22 @@ pub(super) fn of(
         }
     }
     if !calls.is_empty() {
-        _ = writeln!(text, "calls by tool: {}", counted(calls));
+        _ = writeln!(text, "calls by tool: {}", format_counts(calls));
     }
-    if book.message_count <= FIRST + LAST {
+    if book.message_count <= FIRST_MESSAGES + LAST_MESSAGES {
         text.push_str("all messages:\n");
         text.push_str(&book.list_parts(0, book.message_count));
     } else {
         text.push_str("the first messages:\n");
-        text.push_str(&book.list_parts(0, FIRST));
+        text.push_str(&book.list_parts(0, FIRST_MESSAGES));
         text.push_str("the last messages:\n");
-        text.push_str(&book.list_parts(book.message_count - LAST, book.message_count));
+        text.push_str(&book.list_parts(book.message_count - LAST_MESSAGES, book.message_count));
     }
-    let mut all = marker.block("transcript summary", &count(book.message_count), &text);
+    let mut all = marker.enclose(
+        "transcript summary",
+        &format_message_count(book.message_count),
+        &text,
+    );
     let Some(n) = output else { return all };
     all.push('\n');
     let judged: Vec<MessagePart> = book
@@ -82,30 +86,30 @@ pub(super) fn of(
         .filter(|leaf| leaf.message == n)
         .cloned()
         .collect();
-    let judged = body(marker, &judged);
-    if tokens(&all) + tokens(&judged) <= room {
+    let judged = render_message_parts(marker, &judged);
+    if estimate_tokens(&all) + estimate_tokens(&judged) <= room {
         let label = format!(": message {n} alone, whole");
-        all.push_str(&marker.block("transcript", &label, &judged));
+        all.push_str(&marker.enclose("transcript", &label, &judged));
     } else {
         let label = format!(
             "message {n}, the output to be judged, is too long to be shown: read it with {READ_MESSAGE}"
         );
-        all.push_str(&marker.line(&label));
+        all.push_str(&marker.delimiter_line(&label));
     }
     all
 }
 
 /// `assistant 12, user 3`, the most frequent first.
-fn counted(mut counts: IndexMap<String, usize>) -> String {
+fn format_counts(mut counts: IndexMap<String, usize>) -> String {
     // A stable sort: of equals the one that came first.
     counts.sort_by(|_, a, _, b| b.cmp(a));
     if counts.is_empty() {
         return "none".to_owned();
     }
-    let more = counts.len().saturating_sub(NAMES);
+    let more = counts.len().saturating_sub(MAX_TOOL_NAMES);
     let mut words: Vec<String> = counts
         .iter()
-        .take(NAMES)
+        .take(MAX_TOOL_NAMES)
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     if more > 0 {
@@ -115,7 +119,7 @@ fn counted(mut counts: IndexMap<String, usize>) -> String {
 }
 
 /// What the instructions say of it.
-pub(super) fn told(frame: &Frame<'_>) -> String {
+pub(super) fn render_instructions(frame: &PromptFrame<'_>) -> String {
     let own = if frame.tools.is_empty() {
         format!(
             "- You may reply at most {} times in all; the last reply can only be your verdict.\n",

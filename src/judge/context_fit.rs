@@ -10,25 +10,25 @@
 //! the window at most. A window is `context_window`, else what is known of the model by its name; of a model that is not
 //! known nothing is assumed, and the transcript is shown whole.
 
-use super::prompt::Prompt;
+use super::prompt::JudgePrompt;
 use crate::model::{JudgeConfig, ProviderKind, ToolDeclaration, TranscriptMode, VerdictMode};
 use crate::provider;
 use crate::tools::transcript_tools::is_transcript_tool;
 
 /// Longest reply assumed of a judge without `max_output_tokens`.
-const REPLY: u64 = 4096;
+const DEFAULT_REPLY_TOKENS: u64 = 4096;
 
 /// What the protocol itself takes.
-const PROTOCOL: u64 = 1000;
+const PROTOCOL_TOKENS: u64 = 1000;
 
 /// What a turn's tools return, as far as room is kept for it.
-const A_TURN: u64 = 12_500;
+const TOOL_TOKENS_PER_TURN: u64 = 12_500;
 
 /// The most that a summary and the judged output take where no window is known.
-const SUMMARY: u64 = 20_000;
+const DEFAULT_SUMMARY_TOKENS: u64 = 20_000;
 
 /// Tokens of a text, estimated on the high side.
-pub(super) fn tokens(text: &str) -> u64 {
+pub(super) fn estimate_tokens(text: &str) -> u64 {
     let light = text
         .bytes()
         .filter(|b| b.is_ascii_alphabetic() || *b == b' ')
@@ -39,7 +39,7 @@ pub(super) fn tokens(text: &str) -> u64 {
 
 /// How a judge gets to see a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shows {
+pub(super) enum TranscriptPresentation {
     /// Whole, whatever its size.
     Whole,
     /// Whole if it fits so many tokens.
@@ -52,7 +52,7 @@ pub(super) enum Shows {
 ///
 /// Reading takes a model that calls functions and a turn before the verdict's own. Where `verdict` rules calls out, or
 /// `max_turns` is 1, the transcript is shown whole: a verdict on a summary would not be one on the transcript.
-pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
+pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> TranscriptPresentation {
     let calls = !matches!(
         config.provider,
         ProviderKind::Rules
@@ -63,7 +63,7 @@ pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
     ) && matches!(config.verdict, VerdictMode::Auto | VerdictMode::Call)
         && config.max_turns > 1;
     if !calls || config.transcript == TranscriptMode::Whole {
-        return Shows::Whole;
+        return TranscriptPresentation::Whole;
     }
     let window = if model == config.model {
         config.context_window
@@ -71,17 +71,19 @@ pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
         None
     };
     let window = window.or_else(|| provider::find_context_window(config.provider, model));
-    if asks_for_reading(config) {
-        return Shows::Summary(window.map_or(SUMMARY, |w| (w / 4).min(SUMMARY)));
+    if is_reading_requested(config) {
+        return TranscriptPresentation::Summary(window.map_or(DEFAULT_SUMMARY_TOKENS, |w| {
+            (w / 4).min(DEFAULT_SUMMARY_TOKENS)
+        }));
     }
     match window {
-        None => Shows::Whole,
-        Some(window) => Shows::IfItFits(window),
+        None => TranscriptPresentation::Whole,
+        Some(window) => TranscriptPresentation::IfItFits(window),
     }
 }
 
 /// Whether the author asked for the reading tools: by `transcript: tools`, or by naming one of them.
-pub(super) fn asks_for_reading(config: &JudgeConfig) -> bool {
+pub(super) fn is_reading_requested(config: &JudgeConfig) -> bool {
     config.transcript == TranscriptMode::Tools
         || (config.transcript == TranscriptMode::Auto
             && config
@@ -91,30 +93,37 @@ pub(super) fn asks_for_reading(config: &JudgeConfig) -> bool {
 }
 
 /// Whether a prompt that holds the transcript leaves room for what else has to stand in the window.
-pub(super) fn fits(
-    prompt: &Prompt,
+pub(super) fn fits_window(
+    prompt: &JudgePrompt,
     decls: &[ToolDeclaration],
     config: &JudgeConfig,
     window: u64,
 ) -> bool {
     let told: u64 = decls
         .iter()
-        .map(|decl| tokens(&decl.description) + tokens(&decl.schema.to_string()))
+        .map(|decl| estimate_tokens(&decl.description) + estimate_tokens(&decl.schema.to_string()))
         .sum();
     let returned = if decls.is_empty() {
         0
     } else {
         let turns = u64::from(config.max_turns.saturating_sub(1));
-        (turns * A_TURN).min(window / 2)
+        (turns * TOOL_TOKENS_PER_TURN).min(window / 2)
     };
-    let reply = config.max_output_tokens.map_or(REPLY, u64::from);
-    let needed = tokens(&prompt.system) + tokens(&prompt.user) + told + returned + reply + PROTOCOL;
+    let reply = config
+        .max_output_tokens
+        .map_or(DEFAULT_REPLY_TOKENS, u64::from);
+    let needed = estimate_tokens(&prompt.system)
+        + estimate_tokens(&prompt.user)
+        + told
+        + returned
+        + reply
+        + PROTOCOL_TOKENS;
     needed <= window
 }
 
 /// The room of a summary in a window.
-pub(super) fn summary_of(window: u64) -> u64 {
-    (window / 4).min(SUMMARY)
+pub(super) fn summary_tokens(window: u64) -> u64 {
+    (window / 4).min(DEFAULT_SUMMARY_TOKENS)
 }
 
 #[cfg(test)]
@@ -134,28 +143,49 @@ mod tests {
             ("Привет, как дела сегодня?", 12),
             ("fn main() { println!(\"{}\", 42); }", 14),
         ] {
-            assert!(tokens(text) >= counted, "{text}: {}", tokens(text));
-            assert!(tokens(text) <= counted * 2, "{text}: {}", tokens(text));
+            assert!(
+                estimate_tokens(text) >= counted,
+                "{text}: {}",
+                estimate_tokens(text)
+            );
+            assert!(
+                estimate_tokens(text) <= counted * 2,
+                "{text}: {}",
+                estimate_tokens(text)
+            );
         }
-        assert_eq!(tokens(""), 0);
+        assert_eq!(estimate_tokens(""), 0);
     }
 
     #[test]
     fn who_cannot_read_with_tools_is_shown_the_whole() {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         config.model = "m".to_owned();
-        assert_eq!(shows(&config, "m"), Shows::Whole, "nothing is known of m");
-        config.context_window = Some(8000);
-        assert_eq!(shows(&config, "m"), Shows::IfItFits(8000));
         assert_eq!(
-            shows(&config, "gpt-4o"),
-            Shows::IfItFits(128_000),
+            choose_presentation(&config, "m"),
+            TranscriptPresentation::Whole,
+            "nothing is known of m"
+        );
+        config.context_window = Some(8000);
+        assert_eq!(
+            choose_presentation(&config, "m"),
+            TranscriptPresentation::IfItFits(8000)
+        );
+        assert_eq!(
+            choose_presentation(&config, "gpt-4o"),
+            TranscriptPresentation::IfItFits(128_000),
             "its own window"
         );
         config.transcript = TranscriptMode::Tools;
-        assert_eq!(shows(&config, "m"), Shows::Summary(2000));
+        assert_eq!(
+            choose_presentation(&config, "m"),
+            TranscriptPresentation::Summary(2000)
+        );
         config.context_window = None;
-        assert_eq!(shows(&config, "m"), Shows::Summary(SUMMARY));
+        assert_eq!(
+            choose_presentation(&config, "m"),
+            TranscriptPresentation::Summary(DEFAULT_SUMMARY_TOKENS)
+        );
         for change in [
             (|c: &mut JudgeConfig| c.max_turns = 1) as fn(&mut JudgeConfig),
             |c| c.verdict = VerdictMode::Text,
@@ -166,7 +196,10 @@ mod tests {
         ] {
             let mut config = config.clone();
             change(&mut config);
-            assert_eq!(shows(&config, "m"), Shows::Whole);
+            assert_eq!(
+                choose_presentation(&config, "m"),
+                TranscriptPresentation::Whole
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the answers amount to.
 
-use super::super::form::Form;
-use super::questions::levels;
+use super::super::verdict_format::VerdictFormat;
+use super::questions::list_scale_levels;
 use crate::model::{CalibratedScore, ProviderKind, ValueProbability, Verdict, VerdictPart};
 use crate::provider::decisions::{
     AllowedAnswers, ProbabilityAnswer, ProbabilityQuestion, parse_answers as read_answers,
@@ -9,7 +9,7 @@ use crate::provider::decisions::{
 
 /// Why there is no verdict.
 #[derive(Debug, PartialEq)]
-pub(super) enum Fault {
+pub(super) enum CalibratedVerdictError {
     /// The service would not answer.
     Refused(String),
     /// What came answers nothing.
@@ -17,16 +17,17 @@ pub(super) enum Fault {
 }
 
 /// What a probability must be at least for a yes.
-const LIKELY: f64 = 0.5;
+const PASS_PROBABILITY: f64 = 0.5;
 
 /// Reads a verdict. Reasons there are none, and citations neither.
-pub(super) fn read(
+pub(super) fn read_calibrated_answers(
     provider: ProviderKind,
-    form: &Form,
+    form: &VerdictFormat,
     questions: &[ProbabilityQuestion],
     reply: &str,
-) -> Result<Verdict, Fault> {
-    let answers = read_answers(provider, questions, reply).map_err(|why| Fault::Unparsed(why.0))?;
+) -> Result<Verdict, CalibratedVerdictError> {
+    let answers = read_answers(provider, questions, reply)
+        .map_err(|why| CalibratedVerdictError::Unparsed(why.0))?;
     let mut verdict = Verdict {
         calibrated: Some(CalibratedScore {
             by: provider.as_str().to_owned(),
@@ -35,25 +36,27 @@ pub(super) fn read(
         ..Verdict::default()
     };
     for (question, answer) in questions.iter().zip(answers) {
-        take(&mut verdict, form, question, answer)?;
+        apply_answer(&mut verdict, form, question, answer)?;
     }
     if let Some(parts) = form.parts
         && verdict.applicable != Some(false)
     {
-        let Some((passed, score)) = parts.amount(&verdict.parts) else {
-            return Err(Fault::Unparsed("the eval asks for no parts".to_owned()));
+        let Some((passed, score)) = parts.aggregate(&verdict.parts) else {
+            return Err(CalibratedVerdictError::Unparsed(
+                "the eval asks for no parts".to_owned(),
+            ));
         };
         (verdict.passed, verdict.score) = (Some(passed), Some(score));
     }
     Ok(verdict)
 }
 
-fn take(
+fn apply_answer(
     verdict: &mut Verdict,
-    form: &Form,
+    form: &VerdictFormat,
     question: &ProbabilityQuestion,
     answer: ProbabilityAnswer,
-) -> Result<(), Fault> {
+) -> Result<(), CalibratedVerdictError> {
     let calibrated = verdict.calibrated.get_or_insert_default();
     match (question.id.as_str(), answer) {
         (id, ProbabilityAnswer::Refused(why)) => {
@@ -62,7 +65,7 @@ fn take(
             } else {
                 &why
             };
-            return Err(Fault::Refused(format!(
+            return Err(CalibratedVerdictError::Refused(format!(
                 "the service refuses to answer the question `{id}`: {why}"
             )));
         }
@@ -74,7 +77,7 @@ fn take(
             },
         ) => {
             calibrated.confidence = confidence;
-            passing(verdict, probability);
+            set_pass_probability(verdict, probability);
         }
         (
             "met",
@@ -84,19 +87,21 @@ fn take(
             },
         ) => {
             calibrated.confidence = confidence;
-            calibrated.values = odds(question, &probabilities);
+            calibrated.values = list_value_odds(question, &probabilities);
             let [met, failed, not_applicable] = probabilities[..] else {
-                return Err(Fault::Unparsed("`met` has three values".to_owned()));
+                return Err(CalibratedVerdictError::Unparsed(
+                    "`met` has three values".to_owned(),
+                ));
             };
             let applies = not_applicable <= met.max(failed);
             verdict.applicable = Some(applies);
             if applies {
-                passing(verdict, met / (met + failed));
+                set_pass_probability(verdict, met / (met + failed));
             }
         }
         ("score", ProbabilityAnswer::Distribution { probabilities, .. }) => {
-            let bounds = form.bounds();
-            let levels = levels(bounds);
+            let bounds = form.score_range();
+            let levels = list_scale_levels(bounds);
             let sum: f64 = probabilities.iter().sum();
             let worth = levels
                 .iter()
@@ -107,30 +112,32 @@ fn take(
             verdict.score = Some((expected - bounds.0) / (bounds.1 - bounds.0));
         }
         ("applicable", ProbabilityAnswer::Yes { probability, .. }) => {
-            verdict.applicable = Some(probability >= LIKELY);
+            verdict.applicable = Some(probability >= PASS_PROBABILITY);
         }
         (_, ProbabilityAnswer::Yes { probability, .. }) => verdict.parts.push(VerdictPart {
-            met: probability >= LIKELY,
+            met: probability >= PASS_PROBABILITY,
             probability: Some(probability),
             ..VerdictPart::default()
         }),
         (id, ProbabilityAnswer::Distribution { .. }) => {
-            return Err(Fault::Unparsed(format!("`{id}` is no question of ours")));
+            return Err(CalibratedVerdictError::Unparsed(format!(
+                "`{id}` is no question of ours"
+            )));
         }
     }
     Ok(())
 }
 
 /// The probability of passing, of the whole. It is the score, too, where none is asked for.
-fn passing(verdict: &mut Verdict, probability: f64) {
+fn set_pass_probability(verdict: &mut Verdict, probability: f64) {
     if let Some(calibrated) = &mut verdict.calibrated {
         calibrated.probability = Some(probability);
     }
-    verdict.passed = Some(probability >= LIKELY);
+    verdict.passed = Some(probability >= PASS_PROBABILITY);
     verdict.score = Some(probability);
 }
 
-fn odds(question: &ProbabilityQuestion, probabilities: &[f64]) -> Vec<ValueProbability> {
+fn list_value_odds(question: &ProbabilityQuestion, probabilities: &[f64]) -> Vec<ValueProbability> {
     let AllowedAnswers::Options(all) = &question.allowed_answers else {
         return Vec::new();
     };

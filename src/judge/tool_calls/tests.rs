@@ -3,7 +3,7 @@
 
 use crate::event::{EventKind, ToolFact};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Rules, Say, Script, calls, story};
-use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
+use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::{Millis, Outcome, RawJson, RunId, ToolResponse};
 use crate::tools::Tool as _;
 
@@ -152,13 +152,16 @@ async fn a_limit_counts_calls_that_are_made_and_no_others() {
     // Frozen evidence counts as a live run does.
     let known = ["a", "b", "c"].map(|name| {
         let args = RawJson::parse(&url(name)).expect("JSON");
-        let key = EvidenceKey::of("find", &tool.digest(), &args);
+        let key = EvidenceKey::new("find", &tool.digest(), &args);
         (key, ToolResponse::ok("recorded"))
     });
     let run = RunId("20261121T000000Z-kvqa".into());
     let mut bench = Bench::new(&[FakeTool::with("find", Does::Echo, limited())]);
-    bench.evidence =
-        std::sync::Arc::new(FrozenEvidence::new(run, known.to_vec(), MissPolicy::Error));
+    bench.evidence = std::sync::Arc::new(ReplayedEvidence::new(
+        run,
+        known.to_vec(),
+        EvidenceMissPolicy::Error,
+    ));
     let calls: &[(&str, &str)] = &[("find", &a), ("find", &a), ("find", &b), ("find", &c)];
     let story = told(&bench, &[calls]).await;
     for fact in [
@@ -344,7 +347,7 @@ async fn a_tool_that_does_something_else_is_judged_anew_and_has_no_old_evidence(
     assert_ne!(key(with("SELECT 1")), key(limited("SELECT 1")));
 
     let args = RawJson::parse(&url("1")).expect("JSON");
-    let known = EvidenceKey::of("find", &with("SELECT 1").digest(), &args);
+    let known = EvidenceKey::new("find", &with("SELECT 1").digest(), &args);
     let run = RunId("20261121T000000Z-kvqa".into());
     for (statement, end) in [
         ("SELECT 1", "0.0 answered frozen"),
@@ -352,8 +355,11 @@ async fn a_tool_that_does_something_else_is_judged_anew_and_has_no_old_evidence(
     ] {
         let mut bench = Bench::new(&[with(statement)]);
         let known = vec![(known.clone(), ToolResponse::ok("recorded"))];
-        bench.evidence =
-            std::sync::Arc::new(FrozenEvidence::new(run.clone(), known, MissPolicy::Error));
+        bench.evidence = std::sync::Arc::new(ReplayedEvidence::new(
+            run.clone(),
+            known,
+            EvidenceMissPolicy::Error,
+        ));
         let story = told(&bench, &[&[("find", &url("1"))]]).await;
         assert!(story.contains(&end.to_owned()), "{end} in {story:?}");
     }
