@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dicta::clock::SystemClock;
 use dicta::event::{EventKind, Redactor};
 use dicta::model::CellIx;
-use dicta::record::{Recorder, Started};
+use dicta::record::{Recorder, StartedRecording};
 
 use crate::data;
 use crate::measure::own_cpu;
@@ -22,7 +22,7 @@ pub(crate) fn recording(dir: &Path) {
     let redactor = Arc::new(Redactor::new(["sk-a-key-that-is-looked-for"]));
     let (cpu, start) = (own_cpu(), std::time::Instant::now());
     runtime.block_on(async {
-        let Started {
+        let StartedRecording {
             recorder,
             emitter,
             mut events,

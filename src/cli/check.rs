@@ -16,7 +16,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
-use crate::record::{Board, RunStore};
+use crate::record::{NewestVerdicts, RunStore};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
@@ -263,16 +263,16 @@ fn last(warnings: usize) -> String {
 fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
     let store = RunStore {
         dir: workspace.runs.clone(),
-        also: workspace.also_runs.clone(),
+        extra_dirs: workspace.also_runs.clone(),
     };
     let (mut board, _unreadable) =
-        Board::of(&store.runs(), |header| header.workspace == workspace.root);
-    board.decide_anew(&run::deciding(workspace));
+        NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);
+    board.rescore(&run::deciding(workspace));
     let evals = workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
-    let verdicts = board.verdicts(&evals.collect(), &run::courts(workspace));
+    let verdicts = board.count_verdicts(&evals.collect(), &run::courts(workspace));
     let tally = |((rubric, eval), (pass, fail)): ((String, String), (u64, u64))| EvalTally {
         rubric,
         eval,

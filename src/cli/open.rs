@@ -9,7 +9,7 @@ use super::args::{Look, Place};
 use super::trouble::Trouble;
 use super::workspace::{open as open_workspace, store_and_workspace};
 use crate::handlers::EvalTypeRegistry;
-use crate::record::{Run, RunStore};
+use crate::record::{RecordedRun, RunStore};
 use crate::theme::{Depth, Theme, ThemeError};
 use crate::tui::{self, Open, Setup};
 use crate::workspace::{self, CONFIG, Workspace};
@@ -53,7 +53,7 @@ pub(super) fn replay(
     show(recording(run, Some(speed), around), look, cx)
 }
 
-fn recording(run: Run, speed: Option<f64>, around: Option<Arc<Workspace>>) -> Open {
+fn recording(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>) -> Open {
     Open::Run {
         around,
         run: run.id,
@@ -93,7 +93,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
             });
             let store = RunStore {
                 dir: path.to_owned(),
-                also: Vec::new(),
+                extra_dirs: Vec::new(),
             };
             (store, around)
         } else {

@@ -9,7 +9,7 @@ use super::args::{Look, Place};
 use super::trouble::Trouble;
 use super::workspace::store;
 use super::{Cx, open, runtime};
-use crate::record::play;
+use crate::record::play_events;
 use crate::report::{FormatName, Narrator, Row, Rows, Style};
 
 /// Plays a run. Ends quietly when the reader goes away.
@@ -34,7 +34,7 @@ pub(super) fn replay(
             .tell(&format!("{why}: printing, as with --print"));
     }
     let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
-    let log = run.log()?;
+    let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams.tell(&format!("note: {warning}"));
     }
@@ -51,15 +51,18 @@ pub(super) fn replay(
         },
     );
     let gone = CancellationToken::new();
-    runtime()?.block_on(
-        gone.run_until_cancelled(play(log.events, speed, &*clock, |event| {
+    runtime()?.block_on(gone.run_until_cancelled(play_events(
+        log.events,
+        speed,
+        &*clock,
+        |event| {
             let told = narrator.on(event).and_then(|()| narrator.flush());
             let told = told.and_then(|()| rows.on(event, &mut |row: &Row<'_>| writer.row(row)));
             if told.and_then(|()| writer.flush()).is_err() {
                 gone.cancel();
             }
-        })),
-    );
+        },
+    )));
     if !gone.is_cancelled() {
         let _gone = narrator.finish();
         let _gone = rows

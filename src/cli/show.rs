@@ -12,7 +12,7 @@ use super::workspace::{note_labels, store, store_and_workspace};
 use crate::compare::{self, Move};
 use crate::event::{EventKind, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
-use crate::record::{Ending, RecordError, Run};
+use crate::record::{LogEnding, RecordError, RecordedRun};
 use crate::report::{FormatName, Row, Rows, trace, wrap};
 use crate::workspace::Workspace;
 
@@ -68,20 +68,20 @@ const SHOWN: &[&str] = &[
 ];
 
 /// What `dicta runs` says of a run.
-fn line(run: &Run) -> Result<String, RecordError> {
-    let header = run.header()?;
+fn line(run: &RecordedRun) -> Result<String, RecordError> {
+    let header = run.read_header()?;
     let mut none = |_: &Row<'_>| Ok::<(), Infallible>(());
     let mut rows = Rows::default();
-    let mut events = run.events_of(RESULTS)?;
+    let mut events = run.events_with_tags(RESULTS)?;
     for event in &mut events {
         let Ok(()) = rows.on(&event?, &mut none);
     }
     let Ok(summary) = rows.finish(&mut none);
     let state = match (events.ending(), summary.interrupted) {
-        (Ending::Running, _) => "running",
-        (Ending::Interrupted, _) => "interrupted",
-        (Ending::Finished, true) => "cancelled",
-        (Ending::Finished, false) => "finished",
+        (LogEnding::Running, _) => "running",
+        (LogEnding::Interrupted, _) => "interrupted",
+        (LogEnding::Finished, true) => "cancelled",
+        (LogEnding::Finished, false) => "finished",
     };
     let started = header
         .started
@@ -129,7 +129,7 @@ pub(super) fn show(
     let selected = match cell {
         None => None,
         Some(pattern) => {
-            let state = run.state()?;
+            let state = run.read_state()?;
             let picked = pick(&state, pattern)?;
             if let ([(at, name)], OutFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
@@ -152,7 +152,7 @@ pub(super) fn show(
         (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Stats(_) | Row::Summary(_)) => Ok(()),
         _ => writer.row(row),
     };
-    let mut events = run.events_of(SHOWN)?;
+    let mut events = run.events_with_tags(SHOWN)?;
     let mut printed = Ok(());
     for event in &mut events {
         printed = rows.on(&event?, &mut emit);
@@ -172,13 +172,13 @@ pub(super) fn show(
     }
     let letters = run.id.letters();
     match (&printed, events.ending()) {
-        (Err(_), _) | (_, Ending::Finished) => {}
-        (_, Ending::Interrupted) => {
+        (Err(_), _) | (_, LogEnding::Finished) => {}
+        (_, LogEnding::Interrupted) => {
             cx.streams.tell(&format!(
                 "run {letters} was interrupted; this is what it recorded"
             ));
         }
-        (_, Ending::Running) => cx
+        (_, LogEnding::Running) => cx
             .streams
             .tell(&format!("run {letters} is still being recorded")),
     }
@@ -190,12 +190,16 @@ pub(super) fn show(
 }
 
 /// Today's labels of the workspace, where the runs are of it; none where it does not load.
-fn labels_of(workspace: Option<&Workspace>, runs: &[&Run], cx: &Cx) -> Result<Labels, Trouble> {
+fn labels_of(
+    workspace: Option<&Workspace>,
+    runs: &[&RecordedRun],
+    cx: &Cx,
+) -> Result<Labels, Trouble> {
     let Some(workspace) = workspace.filter(|workspace| !workspace.labels.is_empty()) else {
         return Ok(Labels::default());
     };
     for run in runs {
-        let header = run.header()?;
+        let header = run.read_header()?;
         // The demo is unpacked where there is room, its recordings were made elsewhere.
         if header.workspace != workspace.root && !(header.demo && workspace.demo) {
             return Ok(Labels::default());
@@ -273,8 +277,8 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     Ok(0)
 }
 
-fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
-    let log = run.log()?;
+fn read(run: &RecordedRun, cx: &Cx) -> Result<RunState, Trouble> {
+    let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams
             .tell(&format!("note: run {}: {warning}", run.id.letters()));

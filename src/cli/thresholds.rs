@@ -14,7 +14,7 @@ use crate::compare::{Counts, Point, Scores, Sweep};
 use crate::diag::find_nearest;
 use crate::event::RunHeader;
 use crate::model::{Labels, ScoreBounds, make_visible, pluralize};
-use crate::record::{Deciding, Run};
+use crate::record::{EvalDecisionSettings, RecordedRun};
 use crate::report::{Row, Rows};
 use crate::workspace::Workspace;
 
@@ -80,7 +80,7 @@ pub(super) fn thresholds(
     Ok(0)
 }
 
-fn read(run: &Run) -> Result<(Option<RunHeader>, Scores), Trouble> {
+fn read(run: &RecordedRun) -> Result<(Option<RunHeader>, Scores), Trouble> {
     let (mut header, mut scores) = (None, Scores::default());
     let mut take = |row: &Row<'_>| {
         match row {
@@ -94,7 +94,7 @@ fn read(run: &Run) -> Result<(Option<RunHeader>, Scores), Trouble> {
         Ok::<(), Infallible>(())
     };
     let mut rows = Rows::default();
-    for event in run.events_of(RESULTS)? {
+    for event in run.events_with_tags(RESULTS)? {
         let Ok(()) = rows.on(&event?, &mut take);
     }
     let Ok(_) = rows.finish(&mut take);
@@ -107,7 +107,7 @@ fn deciding(
     workspace: Option<&Workspace>,
     rubric: &str,
     eval: &str,
-) -> Deciding {
+) -> EvalDecisionSettings {
     let then = header.and_then(|header| {
         let of = |at: u32| header.rubrics.get(at as usize);
         let is = |r: u32| of(r).is_some_and(|of| of.id == rubric);
@@ -122,15 +122,15 @@ fn deciding(
     let now = rubrics.find(|of| of.id == rubric);
     let now = now.and_then(|of| of.evals.iter().find(|of| of.id == eval));
     match (now, then) {
-        (Some(now), Some(then)) if now.digest == then.digest => Deciding {
+        (Some(now), Some(then)) if now.digest == then.digest => EvalDecisionSettings {
             bounds: ScoreBounds::from_decision_settings(&now.decision_settings),
             negate: now.negate,
         },
-        (_, Some(then)) => Deciding {
+        (_, Some(then)) => EvalDecisionSettings {
             bounds: ScoreBounds::from_decision_settings(&then.decision_settings),
             negate: false,
         },
-        _ => Deciding::default(),
+        _ => EvalDecisionSettings::default(),
     }
 }
 

@@ -104,12 +104,18 @@ pub(super) fn store_and_workspace(
         Ok(workspace) => {
             let store = RunStore {
                 dir: workspace.runs.clone(),
-                also: workspace.also_runs.clone(),
+                extra_dirs: workspace.also_runs.clone(),
             };
             Ok((store, Some(Arc::new(workspace))))
         }
         Err(problems) => match workspace::runs_of(&root, &cx.env) {
-            Some((dir, also)) => Ok((RunStore { dir, also }, None)),
+            Some((dir, also)) => Ok((
+                RunStore {
+                    dir,
+                    extra_dirs: also,
+                },
+                None,
+            )),
             None => Err(Trouble::files(problems)),
         },
     }

@@ -10,7 +10,7 @@ use crate::model::{
     Ballot, CellNameRef, CellResult, CellVote, Doubt, Labels, Outcome, PanelRule, ScoreBounds,
     VerdictSummary, VoteParams, verdict_probability,
 };
-use crate::record::{Court, Deciding};
+use crate::record::{EvalDecisionSettings, PanelRules};
 
 /// Which bound is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,7 @@ pub struct Scores {
 struct OfEval {
     kind: String,
     /// How several judges decide it, by their names.
-    court: Option<Court>,
+    court: Option<PanelRules>,
     decisions: IndexMap<(String, Option<u32>), Vec<Cell>>,
 }
 
@@ -195,7 +195,7 @@ impl Scores {
                 Some(of.config.name.clone())
             };
             let of = self.evals.entry((rubric.id.clone(), spec.id.clone()));
-            of.or_default().court = Some(Court {
+            of.or_default().court = Some(PanelRules {
                 rule: panel.rule,
                 judges: panel.judges.iter().filter_map(name).collect(),
                 bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
@@ -225,7 +225,11 @@ impl Scores {
     }
 
     /// The thresholds of every eval that has scores, in the order they came. `deciding` says what decides an eval now.
-    pub fn sweeps(&self, labels: &Labels, deciding: &dyn Fn(&str, &str) -> Deciding) -> Vec<Sweep> {
+    pub fn sweeps(
+        &self,
+        labels: &Labels,
+        deciding: &dyn Fn(&str, &str) -> EvalDecisionSettings,
+    ) -> Vec<Sweep> {
         let evals = self.evals.iter();
         let all = evals.filter_map(|((rubric, eval), of)| {
             let label = |transcript: &str, message: Option<u32>| {
@@ -279,7 +283,7 @@ impl OfEval {
             doubt: cell.doubt,
         };
         let decision = if let Some(court) = &self.court {
-            let court = Court {
+            let court = PanelRules {
                 bounds,
                 ..court.clone()
             };
@@ -297,7 +301,7 @@ impl OfEval {
     fn sweep(
         &self,
         (rubric, eval): (&str, &str),
-        Deciding { bounds, negate }: Deciding,
+        EvalDecisionSettings { bounds, negate }: EvalDecisionSettings,
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
     ) -> Option<Sweep> {
         let (bound, current) = match bounds {

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::disk::{Disk, write_all};
-use super::failure::Failure;
+use super::failure::RecordingFailure;
 use crate::event::{BlobSource, BlobStore};
 use crate::model::{Blob, Digest};
 
 /// What stands in a run's folder beside its log.
-pub(super) const BLOBS: &str = "blobs";
+pub(super) const BLOBS_DIR: &str = "blobs";
 
 /// A blob is at most this many bytes; a larger one is neither stored nor read.
-pub const BLOB_MAX: u64 = 256 << 20;
+pub const MAX_BLOB_BYTES: u64 = 256 << 20;
 
 /// The blobs of a run that was recorded, read-only.
 #[derive(Debug, Clone)]
@@ -30,16 +30,16 @@ pub struct FolderBlobs {
 
 impl FolderBlobs {
     /// The blobs in `run`/blobs. The folder need not exist; then every blob is missing.
-    pub fn of_run(run: &Path) -> Self {
+    pub fn new(run: &Path) -> Self {
         Self {
-            dir: run.join(BLOBS),
+            dir: run.join(BLOBS_DIR),
         }
     }
 }
 
 impl BlobSource for FolderBlobs {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
-        let name = file_name(hash)?;
+        let name = blob_file_name(hash)?;
         let told = |error: io::Error| {
             io::Error::new(error.kind(), format!("blob {}: {error}", hash.short()))
         };
@@ -52,28 +52,28 @@ impl BlobSource for FolderBlobs {
             .map_err(told)?;
         let meta = file.metadata().map_err(told)?;
         if !meta.is_file() {
-            return Err(told(wrong("it is not a file")));
+            return Err(told(invalid_data("it is not a file")));
         }
         let mut bytes = Vec::new();
-        file.take(BLOB_MAX + 1)
+        file.take(MAX_BLOB_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(told)?;
-        if bytes.len() as u64 > BLOB_MAX {
-            return Err(told(wrong("it is larger than 256 MiB")));
+        if bytes.len() as u64 > MAX_BLOB_BYTES {
+            return Err(told(invalid_data("it is larger than 256 MiB")));
         }
         if Digest::hash_bytes(&bytes) != *hash {
-            return Err(told(wrong("its bytes are not what its name says")));
+            return Err(told(invalid_data("its bytes are not what its name says")));
         }
         Ok(bytes)
     }
 }
 
-fn wrong(why: &str) -> io::Error {
+fn invalid_data(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
 /// The file name of a digest: itself, if it is one.
-fn file_name(hash: &Digest) -> io::Result<&str> {
+fn blob_file_name(hash: &Digest) -> io::Result<&str> {
     let is_digest = hash.0.len() == 64
         && hash
             .0
@@ -92,30 +92,30 @@ fn file_name(hash: &Digest) -> io::Result<&str> {
 
 /// The blobs of a run that is being recorded.
 #[derive(Debug)]
-pub(super) struct NewBlobs {
+pub(super) struct BlobWriter {
     disk: Arc<dyn Disk>,
-    read: FolderBlobs,
+    reader: FolderBlobs,
     /// What is stored, by the first hex digit. Held while a blob is written: whoever is told that it is not new may
     /// name it at once.
-    known: [Mutex<HashSet<Digest>>; 16],
+    stored: [Mutex<HashSet<Digest>>; 16],
     /// Stored since the last sync; the log's writer makes them durable before the log.
     unsynced: Mutex<Vec<PathBuf>>,
-    failure: Arc<Failure>,
+    failure: Arc<RecordingFailure>,
 }
 
-impl NewBlobs {
+impl BlobWriter {
     /// The blobs of the run in `run`, whose `blobs` folder is made here.
     pub(super) fn create(
         disk: Arc<dyn Disk>,
         run: &Path,
-        failure: Arc<Failure>,
+        failure: Arc<RecordingFailure>,
     ) -> io::Result<Self> {
-        let read = FolderBlobs::of_run(run);
+        let read = FolderBlobs::new(run);
         disk.create_dir(&read.dir)?;
         Ok(Self {
             disk,
-            read,
-            known: Default::default(),
+            reader: read,
+            stored: Default::default(),
             unsynced: Mutex::default(),
             failure,
         })
@@ -128,15 +128,17 @@ impl NewBlobs {
         if stored.is_empty() {
             return Ok(());
         }
-        self.disk.sync_new(&self.read.dir, &stored)
+        self.disk.sync_new_files(&self.reader.dir, &stored)
     }
 
     fn store(&self, hash: &Digest, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() as u64 > BLOB_MAX {
-            return Err(wrong("a text of more than 256 MiB cannot be recorded"));
+        if bytes.len() as u64 > MAX_BLOB_BYTES {
+            return Err(invalid_data(
+                "a text of more than 256 MiB cannot be recorded",
+            ));
         }
         // Under its own name at once: an event names it only after this, and a file cut short by a kill is named by none.
-        let path = self.read.dir.join(file_name(hash)?);
+        let path = self.reader.dir.join(blob_file_name(hash)?);
         let mut file = self.disk.create(&path)?;
         write_all(file.as_mut(), bytes)?;
         drop(file);
@@ -148,13 +150,13 @@ impl NewBlobs {
     }
 }
 
-impl BlobSource for NewBlobs {
+impl BlobSource for BlobWriter {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
-        self.read.get(hash)
+        self.reader.get(hash)
     }
 }
 
-impl BlobStore for NewBlobs {
+impl BlobStore for BlobWriter {
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
         let blob = Blob::from_bytes(bytes);
         let shard = blob
@@ -163,7 +165,7 @@ impl BlobStore for NewBlobs {
             .as_bytes()
             .first()
             .map_or(0, |b| usize::from(*b) % 16);
-        let mut known = self.known[shard]
+        let mut known = self.stored[shard]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if known.contains(&blob.hash) {
@@ -176,7 +178,7 @@ impl BlobStore for NewBlobs {
             }
             Err(error) => {
                 // The next event may name what is not there: the writer must not write it.
-                self.failure.note(&self.read.dir, &error);
+                self.failure.report(&self.reader.dir, &error);
                 Err(error)
             }
         }
@@ -190,8 +192,8 @@ mod tests {
     use super::super::disk::RealDisk;
     use super::*;
 
-    fn store(dir: &Path) -> NewBlobs {
-        NewBlobs::create(Arc::new(RealDisk), dir, Arc::default()).expect("an empty folder")
+    fn store(dir: &Path) -> BlobWriter {
+        BlobWriter::create(Arc::new(RealDisk), dir, Arc::default()).expect("an empty folder")
     }
 
     #[test]
@@ -202,28 +204,26 @@ mod tests {
         assert!(new);
         assert_eq!(blobs.put(b"page").expect("known"), (blob.clone(), false));
         assert_eq!(
-            FolderBlobs::of_run(dir.path())
-                .get(&blob.hash)
-                .expect("there"),
+            FolderBlobs::new(dir.path()).get(&blob.hash).expect("there"),
             b"page"
         );
-        let file = dir.path().join(BLOBS).join(&blob.hash.0);
+        let file = dir.path().join(BLOBS_DIR).join(&blob.hash.0);
         let mode = std::fs::metadata(file)
             .expect("a file")
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        let files = std::fs::read_dir(dir.path().join(BLOBS)).expect("a folder");
+        let files = std::fs::read_dir(dir.path().join(BLOBS_DIR)).expect("a folder");
         assert_eq!(files.count(), 1, "nothing temporary is left");
     }
 
     #[test]
     fn names_that_are_no_digests_never_reach_the_file_system() {
         let dir = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(dir.path().join(BLOBS)).expect("made");
+        std::fs::create_dir(dir.path().join(BLOBS_DIR)).expect("made");
         std::fs::write(dir.path().join("events.jsonl"), "secret").expect("written");
         for name in ["../events.jsonl", "", "a", &"A".repeat(64), &"/".repeat(64)] {
-            let error = FolderBlobs::of_run(dir.path())
+            let error = FolderBlobs::new(dir.path())
                 .get(&Digest(name.to_owned()))
                 .expect_err("no digest");
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
@@ -235,7 +235,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let blobs = store(dir.path());
         let (blob, _) = blobs.put(b"what was judged").expect("stored");
-        let file = dir.path().join(BLOBS).join(&blob.hash.0);
+        let file = dir.path().join(BLOBS_DIR).join(&blob.hash.0);
         std::fs::write(&file, "what was never judged").expect("written");
         let error = blobs.get(&blob.hash).expect_err("exchanged");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);

@@ -18,7 +18,7 @@ pub(super) trait LogFile: Send {
 }
 
 /// What is held while a run is recorded; dropping it gives the lock back.
-pub(super) trait Held: Send {}
+pub(super) trait LockGuard: Send {}
 
 /// A file system.
 pub(super) trait Disk: Send + Sync + Debug {
@@ -29,18 +29,18 @@ pub(super) trait Disk: Send + Sync + Debug {
     /// Makes a file that is not there yet, for appending.
     fn create(&self, path: &Path) -> io::Result<Box<dyn LogFile>>;
     /// Makes a lock file, locks it, and notes in it who holds it.
-    fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn Held>>;
+    fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn LockGuard>>;
     /// Returns once a file or the entries of a folder survive a loss of power.
     fn sync(&self, path: &Path) -> io::Result<()>;
     /// The same for many new files of one folder, and the folder.
-    fn sync_new(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
+    fn sync_new_files(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
         for file in files {
             self.sync(file)?;
         }
         self.sync(folder)
     }
     /// Removes a folder that was made in vain, if it can.
-    fn discard(&self, path: &Path);
+    fn remove_unused_dir(&self, path: &Path);
 }
 
 /// Writes all of it, or says why not; what was written before a failure stays.
@@ -57,7 +57,7 @@ pub(super) fn write_all(file: &mut dyn LogFile, mut bytes: &[u8]) -> io::Result<
 }
 
 /// The same error once more; `io::Error` cannot be cloned.
-pub(super) fn again(error: &io::Error) -> io::Error {
+pub(super) fn copy_io_error(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(error.kind(), error.to_string()),
@@ -67,7 +67,7 @@ pub(super) fn again(error: &io::Error) -> io::Error {
 /// More new files than these are made durable by one order to their file system: an fsync each cost a fifth of the
 /// processor time of a run with 1,000 judge cells.
 #[cfg(target_os = "linux")]
-const SYNC_ONE_BY_ONE: usize = 32;
+const MAX_SINGLE_SYNCS: usize = 32;
 
 /// The real one.
 #[derive(Debug, Clone, Copy)]
@@ -83,17 +83,17 @@ impl LogFile for File {
     }
 }
 
-impl Held for File {}
+impl LockGuard for File {}
 
 /// Others may write, and no sticky bit keeps them from renaming what is not theirs.
-const OPEN_TO_ALL: u32 = 0o0002;
-const STICKY: u32 = 0o1000;
+const WORLD_WRITABLE: u32 = 0o0002;
+const STICKY_BIT: u32 = 0o1000;
 
 impl Disk for RealDisk {
     fn ensure_dir(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let mode = std::fs::metadata(path)?.mode();
-        if mode & OPEN_TO_ALL != 0 && mode & STICKY == 0 {
+        if mode & WORLD_WRITABLE != 0 && mode & STICKY_BIT == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "anybody may write to this folder, so runs recorded in it could be exchanged; `chmod o-w` it first",
@@ -110,7 +110,7 @@ impl Disk for RealDisk {
         Ok(Box::new(create_new(path)?))
     }
 
-    fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn Held>> {
+    fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn LockGuard>> {
         let mut file = create_new(path)?;
         // The file is ours alone; only a reader that asks who records may hold it, for a moment, so waiting is safe.
         file.lock()?;
@@ -123,9 +123,9 @@ impl Disk for RealDisk {
     }
 
     #[cfg(target_os = "linux")]
-    fn sync_new(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
+    fn sync_new_files(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
         let dir = File::open(folder)?;
-        if files.len() > SYNC_ONE_BY_ONE && rustix::fs::syncfs(&dir).is_ok() {
+        if files.len() > MAX_SINGLE_SYNCS && rustix::fs::syncfs(&dir).is_ok() {
             return Ok(());
         }
         for file in files {
@@ -134,7 +134,7 @@ impl Disk for RealDisk {
         dir.sync_all()
     }
 
-    fn discard(&self, path: &Path) {
+    fn remove_unused_dir(&self, path: &Path) {
         let _left_behind = std::fs::remove_dir_all(path);
     }
 }

@@ -4,14 +4,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::plan::{Plan, Planned};
-use super::{RecordError, Run};
+use super::recorded_plan::{PlannedCell, RecordedPlan};
+use super::{RecordError, RecordedRun};
 use crate::event::{
     EventKind, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::model::{CallIx, CellIx, CellResult, Digest, Outcome, RawJson, RunId, TurnIx};
 
-const WANTED: &[&str] = &[
+const CALL_EVENT_TAGS: &[&str] = &[
     "run_started",
     "cells_planned",
     "cell_started",
@@ -39,28 +39,28 @@ pub struct EvidenceUsed {
     /// The tool.
     pub tool: String,
     /// The tool's digest then, where the run recorded it.
-    pub decl: Option<Digest>,
+    pub tool_digest: Option<Digest>,
     /// The arguments in canonical form.
-    pub canonical: RawJson,
+    pub canonical_args: RawJson,
     /// BLAKE3 of the text that the model was told, as recorded.
-    pub answer: Digest,
+    pub response_digest: Digest,
 }
 
 /// A tool call with its answer, as a run recorded it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RecordedCall {
+pub struct RecordedToolCall {
     /// The cell whose judge made the call.
     pub cell: CellIx,
     /// That cell's name, where the plan is known.
-    pub name: Option<String>,
+    pub cell_name: Option<String>,
     /// The tool.
     pub tool: String,
     /// The tool's digest then, where the run recorded it.
-    pub decl: Option<Digest>,
+    pub tool_digest: Option<Digest>,
     /// The arguments in canonical form.
-    pub canonical: RawJson,
+    pub canonical_args: RawJson,
     /// The answer; its texts may be blobs of that run.
-    pub answer: RecordedToolResponse,
+    pub response: RecordedToolResponse,
 }
 
 /// Judged cells by cache key; of those with one key the newest.
@@ -72,7 +72,7 @@ pub struct CacheIndex {
 impl CacheIndex {
     /// The index over `runs`, newest first as [`super::RunStore::runs`] gives them. A run that cannot be read is left
     /// out and told in the sentences.
-    pub fn of(runs: &[Run]) -> (Self, Vec<String>) {
+    pub fn read(runs: &[RecordedRun]) -> (Self, Vec<String>) {
         let (mut index, mut problems) = (Self::default(), Vec::new());
         for run in runs.iter().rev() {
             if let Err(error) = index.add(run) {
@@ -98,10 +98,10 @@ impl CacheIndex {
     }
 
     /// Adds a run newer than all before it.
-    pub fn add(&mut self, run: &Run) -> Result<(), RecordError> {
-        let mut reading = Reading::default();
+    pub fn add(&mut self, run: &RecordedRun) -> Result<(), RecordError> {
+        let mut reading = RunCallReader::default();
         let (mut keys, mut results) = (HashMap::new(), Vec::new());
-        for event in run.events_of(WANTED)? {
+        for event in run.events_with_tags(CALL_EVENT_TAGS)? {
             let event = event?;
             match &event.kind {
                 EventKind::CellStarted {
@@ -120,14 +120,14 @@ impl CacheIndex {
         for call in &reading.calls {
             used.entry(call.cell).or_default().push(EvidenceUsed {
                 tool: call.tool.clone(),
-                decl: call.decl.clone(),
-                canonical: call.canonical.clone(),
-                answer: text_digest(&call.answer.text),
+                tool_digest: call.tool_digest.clone(),
+                canonical_args: call.canonical_args.clone(),
+                response_digest: digest_piece(&call.response.text),
             });
         }
         for (cell, result) in results {
             let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
-            if !decided || result.by_human || reading.by_human.contains(&cell) {
+            if !decided || result.by_human || reading.edited_cells.contains(&cell) {
                 continue;
             }
             if let Some(key) = keys.remove(&cell) {
@@ -144,12 +144,12 @@ impl CacheIndex {
     }
 }
 
-impl Run {
+impl RecordedRun {
     /// Every tool call that was answered, in the order of the answers, for `--frozen`. Answers a person wrote are left
     /// out.
-    pub fn recorded_calls(&self) -> Result<Vec<RecordedCall>, RecordError> {
-        let mut reading = Reading::default();
-        for event in self.events_of(WANTED)? {
+    pub fn recorded_calls(&self) -> Result<Vec<RecordedToolCall>, RecordError> {
+        let mut reading = RunCallReader::default();
+        for event in self.events_with_tags(CALL_EVENT_TAGS)? {
             reading.apply(&event?);
         }
         Ok(reading.calls)
@@ -157,7 +157,7 @@ impl Run {
 }
 
 /// The digest under which an answer's text is compared, inline or not.
-fn text_digest(text: &StoredText) -> Digest {
+fn digest_piece(text: &StoredText) -> Digest {
     match text {
         StoredText::Text(text) => Digest::hash_bytes(text.as_bytes()),
         StoredText::Blob(blob) => blob.hash.clone(),
@@ -166,21 +166,21 @@ fn text_digest(text: &StoredText) -> Digest {
 
 /// One run's tool calls.
 #[derive(Default)]
-struct Reading {
-    plan: Plan,
-    open: HashMap<(CellIx, TurnIx, CallIx), Open>,
-    calls: Vec<RecordedCall>,
-    by_human: HashSet<CellIx>,
+struct RunCallReader {
+    plan: RecordedPlan,
+    pending: HashMap<(CellIx, TurnIx, CallIx), PendingToolCall>,
+    calls: Vec<RecordedToolCall>,
+    edited_cells: HashSet<CellIx>,
 }
 
 /// A call that is not answered yet.
-struct Open {
+struct PendingToolCall {
     tool: String,
-    raw: String,
-    canonical: Option<RawJson>,
+    raw_args: String,
+    canonical_args: Option<RawJson>,
 }
 
-impl Reading {
+impl RunCallReader {
     fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
             EventKind::Tool {
@@ -188,50 +188,52 @@ impl Reading {
                 turn,
                 call,
                 fact,
-            } => self.tool((*cell, *turn, *call), fact),
+            } => self.apply_tool_fact((*cell, *turn, *call), fact),
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
-                self.by_human.insert(*cell);
+                self.edited_cells.insert(*cell);
             }
             _ => self.plan.apply(event),
         }
     }
 
-    fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
+    fn apply_tool_fact(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
         match fact {
             ToolFact::Received { name, raw, .. } => {
-                let open = Open {
+                let open = PendingToolCall {
                     tool: name.clone(),
-                    raw: raw.clone(),
-                    canonical: None,
+                    raw_args: raw.clone(),
+                    canonical_args: None,
                 };
-                self.open.insert(at, open);
+                self.pending.insert(at, open);
             }
             ToolFact::Repaired { canonical, .. } => {
-                if let Some(open) = self.open.get_mut(&at) {
-                    open.canonical = Some(canonical.clone());
+                if let Some(open) = self.pending.get_mut(&at) {
+                    open.canonical_args = Some(canonical.clone());
                 }
             }
             ToolFact::Rejected { .. } => {
-                self.open.remove(&at);
+                self.pending.remove(&at);
             }
             ToolFact::Finished { answer, source, .. } => {
-                let Some(open) = self.open.remove(&at) else {
+                let Some(open) = self.pending.remove(&at) else {
                     return;
                 };
                 if *source == ToolResponseSource::ByHand {
-                    self.by_human.insert(at.0);
+                    self.edited_cells.insert(at.0);
                     return;
                 }
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
                 // Without a repair the raw text is canonical; one that is no JSON was never called.
-                let Some(canonical) = open.canonical.or_else(|| RawJson::parse(&open.raw).ok())
+                let Some(canonical) = open
+                    .canonical_args
+                    .or_else(|| RawJson::parse(&open.raw_args).ok())
                 else {
                     return;
                 };
                 let planned = self.plan.cell(at.0);
-                let judge = planned.and_then(Planned::judge);
+                let judge = planned.and_then(PlannedCell::judge);
                 let decl = match judge {
                     None => None,
                     Some(judge) => match judge.tools.iter().find(|(name, _)| *name == open.tool) {
@@ -241,13 +243,15 @@ impl Reading {
                         None => return,
                     },
                 };
-                self.calls.push(RecordedCall {
+                self.calls.push(RecordedToolCall {
                     cell: at.0,
-                    name: planned.and_then(Planned::name).map(|name| name.to_string()),
+                    cell_name: planned
+                        .and_then(PlannedCell::name)
+                        .map(|name| name.to_string()),
                     tool: open.tool,
-                    decl,
-                    canonical,
-                    answer: answer.clone(),
+                    tool_digest: decl,
+                    canonical_args: canonical,
+                    response: answer.clone(),
                 });
             }
             ToolFact::Validated { .. } | ToolFact::Started | ToolFact::Hop(_) => {}

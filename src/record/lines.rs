@@ -4,21 +4,21 @@ use std::io::{self, BufRead};
 
 /// What a line is, once it was read into the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LogLineKind {
     /// It ends in a line break.
-    Whole,
+    Complete,
     /// The file ends in it.
-    Cut,
+    Unterminated,
     /// Longer than the cap; the buffer holds its beginning.
     TooLong,
 }
 
 /// Reads the next line, without its break, into `line`. `None` at the end.
-pub(super) fn next_line(
+pub(super) fn read_line(
     input: &mut dyn BufRead,
     line: &mut Vec<u8>,
     cap: usize,
-) -> io::Result<Option<Line>> {
+) -> io::Result<Option<LogLineKind>> {
     line.clear();
     let mut length = 0;
     loop {
@@ -30,8 +30,8 @@ pub(super) fn next_line(
         if available.is_empty() {
             return Ok(match length {
                 0 => None,
-                n if n > cap => Some(Line::TooLong),
-                _ => Some(Line::Cut),
+                n if n > cap => Some(LogLineKind::TooLong),
+                _ => Some(LogLineKind::Unterminated),
             });
         }
         let end = memchr::memchr(b'\n', available);
@@ -43,9 +43,9 @@ pub(super) fn next_line(
         input.consume(used);
         if end.is_some() {
             return Ok(Some(if length > cap {
-                Line::TooLong
+                LogLineKind::TooLong
             } else {
-                Line::Whole
+                LogLineKind::Complete
             }));
         }
     }
@@ -54,11 +54,11 @@ pub(super) fn next_line(
 /// The number and the kind's tag of a line in the writer's own layout; `None` for any other spelling, which is no fault.
 ///
 /// Lets a reader that wants few kinds pass over the rest without parsing it.
-pub(super) fn peek(line: &[u8]) -> Option<(u64, &str)> {
+pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
     let rest = line.strip_prefix(br#"{"seq":"#)?;
-    let (seq, rest) = number(rest)?;
+    let (seq, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","at":"#)?;
-    let (_, rest) = number(rest)?;
+    let (_, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","kind":{""#)?;
     let end = memchr::memchr(b'"', rest)?;
     // The line must be whole, or a cut one would be passed over in silence.
@@ -68,7 +68,7 @@ pub(super) fn peek(line: &[u8]) -> Option<(u64, &str)> {
         .map(|tag| (seq, tag))
 }
 
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+fn parse_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     let text = std::str::from_utf8(&bytes[..digits]).ok()?;
     Some((text.parse().ok()?, &bytes[digits..]))
@@ -78,10 +78,10 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    fn lines(text: &[u8], cap: usize, buffer: usize) -> Vec<(Line, String)> {
+    fn lines(text: &[u8], cap: usize, buffer: usize) -> Vec<(LogLineKind, String)> {
         let mut input = io::BufReader::with_capacity(buffer, text);
         let (mut line, mut all) = (Vec::new(), Vec::new());
-        while let Some(kind) = next_line(&mut input, &mut line, cap).expect("memory reads") {
+        while let Some(kind) = read_line(&mut input, &mut line, cap).expect("memory reads") {
             all.push((kind, String::from_utf8_lossy(&line).into_owned()));
         }
         all
@@ -93,11 +93,11 @@ mod tests {
             assert_eq!(
                 lines(b"ab\n\ncdefgh\ni\njk", 4, buffer),
                 [
-                    (Line::Whole, "ab".to_owned()),
-                    (Line::Whole, String::new()),
-                    (Line::TooLong, "cdef".to_owned()),
-                    (Line::Whole, "i".to_owned()),
-                    (Line::Cut, "jk".to_owned()),
+                    (LogLineKind::Complete, "ab".to_owned()),
+                    (LogLineKind::Complete, String::new()),
+                    (LogLineKind::TooLong, "cdef".to_owned()),
+                    (LogLineKind::Complete, "i".to_owned()),
+                    (LogLineKind::Unterminated, "jk".to_owned()),
                 ]
             );
         }
@@ -106,9 +106,15 @@ mod tests {
     #[test]
     fn a_line_is_known_by_its_beginning_only_if_it_is_whole() {
         let line = br#"{"seq":12,"at":3,"kind":{"note":{"cell":null,"text":"x"}}}"#;
-        assert_eq!(peek(line), Some((12, "note")));
-        assert_eq!(peek(&line[..line.len() - 4]), None);
-        assert_eq!(peek(br#"{"at":3,"seq":12,"kind":{"note":{}}}"#), None);
-        assert_eq!(peek(br#"{"seq":,"at":3,"kind":{"note":{}}}"#), None);
+        assert_eq!(peek_seq_and_tag(line), Some((12, "note")));
+        assert_eq!(peek_seq_and_tag(&line[..line.len() - 4]), None);
+        assert_eq!(
+            peek_seq_and_tag(br#"{"at":3,"seq":12,"kind":{"note":{}}}"#),
+            None
+        );
+        assert_eq!(
+            peek_seq_and_tag(br#"{"seq":,"at":3,"kind":{"note":{}}}"#),
+            None
+        );
     }
 }

@@ -12,20 +12,20 @@
 //! ```
 //! No end and a free lock: interrupted. Everything else (board, caches) is rebuilt from runs and never needed.
 
-mod anew;
 mod blobs;
-mod board;
 mod disk;
-mod due;
 mod failure;
 mod index;
 mod lines;
 mod lock;
-mod plan;
+mod newest_verdicts;
 mod player;
 mod reader;
+mod recorded_plan;
 mod recorder;
+mod rescore;
 mod store;
+mod sync_timer;
 mod writer;
 
 #[cfg(test)]
@@ -39,20 +39,20 @@ use thiserror::Error;
 use crate::event::RunEvent;
 use crate::model::RunId;
 
-pub use anew::{Court, DecidedBy, Deciding, Verdicts};
-pub use blobs::{BLOB_MAX, FolderBlobs};
-pub use board::{Board, BoardCell};
-pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedCall};
-pub use player::{Playback, Player, Seek, Speed, Unit, play};
-pub use reader::{Ending, Events, read_log};
-pub use recorder::{Recorder, Started};
+pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
+pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedToolCall};
+pub use newest_verdicts::{NewestVerdicts, RecordedResult};
+pub use player::{Playback, PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events};
+pub use reader::{EventReader, LogEnding, parse_log};
+pub use recorder::{Recorder, StartedRecording};
+pub use rescore::{DecisionSettings, EvalDecisionSettings, PanelRules, VerdictCounts};
 pub use store::new_run_id;
 
 /// The log in a run's folder.
-const EVENTS: &str = "events.jsonl";
+const EVENTS_FILE: &str = "events.jsonl";
 
 /// A record's fact has at most this many bytes of JSON; what is larger belongs into a blob.
-pub const RECORD_MAX: usize = 16 << 20;
+pub const MAX_FACT_BYTES: usize = 16 << 20;
 
 /// Recorded events, in order, in batches as they were written.
 pub type EventStream = tokio::sync::mpsc::Receiver<Arc<Vec<RunEvent>>>;
@@ -78,7 +78,7 @@ pub enum RecordError {
     },
     /// Written by a newer major version.
     #[error("{path} was written in format {major}; this dicta reads up to {known}")]
-    Newer {
+    NewerFormat {
         /// The log.
         path: PathBuf,
         /// Its major version.
@@ -88,7 +88,7 @@ pub enum RecordError {
     },
     /// No such run.
     #[error("{0}")]
-    NoRun(String),
+    UnknownRun(String),
     /// Not a log.
     #[error("{path} is not a run: {why}")]
     NotARun {
@@ -105,12 +105,12 @@ pub struct RunStore {
     /// Where new runs are recorded.
     pub dir: PathBuf,
     /// Further folders to read from.
-    pub also: Vec<PathBuf>,
+    pub extra_dirs: Vec<PathBuf>,
 }
 
 /// A run on disk.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RecordedRun {
     /// Its id: the folder's name.
     pub id: RunId,
     /// Its folder.
@@ -119,7 +119,7 @@ pub struct Run {
 
 /// A log as it was read.
 #[derive(Debug, Clone)]
-pub struct Log {
+pub struct RunLog {
     /// Its events in order.
     pub events: Vec<RunEvent>,
     /// What was wrong with lines that could not be read, as sentences.

@@ -12,30 +12,30 @@ use crate::model::Millis;
 
 /// How many times faster than recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed(f64);
+pub struct PlaybackSpeed(f64);
 
-impl Speed {
+impl PlaybackSpeed {
     /// As recorded.
     pub const RECORDED: Self = Self(1.0);
     /// Everything now.
-    pub const AT_ONCE: Self = Self(f64::INFINITY);
+    pub const INSTANT: Self = Self(f64::INFINITY);
 
     /// A speed; 0 and whatever is no positive number mean at once.
     pub fn new(times: f64) -> Self {
         if times.is_finite() && times > 0.0 {
             Self(times)
         } else {
-            Self::AT_ONCE
+            Self::INSTANT
         }
     }
 
     /// As a factor; infinite for at once.
-    pub fn times(self) -> f64 {
+    pub fn factor(self) -> f64 {
         self.0
     }
 
     /// How long a stretch of the recording takes.
-    fn shrink(self, recorded: Millis) -> Millis {
+    fn to_clock_time(self, recorded: Millis) -> Millis {
         Millis::from_secs_f64(recorded.0 as f64 / self.0 / 1000.0)
     }
 
@@ -45,7 +45,7 @@ impl Speed {
         clippy::cast_sign_loss,
         reason = "never negative, and `as` saturates; 0 times infinity is NaN and becomes 0"
     )]
-    fn stretch(self, passed: Millis) -> Millis {
+    fn to_recording_time(self, passed: Millis) -> Millis {
         Millis((passed.0 as f64 * self.0) as u64)
     }
 }
@@ -65,13 +65,13 @@ pub enum Playback {
         /// … at this moment of the clock …
         since: Millis,
         /// … and goes at this speed.
-        speed: Speed,
+        speed: PlaybackSpeed,
     },
 }
 
 /// What a step goes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum PlaybackStep {
     /// One event.
     Event,
     /// Up to and with the next end of a turn.
@@ -82,11 +82,11 @@ pub enum Unit {
 
 /// What to do to the state after a jump.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Seek<'p> {
+pub enum SeekResult<'p> {
     /// Apply these, too.
     Forward(&'p [RunEvent]),
     /// Begin with an empty state and apply these.
-    Again(&'p [RunEvent]),
+    Restart(&'p [RunEvent]),
 }
 
 /// A recording with a position. The events are shared, never copied: a log may be large.
@@ -141,22 +141,22 @@ impl Player {
     }
 
     /// Whether all were handed out.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.next == self.events.len()
     }
 
     /// The moment of the recording that it is, when the clock reads `now`.
-    pub fn at(&self, now: Millis) -> Millis {
+    pub fn recording_time(&self, now: Millis) -> Millis {
         match self.playback {
             Playback::Paused { at } => at,
-            Playback::Playing { at, since, speed } => at + speed.stretch(now - since),
+            Playback::Playing { at, since, speed } => at + speed.to_recording_time(now - since),
         }
     }
 
     /// Lets time pass; also changes the speed.
-    pub fn play(&mut self, now: Millis, speed: Speed) {
+    pub fn play(&mut self, now: Millis, speed: PlaybackSpeed) {
         self.playback = Playback::Playing {
-            at: self.here(now),
+            at: self.clamped_recording_time(now),
             since: now,
             speed,
         };
@@ -164,69 +164,71 @@ impl Player {
 
     /// Lets time stand still.
     pub fn pause(&mut self, now: Millis) {
-        self.playback = Playback::Paused { at: self.here(now) };
+        self.playback = Playback::Paused {
+            at: self.clamped_recording_time(now),
+        };
     }
 
     /// The events that are due when the clock reads `now`; each is handed out once.
-    pub fn due(&mut self, now: Millis) -> &[RunEvent] {
+    pub fn take_due(&mut self, now: Millis) -> &[RunEvent] {
         let from = self.next;
-        while self.next_due(now) == Some(Millis(0)) {
+        while self.time_to_next(now) == Some(Millis(0)) {
             self.next += 1;
         }
         &self.events[from..self.next]
     }
 
     /// How long until the next event is due; `None` while paused and at the end.
-    pub fn next_due(&self, now: Millis) -> Option<Millis> {
+    pub fn time_to_next(&self, now: Millis) -> Option<Millis> {
         let event = self.events.get(self.next)?;
         match self.playback {
             Playback::Paused { .. } => None,
             Playback::Playing { at, since, speed } => {
-                Some((since + speed.shrink(event.at - at)) - now)
+                Some((since + speed.to_clock_time(event.at - at)) - now)
             }
         }
     }
 
     /// Goes forward by one event, turn or cell, and pauses there.
-    pub fn step(&mut self, unit: Unit) -> &[RunEvent] {
+    pub fn step(&mut self, unit: PlaybackStep) -> &[RunEvent] {
         let from = self.next;
         let rest = &self.events[from..];
         let end = match unit {
-            Unit::Event => Some(0),
-            Unit::Turn => rest.iter().position(|event| ends_turn(&event.kind)),
-            Unit::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
+            PlaybackStep::Event => Some(0),
+            PlaybackStep::Turn => rest.iter().position(|event| ends_turn(&event.kind)),
+            PlaybackStep::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
         };
         self.next = end.map_or(self.events.len(), |end| {
             (from + end + 1).min(self.events.len())
         });
-        self.rest_here();
+        self.pause_at_position();
         &self.events[from..self.next]
     }
 
     /// Goes to where `position` events have been handed out, and pauses there.
-    pub fn seek(&mut self, position: usize) -> Seek<'_> {
+    pub fn seek(&mut self, position: usize) -> SeekResult<'_> {
         let from = self.next;
         self.next = position.min(self.events.len());
-        self.rest_here();
+        self.pause_at_position();
         if self.next >= from {
-            Seek::Forward(&self.events[from..self.next])
+            SeekResult::Forward(&self.events[from..self.next])
         } else {
-            Seek::Again(&self.events[..self.next])
+            SeekResult::Restart(&self.events[..self.next])
         }
     }
 
     /// Goes to a moment of the recording and pauses at that very moment: between two events, too, so that going on by
     /// small stretches gets over a long silence.
-    pub fn seek_at(&mut self, at: Millis) -> Seek<'_> {
+    pub fn seek_to_time(&mut self, at: Millis) -> SeekResult<'_> {
         let (first, last) = self.span();
         let at = at.clamp(first, last.max(first));
         let from = self.next;
         self.next = self.position_at(at);
         self.playback = Playback::Paused { at };
         if self.next >= from {
-            Seek::Forward(&self.events[from..self.next])
+            SeekResult::Forward(&self.events[from..self.next])
         } else {
-            Seek::Again(&self.events[..self.next])
+            SeekResult::Restart(&self.events[..self.next])
         }
     }
 
@@ -236,12 +238,12 @@ impl Player {
     }
 
     /// Where the recording is now, never beyond its end: playing on from there must not skip what is appended to it.
-    fn here(&self, now: Millis) -> Millis {
+    fn clamped_recording_time(&self, now: Millis) -> Millis {
         let end = self.events.last().map_or(Millis(0), |event| event.at);
-        self.at(now).min(end)
+        self.recording_time(now).min(end)
     }
 
-    fn rest_here(&mut self) {
+    fn pause_at_position(&mut self) {
         let last = self
             .next
             .checked_sub(1)
@@ -272,19 +274,19 @@ fn ends_cell(kind: &EventKind) -> bool {
 
 /// Hands every event to `sink` when it is due: the recording's own times, `speed` times faster; 0 and infinity: at once.
 /// Holds one event at a time, so that a log can be played while it is read.
-pub async fn play<E: Borrow<RunEvent>>(
+pub async fn play_events<E: Borrow<RunEvent>>(
     events: impl IntoIterator<Item = E>,
     speed: f64,
     clock: &dyn Clock,
     mut sink: impl FnMut(&RunEvent),
 ) {
-    let speed = Speed::new(speed);
+    let speed = PlaybackSpeed::new(speed);
     let start = clock.now();
     let mut began = None;
     for event in events {
         let event = event.borrow();
         let began = *began.get_or_insert(event.at);
-        let due = start + speed.shrink(event.at - began);
+        let due = start + speed.to_clock_time(event.at - began);
         let now = clock.now();
         if due > now {
             clock.sleep(due - now).await;

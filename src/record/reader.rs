@@ -12,42 +12,42 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::blobs::FolderBlobs;
-use super::lines::{Line, next_line, peek};
-use super::{EVENTS, Log, RECORD_MAX, RecordError, Run, lock};
+use super::lines::{LogLineKind, peek_seq_and_tag, read_line};
+use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, lock};
 use crate::event::{BlobSource, EventKind, FORMAT, LogFormat, RunEvent, RunHeader, RunState};
 
 /// The longest line the writer makes: a record and its frame.
-const LINE_MAX: usize = RECORD_MAX + 256;
+const MAX_LINE_BYTES: usize = MAX_FACT_BYTES + 256;
 /// So many warnings are told one by one; the rest is counted.
-const TOLD: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 /// The events of a log, read as they are asked for.
 ///
 /// After the last one, [`Events::warnings`] tells what was left out and [`Events::ending`] how the log ends.
-pub struct Events {
+pub struct EventReader {
     input: Box<dyn BufRead + Send>,
     path: PathBuf,
     line: Vec<u8>,
-    number: u64,
+    line_number: u64,
     /// Only these kinds are parsed; empty: all.
-    wanted: &'static [&'static str],
+    wanted_tags: &'static [&'static str],
     /// The number of the next event, if none is missing.
     next_seq: Option<u64>,
     /// A line was left out since the last event, so a gap is no news.
-    gap_told: bool,
+    gap_reported: bool,
     warnings: Vec<String>,
-    untold: u64,
+    suppressed_warnings: u64,
     /// Lines that held something else than an event.
-    foreign: u64,
+    foreign_lines: u64,
     read: u64,
     finished: bool,
     locked: bool,
-    over: bool,
+    at_end: bool,
 }
 
 /// How a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum LogEnding {
     /// With the event that says so.
     Finished,
     /// Without, and nobody holds the lock.
@@ -56,17 +56,20 @@ pub enum Ending {
     Running,
 }
 
-impl Run {
+impl RecordedRun {
     /// Its events, one after the other; memory does not grow with the log.
-    pub fn events(&self) -> Result<Events, RecordError> {
-        self.events_of(&[])
+    pub fn events(&self) -> Result<EventReader, RecordError> {
+        self.events_with_tags(&[])
     }
 
     /// As [`Run::events`], but only of the kinds with these tags (`cells_settled` …); others are passed over unparsed.
-    pub fn events_of(&self, wanted: &'static [&'static str]) -> Result<Events, RecordError> {
-        let path = self.dir.join(EVENTS);
+    pub fn events_with_tags(
+        &self,
+        wanted: &'static [&'static str],
+    ) -> Result<EventReader, RecordError> {
+        let path = self.dir.join(EVENTS_FILE);
         // Asked before reading: a run that ends in between is then read to its end.
-        let locked = lock::holder(&self.dir).is_some();
+        let locked = lock::find_lock_holder(&self.dir).is_some();
         // A planted fifo does not hold us.
         let file = OpenOptions::new()
             .read(true)
@@ -76,11 +79,14 @@ impl Run {
                 path: path.clone(),
                 why,
             })?;
-        Ok(Events::new(file, path, locked, wanted))
+        Ok(EventReader::new(file, path, locked, wanted))
     }
 
     /// Hands every event to `take`, in order, without keeping them.
-    pub fn scan(&self, mut take: impl FnMut(&RunEvent)) -> Result<Ending, RecordError> {
+    pub fn for_each_event(
+        &self,
+        mut take: impl FnMut(&RunEvent),
+    ) -> Result<LogEnding, RecordError> {
         let mut events = self.events()?;
         for event in &mut events {
             take(&event?);
@@ -89,33 +95,33 @@ impl Run {
     }
 
     /// Reads the header alone.
-    pub fn header(&self) -> Result<RunHeader, RecordError> {
+    pub fn read_header(&self) -> Result<RunHeader, RecordError> {
         let mut events = self.events()?;
         match events.next().transpose()?.map(|event| event.kind) {
             Some(EventKind::RunStarted(header)) => Ok(*header),
-            Some(_) => Err(self.not_a_run("its log does not begin with a header")),
-            None => Err(events.nothing()),
+            Some(_) => Err(self.not_a_run_error("its log does not begin with a header")),
+            None => Err(events.missing_header_error()),
         }
     }
 
     /// Reads the whole log.
-    pub fn log(&self) -> Result<Log, RecordError> {
+    pub fn read_log(&self) -> Result<RunLog, RecordError> {
         self.events()?.read()
     }
 
     /// Reads and folds the whole log.
-    pub fn state(&self) -> Result<RunState, RecordError> {
+    pub fn read_state(&self) -> Result<RunState, RecordError> {
         let mut state = RunState::default();
-        self.scan(|event| state.apply(event))?;
+        self.for_each_event(|event| state.apply(event))?;
         Ok(state)
     }
 
     /// Its blobs.
     pub fn blobs(&self) -> Arc<dyn BlobSource> {
-        Arc::new(FolderBlobs::of_run(&self.dir))
+        Arc::new(FolderBlobs::new(&self.dir))
     }
 
-    fn not_a_run(&self, why: &str) -> RecordError {
+    fn not_a_run_error(&self, why: &str) -> RecordError {
         RecordError::NotARun {
             path: self.dir.clone(),
             why: why.to_owned(),
@@ -123,70 +129,73 @@ impl Run {
     }
 }
 
-impl Events {
+impl EventReader {
     /// Events from any bytes; `locked`: somebody still writes them.
     pub(super) fn new(
         input: impl Read + Send + 'static,
         path: PathBuf,
         locked: bool,
-        wanted: &'static [&'static str],
+        wanted_tags: &'static [&'static str],
     ) -> Self {
         Self {
             input: Box::new(BufReader::with_capacity(256 << 10, input)),
             path,
             line: Vec::new(),
-            number: 0,
-            wanted,
+            line_number: 0,
+            wanted_tags,
             next_seq: Some(0),
-            gap_told: false,
+            gap_reported: false,
             warnings: Vec::new(),
-            untold: 0,
-            foreign: 0,
+            suppressed_warnings: 0,
+            foreign_lines: 0,
             read: 0,
             finished: false,
             locked,
-            over: false,
+            at_end: false,
         }
     }
 
     /// What was left out so far, as sentences with line numbers.
     pub fn warnings(&self) -> Vec<String> {
         let mut all = self.warnings.clone();
-        if self.untold > 0 {
-            all.push(format!("{} more lines like these", self.untold));
+        if self.suppressed_warnings > 0 {
+            all.push(format!(
+                "{} more lines like these",
+                self.suppressed_warnings
+            ));
         }
         all
     }
 
     /// How the log ends; asked after the last event.
-    pub fn ending(&self) -> Ending {
+    pub fn ending(&self) -> LogEnding {
         match (self.finished, self.locked) {
-            (true, _) => Ending::Finished,
-            (false, true) => Ending::Running,
-            (false, false) => Ending::Interrupted,
+            (true, _) => LogEnding::Finished,
+            (false, true) => LogEnding::Running,
+            (false, false) => LogEnding::Interrupted,
         }
     }
 
     /// Reads the rest.
-    pub(super) fn read(mut self) -> Result<Log, RecordError> {
+    pub(super) fn read(mut self) -> Result<RunLog, RecordError> {
         let events: Vec<RunEvent> = (&mut self).collect::<Result<_, _>>()?;
-        if events.is_empty() && self.foreign > 0 {
-            return Err(self.nothing());
+        if events.is_empty() && self.foreign_lines > 0 {
+            return Err(self.missing_header_error());
         }
         let ending = self.ending();
-        Ok(Log {
+        Ok(RunLog {
             warnings: self.warnings(),
             events,
-            interrupted: ending == Ending::Interrupted,
-            running: ending == Ending::Running,
+            interrupted: ending == LogEnding::Interrupted,
+            running: ending == LogEnding::Running,
         })
     }
 
     /// Why there is no header, when there is no event at all.
-    fn nothing(&self) -> RecordError {
+    fn missing_header_error(&self) -> RecordError {
         let why = match self.warnings.first() {
             None => "its log is empty".to_owned(),
-            Some(first) if self.foreign == 0 => first.clone(),
+            Some(first) if self.foreign_lines == 0 => first.clone(),
             Some(first) => format!("no line of its log is an event ({first})"),
         };
         RecordError::NotARun {
@@ -196,76 +205,81 @@ impl Events {
     }
 
     fn warn(&mut self, what: impl std::fmt::Display) {
-        if self.warnings.len() < TOLD {
-            self.warnings.push(format!("line {}: {what}", self.number));
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings
+                .push(format!("line {}: {what}", self.line_number));
         } else {
-            self.untold += 1;
+            self.suppressed_warnings += 1;
         }
     }
 
     /// Leaves the line out, and says why.
-    fn leave_out(&mut self, why: impl std::fmt::Display) {
-        self.foreign += 1;
-        self.gap_told = true;
+    fn skip_line(&mut self, why: impl std::fmt::Display) {
+        self.foreign_lines += 1;
+        self.gap_reported = true;
         self.warn(format_args!("left out: {why}"));
     }
 
     /// Notes an event's number, and tells of a gap that no other warning explains.
-    fn follow(&mut self, seq: u64) {
+    fn check_sequence(&mut self, seq: u64) {
         if let Some(expected) = self.next_seq
             && seq != expected
-            && !self.gap_told
+            && !self.gap_reported
         {
             self.warn(format_args!(
                 "event {seq} stands where event {expected} should"
             ));
         }
         self.read += 1;
-        self.gap_told = false;
+        self.gap_reported = false;
         self.next_seq = seq.checked_add(1);
     }
 
     /// The event in the line, if it is one and wanted.
-    fn parse(&mut self, kind: Line) -> Result<Option<RunEvent>, RecordError> {
+    fn parse_line(&mut self, kind: LogLineKind) -> Result<Option<RunEvent>, RecordError> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
-        if kind == Line::TooLong {
-            self.leave_out("it is longer than the 16 MiB of a record");
+        if kind == LogLineKind::TooLong {
+            self.skip_line("it is longer than the 16 MiB of a record");
             return Ok(None);
         }
-        if kind == Line::Whole
-            && !self.wanted.is_empty()
-            && let Some((seq, tag)) = peek(&self.line)
-            && !self.wanted.contains(&tag)
+        if kind == LogLineKind::Complete
+            && !self.wanted_tags.is_empty()
+            && let Some((seq, tag)) = peek_seq_and_tag(&self.line)
+            && !self.wanted_tags.contains(&tag)
         {
             self.finished |= tag == "run_finished";
-            self.follow(seq);
+            self.check_sequence(seq);
             return Ok(None);
         }
-        self.refuse_newer()?;
+        self.check_version()?;
         match serde_json::from_slice::<RunEvent>(&self.line) {
             Ok(event) => Ok(Some(event)),
-            Err(error) => Ok(self.salvage(kind, &error)),
+            Err(error) => Ok(self.recover_torn_line(kind, &error)),
         }
     }
 
     /// A line that is no event may still end in one, behind a torn one that another program went on after.
-    fn salvage(&mut self, kind: Line, error: &serde_json::Error) -> Option<RunEvent> {
+    fn recover_torn_line(
+        &mut self,
+        kind: LogLineKind,
+        error: &serde_json::Error,
+    ) -> Option<RunEvent> {
         let inner = memchr::memmem::find_iter(&self.line, br#"{"seq":"#)
             .filter(|at| *at > 0)
             .take(8)
             .find_map(|at| Some((at, serde_json::from_slice(&self.line[at..]).ok()?)));
         if let Some((at, event)) = inner {
-            self.foreign += 1;
-            self.gap_told = true;
+            self.foreign_lines += 1;
+            self.gap_reported = true;
             self.warn(format_args!(
                 "{at} bytes of a torn record stand before a whole one"
             ));
             return Some(event);
         }
         let length = self.line.len();
-        if kind == Line::Cut {
+        if kind == LogLineKind::Unterminated {
             // While a run is recorded, this is only the line that is being written.
             if !self.locked {
                 self.warn(format_args!(
@@ -273,15 +287,15 @@ impl Events {
                 ));
             }
         } else if std::str::from_utf8(&self.line).is_err() {
-            self.leave_out("it is not UTF-8");
+            self.skip_line("it is not UTF-8");
         } else {
-            self.leave_out(format_args!("it is no event: {error}"));
+            self.skip_line(format_args!("it is no event: {error}"));
         }
         None
     }
 
     /// Looks at a header's version before anything else of it is understood.
-    fn refuse_newer(&self) -> Result<(), RecordError> {
+    fn check_version(&self) -> Result<(), RecordError> {
         #[derive(Deserialize)]
         struct Probe {
             kind: Started,
@@ -302,7 +316,7 @@ impl Events {
         };
         let major = probe.kind.run_started.format.major;
         if major > FORMAT.major {
-            return Err(RecordError::Newer {
+            return Err(RecordError::NewerFormat {
                 path: self.path.clone(),
                 major,
                 known: FORMAT.major,
@@ -312,26 +326,26 @@ impl Events {
     }
 }
 
-impl Iterator for Events {
+impl Iterator for EventReader {
     type Item = Result<RunEvent, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.over {
+        while !self.at_end {
             let mut line = std::mem::take(&mut self.line);
-            let read = next_line(self.input.as_mut(), &mut line, LINE_MAX);
+            let read = read_line(self.input.as_mut(), &mut line, MAX_LINE_BYTES);
             self.line = line;
             match read {
                 Err(why) => {
-                    self.over = true;
+                    self.at_end = true;
                     let path = self.path.clone();
                     return Some(Err(RecordError::Io { path, why }));
                 }
-                Ok(None) => self.over = true,
+                Ok(None) => self.at_end = true,
                 Ok(Some(kind)) => {
-                    self.number += 1;
-                    match self.parse(kind) {
+                    self.line_number += 1;
+                    match self.parse_line(kind) {
                         Err(error) => {
-                            self.over = true;
+                            self.at_end = true;
                             return Some(Err(error));
                         }
                         Ok(None) => {}
@@ -339,7 +353,7 @@ impl Iterator for Events {
                             if self.read == 0 && !matches!(event.kind, EventKind::RunStarted(_)) {
                                 self.warn("the log does not begin with its header");
                             }
-                            self.follow(event.seq);
+                            self.check_sequence(event.seq);
                             self.finished |= matches!(event.kind, EventKind::RunFinished(_));
                             return Some(Ok(event));
                         }
@@ -352,6 +366,9 @@ impl Iterator for Events {
 }
 
 /// Reads a log from any bytes, as [`Run::log`] does from a folder: for bundles and tests. Nobody writes it any more.
-pub fn read_log(input: impl io::Read + Send + 'static, name: &Path) -> Result<Log, RecordError> {
-    Events::new(input, name.to_owned(), false, &[]).read()
+pub fn parse_log(
+    input: impl io::Read + Send + 'static,
+    name: &Path,
+) -> Result<RunLog, RecordError> {
+    EventReader::new(input, name.to_owned(), false, &[]).read()
 }

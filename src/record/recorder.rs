@@ -9,20 +9,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::disk::{Disk, RealDisk};
-use super::failure::Failure;
-use super::writer::{Begun, at};
+use super::failure::RecordingFailure;
+use super::writer::{StartedLog, io_error_at};
 use super::{EventStream, RecordError, lock};
 use crate::clock::Clock;
 use crate::event::{Emitter, EventKind, RedactedEvent, Redactor, RunHeader};
 
 /// Facts on their way to the writer.
-const QUEUE: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 /// Batches that may wait for whoever shows them.
-const SHOWN: usize = 64;
+const EVENT_STREAM_CAPACITY: usize = 64;
 
 /// A run being recorded: the writer thread and what it hands on.
 pub struct Recorder {
-    failure: Arc<Failure>,
+    failure: Arc<RecordingFailure>,
     dir: PathBuf,
     /// `Err` when the thread is gone: it says so by dropping the other end.
     done: oneshot::Receiver<()>,
@@ -30,7 +30,7 @@ pub struct Recorder {
 }
 
 /// What [`Recorder::start`] gives.
-pub struct Started {
+pub struct StartedRecording {
     /// Finish with it.
     pub recorder: Recorder,
     /// The way in. The log ends when every clone is dropped.
@@ -51,34 +51,35 @@ impl Recorder {
         header: RunHeader,
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
-        Self::start_with(runs, header, &[], redactor, clock)
+    ) -> Result<StartedRecording, RecordError> {
+        Self::start_with_texts(runs, header, &[], redactor, clock)
     }
 
     /// As [`Recorder::start`], with the texts that the header names as blobs: stored, redacted, before it is written.
-    pub fn start_with(
+    pub fn start_with_texts(
         runs: &Path,
         header: RunHeader,
         texts: &[&str],
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
+    ) -> Result<StartedRecording, RecordError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        Self::start_on(&disk, runs, header, texts, redactor, clock)
+        Self::start_on_disk(&disk, runs, header, texts, redactor, clock)
     }
 
     /// As [`Recorder::start_with`], on a file system of one's choice.
-    pub(super) fn start_on(
+    pub(super) fn start_on_disk(
         disk: &Arc<dyn Disk>,
         runs: &Path,
         header: RunHeader,
         texts: &[&str],
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
-        let dir = folder(runs, &header)?;
-        disk.ensure_dir(runs).map_err(at(runs))?;
-        disk.create_dir(&dir).map_err(|why| taken(&dir, why))?;
+    ) -> Result<StartedRecording, RecordError> {
+        let dir = run_dir(runs, &header)?;
+        disk.ensure_dir(runs).map_err(io_error_at(runs))?;
+        disk.create_dir(&dir)
+            .map_err(|why| dir_taken_error(&dir, why))?;
         let sealed = RedactedEvent::from_kind(EventKind::RunStarted(Box::new(header)), &redactor);
         let texts: Vec<Cow<'_, str>> = texts
             .iter()
@@ -88,30 +89,30 @@ impl Recorder {
                     .map_or(Cow::Borrowed(*text), Cow::Owned)
             })
             .collect();
-        let begun = Begun::new(disk, &dir, runs, sealed, &texts, clock)
-            .inspect_err(|_| disk.discard(&dir))?;
-        let Begun {
+        let begun = StartedLog::new(disk, &dir, runs, sealed, &texts, clock)
+            .inspect_err(|_| disk.remove_unused_dir(&dir))?;
+        let StartedLog {
             writer,
             blobs,
-            first,
+            first_event: first,
         } = begun;
 
         let failure = Arc::clone(&writer.failure);
-        let (to, queue) = mpsc::channel(QUEUE);
-        let (shown, events) = mpsc::channel(SHOWN);
+        let (to, queue) = mpsc::channel(QUEUE_CAPACITY);
+        let (shown, events) = mpsc::channel(EVENT_STREAM_CAPACITY);
         let (finished, done) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
-            .map_err(at(&dir))?;
+            .map_err(io_error_at(&dir))?;
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || {
                 runtime.block_on(writer.run(queue, shown, first));
                 let _nobody_waits = finished.send(());
             })
-            .map_err(at(&dir))?;
-        Ok(Started {
+            .map_err(io_error_at(&dir))?;
+        Ok(StartedRecording {
             recorder: Self {
                 failure: Arc::clone(&failure),
                 dir: dir.clone(),
@@ -142,7 +143,7 @@ impl Recorder {
 }
 
 /// The run's folder. A run id is one name, so that a header cannot lead out of `runs`.
-fn folder(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
+fn run_dir(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
     let name = header.run.0.as_str();
     let plain = !name.is_empty()
         && !name.starts_with('.')
@@ -160,12 +161,12 @@ fn folder(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
 }
 
 /// Why the folder could not be made: it may be another's.
-fn taken(dir: &Path, why: io::Error) -> RecordError {
-    match lock::holder(dir) {
+fn dir_taken_error(dir: &Path, why: io::Error) -> RecordError {
+    match lock::find_lock_holder(dir) {
         Some(pid) if why.kind() == io::ErrorKind::AlreadyExists => RecordError::Locked {
             path: dir.to_owned(),
             pid,
         },
-        _ => at(dir)(why),
+        _ => io_error_at(dir)(why),
     }
 }

@@ -5,20 +5,20 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::{EVENTS, RecordError, Run, RunStore, lock};
+use super::{EVENTS_FILE, RecordError, RecordedRun, RunStore, lock};
 use crate::clock::Clock;
 use crate::diag::find_nearest;
 use crate::model::RunId;
 
 /// So many candidates of an ambiguous name are listed.
-const LISTED: usize = 8;
+const MAX_CANDIDATES: usize = 8;
 
 /// A fresh run id: the time (UTC), and four random letters that no run in the store ends in.
 pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
     let wall = clock.wall_time();
     let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
     let time = time.strftime("%Y%m%dT%H%M%SZ");
-    let names = store.names();
+    let names = store.list_run_dirs();
     let taken: HashSet<&str> = names.iter().map(|(id, _)| id.letters()).collect();
     loop {
         // 456,976 of them: a store that is nearly full takes some tries, and a full one gets a fifth letter.
@@ -34,21 +34,21 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
 
 impl RunStore {
     /// All runs, newest first. Folders that are no runs are left out.
-    pub fn runs(&self) -> Vec<Run> {
-        let mut runs: Vec<Run> = self
-            .names()
+    pub fn runs(&self) -> Vec<RecordedRun> {
+        let mut runs: Vec<RecordedRun> = self
+            .list_run_dirs()
             .into_iter()
-            .map(|(id, folder)| Run {
+            .map(|(id, folder)| RecordedRun {
                 dir: folder.join(&id.0),
                 id,
             })
-            .filter(|run| run.dir.join(EVENTS).is_file())
+            .filter(|run| run.dir.join(EVENTS_FILE).is_file())
             .collect();
-        runs.sort_by(|a, b| newest_first(&a.id).cmp(&newest_first(&b.id)));
+        runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
         // Names know seconds only. Where two are the same, and only there, the logs are asked.
-        for group in runs.chunk_by_mut(|a, b| stamp(&a.id) == stamp(&b.id)) {
+        for group in runs.chunk_by_mut(|a, b| parse_timestamp(&a.id) == parse_timestamp(&b.id)) {
             if group.len() > 1 {
-                group.sort_by_cached_key(|run| Reverse(began(run)));
+                group.sort_by_cached_key(|run| Reverse(read_start_time(run)));
             }
         }
         runs
@@ -56,54 +56,57 @@ impl RunStore {
 
     /// The runs that are the workspace's own, newest first: all but those of `dicta selftest`, which are of cases that
     /// nobody recorded. Lazily, as telling them apart takes reading a header.
-    fn own(&self) -> impl Iterator<Item = Run> {
-        let own = |run: &Run| !run.header().is_ok_and(|header| header.is_robustness_run());
+    fn workspace_runs(&self) -> impl Iterator<Item = RecordedRun> {
+        let own = |run: &RecordedRun| {
+            !run.read_header()
+                .is_ok_and(|header| header.is_robustness_run())
+        };
         self.runs().into_iter().filter(own)
     }
 
     /// The newest run, those of self-tests aside.
-    pub fn newest(&self) -> Option<Run> {
-        self.own().next()
+    pub fn newest(&self) -> Option<RecordedRun> {
+        self.workspace_runs().next()
     }
 
     /// Resolves `@`, `@2` (which pass over self-tests), four letters, a unique prefix of letters or id, or a path to a run's folder.
-    pub fn resolve(&self, name: &str) -> Result<Run, RecordError> {
+    pub fn resolve(&self, name: &str) -> Result<RecordedRun, RecordError> {
         if name.contains('/') || name == "." || name == ".." {
-            return at_path(Path::new(name));
+            return open_run_at(Path::new(name));
         }
         if let Some(back) = name.strip_prefix('@') {
-            return nth(self.own(), name, back);
+            return find_nth_newest(self.workspace_runs(), name, back);
         }
         let mut runs = self.runs();
         let letters = name.to_ascii_lowercase();
-        let exact = |run: &Run| run.id.0 == name || run.id.letters() == letters;
-        let prefix = |run: &Run| {
+        let exact = |run: &RecordedRun| run.id.0 == name || run.id.letters() == letters;
+        let prefix = |run: &RecordedRun| {
             !name.is_empty()
                 && (run.id.0.starts_with(name) || run.id.letters().starts_with(&letters))
         };
-        let picked: Vec<usize> = match positions(&runs, exact) {
-            none if none.is_empty() => positions(&runs, prefix),
+        let picked: Vec<usize> = match find_positions(&runs, exact) {
+            none if none.is_empty() => find_positions(&runs, prefix),
             some => some,
         };
         match picked[..] {
             [one] => Ok(runs.swap_remove(one)),
             // A folder here that no run in the store is named like.
-            [] if !name.is_empty() && Path::new(name).join(EVENTS).is_file() => {
-                at_path(Path::new(name))
+            [] if !name.is_empty() && Path::new(name).join(EVENTS_FILE).is_file() => {
+                open_run_at(Path::new(name))
             }
-            [] => Err(RecordError::NoRun(self.none_is(name, &runs))),
+            [] => Err(RecordError::UnknownRun(self.explain_not_found(name, &runs))),
             _ => {
                 let ids: Vec<&str> = picked.iter().map(|at| runs[*at].id.0.as_str()).collect();
-                Err(RecordError::NoRun(ambiguous(name, &ids)))
+                Err(RecordError::UnknownRun(explain_ambiguous(name, &ids)))
             }
         }
     }
 
     /// Every folder that could be a run, with where it lies. One id in two folders counts once, the first wins.
-    fn names(&self) -> Vec<(RunId, &Path)> {
+    fn list_run_dirs(&self) -> Vec<(RunId, &Path)> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
-        for folder in std::iter::once(&self.dir).chain(&self.also) {
+        for folder in std::iter::once(&self.dir).chain(&self.extra_dirs) {
             // A missing folder holds no runs.
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 if let Ok(name) = entry.file_name().into_string()
@@ -117,9 +120,9 @@ impl RunStore {
         all
     }
 
-    fn none_is(&self, name: &str, runs: &[Run]) -> String {
+    fn explain_not_found(&self, name: &str, runs: &[RecordedRun]) -> String {
         if runs.is_empty() {
-            return no_runs();
+            return explain_no_runs();
         }
         let known = runs
             .iter()
@@ -134,25 +137,29 @@ impl RunStore {
     }
 }
 
-fn no_runs() -> String {
+fn explain_no_runs() -> String {
     "there are no runs yet; `dicta run` records one".to_owned()
 }
 
-fn positions(runs: &[Run], test: impl Fn(&Run) -> bool) -> Vec<usize> {
+fn find_positions(runs: &[RecordedRun], test: impl Fn(&RecordedRun) -> bool) -> Vec<usize> {
     (0..runs.len()).filter(|at| test(&runs[*at])).collect()
 }
 
-fn ambiguous(name: &str, ids: &[&str]) -> String {
-    let mut list = ids[..ids.len().min(LISTED)].join(", ");
-    if ids.len() > LISTED {
-        let more = ids.len() - LISTED;
+fn explain_ambiguous(name: &str, ids: &[&str]) -> String {
+    let mut list = ids[..ids.len().min(MAX_CANDIDATES)].join(", ");
+    if ids.len() > MAX_CANDIDATES {
+        let more = ids.len() - MAX_CANDIDATES;
         list = format!("{list} and {more} more");
     }
     format!("`{name}` could be {} runs: {list}", ids.len())
 }
 
 /// `@` and `@1`: the newest; `@2`: the one before.
-fn nth(runs: impl Iterator<Item = Run>, name: &str, back: &str) -> Result<Run, RecordError> {
+fn find_nth_newest(
+    runs: impl Iterator<Item = RecordedRun>,
+    name: &str,
+    back: &str,
+) -> Result<RecordedRun, RecordError> {
     let back = match back {
         "" => 1,
         number => number
@@ -160,7 +167,7 @@ fn nth(runs: impl Iterator<Item = Run>, name: &str, back: &str) -> Result<Run, R
             .ok()
             .filter(|n| *n > 0)
             .ok_or_else(|| {
-                RecordError::NoRun(format!(
+                RecordError::UnknownRun(format!(
                     "`{name}` names no run: @ is the newest, @2 the one before, and so on"
                 ))
             })?,
@@ -172,40 +179,42 @@ fn nth(runs: impl Iterator<Item = Run>, name: &str, back: &str) -> Result<Run, R
             return Ok(run);
         }
     }
-    Err(RecordError::NoRun(match there {
-        0 => no_runs(),
+    Err(RecordError::UnknownRun(match there {
+        0 => explain_no_runs(),
         1 => format!("there is no `{name}`: there is one run only"),
         n => format!("there is no `{name}`: there are {n} runs only"),
     }))
 }
 
-fn at_path(path: &Path) -> Result<Run, RecordError> {
+fn open_run_at(path: &Path) -> Result<RecordedRun, RecordError> {
     let dir = path.canonicalize().map_err(|why| RecordError::Io {
         path: path.to_owned(),
         why,
     })?;
     // The log itself may be named, too.
     let dir = match dir.parent() {
-        Some(parent) if dir.is_file() && dir.file_name().is_some_and(|name| name == EVENTS) => {
+        Some(parent)
+            if dir.is_file() && dir.file_name().is_some_and(|name| name == EVENTS_FILE) =>
+        {
             parent.to_owned()
         }
         _ => dir,
     };
     let name = dir.file_name().and_then(|name| name.to_str());
     match name {
-        Some(name) if dir.join(EVENTS).is_file() => Ok(Run {
+        Some(name) if dir.join(EVENTS_FILE).is_file() => Ok(RecordedRun {
             id: RunId(name.to_owned()),
             dir,
         }),
         _ => Err(RecordError::NotARun {
             path: path.to_owned(),
-            why: format!("it holds no {EVENTS}"),
+            why: format!("it holds no {EVENTS_FILE}"),
         }),
     }
 }
 
 /// Whether the name begins with a time as ours do, and if so, which.
-fn stamp(id: &RunId) -> Option<&str> {
+fn parse_timestamp(id: &RunId) -> Option<&str> {
     let stamp = id.0.get(..16)?;
     let shape = stamp.bytes().zip(*b"00000000T000000Z");
     let ours = shape.into_iter().all(|(b, like)| match like {
@@ -216,15 +225,19 @@ fn stamp(id: &RunId) -> Option<&str> {
 }
 
 /// Names without a time come last, in the order of the alphabet.
-fn newest_first(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
-    (stamp(id).is_none(), Reverse(stamp(id)), &id.0)
+fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
+    (
+        parse_timestamp(id).is_none(),
+        Reverse(parse_timestamp(id)),
+        &id.0,
+    )
 }
 
 /// When a run began, to the millisecond by its header, then by the file that is written once at the beginning.
-fn began(run: &Run) -> (Option<jiff::Timestamp>, Option<SystemTime>) {
-    let header = run.header().ok();
+fn read_start_time(run: &RecordedRun) -> (Option<jiff::Timestamp>, Option<SystemTime>) {
+    let header = run.read_header().ok();
     let started = header.and_then(|header| header.started.0.parse().ok());
-    let locked = std::fs::metadata(run.dir.join(lock::LOCK)).and_then(|meta| meta.modified());
+    let locked = std::fs::metadata(run.dir.join(lock::LOCK_FILE)).and_then(|meta| meta.modified());
     (started, locked.ok())
 }
 
@@ -242,7 +255,7 @@ mod tests {
             for name in names {
                 let dir = shelf.0.path().join("runs").join(name);
                 std::fs::create_dir_all(&dir).expect("made");
-                std::fs::write(dir.join(EVENTS), "").expect("written");
+                std::fs::write(dir.join(EVENTS_FILE), "").expect("written");
             }
             shelf
         }
@@ -250,7 +263,7 @@ mod tests {
         fn store(&self) -> RunStore {
             RunStore {
                 dir: self.0.path().join("runs"),
-                also: Vec::new(),
+                extra_dirs: Vec::new(),
             }
         }
 
@@ -284,7 +297,7 @@ mod tests {
             assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
         }
         let path = shelf.0.path().join("runs").join(OLD);
-        for path in [path.clone(), path.join(EVENTS)] {
+        for path in [path.clone(), path.join(EVENTS_FILE)] {
             assert_eq!(
                 shelf.resolve(&path.display().to_string()).as_deref(),
                 Ok(OLD)
@@ -309,7 +322,7 @@ mod tests {
             "evals": [],
             "plan": {},
         }}});
-        let log = shelf.store().dir.join(NEW).join(EVENTS);
+        let log = shelf.store().dir.join(NEW).join(EVENTS_FILE);
         std::fs::write(log, format!("{header}\n")).expect("written");
         for (name, run) in [("@", MID), ("@2", OLD), ("abcd", NEW)] {
             assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
@@ -344,7 +357,7 @@ mod tests {
         assert!(shelf.resolve("./nowhere").is_err());
         let empty = Shelf::with(&[]);
         for name in ["@", "kvqa"] {
-            assert_eq!(empty.resolve(name), Err(no_runs()));
+            assert_eq!(empty.resolve(name), Err(explain_no_runs()));
         }
     }
 
@@ -365,7 +378,7 @@ mod tests {
     fn samples_are_read_and_a_run_of_ones_own_hides_a_sample_of_its_name() {
         let (own, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
         let store = RunStore {
-            also: vec![samples.store().dir],
+            extra_dirs: vec![samples.store().dir],
             ..own.store()
         };
         let dirs: Vec<_> = store.runs().into_iter().map(|run| run.dir).collect();
@@ -384,6 +397,6 @@ mod tests {
         assert!(id.0.starts_with("19700101T235959Z-"), "{id}");
         assert_eq!(id.letters().len(), 4);
         assert_ne!(id.letters(), "kvqa");
-        assert!(stamp(&id).is_some());
+        assert!(parse_timestamp(&id).is_some());
     }
 }

@@ -12,28 +12,28 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::blobs::NewBlobs;
-use super::disk::{Disk, Held, LogFile, write_all};
-use super::due::SyncDue;
-use super::failure::Failure;
-use super::{EVENTS, RECORD_MAX, RecordError, lock};
+use super::blobs::BlobWriter;
+use super::disk::{Disk, LockGuard, LogFile, write_all};
+use super::failure::RecordingFailure;
+use super::sync_timer::SyncTimer;
+use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, lock};
 use crate::clock::Clock;
 use crate::event::{BlobStore as _, EventKind, RedactedEvent, RunEvent};
 use crate::model::Millis;
 
 /// At most so many facts are one batch.
-const BATCH: usize = 512;
+const MAX_BATCH_FACTS: usize = 512;
 /// A batch is written early once it has so many bytes.
-const BATCH_BYTES: usize = 4 << 20;
+const MAX_BATCH_BYTES: usize = 4 << 20;
 
 /// A run whose header is written.
-pub(super) struct Begun {
-    pub(super) writer: Writer,
-    pub(super) blobs: Arc<NewBlobs>,
-    pub(super) first: RunEvent,
+pub(super) struct StartedLog {
+    pub(super) writer: LogWriter,
+    pub(super) blobs: Arc<BlobWriter>,
+    pub(super) first_event: RunEvent,
 }
 
-impl Begun {
+impl StartedLog {
     pub(super) fn new(
         disk: &Arc<dyn Disk>,
         dir: &Path,
@@ -42,24 +42,27 @@ impl Begun {
         texts: &[Cow<'_, str>],
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RecordError> {
-        let path = dir.join(EVENTS);
-        if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > RECORD_MAX {
+        let path = dir.join(EVENTS_FILE);
+        if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > MAX_FACT_BYTES {
             let why = "the run's header cannot be recorded: it is larger than 16 MiB, or a secret stands where it must not";
-            return Err(at(&path)(io::Error::new(io::ErrorKind::InvalidInput, why)));
+            return Err(io_error_at(&path)(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                why,
+            )));
         }
-        let failure = Arc::new(Failure::default());
-        let lock_path = dir.join(lock::LOCK);
+        let failure = Arc::new(RecordingFailure::default());
+        let lock_path = dir.join(lock::LOCK_FILE);
         let held = disk
             .lock(&lock_path, std::process::id())
-            .map_err(at(&lock_path))?;
-        let blobs =
-            NewBlobs::create(Arc::clone(disk), dir, Arc::clone(&failure)).map_err(at(dir))?;
+            .map_err(io_error_at(&lock_path))?;
+        let blobs = BlobWriter::create(Arc::clone(disk), dir, Arc::clone(&failure))
+            .map_err(io_error_at(dir))?;
         let blobs = Arc::new(blobs);
         for text in texts {
-            blobs.put(text.as_bytes()).map_err(at(dir))?;
+            blobs.put(text.as_bytes()).map_err(io_error_at(dir))?;
         }
-        let file = disk.create(&path).map_err(at(&path))?;
-        let mut writer = Writer {
+        let file = disk.create(&path).map_err(io_error_at(&path))?;
+        let mut writer = LogWriter {
             disk: Arc::clone(disk),
             file,
             path,
@@ -68,51 +71,51 @@ impl Begun {
             start: clock.now(),
             clock,
             seq: 0,
-            at: Millis(0),
+            last_at: Millis(0),
             lines: Vec::with_capacity(64 << 10),
             unsynced: false,
-            synced: None,
+            last_sync: None,
             failure,
-            _held: held,
+            _lock: held,
         };
         let mut first = Vec::with_capacity(1);
-        writer.take(header, &mut first);
-        writer.write().map_err(at(&writer.path))?;
+        writer.append_line(header, &mut first);
+        writer.write_lines().map_err(io_error_at(&writer.path))?;
         let first = first.remove(0);
         Ok(Self {
             writer,
             blobs,
-            first,
+            first_event: first,
         })
     }
 }
 
 /// How long facts gather while many come at once. No screen draws that often.
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER_TIME: Duration = Duration::from_millis(2);
 
 /// The thread's own.
-pub(super) struct Writer {
+pub(super) struct LogWriter {
     disk: Arc<dyn Disk>,
     file: Box<dyn LogFile>,
     path: PathBuf,
     /// Their entries are new: synced with the first sync.
     folders: Vec<PathBuf>,
-    blobs: Arc<NewBlobs>,
+    blobs: Arc<BlobWriter>,
     clock: Arc<dyn Clock>,
     start: Millis,
     /// The number of the next event.
     seq: u64,
     /// The time of the last one.
-    at: Millis,
+    last_at: Millis,
     /// Lines to be written.
     lines: Vec<u8>,
     unsynced: bool,
-    synced: Option<Millis>,
-    pub(super) failure: Arc<Failure>,
-    _held: Box<dyn Held>,
+    last_sync: Option<Millis>,
+    pub(super) failure: Arc<RecordingFailure>,
+    _lock: Box<dyn LockGuard>,
 }
 
-impl Writer {
+impl LogWriter {
     /// Records until every emitter is gone, or until it fails; `first` is written already.
     pub(super) async fn run(
         mut self,
@@ -123,24 +126,25 @@ impl Writer {
         let guard = self.failure.failed.clone().drop_guard(); // a panic tells the run, too
         let mut shown = Some(shown);
         let clock = Arc::clone(&self.clock);
-        let mut sync_due = SyncDue::new(clock.as_ref());
-        let mut queued = Vec::with_capacity(BATCH);
+        let mut sync_due = SyncTimer::new(clock.as_ref());
+        let mut queued = Vec::with_capacity(MAX_BATCH_FACTS);
         let result = async {
-            self.show(&mut shown, vec![first], &mut sync_due).await?;
+            self.send_events(&mut shown, vec![first], &mut sync_due)
+                .await?;
             self.sync_when_due(&mut sync_due)?;
             loop {
                 tokio::select! {
                     biased;
                     () = sync_due.wait() => self.sync_when_due(&mut sync_due)?,
-                    n = queue.recv_many(&mut queued, BATCH) => {
+                    n = queue.recv_many(&mut queued, MAX_BATCH_FACTS) => {
                         if n == 0 {
                             return self.sync();
                         }
-                        self.batch(&mut queued, &mut shown, &mut sync_due).await?;
+                        self.write_batch(&mut queued, &mut shown, &mut sync_due).await?;
                         self.sync_when_due(&mut sync_due)?;
                         if n > 1 {
                             // Many are at work: whoever tells the next fact need not wake this thread for it.
-                            std::thread::park_timeout(GATHER);
+                            std::thread::park_timeout(GATHER_TIME);
                         }
                     }
                 }
@@ -152,71 +156,75 @@ impl Writer {
                 guard.disarm();
             }
             // Dropping the queue makes every emitter swallow what it is given; dropping `shown` ends the stream.
-            Err(why) => self.failure.note(&self.path, &why),
+            Err(why) => self.failure.report(&self.path, &why),
         }
     }
 
     /// Numbers, writes and hands on what was queued.
-    async fn batch(
+    async fn write_batch(
         &mut self,
         queued: &mut Vec<RedactedEvent>,
         shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
-        sync_due: &mut SyncDue<'_>,
+        sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
-        self.at = self.at.max(self.clock.now() - self.start);
+        self.last_at = self.last_at.max(self.clock.now() - self.start);
         let mut events = Vec::with_capacity(queued.len());
         for envelope in queued.drain(..) {
-            self.take(envelope, &mut events);
-            if self.lines.len() >= BATCH_BYTES {
-                self.write()?;
-                self.show(shown, std::mem::take(&mut events), sync_due)
+            self.append_line(envelope, &mut events);
+            if self.lines.len() >= MAX_BATCH_BYTES {
+                self.write_lines()?;
+                self.send_events(shown, std::mem::take(&mut events), sync_due)
                     .await?;
             }
         }
         if events.is_empty() {
             return Ok(());
         }
-        self.write()?;
-        self.show(shown, events, sync_due).await
+        self.write_lines()?;
+        self.send_events(shown, events, sync_due).await
     }
 
     /// Numbers a fact and puts its line with those to be written.
-    fn take(&mut self, envelope: RedactedEvent, events: &mut Vec<RunEvent>) {
-        let RedactedEvent { kind, json } = fitting(envelope);
+    fn append_line(&mut self, envelope: RedactedEvent, events: &mut Vec<RunEvent>) {
+        let RedactedEvent { kind, json } = fit_to_line(envelope);
         let seq = self.seq;
         self.seq += 1;
         self.lines.reserve(json.len() + 64);
-        let _a_vec_takes_all = write!(self.lines, r#"{{"seq":{seq},"at":{},"kind":"#, self.at.0);
+        let _a_vec_takes_all = write!(
+            self.lines,
+            r#"{{"seq":{seq},"at":{},"kind":"#,
+            self.last_at.0
+        );
         self.lines.extend_from_slice(json.as_bytes());
         self.lines.extend_from_slice(b"}\n");
         events.push(RunEvent {
             seq,
-            at: self.at,
+            at: self.last_at,
             kind,
         });
     }
 
     /// One write(2), unless the system takes it in parts.
-    fn write(&mut self) -> io::Result<()> {
-        if self.failure.happened() {
+    fn write_lines(&mut self) -> io::Result<()> {
+        if self.failure.has_occurred() {
             // A blob could not be stored; the next line may name it. The reason is noted already.
             return Err(io::Error::other("recording failed before"));
         }
         self.unsynced = true;
         write_all(self.file.as_mut(), &self.lines)?;
         self.lines.clear();
-        self.lines.shrink_to(2 * BATCH_BYTES);
+        self.lines.shrink_to(2 * MAX_BATCH_BYTES);
         Ok(())
     }
 
     /// Hands events on, syncing while it waits. Nobody to hand them to is no reason to stop recording.
-    async fn show(
+    async fn send_events(
         &mut self,
         shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         events: Vec<RunEvent>,
-        sync_due: &mut SyncDue<'_>,
+        sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
-        sync_due.arm(self.synced, self.unsynced);
+        sync_due.arm(self.last_sync, self.unsynced);
         let Some(to) = shown else { return Ok(()) };
         let permit = loop {
             tokio::select! {
@@ -232,8 +240,8 @@ impl Writer {
         Ok(())
     }
 
-    fn sync_when_due(&mut self, sync_due: &mut SyncDue<'_>) -> io::Result<()> {
-        if sync_due.is_past() {
+    fn sync_when_due(&mut self, sync_due: &mut SyncTimer<'_>) -> io::Result<()> {
+        if sync_due.is_due() {
             self.sync()?;
             sync_due.disarm();
         }
@@ -250,26 +258,26 @@ impl Writer {
             }
             self.unsynced = false;
         }
-        self.synced = Some(self.clock.now());
+        self.last_sync = Some(self.clock.now());
         Ok(())
     }
 }
 
 /// An error about a file.
-pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+pub(super) fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
     let path = path.to_owned();
     move |why| RecordError::Io { path, why }
 }
 
 /// A fact as one line can hold it: not over 16 MiB, and without line breaks (raw JSON in it may have been written over
 /// several lines).
-fn fitting(envelope: RedactedEvent) -> RedactedEvent {
+fn fit_to_line(envelope: RedactedEvent) -> RedactedEvent {
     let note = |text: String, cell| {
         let kind = EventKind::Note { cell, text };
         let json = kind.to_json().unwrap_or_default();
         RedactedEvent { kind, json }
     };
-    if envelope.json.len() > RECORD_MAX {
+    if envelope.json.len() > MAX_FACT_BYTES {
         let mib = envelope.json.len() >> 20;
         let text = format!("a fact of {mib} MiB was left out: a record has at most 16 MiB");
         return note(text, envelope.kind.cell());

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use crate::model::ScoreBounds;
-use crate::record::{Court, DecidedBy, Deciding};
+use crate::record::{DecisionSettings, EvalDecisionSettings, PanelRules};
 use crate::workspace::Workspace;
 
 /// Bounds and negation of every eval, by rubric and eval.
-pub fn deciding(workspace: &Workspace) -> DecidedBy {
+pub fn deciding(workspace: &Workspace) -> DecisionSettings {
     let rubrics = workspace.rubrics.iter();
     rubrics
         .map(|rubric| {
             let evals = rubric.evals.iter().map(|eval| {
-                let deciding = Deciding {
+                let deciding = EvalDecisionSettings {
                     bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                     negate: eval.negate,
                 };
@@ -24,13 +24,13 @@ pub fn deciding(workspace: &Workspace) -> DecidedBy {
 }
 
 /// The evals that several judges decide today, by rubric and eval.
-pub fn courts(workspace: &Workspace) -> HashMap<(&str, &str), Court> {
+pub fn courts(workspace: &Workspace) -> HashMap<(&str, &str), PanelRules> {
     let rubrics = workspace.rubrics.iter();
     let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
     evals
         .filter_map(|(rubric, eval)| {
             let by = eval.assign_judges(rubric, workspace.judge.as_deref())?;
-            let court = Court {
+            let court = PanelRules {
                 rule: by.rule?,
                 judges: by.judges.into_iter().map(str::to_owned).collect(),
                 bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),

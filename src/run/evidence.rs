@@ -8,10 +8,14 @@ use super::opened::ToolDigests;
 use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::ToolResponse;
-use crate::record::{Run, RunStore};
+use crate::record::{RecordedRun, RunStore};
 
 /// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
-pub(super) fn find_all(store: &RunStore, root: &Path, frozen: &str) -> Result<Vec<Run>, RunError> {
+pub(super) fn find_all(
+    store: &RunStore,
+    root: &Path,
+    frozen: &str,
+) -> Result<Vec<RecordedRun>, RunError> {
     if root.join(frozen).is_dir() {
         return Ok(vec![find(store, root, frozen)?]);
     }
@@ -20,7 +24,7 @@ pub(super) fn find_all(store: &RunStore, root: &Path, frozen: &str) -> Result<Ve
 }
 
 /// The run that a name stands for: a run's name, or a folder relative to the workspace.
-fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
+fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<RecordedRun, RunError> {
     let folder = root.join(frozen);
     let name = if folder.is_dir() {
         folder.to_string_lossy().into_owned()
@@ -34,7 +38,7 @@ fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
 
 /// What these runs' tools answered; the first that holds an answer gives it.
 pub(super) fn frozen(
-    runs: &[Run],
+    runs: &[RecordedRun],
     tools: &ToolDigests,
     miss: EvidenceMissPolicy,
 ) -> Result<ReplayedEvidence, RunError> {
@@ -51,23 +55,26 @@ pub(super) fn frozen(
 }
 
 /// What a run's tools answered. A call counts for every tool of that name that is what it was then.
-fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, ToolResponse)>, RunError> {
+fn answers(
+    run: &RecordedRun,
+    tools: &ToolDigests,
+) -> Result<Vec<(EvidenceKey, ToolResponse)>, RunError> {
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
-        let of_then = tools.of(&call.tool, call.decl.as_ref());
+        let of_then = tools.of(&call.tool, call.tool_digest.as_ref());
         let mut same = of_then.peekable();
         if same.peek().is_none() {
             continue;
         }
-        let answer = answer(&call.answer, &blobs).map_err(|why| {
+        let answer = answer(&call.response, &blobs).map_err(|why| {
             RunError::Usage(format!(
                 "frozen evidence of run {}: {why}",
                 run.id.letters()
             ))
         })?;
         calls.extend(same.map(|digest| {
-            let key = EvidenceKey::new(&call.tool, digest, &call.canonical);
+            let key = EvidenceKey::new(&call.tool, digest, &call.canonical_args);
             (key, answer.clone())
         }));
     }

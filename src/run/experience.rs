@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::event::{CellKey, EventKind, RunHeader};
 use crate::model::{CellIx, JudgeConfig, Outcome};
-use crate::record::{RecordError, Run, RunStore};
+use crate::record::{RecordError, RecordedRun, RunStore};
 use crate::workspace::Workspace;
 
 /// Newest runs of a workspace that are read: enough for a mean, and soon read.
@@ -35,7 +35,7 @@ impl Experience {
         let mut all = Self::default();
         let runs = store.runs();
         let ours = runs.iter().filter_map(|run| {
-            let header = run.header().ok()?;
+            let header = run.read_header().ok()?;
             (header.workspace == workspace.root).then_some((run, header))
         });
         for (run, header) in ours.take(RUNS) {
@@ -55,9 +55,9 @@ impl Experience {
         self.0.get(&key).filter(|taken| taken.cells > 0)
     }
 
-    fn read(&mut self, run: &Run, header: &RunHeader) -> Result<(), RecordError> {
+    fn read(&mut self, run: &RecordedRun, header: &RunHeader) -> Result<(), RecordError> {
         let mut keys: HashMap<CellIx, CellKey> = HashMap::new();
-        for event in run.events_of(&["run_started", "cells_planned", "cell_finished"])? {
+        for event in run.events_with_tags(&["run_started", "cells_planned", "cell_finished"])? {
             match event?.kind {
                 EventKind::CellsPlanned {
                     first, keys: of, ..

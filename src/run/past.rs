@@ -4,16 +4,16 @@ use super::anew::deciding;
 use super::plan::Past;
 use crate::event::RunHeader;
 use crate::model::{CellName, CellVote, Outcome, VoteParams};
-use crate::record::{Board, RunStore};
+use crate::record::{NewestVerdicts, RunStore};
 use crate::workspace::Workspace;
 
-struct OnBoard(Board);
+struct OnBoard(NewestVerdicts);
 
 /// The board over the runs of a workspace, as its evals decide today.
 pub(super) fn of(store: &RunStore, workspace: &Workspace) -> Box<dyn Past> {
     let ours = |header: &RunHeader| header.workspace == workspace.root;
-    let (mut board, _unreadable) = Board::of(&store.runs(), ours);
-    board.decide_anew(&deciding(workspace));
+    let (mut board, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
+    board.rescore(&deciding(workspace));
     Box::new(OnBoard(board))
 }
 
@@ -37,7 +37,7 @@ impl Past for OnBoard {
                 cells.extend(self.0.get(&name.to_string()).map(|cell| CellVote {
                     judge: Some(*judge),
                     repeat,
-                    ballot: Some(cell.said()),
+                    ballot: Some(cell.ballot()),
                 }));
             }
         }

@@ -90,7 +90,7 @@ impl Draft {
         options.tools.toolbox = Arc::clone(&workspace.tools);
         let store = RunStore {
             dir: workspace.runs.clone(),
-            also: workspace.also_runs.clone(),
+            extra_dirs: workspace.also_runs.clone(),
         };
         let left = match &options.resume {
             Some(name) => {
@@ -203,7 +203,7 @@ impl Draft {
             CachePolicy::Use | CachePolicy::Only | CachePolicy::Recorded
                 if !compilation.needed.is_empty() =>
             {
-                let (index, _unreadable) = CacheIndex::of(&store.runs());
+                let (index, _unreadable) = CacheIndex::read(&store.runs());
                 Some(Box::new(Cache {
                     index,
                     tools,

@@ -49,17 +49,17 @@ impl Recall for Cache {
 
 impl Cache {
     fn holds(&self, used: &EvidenceUsed) -> bool {
-        let mut same = self.tools.of(&used.tool, used.decl.as_ref());
+        let mut same = self.tools.of(&used.tool, used.tool_digest.as_ref());
         match &self.frozen {
             None => same.next().is_some(),
             Some(frozen) => same.any(|digest| {
-                let key = EvidenceKey::new(&used.tool, digest, &used.canonical);
+                let key = EvidenceKey::new(&used.tool, digest, &used.canonical_args);
                 match frozen.get(CellIx(u32::MAX), &key) {
                     EvidenceLookup::Found {
                         response: answer, ..
                     }
                     | EvidenceLookup::MissingError(answer) => {
-                        Digest::hash_bytes(answer.text.as_bytes()) == used.answer
+                        Digest::hash_bytes(answer.text.as_bytes()) == used.response_digest
                     }
                     EvidenceLookup::Miss | EvidenceLookup::MissingEndsCell(_) => false,
                 }

@@ -14,7 +14,7 @@ use crate::event::{
 };
 use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
-use crate::record::{RecordError, Run};
+use crate::record::{RecordError, RecordedRun};
 
 /// Recorded traces by the name of their decision and their repeat, each with who made it. Of one judge it is played under
 /// any name, since it was another judge that made it; of several the one of the same name is.
@@ -34,12 +34,12 @@ struct Trace {
 
 impl Replay {
     /// Reads the judged cells of a run.
-    pub(super) fn of(run: &Run) -> Result<Self, RecordError> {
-        let header: RunHeader = run.header()?;
+    pub(super) fn of(run: &RecordedRun) -> Result<Self, RecordError> {
+        let header: RunHeader = run.read_header()?;
         let mut names: HashMap<CellIx, (CellName, String)> = HashMap::new();
         let mut traces: HashMap<CellName, Vec<(String, Trace)>> = HashMap::new();
         let wanted = &["cells_planned", "turn", "tool", "cell_finished"];
-        for event in run.events_of(wanted)? {
+        for event in run.events_with_tags(wanted)? {
             let kind = event?.kind;
             match &kind {
                 EventKind::CellsPlanned {

@@ -19,7 +19,7 @@ use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
-use crate::record::{RecordError, Run};
+use crate::record::{RecordError, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::transcript::{self, RecordSpan, TranscriptFile};
 use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
@@ -136,8 +136,8 @@ pub(super) struct Left {
 
 impl Left {
     /// Reads what a run planned and settled; the traces are passed over.
-    pub(super) fn of(run: &Run) -> Result<Self, RecordError> {
-        let header = run.header()?;
+    pub(super) fn of(run: &RecordedRun) -> Result<Self, RecordError> {
+        let header = run.read_header()?;
         let mut transcripts: Vec<Old> = Vec::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
         let mut places: HashMap<CellIx, (usize, usize)> = HashMap::new();
@@ -148,7 +148,7 @@ impl Left {
             "cell_finished",
             "run_finished",
         ];
-        for event in run.events_of(wanted)? {
+        for event in run.events_with_tags(wanted)? {
             match event?.kind {
                 EventKind::CellsPlanned {
                     transcript,

@@ -13,7 +13,7 @@ use super::{RunError, RunHandle, RunOptions, execute, schedule};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
 use crate::handlers::EvalTypeRegistry;
-use crate::record::{RecordError, Recorder, Started};
+use crate::record::{RecordError, Recorder, StartedRecording};
 use crate::workspace::{Env, Workspace};
 
 /// Starts a run, in the runtime that awaits this.
@@ -44,13 +44,13 @@ pub async fn start(
     let run = header.run.clone();
     let files = workspace.recorded();
     let texts: Vec<&str> = files.iter().map(|(_, text)| &**text).collect();
-    let Started {
+    let StartedRecording {
         recorder,
         emitter,
         events,
         failed,
         dir,
-    } = Recorder::start_with(
+    } = Recorder::start_with_texts(
         &store.dir,
         header,
         &texts,

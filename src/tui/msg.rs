@@ -19,7 +19,7 @@ use crate::diag::Diagnostic;
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, Label, RunId, TranscriptRef};
-use crate::record::Board;
+use crate::record::NewestVerdicts;
 use crate::run::Preview;
 use crate::theme::Role;
 use crate::workspace::Workspace;
@@ -62,7 +62,7 @@ pub(crate) enum Msg {
     /// The board of past runs, and sentences about runs that could not be read.
     BoardRead {
         generation: u64,
-        board: Arc<Board>,
+        board: Arc<NewestVerdicts>,
         problems: Vec<String>,
     },
     /// A watched file changed and everything loaded: which files differ from the last good state.

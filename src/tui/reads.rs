@@ -19,7 +19,7 @@ use crate::event::{
 };
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, Subject, TranscriptSpan};
 use crate::model::{Blob, CellIx, TranscriptRef};
-use crate::record::{FolderBlobs, Run};
+use crate::record::{FolderBlobs, RecordedRun};
 use crate::theme::Role;
 use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
@@ -31,7 +31,7 @@ const STRETCH: usize = 512;
 
 /// One cell of a recording, without keeping the others; `None`: outdated before it was found.
 pub(crate) fn recorded(
-    run: &Run,
+    run: &RecordedRun,
     which: &Which,
     outdated: &dyn Fn() -> bool,
 ) -> Option<Result<Recorded, String>> {
@@ -39,7 +39,7 @@ pub(crate) fn recorded(
 }
 
 fn look_for(
-    run: &Run,
+    run: &RecordedRun,
     which: &Which,
     outdated: &dyn Fn() -> bool,
 ) -> Result<Option<Recorded>, String> {
@@ -147,7 +147,7 @@ pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
 }
 
 fn bytes_named(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
-    FolderBlobs::of_run(dir)
+    FolderBlobs::new(dir)
         .get(&blob.hash)
         .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))
 }
@@ -214,7 +214,7 @@ fn bytes_of(transcript: &TranscriptRef, (run_dir, map): Whence<'_>) -> Result<Ve
     match (from_file(transcript, map), run_dir) {
         (Ok(bytes), _) => Ok(bytes),
         (Err(why), None) => Err(why),
-        (Err(why), Some(dir)) => FolderBlobs::of_run(dir)
+        (Err(why), Some(dir)) => FolderBlobs::new(dir)
             .get(&transcript.digest)
             .map_err(|error| format!("{why}; and the run holds no copy of it: {error}")),
     }

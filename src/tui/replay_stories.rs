@@ -58,7 +58,7 @@ fn stand(model: &Model) -> (Vec<Row>, Counts, String) {
 
 fn at_end(driven: &Driven) -> bool {
     let replay = driven.app.model.replay.as_ref();
-    replay.is_some_and(|replay| replay.player.is_over() && !replay.seeking())
+    replay.is_some_and(|replay| replay.player.is_finished() && !replay.seeking())
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use dicta::clock::{Clock, FakeClock};
 use dicta::event::{EventKind, FORMAT, RunEvent, RunHeader};
 use dicta::model::{CellIx, RunId, WallTime};
-use dicta::record::{Recorder, RunStore, read_log};
+use dicta::record::{Recorder, RunStore, parse_log};
 
 const ID: &str = "20260101T000000Z-kvqa";
 
@@ -71,7 +71,7 @@ async fn a_log_of_100_kb_cut_at_any_byte_gives_its_whole_records() {
         let from = whole.checked_sub(2).map_or(0, |before| breaks[before] + 1);
         let kept = whole.saturating_sub(1);
         let tail = bytes[from..cut].to_vec();
-        let log = read_log(Cursor::new(tail), Path::new("log"))
+        let log = parse_log(Cursor::new(tail), Path::new("log"))
             .unwrap_or_else(|error| panic!("cut at {cut}: {error}"));
         assert_eq!(log.events, shown[kept..whole], "cut at {cut}");
         let told = log.warnings.iter().any(|warning| warning.contains("torn"));
@@ -87,14 +87,17 @@ async fn a_cut_log_on_disk_is_an_interrupted_run_that_can_be_named() {
     std::fs::write(&path, &bytes[..bytes.len() - 10]).expect("cut");
     let store = RunStore {
         dir: runs.path().to_owned(),
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     };
     let run = store.resolve("kvqa").expect("the letters name it");
-    let log = run.log().expect("readable");
+    let log = run.read_log().expect("readable");
     assert!(log.interrupted && !log.running);
     assert_eq!(log.events, shown[..shown.len() - 1]);
     assert_eq!(log.warnings.len(), 1, "{:?}", log.warnings);
-    assert_eq!(run.state().expect("folds").notes.len(), shown.len() - 2);
+    assert_eq!(
+        run.read_state().expect("folds").notes.len(),
+        shown.len() - 2
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_killed_recorder_gives_its_lock_back_and_its_log_is_whole() {
                 let log = store
                     .resolve("@")
                     .expect("the run")
-                    .log()
+                    .read_log()
                     .expect("readable");
                 assert!(log.running, "the lock is held");
                 child.kill().expect("killed"); // what it still printed is read to the end
@@ -139,7 +142,7 @@ fn a_killed_recorder_gives_its_lock_back_and_its_log_is_whole() {
     let log = store(runs.path())
         .resolve("@")
         .expect("the run")
-        .log()
+        .read_log()
         .expect("readable");
     assert!(log.interrupted && !log.running, "the lock is free");
     assert!(
@@ -155,7 +158,7 @@ fn a_killed_recorder_gives_its_lock_back_and_its_log_is_whole() {
 fn store(runs: &Path) -> RunStore {
     RunStore {
         dir: runs.to_owned(),
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     }
 }
 

@@ -39,8 +39,8 @@ fn label(transcript: &str, passed: bool) -> Label {
     }
 }
 
-fn by(min: Option<f64>, max: Option<f64>) -> impl Fn(&str, &str) -> Deciding {
-    move |_, _| Deciding {
+fn by(min: Option<f64>, max: Option<f64>) -> impl Fn(&str, &str) -> EvalDecisionSettings {
+    move |_, _| EvalDecisionSettings {
         bounds: ScoreBounds { min, max },
         negate: false,
     }

@@ -5,22 +5,22 @@ use std::path::Path;
 use super::samples::{called, end, ended, planned, record, settled, started};
 use crate::event::{EventKind, GateRelease, RunHeader, ToolFact, ToolResponseSource};
 use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
-use crate::record::{Board, CacheIndex, EvidenceUsed, Run, RunStore};
+use crate::record::{CacheIndex, EvidenceUsed, NewestVerdicts, RecordedRun, RunStore};
 
 const FIRST: &str = "20260101T000000Z-aaaa";
 const SECOND: &str = "20260102T000000Z-bbbb";
 const THIRD: &str = "20260103T000000Z-cccc";
 
-fn stored(runs: &Path) -> Vec<Run> {
+fn stored(runs: &Path) -> Vec<RecordedRun> {
     RunStore {
         dir: runs.to_owned(),
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     }
     .runs()
 }
 
-fn board(runs: &Path) -> Board {
-    let (board, problems) = Board::of(&stored(runs), |_| true);
+fn board(runs: &Path) -> NewestVerdicts {
+    let (board, problems) = NewestVerdicts::read(&stored(runs), |_| true);
     assert_eq!(problems, [""; 0]);
     board
 }
@@ -37,7 +37,7 @@ fn resumed(cell: u32, what: &str) -> EventKind {
 }
 
 /// Outcome and run of a cell on the board.
-fn stands(board: &Board, name: &str) -> Option<(Outcome, String)> {
+fn stands(board: &NewestVerdicts, name: &str) -> Option<(Outcome, String)> {
     let cell = board.get(name)?;
     Some((cell.outcome, cell.run.letters().to_owned()))
 }
@@ -103,14 +103,14 @@ async fn a_cancelled_cell_hides_no_flip() {
 
     let mut live = board.get(name).expect("there").clone();
     live.outcome = Outcome::Timeout;
-    board.put(name.to_owned(), live.clone());
+    board.insert(name.to_owned(), live.clone());
     assert_eq!(
         board.verdict(name),
         Some(&verdict),
         "an error is no verdict"
     );
     live.outcome = Outcome::Fail;
-    board.put(name.to_owned(), live.clone());
+    board.insert(name.to_owned(), live.clone());
     assert_eq!(board.verdict(name), Some(&live));
 }
 
@@ -141,7 +141,7 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
     assert!(board.get("t/r/plain").is_some(), "let go unchanged");
     assert!(board.get("t/r/asked~j").is_none());
     assert!(board.get("u/r/plain").is_none());
-    let (cache, _) = CacheIndex::of(std::slice::from_ref(&run));
+    let (cache, _) = CacheIndex::read(std::slice::from_ref(&run));
     let known =
         ["a", "b", "c", "d"].map(|key| cache.get(&Digest::hash_bytes(key.as_bytes())).is_some());
     assert_eq!(known, [true, false, false, false]);
@@ -158,10 +158,14 @@ async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
     let text = std::fs::read_to_string(&log).expect("a log");
     std::fs::write(&log, text.replacen("\"major\":1", "\"major\":2", 1)).expect("written");
 
-    let (board, problems) = Board::of(&stored(runs.path()), |_| true);
+    let (board, problems) = NewestVerdicts::read(&stored(runs.path()), |_| true);
     assert_eq!((board.len(), problems.len()), (1, 1), "{problems:?}");
     let elsewhere = |header: &RunHeader| header.workspace == Path::new("/elsewhere");
-    assert!(Board::of(&stored(runs.path()), elsewhere).0.is_empty());
+    assert!(
+        NewestVerdicts::read(&stored(runs.path()), elsewhere)
+            .0
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -183,7 +187,7 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
         kinds.extend([ended(1, outcome), end()]);
         record(runs.path(), id, kinds).await;
     }
-    let (cache, problems) = CacheIndex::of(&stored(runs.path()));
+    let (cache, problems) = CacheIndex::read(&stored(runs.path()));
     assert_eq!((cache.len(), problems.len()), (1, 0));
     let entry = cache
         .get(&Digest::hash_bytes(b"key"))
@@ -199,9 +203,9 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
     );
     let used = EvidenceUsed {
         tool: "fetch_url".to_owned(),
-        decl: Some(Digest::hash_bytes(b"decl")),
-        canonical: RawJson::parse(r#"{"url":"u"}"#).expect("valid"),
-        answer: Digest::hash_bytes(b"new page"),
+        tool_digest: Some(Digest::hash_bytes(b"decl")),
+        canonical_args: RawJson::parse(r#"{"url":"u"}"#).expect("valid"),
+        response_digest: Digest::hash_bytes(b"new page"),
     };
     assert_eq!(entry.evidence, [used]);
 }
@@ -246,9 +250,9 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
         .iter()
         .map(|call| {
             (
-                call.canonical.get(),
-                call.name.as_deref(),
-                call.decl.is_some(),
+                call.canonical_args.get(),
+                call.cell_name.as_deref(),
+                call.tool_digest.is_some(),
             )
         })
         .collect();
@@ -295,7 +299,7 @@ async fn the_receipt_of_a_verdict_is_no_evidence() {
     let calls = run.recorded_calls().expect("a log");
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(tools, ["fetch_url"], "the verdict's function is no tool");
-    let (cache, _) = CacheIndex::of(std::slice::from_ref(&run));
+    let (cache, _) = CacheIndex::read(std::slice::from_ref(&run));
     let entry = cache
         .get(&Digest::hash_bytes(b"key"))
         .expect("judged before");

@@ -12,8 +12,8 @@ use crate::clock::{Clock, FakeClock};
 use crate::event::{EventKind, RunEvent};
 use crate::model::{Blob, Digest, Millis, Outcome};
 use crate::record::Recorder;
-use crate::record::disk::{Disk, Held, LogFile};
-use crate::record::{EVENTS, RecordError, read_log};
+use crate::record::disk::{Disk, LockGuard, LogFile};
+use crate::record::{EVENTS_FILE, RecordError, parse_log};
 
 /// What happens at the Nth call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,11 +124,11 @@ impl Disk for FaultyDisk {
         Ok(Box::new(FaultyFile {
             disk: self.clone(),
             file,
-            is_log: path.ends_with(EVENTS),
+            is_log: path.ends_with(EVENTS_FILE),
         }))
     }
 
-    fn lock(&self, _path: &Path, _pid: u32) -> io::Result<Box<dyn Held>> {
+    fn lock(&self, _path: &Path, _pid: u32) -> io::Result<Box<dyn LockGuard>> {
         self.image().call(0)?;
         Ok(Box::new(NotHeld))
     }
@@ -146,13 +146,13 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
-    fn discard(&self, path: &Path) {
+    fn remove_unused_dir(&self, path: &Path) {
         self.image().names.retain(|name, _| !name.starts_with(path));
     }
 }
 
 struct NotHeld;
-impl Held for NotHeld {}
+impl LockGuard for NotHeld {}
 
 struct FaultyFile {
     disk: FaultyDisk,
@@ -197,7 +197,7 @@ async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>,
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let runs = Path::new(RUNS);
     let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let begun = Recorder::start_on(&on_disk, runs, header(ID), &[], Arc::default(), on);
+    let begun = Recorder::start_on_disk(&on_disk, runs, header(ID), &[], Arc::default(), on);
     let begun = match begun {
         Ok(begun) => begun,
         Err(error) => return (Vec::new(), Err(error), true),
@@ -250,10 +250,10 @@ fn named(events: &[RunEvent]) -> Vec<&Blob> {
 /// Every law that holds at any moment for a log and its blobs, as a reader finds them.
 fn check(image: &Image, power_lost: bool, context: &str) -> Vec<RunEvent> {
     let dir = Path::new(RUNS).join(ID);
-    let Some(bytes) = image.bytes(&dir.join(EVENTS), power_lost) else {
+    let Some(bytes) = image.bytes(&dir.join(EVENTS_FILE), power_lost) else {
         return Vec::new();
     };
-    let log = read_log(io::Cursor::new(bytes.to_vec()), Path::new(EVENTS))
+    let log = parse_log(io::Cursor::new(bytes.to_vec()), Path::new(EVENTS_FILE))
         .unwrap_or_else(|error| panic!("{context}: {error}"));
     let torn = usize::from(!bytes.is_empty() && !bytes.ends_with(b"\n"));
     assert_eq!(log.warnings.len(), torn, "{context}: {:?}", log.warnings);
@@ -328,7 +328,7 @@ async fn a_second_without_sync_is_the_most_that_power_loss_takes() {
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let begun = Recorder::start_on(
+    let begun = Recorder::start_on_disk(
         &on_disk,
         Path::new(RUNS),
         header(ID),

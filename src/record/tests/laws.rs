@@ -7,7 +7,7 @@ use crate::clock::{Clock as _, FakeClock};
 use crate::event::laws::{kind, numbered, run};
 use crate::event::{EventKind, RunEvent, RunState};
 use crate::model::Millis;
-use crate::record::{Player, Seek, Speed, Unit, play};
+use crate::record::{PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events};
 
 const ID: &str = "20260101T000000Z-kvqa";
 
@@ -22,7 +22,7 @@ fn played(events: &[RunEvent], speed: f64) -> (Vec<RunEvent>, Millis) {
     let mut out = Vec::new();
     block_on(async {
         let mut playing =
-            std::pin::pin!(play(events, speed, &clock, |event| out.push(event.clone())));
+            std::pin::pin!(play_events(events, speed, &clock, |event| out.push(event.clone())));
         loop {
             let once = std::future::poll_fn(|cx| std::task::Poll::Ready(playing.as_mut().poll(cx)));
             if once.await.is_ready() {
@@ -44,12 +44,12 @@ proptest! {
         // A second header or end inside a run is no run; any other fact may stand anywhere.
         let kinds: Vec<EventKind> = kinds.into_iter().chain(judged).collect();
         let (run, live) = block_on(record(runs.path(), ID, kinds.clone()));
-        let log = run.log().expect("a log");
+        let log = run.read_log().expect("a log");
         prop_assert_eq!(&log.warnings, &Vec::<String>::new());
         prop_assert_eq!(&log.events, &live);
         prop_assert_eq!(live.len(), kinds.len() + 1);
         prop_assert!(live.iter().skip(1).map(|e| &e.kind).eq(&kinds));
-        prop_assert_eq!(run.state().expect("folds"), RunState::fold(&live));
+        prop_assert_eq!(run.read_state().expect("folds"), RunState::fold(&live));
     }
 
     #[test]
@@ -76,28 +76,28 @@ proptest! {
             let now = clock.now();
             let apply = |state: &mut RunState, events: &[RunEvent]| events.iter().for_each(|e| state.apply(e));
             match hand {
-                0 => player.play(now, Speed::new(n as f64 / 50.0)),
+                0 => player.play(now, PlaybackSpeed::new(n as f64 / 50.0)),
                 1 => player.pause(now),
-                2 => apply(&mut state, player.step(Unit::Event)),
-                3 => apply(&mut state, player.step(Unit::Turn)),
-                4 => apply(&mut state, player.step(Unit::Cell)),
+                2 => apply(&mut state, player.step(PlaybackStep::Event)),
+                3 => apply(&mut state, player.step(PlaybackStep::Turn)),
+                4 => apply(&mut state, player.step(PlaybackStep::Cell)),
                 5 => match player.seek(usize::try_from(n).expect("small")) {
-                    Seek::Forward(more) => apply(&mut state, more),
-                    Seek::Again(all) => {
+                    SeekResult::Forward(more) => apply(&mut state, more),
+                    SeekResult::Restart(all) => {
                         state = RunState::default();
                         apply(&mut state, all);
                     }
                 },
                 _ => {
                     clock.advance(Millis(n));
-                    apply(&mut state, player.due(clock.now()));
+                    apply(&mut state, player.take_due(clock.now()));
                 }
             }
             prop_assert_eq!(&state, &RunState::fold(&events[..player.position()]));
         }
-        player.play(clock.now(), Speed::AT_ONCE);
-        player.due(clock.now()).iter().for_each(|e| state.apply(e));
-        prop_assert!(player.is_over());
+        player.play(clock.now(), PlaybackSpeed::INSTANT);
+        player.take_due(clock.now()).iter().for_each(|e| state.apply(e));
+        prop_assert!(player.is_finished());
         prop_assert_eq!(state, RunState::fold(&events));
     }
 }
@@ -109,19 +109,19 @@ fn a_player_keeps_the_pace_and_says_when_the_next_event_is_due() {
         text: n.to_string(),
     };
     let mut player = Player::new(numbered((0..5).map(note))); // at 0, 7, 14, 21, 28
-    assert_eq!(player.next_due(Millis(100)), None, "paused");
-    player.play(Millis(100), Speed::new(0.5));
-    assert_eq!(player.due(Millis(100)).len(), 1);
-    assert_eq!(player.next_due(Millis(100)), Some(Millis(14)));
-    assert_eq!(player.due(Millis(113)).len(), 0);
-    assert_eq!(player.due(Millis(114)).len(), 1);
-    player.play(Millis(116), Speed::RECORDED); // at 8 of the recording
-    assert_eq!(player.next_due(Millis(116)), Some(Millis(6)));
+    assert_eq!(player.time_to_next(Millis(100)), None, "paused");
+    player.play(Millis(100), PlaybackSpeed::new(0.5));
+    assert_eq!(player.take_due(Millis(100)).len(), 1);
+    assert_eq!(player.time_to_next(Millis(100)), Some(Millis(14)));
+    assert_eq!(player.take_due(Millis(113)).len(), 0);
+    assert_eq!(player.take_due(Millis(114)).len(), 1);
+    player.play(Millis(116), PlaybackSpeed::RECORDED); // at 8 of the recording
+    assert_eq!(player.time_to_next(Millis(116)), Some(Millis(6)));
     player.pause(Millis(120));
-    assert_eq!(player.at(Millis(1000)), Millis(12));
-    assert_eq!(player.due(Millis(1000)).len(), 0);
-    player.play(Millis(1000), Speed::RECORDED);
-    assert_eq!(player.due(Millis(1002)).len(), 1);
+    assert_eq!(player.recording_time(Millis(1000)), Millis(12));
+    assert_eq!(player.take_due(Millis(1000)).len(), 0);
+    player.play(Millis(1000), PlaybackSpeed::RECORDED);
+    assert_eq!(player.take_due(Millis(1002)).len(), 1);
     assert_eq!(player.position(), 3);
     assert_eq!(player.position_at(Millis(20)), 3);
 }

@@ -6,16 +6,18 @@ use std::path::Path;
 use super::samples::{end, planned, record, settled};
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Outcome};
-use crate::record::{EVENTS, Ending, Log, RECORD_MAX, RecordError, Run, read_log};
+use crate::record::{
+    EVENTS_FILE, LogEnding, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, parse_log,
+};
 
 const ID: &str = "20260101T000000Z-kvqa";
 
-fn read(bytes: impl Into<Vec<u8>>) -> Result<Log, RecordError> {
-    read_log(Cursor::new(bytes.into()), Path::new("log"))
+fn read(bytes: impl Into<Vec<u8>>) -> Result<RunLog, RecordError> {
+    parse_log(Cursor::new(bytes.into()), Path::new("log"))
 }
 
 /// A recorded log with its events.
-async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, Run, tempfile::TempDir) {
+async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, RecordedRun, tempfile::TempDir) {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), settled(0, Outcome::Pass)];
     kinds.extend((0..notes).map(|n| EventKind::Note {
@@ -24,7 +26,7 @@ async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, Run, tempfile::TempDir
     }));
     kinds.push(end());
     let (run, shown) = record(runs.path(), ID, kinds).await;
-    let bytes = std::fs::read(run.dir.join(EVENTS)).expect("a log");
+    let bytes = std::fs::read(run.dir.join(EVENTS_FILE)).expect("a log");
     (bytes, shown, run, runs)
 }
 
@@ -85,7 +87,12 @@ async fn a_torn_record_never_swallows_the_one_appended_behind_it() {
 #[tokio::test]
 async fn a_foreign_line_is_left_out_and_told_with_its_number() {
     let (bytes, events, ..) = log_of(1).await;
-    let huge = [b"[\"", "x".repeat(RECORD_MAX + 300).as_bytes(), b"\"]\n"].concat();
+    let huge = [
+        b"[\"",
+        "x".repeat(MAX_FACT_BYTES + 300).as_bytes(),
+        b"\"]\n",
+    ]
+    .concat();
     let deep = [&b"[".repeat(100_000)[..], b"\n"].concat();
     for (line, told) in [
         (&b"hello\n"[..], "line 2: left out: it is no event"),
@@ -164,7 +171,7 @@ async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
     let newer = text.replacen(r#""major":1"#, r#""shape":{},"major":2"#, 1);
     assert!(matches!(
         read(newer),
-        Err(RecordError::Newer {
+        Err(RecordError::NewerFormat {
             major: 2,
             known: 1,
             ..
@@ -173,7 +180,7 @@ async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
     let garbled = r#"{"seq":0,"at":0,"kind":{"run_started":{"format":{"major":9,"minor":0}}}}"#;
     assert!(matches!(
         read(garbled),
-        Err(RecordError::Newer { major: 9, .. })
+        Err(RecordError::NewerFormat { major: 9, .. })
     ));
 
     let minor = text.replacen(r#""minor":1"#, r#""minor":7"#, 1).replacen(
@@ -197,18 +204,23 @@ async fn what_is_no_log_says_so() {
     assert!(empty.interrupted && empty.events.is_empty());
 
     let dir = tempfile::tempdir().expect("a folder");
-    let run = Run {
+    let run = RecordedRun {
         id: crate::model::RunId(ID.to_owned()),
         dir: dir.path().to_owned(),
     };
-    assert!(matches!(run.log(), Err(RecordError::Io { .. })));
-    std::fs::write(dir.path().join(EVENTS), "").expect("written");
-    let error = run.header().expect_err("empty").to_string();
+    assert!(matches!(run.read_log(), Err(RecordError::Io { .. })));
+    std::fs::write(dir.path().join(EVENTS_FILE), "").expect("written");
+    let error = run.read_header().expect_err("empty").to_string();
     assert!(error.contains("its log is empty"), "{error}");
     let note = r#"{"seq":0,"at":0,"kind":{"note":{"cell":null,"text":"x"}}}"#;
-    std::fs::write(dir.path().join(EVENTS), note).expect("written");
-    assert!(matches!(run.header(), Err(RecordError::NotARun { .. })));
-    let log = run.log().expect("events without a header are still shown");
+    std::fs::write(dir.path().join(EVENTS_FILE), note).expect("written");
+    assert!(matches!(
+        run.read_header(),
+        Err(RecordError::NotARun { .. })
+    ));
+    let log = run
+        .read_log()
+        .expect("events without a header are still shown");
     assert_eq!(log.events.len(), 1);
 }
 
@@ -216,14 +228,14 @@ async fn what_is_no_log_says_so() {
 async fn unwanted_kinds_are_passed_over_and_nothing_else_changes() {
     let (_, events, run, _dir) = log_of(5).await;
     let mut some = run
-        .events_of(&["run_started", "cells_settled"])
+        .events_with_tags(&["run_started", "cells_settled"])
         .expect("a log");
     let read: Vec<RunEvent> = (&mut some).map(|e| e.expect("readable")).collect();
     assert_eq!(read, [&events[..1], &events[2..3]].concat());
     assert_eq!(some.warnings(), [""; 0], "passing over is no gap");
     assert_eq!(
         some.ending(),
-        Ending::Finished,
+        LogEnding::Finished,
         "the end is seen all the same"
     );
 }

@@ -14,7 +14,7 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     TranscriptRef, TurnIx, WallTime,
 };
-use crate::record::{Recorder, Run};
+use crate::record::{RecordedRun, Recorder};
 
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
 pub(super) fn header(run: &str) -> RunHeader {
@@ -150,7 +150,11 @@ pub(super) fn end() -> EventKind {
 }
 
 /// Records `kinds` behind a header as the run `id`, and returns it with what was handed on.
-pub(super) async fn record(runs: &Path, id: &str, kinds: Vec<EventKind>) -> (Run, Vec<RunEvent>) {
+pub(super) async fn record(
+    runs: &Path,
+    id: &str,
+    kinds: Vec<EventKind>,
+) -> (RecordedRun, Vec<RunEvent>) {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let started =
         Recorder::start(runs, header(id), Arc::default(), clock).expect("an empty folder records");
@@ -166,7 +170,7 @@ pub(super) async fn record(runs: &Path, id: &str, kinds: Vec<EventKind>) -> (Run
     }
     sent.await.expect("sends");
     started.recorder.finish().await.expect("recorded");
-    let run = Run {
+    let run = RecordedRun {
         id: RunId(id.to_owned()),
         dir: started.dir,
     };

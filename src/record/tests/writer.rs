@@ -8,11 +8,13 @@ use super::samples::{end, header, knows, planned, record, settled};
 use crate::clock::{Clock, FakeClock};
 use crate::event::{EventKind, ToolFact};
 use crate::model::{CellIx, Millis, Outcome, RawJson};
-use crate::record::{EVENTS, RECORD_MAX, RecordError, Recorder, RunStore, Started};
+use crate::record::{
+    EVENTS_FILE, MAX_FACT_BYTES, RecordError, Recorder, RunStore, StartedRecording,
+};
 
 const ID: &str = "20260101T000000Z-kvqa";
 
-fn start(runs: &Path, id: &str) -> Result<Started, RecordError> {
+fn start(runs: &Path, id: &str) -> Result<StartedRecording, RecordError> {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     Recorder::start(runs, header(id), Arc::default(), clock)
 }
@@ -29,7 +31,7 @@ async fn what_is_handed_on_is_what_stands_in_the_log() {
     let runs = tempfile::tempdir().expect("a folder");
     let kinds = vec![planned("t", 0), settled(0, Outcome::Pass), end()];
     let (run, shown) = record(runs.path(), ID, kinds.clone()).await;
-    let log = run.log().expect("a log");
+    let log = run.read_log().expect("a log");
     assert_eq!(log.events, shown);
     assert_eq!(log.warnings, [""; 0]);
     assert!(!log.interrupted && !log.running);
@@ -37,7 +39,7 @@ async fn what_is_handed_on_is_what_stands_in_the_log() {
         log.events.iter().map(|e| e.seq).collect::<Vec<_>>(),
         [0, 1, 2, 3]
     );
-    assert_eq!(run.header().expect("a header"), header(ID));
+    assert_eq!(run.read_header().expect("a header"), header(ID));
     let recorded: Vec<EventKind> = log.events.into_iter().skip(1).map(|e| e.kind).collect();
     assert_eq!(recorded, kinds);
 }
@@ -59,7 +61,7 @@ async fn folders_are_private_and_files_too() {
         (&runs, 0o700),
         (&begun.dir, 0o700),
         (&blobs, 0o700),
-        (&begun.dir.join(EVENTS), 0o600),
+        (&begun.dir.join(EVENTS_FILE), 0o600),
         (&begun.dir.join("lock"), 0o600),
         (&blobs.join(&blob.hash.0), 0o600),
     ] {
@@ -82,9 +84,9 @@ async fn a_planted_link_a_run_that_exists_and_an_open_folder_are_refused() {
     assert_eq!(planted, 0, "nothing is written through the link");
 
     record(runs.path(), "20260101T000000Z-aaaa", vec![note("mine")]).await;
-    let before = std::fs::read(runs.path().join("20260101T000000Z-aaaa").join(EVENTS));
+    let before = std::fs::read(runs.path().join("20260101T000000Z-aaaa").join(EVENTS_FILE));
     assert!(start(runs.path(), "20260101T000000Z-aaaa").is_err());
-    let after = std::fs::read(runs.path().join("20260101T000000Z-aaaa").join(EVENTS));
+    let after = std::fs::read(runs.path().join("20260101T000000Z-aaaa").join(EVENTS_FILE));
     assert_eq!(before.expect("a log"), after.expect("the same"));
 
     for name in ["../x", "a/b", "", ".hidden", "a\nb"] {
@@ -107,10 +109,10 @@ async fn a_run_is_running_while_its_recorder_lives_and_whole_afterwards() {
     begun.events.recv().await.expect("the header");
     let store = RunStore {
         dir: runs.path().to_owned(),
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     };
     let run = store.resolve("@").expect("the run");
-    let log = run.log().expect("a log");
+    let log = run.read_log().expect("a log");
     assert!(log.running && !log.interrupted);
     let error = start(runs.path(), ID).err().expect("locked");
     let pid = std::process::id();
@@ -121,7 +123,7 @@ async fn a_run_is_running_while_its_recorder_lives_and_whole_afterwards() {
 
     drop(begun.emitter);
     begun.recorder.finish().await.expect("recorded");
-    let log = run.log().expect("a log");
+    let log = run.read_log().expect("a log");
     assert!(!log.running && log.interrupted, "no end was recorded");
 }
 
@@ -143,22 +145,22 @@ async fn closing_the_stream_early_keeps_recording() {
 fn start_log(runs: &Path) -> usize {
     let store = RunStore {
         dir: runs.to_owned(),
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     };
     let run = store.resolve("@").expect("the run");
-    run.log().expect("a log").events.len()
+    run.read_log().expect("a log").events.len()
 }
 
 #[tokio::test]
 async fn a_fact_too_large_for_a_record_becomes_a_note() {
     let runs = tempfile::tempdir().expect("a folder");
-    let kinds = vec![note("x".repeat(RECORD_MAX)), note("small"), end()];
+    let kinds = vec![note("x".repeat(MAX_FACT_BYTES)), note("small"), end()];
     let (run, shown) = record(runs.path(), ID, kinds).await;
     assert_eq!(
         shown[1].kind,
         note("a fact of 16 MiB was left out: a record has at most 16 MiB")
     );
-    assert_eq!(run.log().expect("a log").events, shown);
+    assert_eq!(run.read_log().expect("a log").events, shown);
 }
 
 #[tokio::test]
@@ -174,10 +176,10 @@ async fn raw_json_over_several_lines_stays_one_record() {
         },
     );
     let (run, shown) = record(runs.path(), ID, vec![kind, end()]).await;
-    let log = run.log().expect("a log");
+    let log = run.read_log().expect("a log");
     assert_eq!(log.warnings, [""; 0]);
     assert_eq!(log.events, shown);
-    let text = std::fs::read_to_string(run.dir.join(EVENTS)).expect("a log");
+    let text = std::fs::read_to_string(run.dir.join(EVENTS_FILE)).expect("a log");
     assert!(text.contains(r#""a": "b\nc",    "n": 1.50"#), "{text}");
 }
 
@@ -243,7 +245,7 @@ async fn two_recorders_side_by_side_mix_nothing() {
         record(runs.path(), "20260101T000000Z-bbbb", kinds("b")),
     );
     for (run, shown) in [a, b] {
-        let log = run.log().expect("a log");
+        let log = run.read_log().expect("a log");
         assert_eq!((log.events.len(), log.warnings.len()), (1001, 0));
         assert_eq!(log.events, shown);
     }

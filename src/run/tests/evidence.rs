@@ -16,7 +16,7 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
 };
-use crate::record::{CacheIndex, Recorder, Run, RunStore};
+use crate::record::{CacheIndex, RecordedRun, Recorder, RunStore};
 use crate::run::bench::Recall;
 use crate::run::evidence::frozen;
 use crate::run::opened::ToolDigests;
@@ -79,7 +79,7 @@ fn header(run: &str) -> RunHeader {
 }
 
 /// Records a run in which a judge fetched a page, read `page` and passed the cell.
-async fn record(dir: &Path, run: &str, page: &str) -> Run {
+async fn record(dir: &Path, run: &str, page: &str) -> RecordedRun {
     let started = Recorder::start(
         dir,
         header(run),
@@ -161,14 +161,14 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
     }
     drop(out);
     started.recorder.finish().await.expect("written");
-    Run {
+    RecordedRun {
         id: RunId(run.into()),
         dir: dir.join(run),
     }
 }
 
 fn cache(store: &RunStore, description: &str, frozen: Option<Arc<dyn EvidenceStore>>) -> Cache {
-    let (index, problems) = CacheIndex::of(&store.runs());
+    let (index, problems) = CacheIndex::read(&store.runs());
     assert_eq!(problems, Vec::<String>::new());
     Cache {
         index,
@@ -187,10 +187,10 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
     let other = record(&elsewhere, "20261121T000002Z-cccc", "a later page").await;
     let store = RunStore {
         dir: runs,
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     };
     let now = tools("fetches");
-    let of = |run: &Run| -> Option<Arc<dyn EvidenceStore>> {
+    let of = |run: &RecordedRun| -> Option<Arc<dyn EvidenceStore>> {
         let answers =
             frozen(std::slice::from_ref(run), &now, EvidenceMissPolicy::Error).expect("readable");
         Some(Arc::new(answers))
@@ -235,7 +235,7 @@ async fn a_cached_verdict_is_decided_by_what_decides_today_and_says_where_it_is_
     let run = record(dir.path(), "20261121T000000Z-aaaa", "page").await;
     let store = RunStore {
         dir: dir.path().to_owned(),
-        also: Vec::new(),
+        extra_dirs: Vec::new(),
     };
     let cache = cache(&store, "fetches", None);
     let params = JudgedParams {

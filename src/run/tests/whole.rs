@@ -12,7 +12,7 @@ use crate::clock::{Clock, FakeClock};
 use crate::event::{EventKind, ParentCause, RunTotals};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
-use crate::record::{Run, RunStore};
+use crate::record::{RecordedRun, RunStore};
 use crate::rubric::{self, SnapshotFiles};
 use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, prompts, start};
 use crate::workspace::{Env, Workspace};
@@ -64,7 +64,7 @@ impl Home {
     fn store(&self) -> RunStore {
         RunStore {
             dir: self.dir.path().join("runs"),
-            also: Vec::new(),
+            extra_dirs: Vec::new(),
         }
     }
 
@@ -104,12 +104,12 @@ impl Home {
     }
 
     fn recorded(&self, run: &RunId) -> Vec<EventKind> {
-        let log = self.find(run).log().expect("readable");
+        let log = self.find(run).read_log().expect("readable");
         assert_eq!((log.warnings, log.interrupted), (Vec::new(), false));
         log.events.into_iter().map(|event| event.kind).collect()
     }
 
-    fn find(&self, run: &RunId) -> Run {
+    fn find(&self, run: &RunId) -> RecordedRun {
         self.store().resolve(&run.0).expect("it is there")
     }
 

@@ -30,7 +30,7 @@ use crate::model::{
     CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Outcome, Panel, RunId,
     ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
 };
-use crate::record::Board;
+use crate::record::NewestVerdicts;
 use crate::tui::widget::list::List;
 pub(crate) use known::Origin;
 pub(crate) use labels::Human;
@@ -382,7 +382,7 @@ impl Cells {
     }
 
     /// Lays the board under what is known: rows that no live run has touched take its results, stale where digests differ.
-    pub(crate) fn lay(&mut self, board: &Arc<Board>) {
+    pub(crate) fn lay(&mut self, board: &Arc<NewestVerdicts>) {
         self.lay_board(board);
     }
 }

@@ -13,7 +13,7 @@ use super::desk::Desk;
 use super::runs::{Run, Stage, Ticket};
 use crate::event::{CellKey, EventKind, RunEvent};
 use crate::model::{CellIx, CellName, Label, Millis, RunId, make_visible};
-use crate::record::{Playback, Player, Speed};
+use crate::record::{Playback, PlaybackSpeed, Player};
 use crate::workspace::Workspace;
 
 /// A replay.
@@ -22,7 +22,7 @@ pub(crate) struct Replay {
     pub(crate) run: RunId,
     pub(crate) dir: PathBuf,
     pub(crate) player: Player,
-    pub(crate) speed: Speed,
+    pub(crate) speed: PlaybackSpeed,
     /// What it shows.
     pub(crate) desk: Desk,
     /// Whether leaving it ends the program (`dicta replay`), or goes back to the board.
@@ -53,7 +53,7 @@ pub(crate) struct Opening {
     /// Which, where the program opens with it.
     pub(crate) read: Option<(RunId, Option<PathBuf>)>,
     /// 0 ([`Speed::AT_ONCE`]): it stands at its end.
-    pub(crate) speed: Speed,
+    pub(crate) speed: PlaybackSpeed,
     pub(crate) from: StartAt,
     /// The workspace around it, where the program opens with it.
     pub(crate) around: Option<Arc<Workspace>>,
@@ -63,8 +63,8 @@ impl Opening {
     /// As the command line asks: `dicta replay` gives a speed and plays, `dicta open RUN` gives none and shows the end.
     pub(crate) fn asked(speed: Option<f64>) -> Self {
         let (speed, from) = match speed {
-            Some(speed) => (Speed::new(speed), StartAt::Beginning),
-            None => (Speed::RECORDED, StartAt::End),
+            Some(speed) => (PlaybackSpeed::new(speed), StartAt::Beginning),
+            None => (PlaybackSpeed::RECORDED, StartAt::End),
         };
         Self {
             speed,
@@ -89,7 +89,7 @@ impl Default for Opening {
     fn default() -> Self {
         Self {
             read: None,
-            speed: Speed::RECORDED,
+            speed: PlaybackSpeed::RECORDED,
             from: StartAt::Beginning,
             around: None,
         }
@@ -127,7 +127,7 @@ impl Replay {
             run,
             dir,
             player: Player::new(log),
-            speed: Speed::RECORDED,
+            speed: PlaybackSpeed::RECORDED,
             desk: Desk::default(),
             alone,
             ticket,
@@ -178,14 +178,14 @@ impl Replay {
         if !self.playing() {
             return None;
         }
-        let due = self.player.next_due(now).unwrap_or(Millis(0));
+        let due = self.player.time_to_next(now).unwrap_or(Millis(0));
         Some(now + due.clamp(FRAME, TICK))
     }
 
     /// The moment it is, and how long it is, both from its beginning.
     pub(crate) fn clock(&self, now: Millis) -> (Millis, Millis) {
         let (first, last) = self.player.span();
-        let at = self.player.at(now).min(last);
+        let at = self.player.recording_time(now).min(last);
         (at.since(first), last.since(first))
     }
 }

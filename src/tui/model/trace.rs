@@ -323,7 +323,7 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
             shown.dir = run.dir.as_deref();
             shown.decided = shown.spec();
             shown.now = match &model.replay {
-                Some(replay) => replay.player.at(model.now),
+                Some(replay) => replay.player.recording_time(model.now),
                 None => run.clock(model.now),
             };
             elsewhere

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, find, store_of};
 use crate::model::RunId;
-use crate::record::Board;
+use crate::record::NewestVerdicts;
 use crate::run;
 use crate::tui::effect::RunOrder;
 use crate::tui::model::cells::RowId;
@@ -65,10 +65,10 @@ impl Runtime {
             move || {
                 let runs = store_of(&workspace).runs();
                 let (mut board, problems) =
-                    Board::of(&runs, |header| header.workspace == workspace.root);
-                board.decide_anew(&run::deciding(&decided_by));
+                    NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
+                board.rescore(&run::deciding(&decided_by));
                 // Looks at all cells once: here, not on the screen's thread.
-                let _none = board.newest_judged("");
+                let _none = board.newest_judged_cell("");
                 Msg::BoardRead {
                     generation,
                     board: Arc::new(board),
@@ -124,7 +124,7 @@ impl Runtime {
                     warnings: Vec::new(),
                 },
                 Ok(found) => {
-                    let (log, warnings) = match found.log() {
+                    let (log, warnings) = match found.read_log() {
                         Ok(log) => (Ok(Arc::new(log.events)), log.warnings),
                         Err(error) => (Err(error.to_string()), Vec::new()),
                     };

@@ -34,7 +34,7 @@ use super::reads;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
-use crate::record::{Run, RunStore};
+use crate::record::{RecordedRun, RunStore};
 use crate::theme;
 use crate::workspace::watch::Watcher;
 use crate::workspace::{Env, Workspace};
@@ -458,15 +458,19 @@ fn bug(error: &JoinError) -> String {
 fn store_of(workspace: &Workspace) -> RunStore {
     RunStore {
         dir: workspace.runs.clone(),
-        also: workspace.also_runs.clone(),
+        extra_dirs: workspace.also_runs.clone(),
     }
 }
 
 /// A run by its folder, or by its id in a workspace.
-fn find(run: &RunId, workspace: Option<&Workspace>, dir: Option<PathBuf>) -> Result<Run, String> {
+fn find(
+    run: &RunId,
+    workspace: Option<&Workspace>,
+    dir: Option<PathBuf>,
+) -> Result<RecordedRun, String> {
     if let Some(dir) = dir {
         let id = run.clone();
-        return Ok(Run { id, dir });
+        return Ok(RecordedRun { id, dir });
     }
     let workspace = workspace.ok_or_else(|| format!("run {run} is not at hand"))?;
     store_of(workspace)

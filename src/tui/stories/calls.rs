@@ -11,7 +11,7 @@ use crate::event::{
     EventKind, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, Millis, RawJson, RunId, TurnIx};
-use crate::record::Run;
+use crate::record::RecordedRun;
 use crate::tui::effect::Effect;
 use crate::tui::model::Place;
 use crate::tui::model::pane::Pane;
@@ -38,11 +38,11 @@ fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)
         Vec::<Effect>::new(),
     );
     let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/runs");
-    let run = Run {
+    let run = RecordedRun {
         id: RunId(run.to_owned()),
         dir: runs.join(run),
     };
-    let log = run.log().expect("a sample is readable").events;
+    let log = run.read_log().expect("a sample is readable").events;
     let cell = CellIx(2);
     let is_told = |event: &RunEvent| matches!(&event.kind, EventKind::Tool { cell: of, turn, .. } if *of == cell && *turn == TurnIx(0));
     let first = log.iter().position(is_told).expect("it calls something");

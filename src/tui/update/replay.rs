@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::runs;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
-use crate::record::{Speed, Unit};
+use crate::record::{PlaybackSpeed, PlaybackStep};
 use crate::tui::command::Command;
 use crate::tui::effect::Effect;
 use crate::tui::model::cells::{Entry, Flip};
@@ -109,14 +109,14 @@ pub(super) fn read(
     let ticket = model.ticket();
     let around = model.workspace().cloned().or(opening.around);
     let mut replay = Replay::new(run, dir, log, ticket, alone, around.as_deref());
-    if opening.speed.times().is_finite() {
+    if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
     }
     let begin = match &opening.from {
         StartAt::Cell(name) => look_for(&mut replay, name),
         StartAt::Beginning | StartAt::End => 0,
     };
-    if opening.from == StartAt::End || opening.speed == Speed::AT_ONCE {
+    if opening.from == StartAt::End || opening.speed == PlaybackSpeed::INSTANT {
         let _told_below = replay.player.seek(usize::MAX);
     } else {
         let _told_below = replay.player.seek(begin);
@@ -165,9 +165,9 @@ fn obey(model: &mut Model, command: Command, feed: Feed) -> Vec<Effect> {
     };
     let said = match command {
         Command::PlayPause => play_or_pause(replay, now),
-        Command::StepEvent => step(replay, Unit::Event),
-        Command::StepTurn => step(replay, Unit::Turn),
-        Command::StepCell => step(replay, Unit::Cell),
+        Command::StepEvent => step(replay, PlaybackStep::Event),
+        Command::StepTurn => step(replay, PlaybackStep::Turn),
+        Command::StepCell => step(replay, PlaybackStep::Cell),
         Command::StepBack => back(replay),
         Command::Slower => pace(replay, now, 0.5),
         Command::Faster => pace(replay, now, 2.0),
@@ -214,9 +214,9 @@ fn go_on(model: &mut Model, feed: Feed) {
     let Some(replay) = &mut model.replay else {
         return;
     };
-    let _handed_on_below = replay.player.due(now).len();
+    let _handed_on_below = replay.player.take_due(now).len();
     let here = tell_the_desk(replay, now, feed);
-    if !here || !replay.player.is_over() {
+    if !here || !replay.player.is_finished() {
         return;
     }
     let was_playing = replay.playing();
@@ -308,7 +308,7 @@ fn play_or_pause(replay: &mut Replay, now: Millis) -> Option<String> {
         replay.player.pause(now);
         return None;
     }
-    if replay.player.is_over() {
+    if replay.player.is_finished() {
         let _told_later = replay.player.seek(0);
         replay.end_told = false;
         replay.failure = None;
@@ -318,8 +318,8 @@ fn play_or_pause(replay: &mut Replay, now: Millis) -> Option<String> {
     None
 }
 
-fn step(replay: &mut Replay, unit: Unit) -> Option<String> {
-    if replay.player.is_over() {
+fn step(replay: &mut Replay, unit: PlaybackStep) -> Option<String> {
+    if replay.player.is_finished() {
         return Some("the recording ends here: < goes back by one event".to_owned());
     }
     let _told_later = replay.player.step(unit);
@@ -335,7 +335,7 @@ fn back(replay: &mut Replay) -> Option<String> {
 }
 
 fn pace(replay: &mut Replay, now: Millis, factor: f64) -> Option<String> {
-    replay.speed = Speed::new((replay.speed.times() * factor).clamp(SLOWEST, FASTEST));
+    replay.speed = PlaybackSpeed::new((replay.speed.factor() * factor).clamp(SLOWEST, FASTEST));
     if replay.playing() {
         replay.player.play(now, replay.speed);
     }
@@ -354,8 +354,8 @@ fn by_a_twentieth(replay: &mut Replay, now: Millis, on: bool) -> Option<String> 
 fn seek_to(replay: &mut Replay, now: Millis, moment: Millis) {
     let playing = replay.playing();
     let (first, _) = replay.player.span();
-    let _told_later = replay.player.seek_at(first + moment);
-    if playing && !replay.player.is_over() {
+    let _told_later = replay.player.seek_to_time(first + moment);
+    if playing && !replay.player.is_finished() {
         replay.player.play(now, replay.speed);
     }
 }

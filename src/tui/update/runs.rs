@@ -10,7 +10,7 @@ pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 use super::frozen;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Cost, Outcome, RunId, pluralize};
-use crate::record::Board;
+use crate::record::NewestVerdicts;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -80,7 +80,7 @@ pub(super) fn outline_ended(
 pub(super) fn board_read(
     model: &mut Model,
     generation: u64,
-    board: &Arc<Board>,
+    board: &Arc<NewestVerdicts>,
     problems: Vec<String>,
 ) -> Vec<Effect> {
     if generation != model.generation {

@@ -67,7 +67,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         replayed: model
             .replay
             .as_ref()
-            .map(|replay| replay.player.at(model.now)),
+            .map(|replay| replay.player.recording_time(model.now)),
         several: cells
             .evals
             .iter()

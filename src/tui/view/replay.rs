@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::model::{Millis, make_visible};
-use crate::record::Speed;
+use crate::record::PlaybackSpeed;
 use crate::theme::{Glyphs, Role};
 use crate::tui::command::{COMMANDS, Command};
 use crate::tui::model::Model;
@@ -152,7 +152,7 @@ fn state(replay: &Replay, glyphs: &Glyphs) -> String {
     if replay.seeking() {
         return format!("seeking{}", glyphs.ellipsis);
     }
-    if replay.player.is_over() {
+    if replay.player.is_finished() {
         let ends = if replay.whole {
             "end"
         } else {
@@ -170,8 +170,8 @@ fn state(replay: &Replay, glyphs: &Glyphs) -> String {
     format!("{mark} {times}{}", factor(replay.speed))
 }
 
-fn factor(speed: Speed) -> String {
-    let times = speed.times();
+fn factor(speed: PlaybackSpeed) -> String {
+    let times = speed.factor();
     if times.is_finite() {
         format!("{times}")
     } else {
@@ -226,7 +226,7 @@ mod tests {
         replay.recorded = "2026-11-20 17:02".to_owned();
         let _first = replay.player.seek(20);
         replay.told = 20;
-        replay.speed = Speed::new(4.0);
+        replay.speed = PlaybackSpeed::new(4.0);
         replay
     }
 
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn it_says_what_plays_and_how_far_it_is() {
         let mut replay = replay();
-        replay.player.play(Millis(0), Speed::new(4.0));
+        replay.player.play(Millis(0), PlaybackSpeed::new(4.0));
         assert_eq!(
             text(&replay, 50, &Glyphs::UNICODE, 140),
             " REPLAY  k3f9 2026-11-20 17:02  ▶ ×4  0:12.5 / 1:05  ███░░░░░░░░░░░░░░░  event 20/101   space pause  F next failure  > event  t turn  C cell"

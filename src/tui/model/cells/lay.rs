@@ -8,7 +8,7 @@ use super::known::mark;
 use super::live::{decided, side};
 use super::{Cells, Decides, Origin, RowId, Slot, SlotState};
 use crate::model::{CellName, CellVote, RunId};
-use crate::record::{Board, BoardCell};
+use crate::record::{NewestVerdicts, RecordedResult};
 
 /// More repeats than any eval asks for.
 const REPEATS: u32 = 1000;
@@ -19,14 +19,14 @@ const BITE: u32 = 2000;
 /// A board, kept so that rows an outline adds later find their results.
 #[derive(Debug, Clone)]
 pub(super) struct Laid {
-    board: Arc<Board>,
+    board: Arc<NewestVerdicts>,
     runs: HashMap<RunId, u32>,
     /// Rows that still wait for it.
     left: std::ops::Range<u32>,
 }
 
 impl Cells {
-    pub(super) fn lay_board(&mut self, board: &Arc<Board>) {
+    pub(super) fn lay_board(&mut self, board: &Arc<NewestVerdicts>) {
         let rows = u32::try_from(self.rows.len()).expect("a desk holds fewer than 2^32 rows");
         self.board = Some(Laid {
             board: Arc::clone(board),
@@ -140,7 +140,7 @@ impl Cells {
     fn of_panel(
         &mut self,
         laid: &mut Laid,
-        board: &Board,
+        board: &NewestVerdicts,
         id: RowId,
         planned: &[(Option<u32>, Option<u32>)],
     ) -> Vec<(Slot, String)> {
@@ -160,10 +160,15 @@ impl Cells {
     }
 
     /// What another judge, or another number of repeats, said before the eval asked for this one.
-    fn judged_otherwise(&mut self, laid: &mut Laid, board: &Board, id: RowId) -> Option<Vec<Slot>> {
+    fn judged_otherwise(
+        &mut self,
+        laid: &mut Laid,
+        board: &NewestVerdicts,
+        id: RowId,
+    ) -> Option<Vec<Slot>> {
         let mut name = String::new();
         self.write_name(&mut name, id, None, None);
-        let found: CellName = board.newest_judged(&name)?.parse().ok()?;
+        let found: CellName = board.newest_judged_cell(&name)?.parse().ok()?;
         let newest = board.get(&found.to_string())?.run.clone();
         let mut slots = Vec::new();
         let mut next = found;
@@ -196,7 +201,7 @@ impl Cells {
         laid: &mut Laid,
         judge: Option<u32>,
         repeat: Option<u32>,
-        cell: Option<&BoardCell>,
+        cell: Option<&RecordedResult>,
     ) -> Slot {
         let Some(cell) = cell else {
             return Slot {
@@ -214,7 +219,7 @@ impl Cells {
             judge,
             repeat,
             at: Some((run, cell.cell)),
-            cached: cell.cached.clone(),
+            cached: cell.cached_from.clone(),
             state: SlotState::Done {
                 outcome: cell.outcome,
                 score: cell.score,
@@ -233,14 +238,14 @@ impl Cells {
 }
 
 /// The verdict that some cells make together, if they make one; `slots` say whose each is.
-fn verdict_of(cells: &[&BoardCell], slots: &[Slot], by: &Decides) -> Option<super::Side> {
+fn verdict_of(cells: &[&RecordedResult], slots: &[Slot], by: &Decides) -> Option<super::Side> {
     let casts: Vec<CellVote> = cells
         .iter()
         .zip(slots)
         .map(|(cell, slot)| CellVote {
             judge: slot.judge,
             repeat: slot.repeat,
-            ballot: Some(cell.said()),
+            ballot: Some(cell.ballot()),
         })
         .collect();
     let decision = by.terms().decide(&casts)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::event::{CellKey, EvalSpec, FORMAT, JudgeSpec, RubricSpec};
 use crate::model::{JudgeConfig, ProviderKind, WallTime};
-use crate::record::BoardCell;
+use crate::record::RecordedResult;
 
 pub(crate) fn digest(text: &str) -> Digest {
     Digest::hash_bytes(text.as_bytes())
@@ -96,11 +96,11 @@ pub(crate) fn outline(cells: &mut Cells, transcripts: &[&str], evals: &[&str], v
     cells.settle();
 }
 
-pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str) -> BoardCell {
-    BoardCell {
+pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str) -> RecordedResult {
+    RecordedResult {
         run: RunId(run.into()),
         cell: CellIx(0),
-        cached: None,
+        cached_from: None,
         outcome,
         score: None,
         explanation: why.into(),
@@ -117,13 +117,13 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
 }
 
 /// A board of cells `t/r/e`, each with how it ended.
-pub(crate) fn board(cells: &[(&str, Outcome)]) -> Arc<Board> {
-    let mut board = Board::default();
+pub(crate) fn board(cells: &[(&str, Outcome)]) -> Arc<NewestVerdicts> {
+    let mut board = NewestVerdicts::default();
     for (name, outcome) in cells {
         let transcript = name.split('/').next().unwrap_or_default();
         let mut cell = on_board("20260101T000000Z-past", transcript, *outcome, "said then");
         cell.judge = name.contains('~').then(|| Arc::new(digest("one")));
-        board.put((*name).to_owned(), cell);
+        board.insert((*name).to_owned(), cell);
     }
     Arc::new(board)
 }
@@ -201,14 +201,14 @@ fn rows_that_an_outline_tells_after_the_board_find_their_results() {
 #[test]
 fn a_verdict_is_stale_with_a_reason_where_what_was_judged_changed() {
     let mut cells = outlined(&["a", "b", "c"], &["x", "y?"]);
-    let mut board = Board::default();
+    let mut board = NewestVerdicts::default();
     let judge = Some(Arc::new(digest("one")));
     let base = on_board("20260101T000000Z-past", "a", Pass, "");
     for (name, cell) in [
         ("a/r/x", base.clone()),
         (
             "b/r/x",
-            BoardCell {
+            RecordedResult {
                 eval: Arc::new(digest("v0")),
                 ..on_board("p", "b", Pass, "")
             },
@@ -216,27 +216,27 @@ fn a_verdict_is_stale_with_a_reason_where_what_was_judged_changed() {
         ("c/r/x", on_board("p", "other text", Pass, "")),
         (
             "a/r/y~one",
-            BoardCell {
+            RecordedResult {
                 judge: judge.clone(),
                 ..base.clone()
             },
         ),
         (
             "b/r/y~one",
-            BoardCell {
+            RecordedResult {
                 judge: Some(Arc::new(digest("one, before"))),
                 ..on_board("p", "b", Pass, "")
             },
         ),
         (
             "c/r/y~two",
-            BoardCell {
+            RecordedResult {
                 judge: Some(Arc::new(digest("two"))),
                 ..on_board("p", "c", Fail, "")
             },
         ),
     ] {
-        board.put(name.to_owned(), cell);
+        board.insert(name.to_owned(), cell);
     }
     cells.lay(&Arc::new(board));
     let stale = |name: &str| cells.row(row(&cells, name)).expect("a row").stale;
@@ -285,12 +285,12 @@ fn the_cursor_survives_a_filter_and_comes_back_when_it_is_taken_away() {
 #[test]
 fn a_filter_looks_at_names_explanations_and_standing_and_a_bad_one_changes_nothing() {
     let mut cells = outlined(&["a", "b"], &["x"]);
-    let mut laid = Board::default();
-    laid.put(
+    let mut laid = NewestVerdicts::default();
+    laid.insert(
         "a/r/x".into(),
         on_board("p", "a", Fail, "names Release 2.60"),
     );
-    laid.put("b/r/x".into(), on_board("p", "b, before", Pass, "fine"));
+    laid.insert("b/r/x".into(), on_board("p", "b, before", Pass, "fine"));
     cells.lay(&Arc::new(laid));
     let mut of = |text: &str| filtered(&mut cells, text);
     assert_eq!(of("release").expect("words"), ["[x]", "✗ a"]);

@@ -10,7 +10,7 @@ use ratatui::layout::{Rect, Size};
 use super::*;
 use crate::event::{DeltaPart, EventKind, RunEvent, StoredText, ToolFact, TurnFact};
 use crate::model::{CallIx, CellIx, TurnIx};
-use crate::record::Run;
+use crate::record::RecordedRun;
 use crate::theme::Theme;
 use crate::tui::model::Place as Opened;
 use crate::tui::model::pane::Pane;
@@ -20,11 +20,11 @@ use crate::tui::msg::Msg;
 use crate::tui::reads;
 use crate::tui::update::update;
 
-pub(crate) fn sample(name: &str) -> Run {
+pub(crate) fn sample(name: &str) -> RecordedRun {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("sample-runs/runs")
         .join(name);
-    Run {
+    RecordedRun {
         id: RunId(name.to_owned()),
         dir,
     }
@@ -46,7 +46,7 @@ impl Bench {
         let theme = Theme::bundled("dark").expect("a bundled theme");
         let mut model = Model::new(Opened::Recording, Size::new(200, 60), theme);
         let run = sample(name);
-        let log = run.log().expect("a sample is readable").events;
+        let log = run.read_log().expect("a sample is readable").events;
         let ticket = model.ticket();
         let mut bench = Self {
             model,

@@ -173,7 +173,7 @@ fn playing(log: Arc<Vec<RunEvent>>) -> Model {
     if replay.places.iter().all(Option::is_none) {
         replay.places = (0..6).map(|row| Some((RowId(row), 0))).collect();
     }
-    replay.player.play(Millis(0), Speed::RECORDED);
+    replay.player.play(Millis(0), PlaybackSpeed::RECORDED);
     replay.desk.go_along();
     model.replay = Some(replay);
     model
@@ -264,7 +264,7 @@ fn seek_while_streaming_keeps_selection_filter_and_places() {
     desk.trace.prompt = Scroll::tail();
     replay_mut(&mut model)
         .player
-        .play(Millis(0), Speed::RECORDED);
+        .play(Millis(0), PlaybackSpeed::RECORDED);
     press(&mut model, Command::SeekBack);
     let now = replay(&model);
     assert!(now.playing(), "what played, plays on");
@@ -297,11 +297,11 @@ fn speed_changes_keep_the_place_and_stay_in_bounds() {
     for _ in 0..20 {
         press(&mut model, Command::Faster);
     }
-    assert_eq!(replay(&model).speed, Speed::new(64.0));
+    assert_eq!(replay(&model).speed, PlaybackSpeed::new(64.0));
     for _ in 0..20 {
         press(&mut model, Command::Slower);
     }
-    assert_eq!(replay(&model).speed, Speed::new(0.25));
+    assert_eq!(replay(&model).speed, PlaybackSpeed::new(0.25));
     assert_eq!(replay(&model).clock(Millis(250)).0, Millis(250));
 }
 

@@ -30,7 +30,7 @@ fn the_cells_of_a_vote_are_stepped_through() {
 #[test]
 fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
     let run = sample(PAGE);
-    let state = run.state().expect("a sample folds");
+    let state = run.read_state().expect("a sample folds");
     for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
         let named = Which::Named(state.cell_name(number).expect("planned"));
         for which in [Which::Number(number), named] {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{Board, BoardCell};
+use super::{NewestVerdicts, RecordedResult};
 use crate::model::{
     Ballot, CellName, CellVote, Decision, Digest, Outcome, PanelRule, RunId, ScoreBounds,
     VoteParams,
@@ -15,7 +15,7 @@ use crate::model::{
 
 /// What decides an eval today, besides its check or its judge.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Deciding {
+pub struct EvalDecisionSettings {
     /// `min_score` and `max_score`.
     pub bounds: ScoreBounds,
     /// `not: true`.
@@ -24,7 +24,7 @@ pub struct Deciding {
 
 /// How several judges decide an eval today.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Court {
+pub struct PanelRules {
     /// How.
     pub rule: PanelRule,
     /// Their names, in the order in which they are asked.
@@ -35,7 +35,7 @@ pub struct Court {
     pub repeat: u32,
 }
 
-impl Court {
+impl PanelRules {
     /// What cells of a decision decide, each by its judge's name and repeat; `None` where another is needed.
     pub fn decide<'c>(
         &self,
@@ -65,39 +65,39 @@ impl Court {
 }
 
 /// Deciding by rubric and eval.
-pub type DecidedBy = HashMap<String, HashMap<String, Deciding>>;
+pub type DecisionSettings = HashMap<String, HashMap<String, EvalDecisionSettings>>;
 
-impl Board {
+impl NewestVerdicts {
     /// Decides every cell anew whose bounds are others today.
-    pub fn decide_anew(&mut self, today: &DecidedBy) {
+    pub fn rescore(&mut self, today: &DecisionSettings) {
         let of = |name: &str| {
             let name: CellName = name.parse().ok()?;
             today.get(&name.rubric)?.get(&name.eval).copied()
         };
-        self.each_scored(|name, cell| {
+        self.for_each_scored(|name, cell| {
             if let Some(now) = of(name) {
-                cell.decide_anew(now);
+                cell.rescore(now);
             }
         });
     }
 }
 
 /// A cell of a decision: its run, its judge, its repeat, what it said.
-type Judged<'b> = (&'b RunId, Option<String>, Option<u32>, Ballot);
+type RunBallot<'b> = (&'b RunId, Option<String>, Option<u32>, Ballot);
 
 /// Passes and fails of the decisions of each eval, by rubric and eval.
-pub type Verdicts = BTreeMap<(String, String), (u64, u64)>;
+pub type VerdictCounts = BTreeMap<(String, String), (u64, u64)>;
 
-impl Board {
+impl NewestVerdicts {
     /// How the decisions ended that have a verdict, of evals that are still as they were then. `evals` says which those
     /// are, by rubric and eval, and `courts` those of them that several judges decide. A decision that was judged more than
     /// once counts as its newest judge decided it, or as its judges do.
-    pub fn verdicts(
+    pub fn count_verdicts(
         &self,
         evals: &HashMap<(&str, &str), &Digest>,
-        courts: &HashMap<(&str, &str), Court>,
-    ) -> Verdicts {
-        let mut cells: HashMap<CellName, Vec<Judged<'_>>> = HashMap::new();
+        courts: &HashMap<(&str, &str), PanelRules>,
+    ) -> VerdictCounts {
+        let mut cells: HashMap<CellName, Vec<RunBallot<'_>>> = HashMap::new();
         for (name, cell) in self.iter() {
             let Ok(name) = name.parse::<CellName>() else {
                 continue;
@@ -106,10 +106,10 @@ impl Board {
             if now.is_some_and(|digest| **digest == *cell.eval) {
                 let (judge, repeat) = (name.judge.clone(), name.repeat);
                 let of = cells.entry(name.decision_name()).or_default();
-                of.push((&cell.run, judge, repeat, cell.said()));
+                of.push((&cell.run, judge, repeat, cell.ballot()));
             }
         }
-        let mut verdicts = Verdicts::new();
+        let mut verdicts = VerdictCounts::new();
         for (name, mut of) in cells {
             let court = courts.get(&(name.rubric.as_str(), name.eval.as_str()));
             let outcome = if let Some(court) = court {
@@ -139,8 +139,8 @@ impl Board {
     }
 }
 
-impl BoardCell {
-    fn decide_anew(&mut self, now: Deciding) {
+impl RecordedResult {
+    fn rescore(&mut self, now: EvalDecisionSettings) {
         if self.bounds == now.bounds {
             return;
         }
@@ -154,7 +154,7 @@ impl BoardCell {
                 }
                 _ => {
                     self.bounds = then;
-                    self.outdate();
+                    self.mark_outdated();
                     return;
                 }
             },
@@ -176,7 +176,7 @@ impl BoardCell {
     }
 
     /// It was decided by another eval than there is.
-    fn outdate(&mut self) {
+    fn mark_outdated(&mut self) {
         let other = format!("{} with other bounds", self.eval.0);
         self.eval = Arc::new(Digest::hash_bytes(other.as_bytes()));
     }
@@ -187,12 +187,17 @@ mod tests {
     use super::*;
     use crate::model::{CellIx, VerdictSummary};
 
-    fn cell(run: &str, score: f64, min: Option<f64>, stated: Option<VerdictSummary>) -> BoardCell {
+    fn cell(
+        run: &str,
+        score: f64,
+        min: Option<f64>,
+        stated: Option<VerdictSummary>,
+    ) -> RecordedResult {
         let bounds = ScoreBounds { min, max: None };
-        BoardCell {
+        RecordedResult {
             run: RunId(run.to_owned()),
             cell: CellIx(0),
-            cached: None,
+            cached_from: None,
             outcome: Outcome::from_passed(bounds.is_empty() || bounds.contains(score)),
             score: Some(score),
             explanation: "said".to_owned(),
@@ -208,7 +213,7 @@ mod tests {
         }
     }
 
-    fn judged(score: f64, min: Option<f64>) -> BoardCell {
+    fn judged(score: f64, min: Option<f64>) -> RecordedResult {
         let stated = VerdictSummary {
             passed: Some(true),
             score: Some(score),
@@ -218,15 +223,15 @@ mod tests {
     }
 
     /// Outcome, score and whether it still counts as decided by the eval there is.
-    fn after(cell: BoardCell, min: Option<f64>, negate: bool) -> (Outcome, Option<f64>, bool) {
-        let mut board = Board::default();
-        board.put("t/r/e~j".to_owned(), cell);
-        let deciding = Deciding {
+    fn after(cell: RecordedResult, min: Option<f64>, negate: bool) -> (Outcome, Option<f64>, bool) {
+        let mut board = NewestVerdicts::default();
+        board.insert("t/r/e~j".to_owned(), cell);
+        let deciding = EvalDecisionSettings {
             bounds: ScoreBounds { min, max: None },
             negate,
         };
         let of = HashMap::from([("e".to_owned(), deciding)]);
-        board.decide_anew(&HashMap::from([("r".to_owned(), of)]));
+        board.rescore(&HashMap::from([("r".to_owned(), of)]));
         let cell = board.get("t/r/e~j").expect("it is there");
         (cell.outcome, cell.score, cell.eval.0 == "e")
     }
@@ -288,7 +293,7 @@ mod tests {
 
     #[test]
     fn verdicts_are_counted_by_decision_and_only_of_evals_as_they_are() {
-        let mut board = Board::default();
+        let mut board = NewestVerdicts::default();
         for (name, run, score) in [
             ("a/r/e~j#1", "2", 0.9),
             ("a/r/e~j#2", "2", 0.1),
@@ -296,10 +301,11 @@ mod tests {
             ("b/r/e~k", "2", 0.9),
             ("c/r/gone", "1", 0.9),
         ] {
-            board.put(name.to_owned(), cell(run, score, Some(0.5), None));
+            board.insert(name.to_owned(), cell(run, score, Some(0.5), None));
         }
         let digest = Digest("e".to_owned());
-        let verdicts = board.verdicts(&HashMap::from([(("r", "e"), &digest)]), &HashMap::new());
+        let verdicts =
+            board.count_verdicts(&HashMap::from([(("r", "e"), &digest)]), &HashMap::new());
         let key = ("r".to_owned(), "e".to_owned());
         assert_eq!(verdicts, BTreeMap::from([(key, (1, 1))]));
     }

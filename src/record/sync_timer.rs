@@ -4,53 +4,53 @@ use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
 
 /// Between two fdatasyncs.
-const SYNC_EVERY: Millis = Millis::from_secs(1);
+const SYNC_INTERVAL: Millis = Millis::from_secs(1);
 
 /// When the next sync comes: one second after the last, if there is anything to sync.
-pub(super) struct SyncDue<'c> {
+pub(super) struct SyncTimer<'c> {
     clock: &'c dyn Clock,
-    at: Option<(Millis, BoxFuture<'c, ()>)>,
+    deadline: Option<(Millis, BoxFuture<'c, ()>)>,
     /// The wait is over; its future must not be polled again.
     fired: bool,
 }
 
-impl<'c> SyncDue<'c> {
+impl<'c> SyncTimer<'c> {
     /// Nothing to sync yet.
     pub(super) fn new(clock: &'c dyn Clock) -> Self {
         Self {
             clock,
-            at: None,
+            deadline: None,
             fired: false,
         }
     }
 
     /// Sets the moment, if there is something to sync and no moment yet; `last`: when the last sync was.
     pub(super) fn arm(&mut self, last: Option<Millis>, unsynced: bool) {
-        if self.at.is_none() && unsynced {
+        if self.deadline.is_none() && unsynced {
             let now = self.clock.now();
-            let due = last.map_or(now, |last| last + SYNC_EVERY);
-            self.at = Some((due, self.clock.sleep(due - now)));
+            let due = last.map_or(now, |last| last + SYNC_INTERVAL);
+            self.deadline = Some((due, self.clock.sleep(due - now)));
         }
     }
 
     /// All is synced.
     pub(super) fn disarm(&mut self) {
-        self.at = None;
+        self.deadline = None;
         self.fired = false;
     }
 
     /// Whether the moment has come.
-    pub(super) fn is_past(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.fired
             || self
-                .at
+                .deadline
                 .as_ref()
                 .is_some_and(|(due, _)| *due <= self.clock.now())
     }
 
     /// Waits for the moment; for ever when there is none.
     pub(super) async fn wait(&mut self) {
-        match &mut self.at {
+        match &mut self.deadline {
             Some((due, sleep)) => {
                 if !self.fired && *due > self.clock.now() {
                     sleep.as_mut().await;

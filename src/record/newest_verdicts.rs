@@ -5,15 +5,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use super::plan::Plan;
-use super::{RecordError, Run};
+use super::recorded_plan::RecordedPlan;
+use super::{RecordError, RecordedRun};
 use crate::event::{EventKind, RunEvent, RunHeader};
 use crate::model::{
     Ballot, CellIx, CellResult, Digest, Doubt, Outcome, RunId, ScoreBounds, VerdictSummary,
     verdict_probability,
 };
 
-const WANTED: &[&str] = &[
+const VERDICT_EVENT_TAGS: &[&str] = &[
     "run_started",
     "cells_planned",
     "cells_settled",
@@ -24,28 +24,28 @@ const WANTED: &[&str] = &[
 
 /// The newest result of every cell, by the cell's name as text.
 #[derive(Debug, Clone, Default)]
-pub struct Board {
-    cells: HashMap<String, Square>,
+pub struct NewestVerdicts {
+    cells: HashMap<String, CellSlot>,
     /// The newest cell of each judged decision, both by name; made when first asked for.
-    judged: OnceLock<HashMap<String, String>>,
+    newest_by_decision: OnceLock<HashMap<String, String>>,
 }
 
 #[derive(Debug, Clone)]
-struct Square {
-    newest: BoardCell,
+struct CellSlot {
+    newest_result: RecordedResult,
     /// The newest that is a verdict, where `newest` is none.
-    verdict: Option<BoardCell>,
+    newest_verdict: Option<RecordedResult>,
 }
 
 /// A cell's result on the board.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BoardCell {
+pub struct RecordedResult {
     /// The run it is from.
     pub run: RunId,
     /// Its number there.
     pub cell: CellIx,
     /// The run whose trace stands behind it, where the result was taken from a cache.
-    pub cached: Option<RunId>,
+    pub cached_from: Option<RunId>,
     /// How it ended.
     pub outcome: Outcome,
     /// 0–1; only where the eval type scores.
@@ -72,9 +72,9 @@ pub struct BoardCell {
     pub doubt: Option<Doubt>,
 }
 
-impl BoardCell {
+impl RecordedResult {
     /// What of it counts in a decision.
-    pub fn said(&self) -> Ballot {
+    pub fn ballot(&self) -> Ballot {
         Ballot {
             outcome: self.outcome,
             score: self.score,
@@ -84,14 +84,14 @@ impl BoardCell {
     }
 }
 
-impl Board {
+impl NewestVerdicts {
     /// The board over `runs`, newest first as [`super::RunStore::runs`] gives them, of those whose header `belongs`.
     ///
     /// A run that cannot be read is left out and told in the sentences.
-    pub fn of(runs: &[Run], belongs: impl Fn(&RunHeader) -> bool) -> (Self, Vec<String>) {
+    pub fn read(runs: &[RecordedRun], belongs: impl Fn(&RunHeader) -> bool) -> (Self, Vec<String>) {
         let (mut board, mut problems) = (Self::default(), Vec::new());
         for run in runs {
-            if let Err(error) = board.add_older(run, &belongs) {
+            if let Err(error) = board.add_older_run(run, &belongs) {
                 problems.push(error.to_string());
             }
         }
@@ -99,34 +99,36 @@ impl Board {
     }
 
     /// The newest result of a cell, whatever it is.
-    pub fn get(&self, name: &str) -> Option<&BoardCell> {
-        self.cells.get(name).map(|square| &square.newest)
+    pub fn get(&self, name: &str) -> Option<&RecordedResult> {
+        self.cells.get(name).map(|square| &square.newest_result)
     }
 
     /// The newest verdict of a cell: what a new one is compared with, so that a cancelled cell hides no flip.
-    pub fn verdict(&self, name: &str) -> Option<&BoardCell> {
+    pub fn verdict(&self, name: &str) -> Option<&RecordedResult> {
         let square = self.cells.get(name)?;
-        if square.newest.outcome.is_verdict() {
-            Some(&square.newest)
+        if square.newest_result.outcome.is_verdict() {
+            Some(&square.newest_result)
         } else {
-            square.verdict.as_ref()
+            square.newest_verdict.as_ref()
         }
     }
 
     /// All cells with their names, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &BoardCell)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RecordedResult)> {
         self.cells
             .iter()
-            .map(|(name, square)| (name.as_str(), &square.newest))
+            .map(|(name, square)| (name.as_str(), &square.newest_result))
     }
 
     /// The newest cell of a decision that was judged, by whatever judge: both by name. The first call looks at all cells.
-    pub fn newest_judged(&self, decision: &str) -> Option<&str> {
-        let judged = self.judged.get_or_init(|| self.all_judged());
+    pub fn newest_judged_cell(&self, decision: &str) -> Option<&str> {
+        let judged = self
+            .newest_by_decision
+            .get_or_init(|| self.index_judged_cells());
         judged.get(decision).map(String::as_str)
     }
 
-    fn all_judged(&self) -> HashMap<String, String> {
+    fn index_judged_cells(&self) -> HashMap<String, String> {
         let mut judged: HashMap<String, String> = HashMap::new();
         for (name, cell) in self.iter() {
             // Both characters stand for nothing else in a name.
@@ -150,9 +152,11 @@ impl Board {
     }
 
     /// Every result that rests on a score or on what a judge stated.
-    pub(super) fn each_scored(&mut self, mut each: impl FnMut(&str, &mut BoardCell)) {
+    pub(super) fn for_each_scored(&mut self, mut each: impl FnMut(&str, &mut RecordedResult)) {
         for (name, square) in &mut self.cells {
-            for cell in std::iter::once(&mut square.newest).chain(square.verdict.as_mut()) {
+            for cell in
+                std::iter::once(&mut square.newest_result).chain(square.newest_verdict.as_mut())
+            {
                 if cell.score.is_some() || cell.stated.is_some() {
                     each(name, cell);
                 }
@@ -171,32 +175,32 @@ impl Board {
     }
 
     /// Puts a new result on the board, over what was there; the live counterpart of [`Board::of`].
-    pub fn put(&mut self, name: String, cell: BoardCell) {
-        self.judged = OnceLock::new();
+    pub fn insert(&mut self, name: String, cell: RecordedResult) {
+        self.newest_by_decision = OnceLock::new();
         let before = self.cells.remove(&name);
         let verdict = match before {
             _ if cell.outcome.is_verdict() => None,
-            Some(square) if square.newest.outcome.is_verdict() => Some(square.newest),
-            Some(square) => square.verdict,
+            Some(square) if square.newest_result.outcome.is_verdict() => Some(square.newest_result),
+            Some(square) => square.newest_verdict,
             None => None,
         };
         self.cells.insert(
             name,
-            Square {
-                newest: cell,
-                verdict,
+            CellSlot {
+                newest_result: cell,
+                newest_verdict: verdict,
             },
         );
     }
 
     /// Adds what a run older than all before it knows of cells that have no result yet.
-    fn add_older(
+    fn add_older_run(
         &mut self,
-        run: &Run,
+        run: &RecordedRun,
         belongs: &impl Fn(&RunHeader) -> bool,
     ) -> Result<(), RecordError> {
-        let mut reading = Reading::new(run.id.clone());
-        for event in run.events_of(WANTED)? {
+        let mut reading = RunResultReader::new(run.id.clone());
+        for event in run.events_with_tags(VERDICT_EVENT_TAGS)? {
             let event = event?;
             if let EventKind::RunStarted(header) = &event.kind
                 && !belongs(header)
@@ -205,20 +209,20 @@ impl Board {
             }
             reading.apply(&event);
         }
-        for (name, cell) in reading.cells() {
+        for (name, cell) in reading.into_results() {
             match self.cells.get_mut(&name) {
                 None => {
                     self.cells.insert(
                         name,
-                        Square {
-                            newest: cell,
-                            verdict: None,
+                        CellSlot {
+                            newest_result: cell,
+                            newest_verdict: None,
                         },
                     );
                 }
                 Some(square) => {
-                    if cell.outcome.is_verdict() && !square.newest.outcome.is_verdict() {
-                        square.verdict.get_or_insert(cell);
+                    if cell.outcome.is_verdict() && !square.newest_result.outcome.is_verdict() {
+                        square.newest_verdict.get_or_insert(cell);
                     }
                 }
             }
@@ -228,23 +232,23 @@ impl Board {
 }
 
 /// One run's results.
-struct Reading {
+struct RunResultReader {
     run: RunId,
-    plan: Plan,
+    plan: RecordedPlan,
     keys: HashMap<CellIx, Digest>,
-    tainted: HashSet<CellIx>,
+    edited_cells: HashSet<CellIx>,
     results: Vec<(CellIx, CellResult)>,
     /// A digest stands on the board once, not once a cell.
     digests: HashSet<Arc<Digest>>,
 }
 
-impl Reading {
+impl RunResultReader {
     fn new(run: RunId) -> Self {
         Self {
             run,
-            plan: Plan::default(),
+            plan: RecordedPlan::default(),
             keys: HashMap::new(),
-            tainted: HashSet::new(),
+            edited_cells: HashSet::new(),
             results: Vec::new(),
             digests: HashSet::new(),
         }
@@ -266,20 +270,20 @@ impl Reading {
                 self.results.push((*cell, (**result).clone()))
             }
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
-                self.tainted.insert(*cell);
+                self.edited_cells.insert(*cell);
             }
             _ => self.plan.apply(event),
         }
     }
 
     /// The results by name; of one cell settled twice, which no run does, the last.
-    fn cells(mut self) -> HashMap<String, BoardCell> {
+    fn into_results(mut self) -> HashMap<String, RecordedResult> {
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
         for (cell, result) in results {
             if !result.by_human
-                && !self.tainted.contains(&cell)
-                && let Some((name, square)) = self.square(cell, result)
+                && !self.edited_cells.contains(&cell)
+                && let Some((name, square)) = self.name_and_result(cell, result)
             {
                 cells.insert(name, square);
             }
@@ -287,22 +291,28 @@ impl Reading {
         cells
     }
 
-    fn square(&mut self, cell: CellIx, result: CellResult) -> Option<(String, BoardCell)> {
+    fn name_and_result(
+        &mut self,
+        cell: CellIx,
+        result: CellResult,
+    ) -> Option<(String, RecordedResult)> {
         let planned = self.plan.cell(cell)?;
         let name = planned.name()?.to_string();
         let digests = &mut self.digests;
         let spec = planned.eval()?;
         let decides = &spec.decision_settings;
-        let eval = shared(digests, &spec.digest);
-        let judge = planned.judge().map(|judge| shared(digests, &judge.digest));
-        let transcript = shared(digests, &planned.transcript.digest);
-        let square = BoardCell {
+        let eval = intern_digest(digests, &spec.digest);
+        let judge = planned
+            .judge()
+            .map(|judge| intern_digest(digests, &judge.digest));
+        let transcript = intern_digest(digests, &planned.transcript.digest);
+        let square = RecordedResult {
             run: self.run.clone(),
             cell,
-            stated: stated(&result),
+            stated: stated_verdict(&result),
             probability: verdict_probability(&result),
             doubt: Doubt::from_result(&result),
-            cached: result.cached,
+            cached_from: result.cached,
             outcome: result.outcome,
             score: result.score,
             explanation: result.explanation,
@@ -319,7 +329,7 @@ impl Reading {
 
 /// What of a result decides it anew under other bounds. A list's parts decide, not what was said of the whole: its score is
 /// theirs, and all of them met is a full one.
-fn stated(result: &CellResult) -> Option<VerdictSummary> {
+fn stated_verdict(result: &CellResult) -> Option<VerdictSummary> {
     let verdict = result.verdict.as_deref()?;
     if verdict.parts.is_empty() {
         return Some(verdict.into());
@@ -331,7 +341,7 @@ fn stated(result: &CellResult) -> Option<VerdictSummary> {
     })
 }
 
-fn shared(known: &mut HashSet<Arc<Digest>>, digest: &Digest) -> Arc<Digest> {
+fn intern_digest(known: &mut HashSet<Arc<Digest>>, digest: &Digest) -> Arc<Digest> {
     if let Some(one) = known.get(digest) {
         return Arc::clone(one);
     }

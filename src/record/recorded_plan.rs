@@ -5,14 +5,14 @@ use crate::model::{CellIx, CellName, TranscriptRef};
 
 /// The header and the plan of a run, as far as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct RecordedPlan {
     pub(super) header: Option<Box<RunHeader>>,
     /// By first cell, ascending and without overlap.
-    places: Vec<Place>,
+    ranges: Vec<PlannedRange>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct PlannedRange {
     first: CellIx,
     transcript: TranscriptRef,
     keys: Vec<CellKey>,
@@ -20,13 +20,13 @@ struct Place {
 
 /// One cell of the plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Planned<'p> {
+pub(super) struct PlannedCell<'p> {
     header: &'p RunHeader,
     pub(super) transcript: &'p TranscriptRef,
     key: &'p CellKey,
 }
 
-impl Plan {
+impl RecordedPlan {
     /// Takes what it needs of the next event.
     pub(super) fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
@@ -35,7 +35,7 @@ impl Plan {
                 transcript,
                 first,
                 keys,
-            } if self.follows(*first) => self.places.push(Place {
+            } if self.is_in_order(*first) => self.ranges.push(PlannedRange {
                 first: *first,
                 transcript: transcript.clone(),
                 keys: keys.clone(),
@@ -45,17 +45,17 @@ impl Plan {
     }
 
     /// As in the fold: a plan that goes back over planned cells is none.
-    fn follows(&self, first: CellIx) -> bool {
-        let last = self.places.last();
+    fn is_in_order(&self, first: CellIx) -> bool {
+        let last = self.ranges.last();
         last.is_none_or(|last| last.end() <= u64::from(first.0))
     }
 
     /// What a cell is.
-    pub(super) fn cell(&self, cell: CellIx) -> Option<Planned<'_>> {
-        let after = self.places.partition_point(|place| place.first <= cell);
-        let place = self.places.get(after.checked_sub(1)?)?;
+    pub(super) fn cell(&self, cell: CellIx) -> Option<PlannedCell<'_>> {
+        let after = self.ranges.partition_point(|place| place.first <= cell);
+        let place = self.ranges.get(after.checked_sub(1)?)?;
         let key = place.keys.get(cell.index() - place.first.index())?;
-        Some(Planned {
+        Some(PlannedCell {
             header: self.header.as_deref()?,
             transcript: &place.transcript,
             key,
@@ -63,13 +63,13 @@ impl Plan {
     }
 }
 
-impl Place {
+impl PlannedRange {
     fn end(&self) -> u64 {
         u64::from(self.first.0) + self.keys.len() as u64
     }
 }
 
-impl<'p> Planned<'p> {
+impl<'p> PlannedCell<'p> {
     pub(super) fn name(self) -> Option<CellName> {
         Some(self.header.cell_name(self.transcript, self.key)?.to_owned())
     }
