@@ -20,7 +20,7 @@ use crate::record::{NewestVerdicts, RunStore};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
-use crate::workspace::lint::{self, EvalTally, Observer, Tried};
+use crate::workspace::lint::{self, EvalTally, ExampleSummary, TranscriptLinter};
 use crate::workspace::{self, Workspace};
 
 /// Checks a workspace, a rubric or a file of transcripts.
@@ -68,7 +68,7 @@ fn tools_file(path: &Path, cx: &Cx) -> Option<(Toolbox, Vec<Diagnostic>)> {
     }
     let text = std::fs::read_to_string(path).ok()?;
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
-    workspace::tools_file(path, &Arc::from(text), &cx.env, &resolver)
+    workspace::parse_tools_file(path, &Arc::from(text), &cx.env, &resolver)
 }
 
 fn tools(
@@ -138,14 +138,14 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut bad = Warned::default();
     let (mut ids, mut named, mut held) = (HashSet::new(), run::Ids::default(), HashSet::new());
-    let mut observer = Observer::new(&workspace.rubrics);
+    let mut observer = TranscriptLinter::new(&workspace.rubrics);
     let mut all = Files::default();
     for path in &workspace.transcripts {
-        let file = workspace.maps.open(path);
+        let file = workspace.field_maps.open(path);
         let file = file.map_err(|error| Trouble::usage(error.to_string()))?;
         let mut taken = Vec::new();
         let mut understood = Understood::read(file, &mut |transcript| {
-            observer.see(transcript);
+            observer.observe(transcript);
             held.insert(named.unique(transcript.id.to_string()).0);
             if !ids.insert(transcript.id.to_string()) {
                 taken.push(taken_id(path, &transcript.id));
@@ -160,16 +160,19 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     }
     bad.tell(cx);
     let registry = EvalTypeRegistry::builtin();
-    let mut tried = lint::examples(&workspace.rubrics, &registry);
+    let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
     let undecided = if asked.examples {
         exam::hold(asked, workspace, &registry, &mut tried, cx)?
     } else {
         0
     };
-    let strays = workspace::strays(workspace, &held);
+    let strays = workspace::find_stray_labels(workspace, &held);
     cx.streams.diagnose(&strays);
     let mut lints = observer.finish();
-    lints.extend(lint::same_verdict(&workspace.rubrics, &on_board(workspace)));
+    lints.extend(lint::lint_same_verdict(
+        &workspace.rubrics,
+        &on_board(workspace),
+    ));
     cx.streams.diagnose(&tried.problems);
     cx.streams.diagnose(&lints);
     let mut out = format!(
@@ -186,14 +189,14 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     for rubric in &workspace.rubrics {
         out.push_str(&in_lines(rubric));
     }
-    for opened in workspace::model_configs(workspace, &cx.env) {
+    for opened in workspace::list_model_configs(workspace, &cx.env) {
         let _infallible = writeln!(out, "{opened}");
     }
     for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
             let _infallible = writeln!(out, "{why}");
         }
-        if let Some((_, Some(open))) = workspace::google_source(judge, &cx.env) {
+        if let Some((_, Some(open))) = workspace::find_google_credentials_source(judge, &cx.env) {
             let _infallible = writeln!(out, "{open}");
         }
     }
@@ -215,12 +218,12 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
 }
 
 /// What became of the examples; nothing where there are none.
-fn examples(tried: &Tried) -> String {
-    let Tried {
-        held,
+fn examples(tried: &ExampleSummary) -> String {
+    let ExampleSummary {
+        as_expected: held,
         missed,
-        judged,
-        programs,
+        left_to_judges: judged,
+        left_to_programs: programs,
         ..
     } = *tried;
     let some = |n: u64, first: bool| {
@@ -263,7 +266,7 @@ fn last(warnings: usize) -> String {
 fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
     let store = RunStore {
         dir: workspace.runs.clone(),
-        extra_dirs: workspace.also_runs.clone(),
+        extra_dirs: workspace.extra_run_folders.clone(),
     };
     let (mut board, _unreadable) =
         NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);
@@ -292,7 +295,7 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
     let registry = EvalTypeRegistry::builtin();
-    let beside = workspace::Beside::alone(path);
+    let beside = workspace::WorkspaceRubricFiles::for_standalone_rubric(path);
     let (rubric, mut problems) = rubric::load_with_files(Arc::from(text), path, &registry, &beside);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(Trouble::files(problems));
@@ -302,8 +305,8 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let rubrics: [Arc<Rubric>; 1] = [Arc::new(rubric)];
     // Its judges and transcripts are a workspace's.
     let judges = indexmap::IndexMap::new();
-    problems.extend(lint::of_rubrics(&rubrics, &judges, None, &registry));
-    let tried = lint::examples(&rubrics, &registry);
+    problems.extend(lint::lint_rubrics(&rubrics, &judges, None, &registry));
+    let tried = lint::run_code_examples(&rubrics, &registry);
     cx.streams.diagnose(&tried.problems);
     cx.streams.diagnose(&problems);
     cx.streams

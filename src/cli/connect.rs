@@ -34,7 +34,8 @@ pub(super) fn check(
     if !connecting.connect {
         return check::check(path, strict, exam, cx);
     }
-    let whole = path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG));
+    let whole =
+        path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG_FILE));
     if !whole {
         return Err(Trouble::usage(
             "--connect tries the judges and sources of a workspace: give its folder, or none",
@@ -60,7 +61,7 @@ fn tried(
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
         Some(name) => {
-            let found = workspace.judge_named(name);
+            let found = workspace.find_judge(name);
             let found = found.ok_or_else(|| {
                 let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
                 let names = names.join(", ");

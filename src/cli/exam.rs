@@ -12,7 +12,7 @@ use crate::model::{JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
 use crate::run::{Exam, JudgePreview, RunOptions};
 use crate::workspace::Workspace;
-use crate::workspace::lint::{self, Fate, Tried};
+use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
 /// As of a run of which a decision ended in an error.
 pub(super) const UNDECIDED: u8 = 3;
@@ -22,7 +22,7 @@ pub(super) fn hold(
     asked: &Asked,
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
-    tried: &mut Tried,
+    tried: &mut ExampleSummary,
     cx: &Cx,
 ) -> Result<u64, Trouble> {
     let runtime = runtime()?;
@@ -51,7 +51,10 @@ pub(super) fn hold(
     let trials = runtime.block_on(exam.hold(clock, CancellationToken::new()));
     runtime.shutdown_timeout(Millis(200).to_duration());
     let mut undecided = 0;
-    for trial in trials.iter().filter(|t| t.fate() == Fate::Undecided) {
+    for trial in trials
+        .iter()
+        .filter(|t| t.status() == ExampleStatus::Undecided)
+    {
         undecided += 1;
         cx.streams.tell(&format!(
             "{}:{}:{}: `{}` was not decided, which is no miss: {}",
@@ -62,13 +65,13 @@ pub(super) fn hold(
             trial.sentence(),
         ));
     }
-    tried.judged = tried.judged.saturating_sub(trials.len() as u64);
-    tried.held += lint::count(&trials, Fate::Held);
-    tried.missed += lint::count(&trials, Fate::Missed);
+    tried.left_to_judges = tried.left_to_judges.saturating_sub(trials.len() as u64);
+    tried.as_expected += lint::count_by_status(&trials, ExampleStatus::AsExpected);
+    tried.missed += lint::count_by_status(&trials, ExampleStatus::Missed);
     tried
         .problems
-        .extend(lint::misses(&workspace.rubrics, &trials));
-    tried.trials.extend(trials);
+        .extend(lint::report_misses(&workspace.rubrics, &trials));
+    tried.results.extend(trials);
     Ok(undecided)
 }
 

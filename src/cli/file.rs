@@ -49,10 +49,10 @@ pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagn
         .into_iter()
         .flatten()
     {
-        roots.extend(workspace::discover(&from).filter(|root| !roots.contains(root)));
+        roots.extend(workspace::find_workspace_root(&from).filter(|root| !roots.contains(root)));
     }
     for root in roots {
-        let maps = workspace::maps_of(&root, &Env::of_process())?;
+        let maps = workspace::read_field_maps(&root, &Env::from_process())?;
         let found = names.iter().find_map(|name| maps.0.get(name));
         if let Some(found) = found {
             return Ok(Some(Arc::clone(found)));

@@ -17,7 +17,7 @@ use crate::workspace;
 pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     let workspace = open(place.workspace.as_deref(), cx)?.workspace;
     let mut out = String::new();
-    let configs = workspace::model_configs(&workspace, &cx.env);
+    let configs = workspace::list_model_configs(&workspace, &cx.env);
     for (name, judge) in &workspace.judges {
         let default = if workspace.judge.as_deref() == Some(name) {
             "  (default)"
@@ -51,7 +51,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             ApiKeySource::EnvIfSet(var) => format!("key from {var} if it is set"),
             ApiKeySource::File(path) => format!("key from {}", path.display()),
             ApiKeySource::Google(_) => {
-                let found = workspace::google_source(judge, &cx.env);
+                let found = workspace::find_google_credentials_source(judge, &cx.env);
                 let (from, _) = found.unwrap_or_default();
                 format!("Google credentials from {from}")
             }

@@ -34,7 +34,7 @@ pub(super) fn map(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
 /// The file as the dicta.yaml above it would name it, else as it was typed.
 fn written(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let root = whole.parent().and_then(workspace::discover);
+    let root = whole.parent().and_then(workspace::find_workspace_root);
     let root = root.and_then(|root| root.canonicalize().ok());
     let inside = root.and_then(|root| whole.strip_prefix(root).ok().map(Path::to_owned));
     inside.as_deref().unwrap_or(path).display().to_string()

@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     }
     // However the program ends from here on, what its tools started ends with it.
     let _children = SourceProcessReaper;
-    let env = Env::of_process();
+    let env = Env::from_process();
     let streams = Streams::of_process(&env);
     let cx = Cx {
         env,

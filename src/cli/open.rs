@@ -12,7 +12,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::record::{RecordedRun, RunStore};
 use crate::theme::{Depth, Theme, ThemeError};
 use crate::tui::{self, Open, Setup};
-use crate::workspace::{self, CONFIG, Workspace};
+use crate::workspace::{self, CONFIG_FILE, Workspace};
 
 /// Why there can be no screen, if so.
 pub(super) fn no_screen(cx: &Cx) -> Option<&'static str> {
@@ -87,7 +87,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
         // A run by its name, where no file has that name; a path to one is found without a workspace.
         let (store, around) = if path.exists() {
-            let around = workspace::discover(path).and_then(|root| {
+            let around = workspace::find_workspace_root(path).and_then(|root| {
                 let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin());
                 loaded.ok().map(Arc::new)
             });
@@ -115,10 +115,10 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
         })?;
         return Ok(recording(run, None, around));
     }
-    let Some(root) = workspace::discover(path) else {
+    let Some(root) = workspace::find_workspace_root(path) else {
         if path.is_dir() {
             return Err(Trouble::usage(format!(
-                "there is no {CONFIG} at or above {}; {}",
+                "there is no {CONFIG_FILE} at or above {}; {}",
                 path.display(),
                 instead(path)
             )));

@@ -25,7 +25,7 @@ use crate::run::{
 };
 use crate::tools::kinds::ExitSignalsHandled;
 use crate::workspace;
-use crate::workspace::lint::{EvalTally, same_verdict};
+use crate::workspace::lint::{EvalTally, lint_same_verdict};
 
 const NOTHING: &str =
     "nothing was selected: no eval applies to these transcripts, or the filter leaves none";
@@ -206,7 +206,7 @@ fn stray_labels(opened: &Opened, seen: &HashSet<String>) -> Vec<Diagnostic> {
         return Vec::new();
     }
     match run::transcript_ids(&opened.workspace) {
-        Ok(ids) => workspace::strays(&opened.workspace, &ids),
+        Ok(ids) => workspace::find_stray_labels(&opened.workspace, &ids),
         // The run read them; what changed since is no label's fault.
         Err(_) => Vec::new(),
     }
@@ -221,7 +221,7 @@ fn everywhere(opened: &Opened, summary: &Summary) -> Vec<Diagnostic> {
         fail: of.fail,
     };
     let tallies: Vec<EvalTally> = summary.evals.iter().map(tally).collect();
-    same_verdict(&opened.workspace.rubrics, &tallies)
+    lint_same_verdict(&opened.workspace.rubrics, &tallies)
 }
 
 /// A dry run's plan as text. Figures that are estimates say so.

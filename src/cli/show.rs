@@ -201,7 +201,7 @@ fn labels_of(
     for run in runs {
         let header = run.read_header()?;
         // The demo is unpacked where there is room, its recordings were made elsewhere.
-        if header.workspace != workspace.root && !(header.demo && workspace.demo) {
+        if header.workspace != workspace.root && !(header.demo && workspace.is_demo) {
             return Ok(Labels::default());
         }
     }

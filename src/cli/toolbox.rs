@@ -37,13 +37,13 @@ impl Found {
             Some(path) if !path.exists() => {
                 return Err(Trouble::usage(format!("{} does not exist", path.display())));
             }
-            Some(path) => workspace::discover(path),
+            Some(path) => workspace::find_workspace_root(path),
             None => std::env::current_dir()
                 .ok()
-                .and_then(|here| workspace::discover(&here)),
+                .and_then(|here| workspace::find_workspace_root(&here)),
         };
         let (toolbox, problems) = match root {
-            Some(root) => workspace::tools_of(&root, &cx.env, &resolver),
+            Some(root) => workspace::load_tools(&root, &cx.env, &resolver),
             None => (Arc::default(), Vec::new()),
         };
         let deps = ToolDeps {

@@ -113,7 +113,7 @@ pub(super) fn tools(
 /// The workspace, if there is one and it loads: a list of tools must not fail for a rubric.
 fn loaded(place: &Place, cx: &Cx) -> Option<Workspace> {
     let here = std::env::current_dir().ok();
-    let root = workspace::discover(place.workspace.as_deref().or(here.as_deref())?)?;
+    let root = workspace::find_workspace_root(place.workspace.as_deref().or(here.as_deref())?)?;
     let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).ok();
     if loaded.is_none() {
         cx.streams

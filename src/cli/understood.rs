@@ -266,7 +266,7 @@ impl Files {
     pub(super) fn add(&mut self, path: &Path, workspace: &Workspace, one: Understood) {
         self.transcripts += one.transcripts;
         self.not_understood += one.not_understood();
-        if let Some(map) = workspace.maps.0.get(path)
+        if let Some(map) = workspace.field_maps.0.get(path)
             && !self.mapped.iter().any(|(known, ..)| known == map)
         {
             let shown = path

@@ -43,7 +43,7 @@ impl Opened {
             cx.streams.tell(&format!(
                 "no dicta.yaml here or above: this is the demo, unpacked to {root}"
             ));
-        } else if self.workspace.demo {
+        } else if self.workspace.is_demo {
             cx.streams.tell(&format!("this is the demo in {root}"));
         }
         let warnings = self.workspace.warnings.iter();
@@ -104,11 +104,11 @@ pub(super) fn store_and_workspace(
         Ok(workspace) => {
             let store = RunStore {
                 dir: workspace.runs.clone(),
-                extra_dirs: workspace.also_runs.clone(),
+                extra_dirs: workspace.extra_run_folders.clone(),
             };
             Ok((store, Some(Arc::new(workspace))))
         }
-        Err(problems) => match workspace::runs_of(&root, &cx.env) {
+        Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
             Some((dir, also)) => Ok((
                 RunStore {
                     dir,
@@ -126,7 +126,7 @@ fn root(path: Option<&Path>, cx: &Cx) -> Result<(PathBuf, bool), Trouble> {
         if !path.exists() {
             return Err(Trouble::usage(format!("{} does not exist", path.display())));
         }
-        let found = workspace::discover(path);
+        let found = workspace::find_workspace_root(path);
         let root = found.ok_or_else(|| {
             let path = path.display();
             Trouble::usage(format!(
@@ -137,7 +137,7 @@ fn root(path: Option<&Path>, cx: &Cx) -> Result<(PathBuf, bool), Trouble> {
     }
     let here = std::env::current_dir()
         .map_err(|error| Trouble::usage(format!("this folder is gone: {error}")))?;
-    if let Some(root) = workspace::discover(&here) {
+    if let Some(root) = workspace::find_workspace_root(&here) {
         return Ok((root, false));
     }
     let data = workspace::data_dir(&cx.env).map_err(Trouble::usage)?;

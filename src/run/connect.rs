@@ -128,7 +128,7 @@ async fn one(
         rubrics: vec![Arc::new(question(tools, registry)?)],
         transcripts: Vec::new(),
         labels: Vec::new(),
-        frozen: None,
+        replayed_evidence_run: None,
         files: Vec::new(),
         warnings: Vec::new(),
         ..workspace.clone()

@@ -24,7 +24,7 @@ use crate::event::{Emitter, MemoryBlobs};
 use crate::handlers::{EvalTypeRegistry, example_transcript};
 use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric};
-use crate::workspace::lint::Trial;
+use crate::workspace::lint::ExampleResult;
 use crate::workspace::{Env, Workspace};
 
 /// Whether an eval's examples are to be asked of the judge that decides it, if there is one.
@@ -168,7 +168,11 @@ impl Exam {
     }
 
     /// Asks, as many at once as a run would. What is cancelled came to `cancelled`.
-    pub async fn hold(self, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Vec<Trial> {
+    pub async fn hold(
+        self,
+        clock: Arc<dyn Clock>,
+        cancel: CancellationToken,
+    ) -> Vec<ExampleResult> {
         let Self {
             prepared,
             questions,
@@ -209,7 +213,7 @@ impl Exam {
             let judge = specs.get(question.judge as usize)?;
             let expect = eval.examples.get(question.nth)?.expect;
             let (got, why) = fate(&judge.config, expect, &result);
-            Trial::of(rubric, eval, question.nth, got, &why)
+            ExampleResult::from_outcome(rubric, eval, question.nth, got, &why)
         });
         trials.collect()
     }

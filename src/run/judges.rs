@@ -20,7 +20,7 @@ use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
 use crate::tools::ToolSet;
 use crate::tools::toolbox::Toolbox;
-use crate::workspace::{Env, google_credentials, resolve_key};
+use crate::workspace::{Env, load_google_credentials, resolve_key};
 
 /// What judges are built with.
 pub(super) struct Parts<'p> {
@@ -50,7 +50,7 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env, toolbox: &Toolbox) -
     let mut secrets = toolbox.secrets.clone();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
-        if let Ok(Some(credentials)) = google_credentials(config, env) {
+        if let Ok(Some(credentials)) = load_google_credentials(config, env) {
             secrets.extend(credentials.secrets().into_iter().map(str::to_owned));
         }
         for (name, value) in &config.headers {
@@ -218,7 +218,7 @@ fn engine<'m>(
     let pace = parts.paces.of(config, key.as_deref());
     // One for all models of a judge. Where nothing is sent, nothing speaks for it.
     let credentials = match key {
-        None => google_credentials(config, parts.env)?,
+        None => load_google_credentials(config, parts.env)?,
         Some(_) => None,
     };
     let tokens = credentials.map(|found| GoogleTokens::new(found, Arc::clone(parts.clock)));

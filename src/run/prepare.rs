@@ -90,7 +90,7 @@ impl Draft {
         options.tools.toolbox = Arc::clone(&workspace.tools);
         let store = RunStore {
             dir: workspace.runs.clone(),
-            extra_dirs: workspace.also_runs.clone(),
+            extra_dirs: workspace.extra_run_folders.clone(),
         };
         let left = match &options.resume {
             Some(name) => {
@@ -127,7 +127,7 @@ impl Draft {
     /// The run whose evidence answers, if any is wanted.
     fn wanted(&self) -> Option<&String> {
         let own = self.options.frozen.as_ref();
-        own.or(self.workspace.frozen.as_ref())
+        own.or(self.workspace.replayed_evidence_run.as_ref())
     }
 
     /// Builds judges and names everything.
@@ -149,7 +149,10 @@ impl Draft {
         if let Some(left) = &left {
             opened::as_they_were(left, &compilation, sets)?;
         }
-        let wanted = options.frozen.as_ref().or(workspace.frozen.as_ref());
+        let wanted = options
+            .frozen
+            .as_ref()
+            .or(workspace.replayed_evidence_run.as_ref());
         // Evidence answers tools; where no needed judge has any, the run it is in need not even exist.
         let uses_tools = compilation
             .needed
@@ -232,10 +235,10 @@ impl Draft {
             run,
             started: clock.wall_time(),
             workspace: workspace.root.clone(),
-            demo: workspace.demo,
+            demo: workspace.is_demo,
             label: options.label.clone(),
             parent: parent(&options, left.as_ref(), &store),
-            snapshots: snapshots(&workspace.recorded(), &redactor),
+            snapshots: snapshots(&workspace.masked_files(), &redactor),
             judges: specs,
             rubrics: compilation.rubric_specs(&workspace.root),
             evals: compilation.eval_specs(),
@@ -284,7 +287,7 @@ fn readable(workspace: &Workspace) -> Result<(), RunError> {
     let problems: Vec<String> = workspace
         .transcripts
         .iter()
-        .filter_map(|path| workspace.maps.open(path).err())
+        .filter_map(|path| workspace.field_maps.open(path).err())
         .map(|error| error.to_string())
         .collect();
     if problems.is_empty() {

@@ -22,7 +22,7 @@ use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, Trans
 use crate::record::{RecordError, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::transcript::{self, RecordSpan, TranscriptFile};
-use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
+use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
 
 /// What an earlier run planned and settled for one transcript.
 #[derive(Debug)]
@@ -245,7 +245,7 @@ impl Left {
             .map(|spec| self.rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
         let frozen = self.header.replayed_evidence_plan();
-        was.frozen = frozen.as_ref().map(|frozen| {
+        was.replayed_evidence_run = frozen.as_ref().map(|frozen| {
             let runs: Vec<&str> = frozen.runs.iter().map(|run| run.0.as_str()).collect();
             runs.join(",")
         });
@@ -272,11 +272,11 @@ impl Left {
 
     /// The names that the dicta.yaml of then gave to judges.
     fn judge_names(&self, kept: &SnapshotFiles) -> JudgeNames {
-        let config = Path::new(CONFIG);
+        let config = Path::new(CONFIG_FILE);
         let text = kept.read(config).ok();
         let doc = text.and_then(|text| yaml::read_document(&text, config).ok());
         let value = doc.map(|doc| doc.value).unwrap_or_default();
-        JudgeNames::of_config(&value, &self.header.workspace, &Env::default())
+        JudgeNames::from_config(&value, &self.header.workspace, &Env::default())
     }
 
     fn rubric(
@@ -292,7 +292,7 @@ impl Left {
         let text = self.text(&snapshot.blob.hash)?;
         let (rubric, problems) = rubric::load_with_files(text, path, registry, kept);
         let rubric = rubric.map(|mut rubric| {
-            names.adopt(&mut rubric);
+            names.rename_rubric_judges(&mut rubric);
             Arc::new(rubric)
         });
         rubric.ok_or_else(|| {

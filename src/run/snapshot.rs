@@ -38,7 +38,7 @@ pub(super) fn compile(
 ) -> Result<Compilation, RunError> {
     let mut problems = Vec::new();
     if let Some(name) = &options.judge
-        && workspace.judge_named(name).is_none()
+        && workspace.find_judge(name).is_none()
     {
         return Err(RunError::Usage(no_judge(name, workspace)));
     }
@@ -181,7 +181,7 @@ pub(super) fn judges_of<'w>(
     options: &RunOptions,
 ) -> Result<By<'w>, String> {
     let config = |name: &str| {
-        let judge = workspace.judge_named(name);
+        let judge = workspace.find_judge(name);
         judge.ok_or_else(|| no_judge(name, workspace))
     };
     if let Some(name) = &options.judge {

@@ -78,7 +78,7 @@ impl Files {
         Self {
             root: workspace.root.clone(),
             paths: workspace.transcripts.clone(),
-            maps: workspace.maps.clone(),
+            maps: workspace.field_maps.clone(),
         }
     }
 }

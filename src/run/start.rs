@@ -42,7 +42,7 @@ pub async fn start(
         notes,
     } = prepared;
     let run = header.run.clone();
-    let files = workspace.recorded();
+    let files = workspace.masked_files();
     let texts: Vec<&str> = files.iter().map(|(_, text)| &**text).collect();
     let StartedRecording {
         recorder,

@@ -113,7 +113,7 @@ fn own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     }
     let workspace = &order.workspace;
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
-    let (rubric, at) = workspace.eval(&name.rubric, &name.eval)?;
+    let (rubric, at) = workspace.find_eval(&name.rubric, &name.eval)?;
     let by = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
     workspace.judges.get(*by.judges.first()?)
 }

@@ -23,7 +23,7 @@ use crate::record::NewestVerdicts;
 use crate::run::Preview;
 use crate::theme::Role;
 use crate::workspace::Workspace;
-use crate::workspace::lint::Trial;
+use crate::workspace::lint::ExampleResult;
 
 /// What happened.
 #[derive(Debug, Clone)]
@@ -76,11 +76,14 @@ pub(crate) enum Msg {
     WatchFailed(String),
 
     /// The examples that code decides were tried.
-    ExamplesTried { number: u64, trials: Vec<Trial> },
+    ExamplesTried {
+        number: u64,
+        trials: Vec<ExampleResult>,
+    },
     /// Judges were asked about examples; why some could not be.
     ExamplesJudged {
         number: u64,
-        trials: Vec<Trial>,
+        trials: Vec<ExampleResult>,
         problem: Option<String>,
     },
 

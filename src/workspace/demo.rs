@@ -12,18 +12,18 @@ use rust_embed::RustEmbed;
 use crate::model::Digest;
 
 /// Beside the workspace folder: marks the parent as an unpacked demo.
-const MARKER: &str = ".dicta-demo";
+const MARKER_FILE: &str = ".dicta-demo";
 
 #[derive(RustEmbed)]
 #[folder = "sample-runs/"]
 #[exclude = ".gitkeep"]
-struct Embedded;
+struct EmbeddedDemo;
 
 /// The demo workspace's folder, unpacked under `data_dir` if it is not there yet. Two processes may do so at once. The
 /// error is a sentence.
 pub fn unpack(data_dir: &Path) -> Result<PathBuf, String> {
-    let mut files: Vec<(String, Cow<'static, [u8]>)> = Embedded::iter()
-        .filter_map(|name| Some((name.to_string(), Embedded::get(&name)?.data)))
+    let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
+        .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
         .collect();
     files.sort_by(|a, b| a.0.cmp(&b.0));
     unpack_files(data_dir, &files)
@@ -36,13 +36,13 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
     let digest = Digest::hash_parts(parts);
     let folder = data_dir.join(format!("demo-{}", digest.0.get(..8).unwrap_or_default()));
     let workspace = folder.join("demo");
-    if folder.join(MARKER).is_file() {
+    if folder.join(MARKER_FILE).is_file() {
         return Ok(workspace);
     }
     let fail = |path: &Path, error: &std::io::Error| {
         format!("the demo cannot be unpacked: {}: {error}", path.display())
     };
-    private_folder(data_dir).map_err(|error| fail(data_dir, &error))?;
+    create_private_folder(data_dir).map_err(|error| fail(data_dir, &error))?;
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
         .tempdir_in(data_dir)
@@ -54,7 +54,7 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
             .and_then(|()| fs::write(&path, bytes))
             .map_err(|error| fail(&path, &error))?;
     }
-    let marker = temp.path().join(MARKER);
+    let marker = temp.path().join(MARKER_FILE);
     fs::write(&marker, &digest.0).map_err(|error| fail(&marker, &error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
@@ -63,12 +63,12 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
             Ok(workspace)
         }
         // Another process was first; what it unpacked is the same.
-        Err(_) if folder.join(MARKER).is_file() => Ok(workspace),
+        Err(_) if folder.join(MARKER_FILE).is_file() => Ok(workspace),
         Err(error) => Err(fail(&folder, &error)),
     }
 }
 
-fn private_folder(path: &Path) -> std::io::Result<()> {
+fn create_private_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new()
         .recursive(true)
@@ -77,9 +77,12 @@ fn private_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// The folder of recorded runs that came with it, if `root` is an unpacked demo.
-pub(super) fn is_demo(root: &Path) -> Option<PathBuf> {
+pub(super) fn find_demo_runs(root: &Path) -> Option<PathBuf> {
     let folder = root.parent()?;
-    folder.join(MARKER).is_file().then(|| folder.join("runs"))
+    folder
+        .join(MARKER_FILE)
+        .is_file()
+        .then(|| folder.join("runs"))
 }
 
 #[cfg(test)]
@@ -101,7 +104,7 @@ mod tests {
         let first = unpack_files(&data, &files("v1")).expect("unpacked");
         assert!(first.join("transcripts/a.jsonl").is_file());
         assert!(
-            is_demo(&first)
+            find_demo_runs(&first)
                 .expect("it is")
                 .join("r/events.jsonl")
                 .is_file()

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 /// Reads a text file of at most `max` bytes. The error is a lower-case sentence without the path.
 pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, String> {
-    let meta = fs::metadata(path).map_err(|error| why(&error))?;
+    let meta = fs::metadata(path).map_err(|error| explain_io_error(&error))?;
     if !meta.is_file() {
-        return Err(format!("is {}, not a file", kind(&meta)));
+        return Err(format!("is {}, not a file", describe_file_kind(&meta)));
     }
     if meta.len() > max {
         return Err(format!("has {} bytes; at most {max} are read", meta.len()));
     }
-    let bytes = fs::read(path).map_err(|error| why(&error))?;
+    let bytes = fs::read(path).map_err(|error| explain_io_error(&error))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
         Err(error) => {
@@ -27,7 +27,7 @@ pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, String> {
 }
 
 /// What something is that is no file.
-pub(super) fn kind(meta: &fs::Metadata) -> &'static str {
+pub(super) fn describe_file_kind(meta: &fs::Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt as _;
     let kind = meta.file_type();
     if kind.is_dir() {
@@ -44,7 +44,7 @@ pub(super) fn kind(meta: &fs::Metadata) -> &'static str {
 }
 
 /// The system's refusal as a sentence.
-pub(super) fn why(error: &io::Error) -> String {
+pub(super) fn explain_io_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "does not exist".to_owned(),
         io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),

@@ -15,7 +15,7 @@ const MAX_FOLDERS: usize = 1000;
 
 /// What a glob gave.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct GlobMatches {
     /// Absolute, sorted.
     pub(super) files: Vec<PathBuf>,
     /// What was passed over, with the reason.
@@ -23,12 +23,12 @@ pub(super) struct Found {
 }
 
 /// The files of a glob or of a plain path, relative to `root` or absolute. The error is a sentence.
-pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
+pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> {
     let whole = super::paths::absolute(&root.join(written));
     // A name that exists is meant, whatever characters it has.
     match whole.metadata() {
         Ok(meta) if meta.is_file() => {
-            return Ok(Found {
+            return Ok(GlobMatches {
                 files: vec![whole],
                 skipped: Vec::new(),
             });
@@ -39,18 +39,23 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
                 written.trim_end_matches('/')
             ));
         }
-        Ok(meta) => return Err(format!("`{written}` is {}, not a file", files::kind(&meta))),
+        Ok(meta) => {
+            return Err(format!(
+                "`{written}` is {}, not a file",
+                files::describe_file_kind(&meta)
+            ));
+        }
         Err(error) if !is_glob(written) => {
-            return Err(format!("`{written}` {}", files::why(&error)));
+            return Err(format!("`{written}` {}", files::explain_io_error(&error)));
         }
         Err(_) => {}
     }
-    let parts = Parts::of(root, &whole);
+    let parts = GlobParts::split(root, &whole);
     let glob = GlobBuilder::new(&parts.pattern())
         .literal_separator(true)
         .build()
         .map_err(|error| format!("`{written}` is no glob: {}", error.kind()))?;
-    let found = walk(&parts, &glob.compile_matcher());
+    let found = walk_folders(&parts, &glob.compile_matcher());
     if found.files.is_empty() {
         let mut message = format!("`{written}` matches no file");
         if let Some(first) = found.skipped.first() {
@@ -62,7 +67,11 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
 }
 
 /// The same as dicta.yaml writes it: `~/` is home. What is wrong is told of the path as written.
-pub(super) fn expand_from_home(root: &Path, written: &str, env: &Env) -> Result<Found, String> {
+pub(super) fn expand_from_home(
+    root: &Path,
+    written: &str,
+    env: &Env,
+) -> Result<GlobMatches, String> {
     let whole = super::paths::resolve(root, written, env);
     let whole = whole.to_string_lossy();
     if written.starts_with("~/") {
@@ -73,9 +82,12 @@ pub(super) fn expand_from_home(root: &Path, written: &str, env: &Env) -> Result<
 
 /// Where files of a glob may appear: the folders to watch, and what tells them from others. A plain path is one folder
 /// and no glob.
-pub(super) fn reach(root: &Path, written: &str) -> (Vec<PathBuf>, Option<GlobMatcher>) {
+pub(super) fn find_watch_folders(
+    root: &Path,
+    written: &str,
+) -> (Vec<PathBuf>, Option<GlobMatcher>) {
     let whole = super::paths::absolute(&root.join(written));
-    let parts = Parts::of(root, &whole);
+    let parts = GlobParts::split(root, &whole);
     if parts.rest.is_empty() {
         return (
             whole.parent().map(Path::to_owned).into_iter().collect(),
@@ -110,14 +122,14 @@ fn is_glob(text: &str) -> bool {
 }
 
 /// A glob taken apart: the deepest folder it names without a wildcard, and the rest.
-struct Parts {
+struct GlobParts {
     base: PathBuf,
     rest: Vec<String>,
 }
 
-impl Parts {
+impl GlobParts {
     /// What a glob shares with the workspace's own path is literal, whatever characters that has.
-    fn of(root: &Path, whole: &Path) -> Self {
+    fn split(root: &Path, whole: &Path) -> Self {
         let text = |c: Component<'_>| c.as_os_str().to_string_lossy().into_owned();
         let components: Vec<Component<'_>> = whole.components().collect();
         let own = root
@@ -141,7 +153,7 @@ impl Parts {
     }
 }
 
-fn walk(parts: &Parts, matcher: &GlobMatcher) -> Found {
+fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
     let base = &parts.base;
     let depth = if parts.rest.iter().any(|part| part.contains("**")) {
         usize::MAX
@@ -149,8 +161,8 @@ fn walk(parts: &Parts, matcher: &GlobMatcher) -> Found {
         parts.rest.len()
     };
     let hidden_too = parts.rest.iter().any(|part| part.starts_with('.'));
-    let mut found = Found::default();
-    let mut links = Links::new(base);
+    let mut found = GlobMatches::default();
+    let mut links = LinkGuard::new(base);
     let entries = WalkDir::new(base)
         .follow_links(true)
         .max_depth(depth)
@@ -168,7 +180,7 @@ fn walk(parts: &Parts, matcher: &GlobMatcher) -> Found {
             Ok(entry) => {
                 let kind = entry
                     .metadata()
-                    .map_or("no regular file", |meta| files::kind(&meta));
+                    .map_or("no regular file", |meta| files::describe_file_kind(&meta));
                 found
                     .skipped
                     .push(format!("skipped {}: it is {kind}", entry.path().display()));
@@ -180,7 +192,7 @@ fn walk(parts: &Parts, matcher: &GlobMatcher) -> Found {
                 } else {
                     error
                         .io_error()
-                        .map_or_else(|| "it cannot be read".to_owned(), files::why)
+                        .map_or_else(|| "it cannot be read".to_owned(), files::explain_io_error)
                 };
                 found.skipped.push(format!("skipped {path}: {reason}"));
             }
@@ -204,13 +216,13 @@ fn walk(parts: &Parts, matcher: &GlobMatcher) -> Found {
 
 /// Links to folders are followed once each, and never back to where the walk began: links among folders could otherwise
 /// make more paths than there are files.
-struct Links {
+struct LinkGuard {
     base: PathBuf,
     entered: HashSet<PathBuf>,
     loops: Vec<PathBuf>,
 }
 
-impl Links {
+impl LinkGuard {
     fn new(base: &Path) -> Self {
         Self {
             base: base.canonicalize().unwrap_or_else(|_| base.to_owned()),

@@ -8,12 +8,12 @@ use crate::model::{ApiKeySource, JudgeConfig};
 use crate::provider::google_auth::GoogleCredentials;
 
 /// A credentials file is short.
-const MAX_FILE: u64 = 64 << 10;
+const MAX_CREDENTIALS_BYTES: u64 = 64 << 10;
 
 /// Variables that name a project: Google's, then evalbench's.
-const PROJECT: [&str; 2] = ["GOOGLE_CLOUD_PROJECT", EVALBENCH_PROJECT];
+const PROJECT_VARIABLES: [&str; 2] = ["GOOGLE_CLOUD_PROJECT", EVALBENCH_PROJECT];
 /// Variables that name a location.
-const LOCATION: [&str; 3] = [
+const LOCATION_VARIABLES: [&str; 3] = [
     "GOOGLE_CLOUD_LOCATION",
     "GOOGLE_CLOUD_REGION",
     EVALBENCH_REGION,
@@ -22,16 +22,16 @@ pub(super) const EVALBENCH_PROJECT: &str = "EVAL_GCP_PROJECT_ID";
 pub(super) const EVALBENCH_REGION: &str = "EVAL_GCP_PROJECT_REGION";
 
 /// The project that the environment names.
-pub(super) fn project(env: &Env) -> Option<String> {
-    PROJECT
+pub(super) fn find_project(env: &Env) -> Option<String> {
+    PROJECT_VARIABLES
         .iter()
         .find_map(|name| env.get(name))
         .map(str::to_owned)
 }
 
 /// The location that the environment names.
-pub(super) fn location(env: &Env) -> Option<String> {
-    LOCATION
+pub(super) fn find_location(env: &Env) -> Option<String> {
+    LOCATION_VARIABLES
         .iter()
         .find_map(|name| env.get(name))
         .map(str::to_owned)
@@ -39,7 +39,7 @@ pub(super) fn location(env: &Env) -> Option<String> {
 
 /// The credentials that speak for a judge, `None` where it has none of Google's. Reads files, and asks nobody: whether
 /// there is a metadata server shows when a token is asked for.
-pub fn google_credentials(
+pub fn load_google_credentials(
     judge: &JudgeConfig,
     env: &Env,
 ) -> Result<Option<GoogleCredentials>, String> {
@@ -47,11 +47,11 @@ pub fn google_credentials(
         return Ok(None);
     };
     let told = |why: String| format!("judge `{}`: {why}", judge.name);
-    let found = match find(named.as_deref(), env) {
+    let found = match find_credentials_file(named.as_deref(), env) {
         None => GoogleCredentials::from_metadata_server(env.get("GCE_METADATA_HOST")),
         Some((path, from)) => {
             let from = format!("{} ({from})", path.display());
-            let text = files::read_text(&path, MAX_FILE)
+            let text = files::read_text(&path, MAX_CREDENTIALS_BYTES)
                 .map_err(|why| told(format!("the Google credentials {from}: the file {why}")))?;
             GoogleCredentials::parse(&text, &from).map_err(told)?
         }
@@ -60,39 +60,45 @@ pub fn google_credentials(
     if judge.project.is_none() && credentials.project().is_none() {
         return Err(told(format!(
             "Vertex AI needs a project: set `project`, or {}",
-            PROJECT.join(" or ")
+            PROJECT_VARIABLES.join(" or ")
         )));
     }
     if judge.location.is_none() {
-        return Err(told(no_location()));
+        return Err(told(explain_missing_location()));
     }
     Ok(Some(credentials))
 }
 
 /// What a judge without a location is told.
-pub(super) fn no_location() -> String {
+pub(super) fn explain_missing_location() -> String {
     format!(
         "Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or {}",
-        LOCATION.join(" or ")
+        LOCATION_VARIABLES.join(" or ")
     )
 }
 
 /// Where a judge's credentials come from, in a few words; and what is to be said of the file.
-pub fn google_source(judge: &JudgeConfig, env: &Env) -> Option<(String, Option<String>)> {
+pub fn find_google_credentials_source(
+    judge: &JudgeConfig,
+    env: &Env,
+) -> Option<(String, Option<String>)> {
     let ApiKeySource::Google(named) = &judge.key else {
         return None;
     };
-    Some(match find(named.as_deref(), env) {
+    Some(match find_credentials_file(named.as_deref(), env) {
         None => (
             "the metadata server, if this machine has one".to_owned(),
             None,
         ),
-        Some((path, from)) => (format!("{} ({from})", path.display()), too_open(&path)),
+        Some((path, from)) => (
+            format!("{} ({from})", path.display()),
+            explain_open_permissions(&path),
+        ),
     })
 }
 
 /// The file, and who names it. One that is named is meant, whether or not it is there; gcloud's own only where it is.
-fn find(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'static str)> {
+fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'static str)> {
     const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
     if let Some(path) = named {
         return Some((path.to_owned(), "credentials_file"));
@@ -110,7 +116,7 @@ fn find(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'static str)> {
 }
 
 /// A file that others can read is worth a word; tools that write such files do not all keep them close.
-pub(super) fn too_open(path: &Path) -> Option<String> {
+pub(super) fn explain_open_permissions(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = path.metadata().ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then(|| {
@@ -152,7 +158,7 @@ mod tests {
     }
 
     fn found(judge: &JudgeConfig, env: &Env) -> String {
-        match google_credentials(judge, env) {
+        match load_google_credentials(judge, env) {
             Ok(credentials) => credentials
                 .and_then(|c| c.project().map(str::to_owned))
                 .unwrap_or_default(),
@@ -183,11 +189,13 @@ mod tests {
         assert_eq!(found(&judge(None), &env(&all[2..])), "of-home");
         let mut placed = judge(None);
         placed.project = Some("p".to_owned());
-        let machine = google_credentials(&placed, &env(&[("GCE_METADATA_HOST", "h:1")]));
+        let machine = load_google_credentials(&placed, &env(&[("GCE_METADATA_HOST", "h:1")]));
         assert!(format!("{machine:?}").contains("the metadata server h:1"));
-        let none = google_credentials(&JudgeConfig::new("g", ProviderKind::Gemini), &env(&all));
+        let none =
+            load_google_credentials(&JudgeConfig::new("g", ProviderKind::Gemini), &env(&all));
         assert!(matches!(none, Ok(None)));
-        let billed = google_credentials(&named, &env(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")]));
+        let billed =
+            load_google_credentials(&named, &env(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")]));
         assert_eq!(
             billed.expect("good").expect("some").quota_project(),
             Some("other")
@@ -212,11 +220,13 @@ mod tests {
         nowhere.location = None;
         assert!(found(&nowhere, &Env::default()).contains("needs a location"));
         assert_eq!(
-            google_source(&judge(Some(path.clone())), &Env::default()).and_then(|s| s.1),
+            find_google_credentials_source(&judge(Some(path.clone())), &Env::default())
+                .and_then(|s| s.1),
             None
         );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
-        let open = google_source(&judge(Some(path)), &Env::default()).and_then(|s| s.1);
+        let open =
+            find_google_credentials_source(&judge(Some(path)), &Env::default()).and_then(|s| s.1);
         assert!(open.is_some_and(|why| why.ends_with("(mode 644): chmod 600 them")));
     }
 }

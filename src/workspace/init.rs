@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What is written, by path.
-const STARTER: &[(&str, &str)] = &[
+const STARTER_FILES: &[(&str, &str)] = &[
     ("dicta.yaml", include_str!("starter/dicta.yaml")),
     (
         "transcripts/support.jsonl",
@@ -19,7 +19,7 @@ const STARTER: &[(&str, &str)] = &[
 /// Writes the starter workspace into `dir`, which is made if need be; returns the files written. Nothing is overwritten:
 /// a file that is there already is a reason to write none, but for a `.gitignore`, which stays. The error is a sentence.
 pub fn init(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let wanted = STARTER
+    let wanted = STARTER_FILES
         .iter()
         .filter(|(name, _)| *name != ".gitignore" || !dir.join(name).exists());
     let wanted: Vec<(PathBuf, &str)> = wanted.map(|(name, text)| (dir.join(name), *text)).collect();

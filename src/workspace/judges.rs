@@ -1,9 +1,9 @@
 //! One judge of dicta.yaml: every key checked, for itself and against the others.
 
-mod decisions;
-mod more;
+mod advanced;
+mod calibrated;
 pub(super) mod source;
-pub(super) mod tools;
+pub(super) mod tool_uses;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -33,7 +33,7 @@ const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("source", ProviderKind::Source),
 ];
 
-const VERDICTS: &[(&str, VerdictMode)] = &[
+const VERDICT_MODES: &[(&str, VerdictMode)] = &[
     ("auto", VerdictMode::Auto),
     ("call", VerdictMode::Call),
     ("schema", VerdictMode::Schema),
@@ -67,14 +67,14 @@ pub(super) const MODEL_KEYS: &[&str] = &[
 ];
 
 /// The names of the providers that are wanted, as a JSON Schema lists them.
-pub(super) fn providers(wanted: impl Fn(ProviderKind) -> bool) -> Value {
+pub(super) fn provider_names(wanted: impl Fn(ProviderKind) -> bool) -> Value {
     let names = PROVIDERS.iter().filter(|(_, kind)| wanted(*kind));
     names.map(|(name, _)| Value::from(*name)).collect()
 }
 
 /// Keys that a judge which answers with probabilities does not take.
-pub(super) fn of_decisions() -> impl Iterator<Item = &'static str> {
-    decisions::NOT_TAKEN.iter().map(|(key, _)| *key)
+pub(super) fn keys_unsupported_with_calibration() -> impl Iterator<Item = &'static str> {
+    calibrated::UNSUPPORTED_KEYS.iter().map(|(key, _)| *key)
 }
 
 /// What reading judges needs besides the document.
@@ -88,7 +88,7 @@ pub(super) struct JudgeCx<'c> {
 
 /// The judge at a pointer. What is wrong with it is in `problems`; what could be read is returned all the same, so that
 /// a reference to it is no second problem.
-pub(super) fn read(
+pub(super) fn read_judge(
     doc: &YamlDoc,
     at: &str,
     name: &str,
@@ -102,7 +102,7 @@ pub(super) fn read(
     }
     let provider = fields.choice("provider", PROVIDERS);
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
-    judge.tools = tools::read(&mut fields, doc, problems, cx);
+    judge.tools = tool_uses::read_tool_uses(&mut fields, doc, problems, cx);
     let max_turns = fields.integer("max_turns", 1..=100);
     if let Some(turns) = max_turns.and_then(|n| u16::try_from(n).ok()) {
         judge.max_turns = turns;
@@ -113,19 +113,21 @@ pub(super) fn read(
         judge.timeout = Millis::from_secs_f64(secs);
     }
     match provider {
-        Some(ProviderKind::Rules) => none_of(&mut fields, MODEL_KEYS, "rules", "it is not a model"),
+        Some(ProviderKind::Rules) => {
+            refuse_keys(&mut fields, MODEL_KEYS, "rules", "it is not a model")
+        }
         Some(ProviderKind::Replay) => {
-            none_of(
+            refuse_keys(
                 &mut fields,
                 MODEL_KEYS,
                 "replay",
                 "the recorded traces hold what was sent",
             );
         }
-        Some(ProviderKind::Source) => source::read(&mut fields),
+        Some(ProviderKind::Source) => source::refuse_other_keys(&mut fields),
         _ => {
-            model(&mut fields, &mut judge, provider, cx);
-            decisions::settle(&mut fields, &mut judge);
+            read_model_keys(&mut fields, &mut judge, provider, cx);
+            calibrated::reset_unsupported_settings(&mut fields, &mut judge);
         }
     }
     judge.run = fields.text("run");
@@ -142,8 +144,8 @@ pub(super) fn read(
         }
         Some(_) => {}
     }
-    source::settle(&mut fields, &mut judge, provider);
-    more::reading(&mut fields, &judge, provider);
+    source::read_source_keys(&mut fields, &mut judge, provider);
+    advanced::check_reading_tools(&mut fields, &judge, provider);
     fields.finish();
     judge
 }
@@ -172,7 +174,7 @@ fn is_secret(key: &str) -> bool {
     SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str())
 }
 
-fn none_of(fields: &mut MappingDecoder<'_>, keys: &[&'static str], provider: &str, why: &str) {
+fn refuse_keys(fields: &mut MappingDecoder<'_>, keys: &[&'static str], provider: &str, why: &str) {
     for key in keys.iter().copied() {
         if fields.value(key).is_some() {
             fields.error(key, "value", format!("{provider} takes no `{key}`: {why}"));
@@ -180,7 +182,7 @@ fn none_of(fields: &mut MappingDecoder<'_>, keys: &[&'static str], provider: &st
     }
 }
 
-fn model(
+fn read_model_keys(
     fields: &mut MappingDecoder<'_>,
     judge: &mut JudgeConfig,
     provider: Option<ProviderKind>,
@@ -190,9 +192,9 @@ fn model(
         fields.error_at_mapping("missing", format!("judge `{}` needs a `model`", judge.name));
     }
     judge.model = fields.text("model").unwrap_or_default();
-    judge.base_url = base_url(fields);
-    judge.key = key(fields, judge, cx);
-    judge.verdict = fields.choice("verdict", VERDICTS).unwrap_or_default();
+    judge.base_url = read_base_url(fields);
+    judge.key = read_key_source(fields, judge, cx);
+    judge.verdict = fields.choice("verdict", VERDICT_MODES).unwrap_or_default();
     // `transcript` is read further down, and what it is decides here.
     let reads = fields.value("transcript").and_then(Value::as_str) == Some("tools");
     match (judge.verdict, judge.tools.is_empty() && !reads) {
@@ -230,9 +232,9 @@ fn model(
     } else if let Some(n) = fields.integer("max_output_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
-    judge.reasoning = reasoning(fields);
+    judge.reasoning = read_reasoning(fields);
     judge.seed = fields.integer("seed", i64::MIN..=i64::MAX);
-    judge.headers = headers(fields);
+    judge.headers = read_headers(fields);
     judge.extra_body = match fields.value("extra_body") {
         None => None,
         Some(body @ Value::Object(_)) => Some(body.clone()),
@@ -245,17 +247,17 @@ fn model(
             None
         }
     };
-    judge.prices = fields.mapping("prices").and_then(prices);
+    judge.prices = fields.mapping("prices").and_then(read_prices);
     judge.stream = fields.boolean("stream").unwrap_or(judge.stream);
     judge.requests_per_minute = fields
         .integer("requests_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok());
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
-    more::read(fields, judge, cx);
+    advanced::read_advanced_keys(fields, judge, cx);
 }
 
 /// A word, or a budget in tokens.
-fn reasoning(fields: &mut MappingDecoder<'_>) -> Option<String> {
+fn read_reasoning(fields: &mut MappingDecoder<'_>) -> Option<String> {
     match fields.value("reasoning") {
         Some(Value::Number(_)) => {
             let tokens = fields.integer("reasoning", 0..=i64::from(u32::MAX));
@@ -265,7 +267,7 @@ fn reasoning(fields: &mut MappingDecoder<'_>) -> Option<String> {
     }
 }
 
-fn base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
+fn read_base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
     let written = fields.text("base_url")?;
     // The URL itself is not in the messages: it may hold a password.
     let fault = match Url::parse(&written) {
@@ -285,7 +287,7 @@ fn base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
 }
 
 /// The variable a provider's own tools read.
-fn default_variable(provider: ProviderKind) -> Option<&'static str> {
+fn default_key_variable(provider: ProviderKind) -> Option<&'static str> {
     match provider {
         ProviderKind::Gemini | ProviderKind::GeminiDecisions => Some("GEMINI_API_KEY"),
         ProviderKind::Openai | ProviderKind::OpenaiResponses | ProviderKind::OpenaiDecisions => {
@@ -299,7 +301,11 @@ fn default_variable(provider: ProviderKind) -> Option<&'static str> {
     }
 }
 
-fn key(fields: &mut MappingDecoder<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> ApiKeySource {
+fn read_key_source(
+    fields: &mut MappingDecoder<'_>,
+    judge: &JudgeConfig,
+    cx: &JudgeCx<'_>,
+) -> ApiKeySource {
     let no_key = fields.value("api_key_env").is_some_and(Value::is_null);
     let variable = if no_key {
         None
@@ -331,7 +337,7 @@ fn key(fields: &mut MappingDecoder<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -
         }
         return ApiKeySource::Env(variable);
     }
-    match default_variable(judge.provider) {
+    match default_key_variable(judge.provider) {
         _ if no_key => ApiKeySource::None,
         None => ApiKeySource::None,
         // A server on this machine may want no key.
@@ -349,7 +355,7 @@ fn is_local(judge: &JudgeConfig) -> bool {
     bare.is_free()
 }
 
-fn headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
+fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
     let mut headers = IndexMap::new();
     let Some(Value::Object(map)) = fields.value("headers") else {
         fields.mapping("headers");
@@ -380,7 +386,7 @@ fn headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
     headers
 }
 
-fn prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
+fn read_prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
     for key in ["input", "output"] {
         if fields.is_mapping() && !fields.has(key) {
             fields.error_at_mapping(

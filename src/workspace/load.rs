@@ -8,11 +8,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::file_lists::ListedFiles;
 use super::judges::JudgeCx;
-use super::listed::Listed;
 use super::{
-    Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, judges,
-    keys, labels, lint, paths, runs, scripts, sources, tools,
+    CONFIG_FILE, Env, JudgeNames, Workspace, WorkspaceLimits, WorkspaceRubricFiles, api_keys,
+    cross_checks, demo, files, judges, labels, lint, model_config, paths, run_folders, scripts,
+    source_judges, tools_files,
 };
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
@@ -30,45 +31,45 @@ pub fn load(
     env: &Env,
     catalog: &dyn EvalTypeCatalog,
 ) -> Result<Workspace, Vec<Diagnostic>> {
-    load_naming(root, env, catalog, &mut Vec::new())
+    load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
 /// As [`load`]; tells which files rubrics name, whether or not they are there.
-pub(super) fn load_naming(
+pub(super) fn load_with_referenced_files(
     root: &Path,
     env: &Env,
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
-    let root = runs::real(root);
-    let config = Path::new(CONFIG);
-    let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
-        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
+    let root = run_folders::canonical_root(root);
+    let config = Path::new(CONFIG_FILE);
+    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64)
+        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG_FILE), why)])?;
     // What snippets are cut from never holds a key that someone wrote into the file.
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc =
         yaml::read_document(&text, config).map_err(|problems| with_source(problems, &shown))?;
-    doc.source = keys::star_out(&doc, &shown);
+    doc.source = api_keys::mask_secrets(&doc, &shown);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
         return Err(vec![doc.error("", "empty", message)]);
     }
     let toolbox = RefCell::default();
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
-    let mut loader = Loader {
+    let mut loader = WorkspaceLoader {
         root: &root,
         env,
         catalog,
         files: vec![(config.to_owned(), text)],
-        named: Vec::new(),
+        referenced: Vec::new(),
         problems: Vec::new(),
         toolbox: &toolbox,
         resolver: &resolver,
     };
-    let workspace = loader.workspace(&doc);
-    named.append(&mut loader.named);
-    let problems = by_file(loader.problems);
-    if refuses(&problems) {
+    let workspace = loader.read_workspace(&doc);
+    named.append(&mut loader.referenced);
+    let problems = sort_by_file(loader.problems);
+    if prevents_loading(&problems) {
         return Err(problems);
     }
     let (label_problems, warnings) = problems
@@ -82,13 +83,13 @@ pub(super) fn load_naming(
 }
 
 /// Whether any problem is worse than labels that count for nothing.
-fn refuses(problems: &[Diagnostic]) -> bool {
+fn prevents_loading(problems: &[Diagnostic]) -> bool {
     let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
-    errors.any(|problem| problem.code != labels::CODE)
+    errors.any(|problem| problem.code != labels::LABEL_CODE)
 }
 
 /// File by file in the order the files were first spoken of, within a file by place.
-fn by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+fn sort_by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut order: HashMap<PathBuf, usize> = HashMap::new();
     for problem in &problems {
         let next = order.len();
@@ -114,88 +115,89 @@ pub(super) fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<D
         .collect()
 }
 
-struct Loader<'l> {
+struct WorkspaceLoader<'l> {
     root: &'l Path,
     env: &'l Env,
     catalog: &'l dyn EvalTypeCatalog,
     files: Vec<(PathBuf, Arc<str>)>,
     /// Files that rubrics name, whether or not they are there.
-    named: Vec<PathBuf>,
+    referenced: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
     /// What tools files declare, and the servers that judges write themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
     resolver: &'l Arc<dyn Resolver>,
 }
 
-impl Loader<'_> {
-    fn workspace(&mut self, doc: &YamlDoc) -> Workspace {
+impl WorkspaceLoader<'_> {
+    fn read_workspace(&mut self, doc: &YamlDoc) -> Workspace {
         let problems = DiagnosticCollector::from_doc(doc);
         let mut fields = MappingDecoder::new(doc, "", &problems);
         let mut listed =
-            |key| Listed::read((self.root, self.env), doc, &mut fields, key, &problems);
+            |key| ListedFiles::read((self.root, self.env), doc, &mut fields, key, &problems);
         let transcripts = listed("transcripts");
         let rubric_files = listed("rubrics").files;
-        let tools = tools::read(self.root, self.env, &mut fields, self.resolver);
+        let tools = tools_files::read_tools_files(self.root, self.env, &mut fields, self.resolver);
         for (path, text) in tools.files {
-            self.keep(path, text);
+            self.keep_file(path, text);
         }
         self.problems.extend(tools.problems);
         *self.toolbox.borrow_mut() = Arc::new(tools.toolbox);
-        let mut found = labels::read(&mut fields, doc, self.root, self.env, &problems);
-        let runs = self.runs(&mut fields);
-        let frozen = fields.text("frozen").map(|run| self.run_name(run));
+        let mut found = labels::read_labels(&mut fields, doc, self.root, self.env, &problems);
+        let runs = self.read_runs_folder(&mut fields);
+        let frozen = fields.text("frozen").map(|run| self.resolve_run_name(run));
         let judge = fields.text("judge");
         let allow_scripts = fields.boolean("allow_scripts").unwrap_or(false);
-        let mut judges = self.judges(&mut fields, doc, &problems);
+        let mut judges = self.read_judges(&mut fields, doc, &problems);
         let limits = fields
             .mapping("limits")
-            .map_or_else(Limits::default, Limits::read);
+            .map_or_else(WorkspaceLimits::default, WorkspaceLimits::read);
         fields.finish();
-        sources::of(judge.iter(), &mut judges);
+        source_judges::add_source_judges(judge.iter(), &mut judges);
         if let Some(judge) = &judge {
-            check::known_judge(judge, &judges, doc.span("/judge"), &problems);
+            cross_checks::check_default_judge(judge, &judges, doc.span("/judge"), &problems);
         }
-        let mut rubrics = self.rubrics(rubric_files, &problems, doc, &mut judges);
-        sources::of(check::judge_names(&rubrics), &mut judges);
-        let scripts = scripts::settle(self.root, allow_scripts, &mut rubrics);
+        let mut rubrics = self.load_rubrics(rubric_files, &problems, doc, &mut judges);
+        source_judges::add_source_judges(cross_checks::list_judge_names(&rubrics), &mut judges);
+        let scripts = scripts::prepare_scripts(self.root, allow_scripts, &mut rubrics);
         self.problems.extend(scripts.problems);
         for (path, text) in scripts.files {
-            self.keep(path, text);
+            self.keep_file(path, text);
         }
         if judge.is_none() {
-            check::default_judge(&rubrics, self.catalog, doc, &problems);
+            cross_checks::check_judge_assigned(&rubrics, self.catalog, doc, &problems);
         }
         // dicta.yaml's own problems first, then file by file.
         self.problems.splice(0..0, problems.into_sorted());
-        check::judges_of_rubrics(&rubrics, &judges, &mut self.problems);
+        cross_checks::check_rubric_judges(&rubrics, &judges, &mut self.problems);
         if !has_errors(&self.problems) {
-            let found = lint::of_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
+            let found = lint::lint_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
             self.problems.extend(found);
         }
         if !has_errors(&self.problems) {
-            labels::by_uuid(&mut found, &transcripts.files, &transcripts.maps);
-            found.after(labels::read_mapped(
+            labels::resolve_scout_uuids(&mut found, &transcripts.files, &transcripts.maps);
+            found.prepend_mapped(labels::read_mapped(
                 self.root,
                 &transcripts.files,
                 &transcripts.maps,
             ));
-            self.problems.extend(labels::of_maps(doc, &rubrics));
+            self.problems
+                .extend(labels::check_map_labels(doc, &rubrics));
         }
         self.problems.append(&mut found.problems);
-        if !refuses(&self.problems) {
-            let about = about(&found, &rubrics);
+        if !prevents_loading(&self.problems) {
+            let about = check_labels(&found, &rubrics);
             self.problems.extend(about);
         }
         for (path, text) in found.files {
-            self.keep(path, text);
+            self.keep_file(path, text);
         }
-        let demo = demo::is_demo(self.root);
+        let demo = demo::find_demo_runs(self.root);
         Workspace {
             root: self.root.to_owned(),
-            name: runs::name(self.root),
-            demo: demo.is_some(),
+            name: run_folders::folder_name(self.root),
+            is_demo: demo.is_some(),
             transcripts: transcripts.files,
-            maps: transcripts.maps,
+            field_maps: transcripts.maps,
             rubrics,
             judges,
             tools: self.toolbox.take(),
@@ -205,8 +207,8 @@ impl Loader<'_> {
             labels_file: found.file,
             label_problems: Vec::new(),
             runs,
-            also_runs: demo.into_iter().collect(),
-            frozen,
+            extra_run_folders: demo.into_iter().collect(),
+            replayed_evidence_run: frozen,
             allow_scripts,
             limits,
             files: std::mem::take(&mut self.files),
@@ -214,16 +216,18 @@ impl Loader<'_> {
         }
     }
 
-    fn runs(&self, fields: &mut MappingDecoder<'_>) -> PathBuf {
+    fn read_runs_folder(&self, fields: &mut MappingDecoder<'_>) -> PathBuf {
         let written = fields.text("runs");
-        runs::folder(written.as_deref(), self.root, self.env).unwrap_or_else(|why| {
-            fields.error_at_mapping("runs", format!("{why}, or say `runs:` in this file"));
-            PathBuf::new()
-        })
+        run_folders::resolve_runs_folder(written.as_deref(), self.root, self.env).unwrap_or_else(
+            |why| {
+                fields.error_at_mapping("runs", format!("{why}, or say `runs:` in this file"));
+                PathBuf::new()
+            },
+        )
     }
 
     /// A run as written; a path is made absolute, a name stays.
-    fn run_name(&self, written: String) -> String {
+    fn resolve_run_name(&self, written: String) -> String {
         if written.contains('/') {
             let path = paths::resolve(self.root, &written, self.env);
             return path.to_string_lossy().into_owned();
@@ -231,7 +235,7 @@ impl Loader<'_> {
         written
     }
 
-    fn judges(
+    fn read_judges(
         &mut self,
         fields: &mut MappingDecoder<'_>,
         doc: &YamlDoc,
@@ -269,8 +273,8 @@ impl Loader<'_> {
                 );
             }
             let config = match judge {
-                Value::String(path) => self.model_config(name, path, doc, &at, problems),
-                _ => judges::read(doc, &at, name, problems, &cx),
+                Value::String(path) => self.read_model_config_judge(name, path, doc, &at, problems),
+                _ => judges::read_judge(doc, &at, name, problems, &cx),
             };
             if name == "rules" && config.provider != ProviderKind::Rules {
                 let message = "`rules` is the built-in judge; give this one another name";
@@ -285,7 +289,7 @@ impl Loader<'_> {
     }
 
     /// A judge that is a path to an evalbench model config.
-    fn model_config(
+    fn read_model_config_judge(
         &mut self,
         name: &str,
         written: &str,
@@ -294,7 +298,7 @@ impl Loader<'_> {
         problems: &DiagnosticCollector,
     ) -> JudgeConfig {
         let path = paths::resolve(self.root, written, self.env);
-        match self.judge_file(name, &path) {
+        match self.read_judge_file(name, &path) {
             Ok(judge) => judge,
             Err(why) => {
                 let message = format!("the judge's file `{written}` {why}");
@@ -305,11 +309,11 @@ impl Loader<'_> {
     }
 
     /// The judge of a model config. What is wrong in the file is among the problems; the error is that it cannot be read.
-    fn judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
+    fn read_judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64)?;
-        let shown = paths::shown(self.root, path);
+        let shown = paths::display_path(self.root, path);
         let masked: Arc<str> = mask_secrets(&text).into();
-        self.keep(shown.clone(), Arc::clone(&text));
+        self.keep_file(shown.clone(), Arc::clone(&text));
         let mut config = match yaml::read_document(&text, &shown) {
             Ok(config) => config,
             Err(found) => {
@@ -319,26 +323,26 @@ impl Loader<'_> {
         };
         config.source = masked;
         let own = DiagnosticCollector::from_doc(&config);
-        evalbench::fill_in(&mut config, self.env, &own);
+        model_config::expand_env_variables(&mut config, self.env, &own);
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
             toolbox: self.toolbox,
             resolver: self.resolver,
         };
-        let judge = evalbench::read(&config, name, &own, &cx);
+        let judge = model_config::read_model_config(&config, name, &own, &cx);
         self.problems.extend(own.into_sorted());
         Ok(judge)
     }
 
     /// Keeps a file that was read, once.
-    fn keep(&mut self, shown: PathBuf, text: Arc<str>) {
+    fn keep_file(&mut self, shown: PathBuf, text: Arc<str>) {
         if self.files.iter().all(|(known, _)| *known != shown) {
             self.files.push((shown, text));
         }
     }
 
-    fn rubrics(
+    fn load_rubrics(
         &mut self,
         mut paths: Vec<PathBuf>,
         problems: &DiagnosticCollector,
@@ -346,12 +350,12 @@ impl Loader<'_> {
         judges: &mut IndexMap<String, JudgeConfig>,
     ) -> Vec<Arc<Rubric>> {
         paths.sort();
-        let mut names = JudgeNames::of_config(&doc.value, self.root, self.env);
+        let mut names = JudgeNames::from_config(&doc.value, self.root, self.env);
         let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         let mut more: Vec<(PathBuf, Arc<str>)> = Vec::new();
         for path in paths {
-            let shown = paths::shown(self.root, &path);
+            let shown = paths::display_path(self.root, &path);
             let text = match files::read_text(&path, MAX_BYTES as u64) {
                 Ok(text) => text,
                 Err(why) => {
@@ -360,11 +364,11 @@ impl Loader<'_> {
                     continue;
                 }
             };
-            self.keep(shown.clone(), Arc::clone(&text));
-            let beside = Beside::of(self.root, &path);
+            self.keep_file(shown.clone(), Arc::clone(&text));
+            let beside = WorkspaceRubricFiles::for_workspace(self.root, &path);
             let (rubric, found) = rubric::load_with_files(text, &shown, self.catalog, &beside);
             let read = beside.into_read();
-            self.named.extend(read.named);
+            self.referenced.extend(read.referenced);
             for problem in found {
                 // A file that two rubrics refer to has its fault once.
                 if !self.problems.contains(&problem) {
@@ -373,31 +377,38 @@ impl Loader<'_> {
             }
             more.extend(read.texts);
             let Some(mut rubric) = rubric else { continue };
-            for (name, path) in names.adopt(&mut rubric) {
+            for (name, path) in names.rename_rubric_judges(&mut rubric) {
                 // The rubric was refused if the file could not be read.
-                if let Ok(judge) = self.judge_file(&name, &path) {
+                if let Ok(judge) = self.read_judge_file(&name, &path) {
                     judges.insert(name, judge);
                 }
             }
             if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
-                self.problems.push(check::duplicate_rubric(&rubric, &other));
+                self.problems
+                    .push(cross_checks::duplicate_rubric_error(&rubric, &other));
                 continue;
             }
             rubrics.push(Arc::new(rubric));
         }
         for (path, text) in more {
-            self.keep(path, text);
+            self.keep_file(path, text);
         }
         rubrics
     }
 }
 
 /// What is wrong with what labels are about.
-fn about(found: &labels::Read, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+fn check_labels(found: &labels::LoadedLabels, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
     let text = |path: &Path| {
         let mut files = found.files.iter();
         let of = files.find(|(known, _)| *known == path);
         of.map(|(_, text)| Arc::clone(text))
     };
-    labels::of_rubrics(&found.labels, &found.places, found.mapped, rubrics, &text)
+    labels::check_labels_against_rubrics(
+        &found.labels,
+        &found.places,
+        found.mapped_count,
+        rubrics,
+        &text,
+    )
 }

@@ -3,31 +3,31 @@
 //! Owns which transcripts, rubrics, judges, tools and labels belong together, loaded strictly with every problem at once.
 //! Refuses to run anything.
 
-pub mod around;
-mod beside;
-mod check;
+mod api_keys;
+mod cross_checks;
 pub mod demo;
-mod describe;
-mod evalbench;
+mod file_lists;
+mod file_schemas;
 mod files;
 mod globs;
 mod google;
 mod init;
+mod judge_names;
 mod judges;
-mod keys;
+mod label_author;
+pub mod label_edit;
 mod labels;
 mod limits;
 pub mod lint;
-mod listed;
 mod load;
-mod named;
+mod model_config;
 pub mod paths;
-mod person;
-pub mod relabel;
-mod runs;
+mod rubric_files;
+mod run_folders;
+pub mod scaffold;
 mod scripts;
-mod sources;
-mod tools;
+mod source_judges;
+mod tools_files;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -42,24 +42,24 @@ use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::FieldMappings;
 
-pub use beside::Beside;
-pub use describe::{event_schema, json_schema, transcript_schema};
-pub use evalbench::{Opened, model_configs};
-pub use google::{google_credentials, google_source};
+pub use api_keys::resolve_key;
+pub use file_lists::read_field_maps;
+pub use file_schemas::{event_schema, json_schema, transcript_schema};
+pub use google::{find_google_credentials_source, load_google_credentials};
 pub use init::init;
-pub use keys::resolve_key;
+pub use judge_names::JudgeNames;
+pub use label_author::find_label_author;
 pub use labels::LabelPlace;
-pub(crate) use labels::strays;
-pub use listed::maps_of;
+pub(crate) use labels::find_stray_labels;
 pub use load::load;
-pub use named::JudgeNames;
-pub use paths::{data_dir, default_runs, discover};
-pub use person::person;
-pub use runs::runs_of;
-pub use tools::{tools_file, tools_of};
+pub use model_config::{ModelConfigJudge, list_model_configs};
+pub use paths::{data_dir, default_runs_folder, find_workspace_root};
+pub use rubric_files::WorkspaceRubricFiles;
+pub use run_folders::find_run_folders;
+pub use tools_files::{load_tools, parse_tools_file};
 
 /// The file that makes a folder a workspace.
-pub const CONFIG: &str = "dicta.yaml";
+pub const CONFIG_FILE: &str = "dicta.yaml";
 
 /// The process environment as a value, so that tests and runs never read or set the real one behind one's back.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,7 @@ pub struct Env(pub HashMap<String, String>);
 
 impl Env {
     /// The real environment; variables that are not Unicode are left out.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self(
             std::env::vars_os()
                 .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
@@ -92,11 +92,11 @@ pub struct Workspace {
     /// The folder's name, for titles.
     pub name: String,
     /// Whether it is the built-in demo.
-    pub demo: bool,
+    pub is_demo: bool,
     /// Transcript files, globs expanded, in the order listed (within a glob sorted by path).
     pub transcripts: Vec<PathBuf>,
     /// How those of them are read whose fields dicta.yaml names.
-    pub maps: FieldMappings,
+    pub field_maps: FieldMappings,
     /// Sorted by path.
     pub rubrics: Vec<Arc<Rubric>>,
     /// In file order; `rules` is always there.
@@ -118,13 +118,13 @@ pub struct Workspace {
     /// Where runs are recorded.
     pub runs: PathBuf,
     /// Further folders with runs to read (the demo's recordings).
-    pub also_runs: Vec<PathBuf>,
+    pub extra_run_folders: Vec<PathBuf>,
     /// The run whose evidence answers judges' tool calls: a name as written, or an absolute path.
-    pub frozen: Option<String>,
+    pub replayed_evidence_run: Option<String>,
     /// Whether evals of type `script` may run their programs.
     pub allow_scripts: bool,
     /// Limits.
-    pub limits: Limits,
+    pub limits: WorkspaceLimits,
     /// Every file that was read, relative to `root` where inside it, with its text: the run's snapshot.
     pub files: Vec<(PathBuf, Arc<str>)>,
     /// What loaded with reservations.
@@ -133,12 +133,12 @@ pub struct Workspace {
 
 impl Workspace {
     /// The judge of that name: a configured one, or the one of a tool whose verdicts transcripts may carry.
-    pub fn judge_named(&self, name: &str) -> Option<&JudgeConfig> {
+    pub fn find_judge(&self, name: &str) -> Option<&JudgeConfig> {
         self.judges.get(name).or_else(|| find_source_judge(name))
     }
 
     /// The eval of that name in the rubric of that name, with its position.
-    pub fn eval(&self, rubric: &str, eval: &str) -> Option<(&Arc<Rubric>, usize)> {
+    pub fn find_eval(&self, rubric: &str, eval: &str) -> Option<(&Arc<Rubric>, usize)> {
         let rubric = self.rubrics.iter().find(|known| known.id == rubric)?;
         let at = rubric.evals.iter().position(|known| known.id == eval)?;
         Some((rubric, at))
@@ -147,7 +147,7 @@ impl Workspace {
 
 /// `limits:` of dicta.yaml.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct WorkspaceLimits {
     /// Judge cells at once; 1 or more.
     pub concurrency: usize,
     /// What a run may take, and each of its cells.

@@ -4,17 +4,17 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{CONFIG, Env};
+use super::{CONFIG_FILE, Env};
 use crate::model::Digest;
 
 /// The variable that puts the data directory elsewhere.
 pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
 
 /// The folder with a dicta.yaml at or above `from` (a folder, or a file in one). Absolute.
-pub fn discover(from: &Path) -> Option<PathBuf> {
+pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
     let from = absolute(from);
     from.ancestors()
-        .find(|folder| folder.join(CONFIG).is_file())
+        .find(|folder| folder.join(CONFIG_FILE).is_file())
         .map(Path::to_owned)
 }
 
@@ -40,7 +40,7 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
 }
 
 /// Where the runs of a workspace are recorded unless dicta.yaml says so: `<data>/runs/<name>-<8 hex of its path>`.
-pub fn default_runs(data_dir: &Path, root: &Path, name: &str) -> PathBuf {
+pub fn default_runs_folder(data_dir: &Path, root: &Path, name: &str) -> PathBuf {
     let digest = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
     let hex = digest.0.get(..8).unwrap_or_default();
     data_dir.join("runs").join(format!("{name}-{hex}"))
@@ -71,7 +71,7 @@ pub(super) fn resolve(root: &Path, written: &str, env: &Env) -> PathBuf {
 }
 
 /// A path as a user would name it: relative to the workspace where it lies inside.
-pub(super) fn shown(root: &Path, path: &Path) -> PathBuf {
+pub(super) fn display_path(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
@@ -85,10 +85,10 @@ mod tests {
         let root = absolute(dir.path());
         let deep = root.join("a/b");
         std::fs::create_dir_all(&deep).expect("folders");
-        assert_eq!(discover(&deep), None);
-        std::fs::write(root.join(CONFIG), "").expect("a file");
-        assert_eq!(discover(&deep), Some(root.clone()));
-        assert_eq!(discover(&root.join(CONFIG)), Some(root));
+        assert_eq!(find_workspace_root(&deep), None);
+        std::fs::write(root.join(CONFIG_FILE), "").expect("a file");
+        assert_eq!(find_workspace_root(&deep), Some(root.clone()));
+        assert_eq!(find_workspace_root(&root.join(CONFIG_FILE)), Some(root));
     }
 
     #[test]
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn two_workspaces_of_one_name_have_two_run_folders() {
-        let a = default_runs(Path::new("/d"), Path::new("/a/beam"), "beam");
-        let b = default_runs(Path::new("/d"), Path::new("/b/beam"), "beam");
+        let a = default_runs_folder(Path::new("/d"), Path::new("/a/beam"), "beam");
+        let b = default_runs_folder(Path::new("/d"), Path::new("/b/beam"), "beam");
         assert_ne!(a, b);
         assert!(a.starts_with("/d/runs"));
         assert_eq!(

@@ -16,23 +16,31 @@ use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, metadata_param_path};
 
 /// The type's name.
-const KIND: &str = "script";
+const SCRIPT_TYPE: &str = "script";
 /// Programs larger than this count by their size and time of change alone, in bytes.
-const MOST: u64 = 64 << 20;
+const MAX_HASHED_BYTES: u64 = 64 << 20;
 
 /// What the loader adds for the scripts of its rubrics.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ScriptFiles {
     /// Texts that commands name, as [`super::Workspace::files`] holds them.
     pub(super) files: Vec<(PathBuf, Arc<str>)>,
     pub(super) problems: Vec<Diagnostic>,
 }
 
 /// Settles the scripts of all rubrics.
-pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) -> Found {
-    let mut found = Found::default();
+pub(super) fn prepare_scripts(
+    root: &Path,
+    allowed: bool,
+    rubrics: &mut [Arc<Rubric>],
+) -> ScriptFiles {
+    let mut found = ScriptFiles::default();
     for shared in rubrics {
-        if !shared.evals.iter().any(|eval| eval.eval_type == KIND) {
+        if !shared
+            .evals
+            .iter()
+            .any(|eval| eval.eval_type == SCRIPT_TYPE)
+        {
             continue;
         }
         let rubric = Arc::make_mut(shared);
@@ -41,7 +49,7 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
         for eval in rubric
             .evals
             .iter_mut()
-            .filter(|eval| eval.eval_type == KIND)
+            .filter(|eval| eval.eval_type == SCRIPT_TYPE)
         {
             scripts += 1;
             if eval
@@ -56,9 +64,12 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
                     .problems
                     .push(problem.with_span(eval.span.clone(), &rubric.source));
             }
-            found.eval(root, &folder, eval);
+            found.digest_command_files(root, &folder, eval);
         }
-        let first = rubric.evals.iter().find(|eval| eval.eval_type == KIND);
+        let first = rubric
+            .evals
+            .iter()
+            .find(|eval| eval.eval_type == SCRIPT_TYPE);
         if let Some(first) = first.filter(|_| !allowed) {
             let what = format!(
                 "{} will be skipped: this workspace does not allow programs",
@@ -73,8 +84,8 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
     found
 }
 
-impl Found {
-    fn eval(&mut self, root: &Path, folder: &Path, eval: &mut Eval) {
+impl ScriptFiles {
+    fn digest_command_files(&mut self, root: &Path, folder: &Path, eval: &mut Eval) {
         let command = eval.params.get("command").and_then(Value::as_array);
         let words = command.into_iter().flatten().filter_map(Value::as_str);
         let mut parts = eval.digest.0.clone();
@@ -85,7 +96,7 @@ impl Found {
             if !path.starts_with(root) || !path.is_file() {
                 continue;
             }
-            let Some(digest) = self.file(root, &path) else {
+            let Some(digest) = self.digest_file(root, &path) else {
                 continue;
             };
             parts.push('+');
@@ -96,8 +107,8 @@ impl Found {
         }
     }
 
-    fn file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
-        let shown = paths::shown(root, path);
+    fn digest_file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
+        let shown = paths::display_path(root, path);
         if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown) {
             return Some(Digest::hash_bytes(text.as_bytes()));
         }
@@ -108,7 +119,7 @@ impl Found {
         }
         // No text, or a long one: it counts, but is neither kept nor watched.
         let meta = fs::metadata(path).ok()?;
-        if meta.len() <= MOST {
+        if meta.len() <= MAX_HASHED_BYTES {
             return fs::read(path).ok().map(|bytes| Digest::hash_bytes(&bytes));
         }
         let changed = meta.modified().ok()?;

@@ -96,7 +96,7 @@ fn every_default_is_the_designs() {
         .into_owned();
     assert_eq!(workspace.root, root);
     assert_eq!(workspace.name, name);
-    assert!(!workspace.demo);
+    assert!(!workspace.is_demo);
     assert_eq!(workspace.transcripts, [root.join("t.jsonl")]);
     assert_eq!(workspace.rubrics.len(), 1);
     assert_eq!(workspace.rubrics[0].path, Path::new("r.yaml"));
@@ -112,13 +112,13 @@ fn every_default_is_the_designs() {
     assert_eq!(workspace.labels, []);
     assert_eq!(
         workspace.runs,
-        default_runs(Path::new("/data"), &root, &name)
+        default_runs_folder(Path::new("/data"), &root, &name)
     );
-    assert!(workspace.also_runs.is_empty());
-    assert_eq!(workspace.frozen, None);
+    assert!(workspace.extra_run_folders.is_empty());
+    assert_eq!(workspace.replayed_evidence_run, None);
     assert_eq!(
         workspace.limits,
-        Limits {
+        WorkspaceLimits {
             concurrency: 8,
             budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None
@@ -387,7 +387,10 @@ fn the_starter_is_written_once_and_overwrites_nothing() {
     let root = dir.path().join("new");
     let written = init(&root).expect("written");
     assert_eq!(written.len(), 5);
-    assert_eq!(discover(&root.join("rubrics")), Some(root.clone()));
+    assert_eq!(
+        find_workspace_root(&root.join("rubrics")),
+        Some(root.clone())
+    );
     let workspace =
         load(&root, &data(), &FakeCatalog::new()).unwrap_or_else(|p| panic!("{:?}", lines(&p)));
     assert_eq!(workspace.warnings, []);
@@ -478,7 +481,7 @@ fn a_workspace_with_a_fault_still_has_its_runs() {
     let folder = config("judgs: {}\nruns: here\n");
     assert!(folder.load().is_err());
     assert_eq!(
-        runs_of(folder.dir.path(), &data()),
+        find_run_folders(folder.dir.path(), &data()),
         Some((folder.root().join("here"), Vec::new()))
     );
     let broken = Folder::new(&[("dicta.yaml", "a: [\n")]);
@@ -488,10 +491,13 @@ fn a_workspace_with_a_fault_still_has_its_runs() {
         .expect("a name")
         .to_string_lossy()
         .into_owned();
-    let default = default_runs(Path::new("/data"), &broken.root(), &name);
+    let default = default_runs_folder(Path::new("/data"), &broken.root(), &name);
     assert_eq!(
-        runs_of(broken.dir.path(), &data()),
+        find_run_folders(broken.dir.path(), &data()),
         Some((default, Vec::new()))
     );
-    assert_eq!(runs_of(Path::new("/nowhere/at/all"), &data()), None);
+    assert_eq!(
+        find_run_folders(Path::new("/nowhere/at/all"), &data()),
+        None
+    );
 }

@@ -118,7 +118,7 @@ async fn record(
     let system: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let resolver: Arc<dyn Resolver> = Arc::new(ResolverOverrides::new(&web.resolve(), system));
     // Once more, but with names that resolve to this program.
-    workspace.tools = workspace::tools_of(&demo, &env, &resolver).0;
+    workspace.tools = workspace::load_tools(&demo, &env, &resolver).0;
     let options = RunOptions {
         where_: Some(Filter::parse(recording.filter)?),
         repeat: (recording.repeat > 1).then_some(recording.repeat),

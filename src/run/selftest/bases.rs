@@ -139,7 +139,7 @@ pub(super) fn of_workspace(
     let own: Vec<_> = evals.iter().map(|eval| eval.applies_to.compile()).collect();
     for path in &workspace.transcripts {
         let mut file = workspace
-            .maps
+            .field_maps
             .open(path)
             .map_err(|error| error.to_string())?;
         while let Some(block) = file.next_block().map_err(|error| error.to_string())? {

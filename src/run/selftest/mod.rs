@@ -121,7 +121,7 @@ impl SelfTest {
         wanted: &Wanted,
     ) -> Result<Self, RunError> {
         let usage = RunError::Usage;
-        if let Some(judge) = workspace.judge_named(&wanted.judge)
+        if let Some(judge) = workspace.find_judge(&wanted.judge)
             && judge.provider == ProviderKind::Source
         {
             return Err(usage(format!(
@@ -251,7 +251,7 @@ impl SelfTest {
         let mut workspace = Workspace {
             root: self.folder.clone(),
             name: "selftest".to_owned(),
-            demo: false,
+            is_demo: false,
             transcripts: vec![file.path().to_owned()],
             files: vec![(rubric.path.clone(), Arc::clone(&rubric.source))],
             rubrics: vec![Arc::new(rubric)],

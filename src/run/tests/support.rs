@@ -28,7 +28,7 @@ use crate::run::tally::Tally;
 use crate::run::window::Window;
 use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::{RecordSpan, TranscriptRecord as Found};
-use crate::workspace::{Env, Limits, Workspace};
+use crate::workspace::{Env, Workspace, WorkspaceLimits};
 
 /// A workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
 pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
@@ -49,10 +49,10 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
     let judges = ["one", "two", "three"]
         .map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
     Workspace {
-        maps: crate::transcript::FieldMappings::default(),
+        field_maps: crate::transcript::FieldMappings::default(),
         root: root.to_owned(),
         name: "test".into(),
-        demo: false,
+        is_demo: false,
         transcripts: Vec::new(),
         rubrics,
         judges: IndexMap::from(judges),
@@ -63,10 +63,10 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         labels_file: None,
         runs: root.join("runs"),
         tools: std::sync::Arc::default(),
-        also_runs: Vec::new(),
-        frozen: None,
+        extra_run_folders: Vec::new(),
+        replayed_evidence_run: None,
         allow_scripts: false,
-        limits: Limits {
+        limits: WorkspaceLimits {
             concurrency: 2,
             budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None,

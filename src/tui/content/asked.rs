@@ -56,7 +56,7 @@ fn define<'a>(ink: &mut Ink<'a>, eval: u32, same: &dyn Fn(&Digest) -> bool) -> V
     let found = ink
         .model
         .workspace()
-        .and_then(|workspace| workspace.eval(&info.rubric, &info.id));
+        .and_then(|workspace| workspace.find_eval(&info.rubric, &info.id));
     let eval = found.map(|(rubric, at)| {
         let eval = &rubric.evals[at];
         (eval, source_of(&rubric.source, eval))

@@ -6,7 +6,7 @@ use crate::theme::Role;
 use crate::tui::model::examples::line;
 use crate::tui::model::trace::Shown;
 use crate::tui::widget::flow::Block;
-use crate::workspace::lint::{Fate, word};
+use crate::workspace::lint::{ExampleStatus, describe_outcome};
 
 /// So many are listed; an eval has a few.
 const LISTED: usize = 20;
@@ -18,7 +18,7 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let (Some(info), Some(workspace), None) = (eval, model.workspace(), &model.replay) else {
         return Vec::new();
     };
-    let found = workspace.eval(&info.rubric, &info.id);
+    let found = workspace.find_eval(&info.rubric, &info.id);
     let eval = found.map(|(rubric, at)| &rubric.evals[at]);
     let Some(eval) = eval.filter(|eval| !eval.examples.is_empty()) else {
         return Vec::new();
@@ -31,12 +31,12 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let mut out = vec![gap(), heading("its examples")];
     for (nth, example) in eval.examples.iter().enumerate().take(LISTED) {
         let mut trials = known.of(&info.rubric, &info.id);
-        let trial = trials.find(|trial| trial.nth == nth);
+        let trial = trials.find(|trial| trial.index == nth);
         let glyphs = ink.glyphs();
-        let (mark, role) = match trial.map(crate::workspace::lint::Trial::fate) {
-            Some(Fate::Held) => (glyphs.pass, Role::Pass),
-            Some(Fate::Missed) => (glyphs.fail, Role::Error),
-            Some(Fate::Undecided) => (glyphs.error, Role::Error),
+        let (mark, role) = match trial.map(crate::workspace::lint::ExampleResult::status) {
+            Some(ExampleStatus::AsExpected) => (glyphs.pass, Role::Pass),
+            Some(ExampleStatus::Missed) => (glyphs.fail, Role::Error),
+            Some(ExampleStatus::Undecided) => (glyphs.error, Role::Error),
             None => (glyphs.never, Role::Muted),
         };
         let said = match trial {
@@ -45,7 +45,7 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             None => format!(
                 "example {}: {} is expected, not tried yet{}",
                 nth + 1,
-                word(example.expect),
+                describe_outcome(example.expect),
                 if info.judged {
                     ": `dicta check --examples` asks its judge"
                 } else {

@@ -7,7 +7,7 @@ use super::cells::Entry;
 use super::pane::Pane;
 use super::saves::EvalName;
 use crate::model::{make_visible, pluralize};
-use crate::workspace::lint::{self, Fate, Trial};
+use crate::workspace::lint::{self, ExampleResult, ExampleStatus};
 
 /// Names of evals that are told before the others are counted.
 const NAMED: usize = 2;
@@ -18,9 +18,9 @@ pub(crate) struct Examples {
     /// Counts up with every try; what is heard of an older one is ignored.
     pub(crate) number: u64,
     /// Those that code decides, of the newest state of the files that was tried.
-    pub(crate) checks: Vec<Trial>,
+    pub(crate) checks: Vec<ExampleResult>,
     /// Those that a judge decided, until their eval or their judge changes.
-    pub(crate) judged: BTreeMap<EvalName, Vec<Trial>>,
+    pub(crate) judged: BTreeMap<EvalName, Vec<ExampleResult>>,
     /// Evals whose judges are asked about their examples now.
     pub(crate) asked: Vec<EvalName>,
     /// Those that nobody is asked about by itself: a sentence.
@@ -40,17 +40,21 @@ impl Examples {
     }
 
     /// All that were tried.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Trial> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ExampleResult> {
         self.checks.iter().chain(self.judged.values().flatten())
     }
 
     /// Those that miss.
-    pub(crate) fn misses(&self) -> impl Iterator<Item = &Trial> {
-        self.all().filter(|trial| trial.misses())
+    pub(crate) fn misses(&self) -> impl Iterator<Item = &ExampleResult> {
+        self.all().filter(|trial| trial.is_reportable_miss())
     }
 
     /// Those of an eval.
-    pub(crate) fn of<'t>(&'t self, rubric: &str, eval: &str) -> impl Iterator<Item = &'t Trial> {
+    pub(crate) fn of<'t>(
+        &'t self,
+        rubric: &str,
+        eval: &str,
+    ) -> impl Iterator<Item = &'t ExampleResult> {
         self.all()
             .filter(move |trial| trial.rubric == rubric && trial.eval == eval)
     }
@@ -86,10 +90,10 @@ impl Examples {
     pub(crate) fn holding(&self) -> Option<String> {
         let (mut held, mut others) = (0_u64, false);
         for trial in self.all() {
-            match trial.fate() {
-                Fate::Held => held += 1,
-                Fate::Missed => others |= !trial.allowed,
-                Fate::Undecided => others = true,
+            match trial.status() {
+                ExampleStatus::AsExpected => held += 1,
+                ExampleStatus::Missed => others |= !trial.allowed,
+                ExampleStatus::Undecided => others = true,
             }
         }
         let verb = if held == 1 { "holds" } else { "hold" };
@@ -99,7 +103,7 @@ impl Examples {
 
 impl Model {
     /// The miss that `e` opens: the focused eval's; in the changes, the first there is.
-    pub(crate) fn missed_here(&self) -> Option<&Trial> {
+    pub(crate) fn missed_here(&self) -> Option<&ExampleResult> {
         let cells = &self.live.cells;
         if self.replay.is_some() {
             return None;
@@ -113,20 +117,20 @@ impl Model {
         };
         let eval = cells.evals.get(eval as usize)?;
         let mut own = self.examples.of(&eval.rubric, &eval.id);
-        own.find(|trial| trial.misses())
+        own.find(|trial| trial.is_reportable_miss())
     }
 }
 
 /// What one of them came to, as its eval's verdict pane says it.
-pub(crate) fn line(trial: &Trial) -> String {
-    match trial.fate() {
-        Fate::Held => format!(
+pub(crate) fn line(trial: &ExampleResult) -> String {
+    match trial.status() {
+        ExampleStatus::AsExpected => format!(
             "example {}: {}, as expected",
-            trial.nth + 1,
-            lint::word(trial.got)
+            trial.index + 1,
+            lint::describe_outcome(trial.outcome)
         ),
-        Fate::Missed => trial.sentence(),
-        Fate::Undecided => format!("not decided, which is no miss: {}", trial.sentence()),
+        ExampleStatus::Missed => trial.sentence(),
+        ExampleStatus::Undecided => format!("not decided, which is no miss: {}", trial.sentence()),
     }
 }
 
@@ -135,15 +139,15 @@ mod tests {
     use super::*;
     use crate::model::Outcome::{self, Fail, Pass};
 
-    fn trial(eval: &str, expect: Outcome, got: Outcome) -> Trial {
-        Trial {
+    fn trial(eval: &str, expect: Outcome, got: Outcome) -> ExampleResult {
+        ExampleResult {
             rubric: "r".into(),
             eval: eval.into(),
-            nth: 1,
+            index: 1,
             expect,
-            got,
+            outcome: got,
             why: String::new(),
-            said: String::new(),
+            author_note: String::new(),
             allowed: false,
             path: "r.yaml".into(),
             line: 3,
@@ -151,7 +155,7 @@ mod tests {
         }
     }
 
-    fn told(trials: &[Trial]) -> (Option<String>, Option<String>) {
+    fn told(trials: &[ExampleResult]) -> (Option<String>, Option<String>) {
         let examples = Examples {
             checks: trials.to_vec(),
             ..Examples::default()
@@ -164,7 +168,7 @@ mod tests {
         let held = trial("a", Pass, Pass);
         let missed = |eval| trial(eval, Pass, Fail);
         let failed = trial("a", Pass, Outcome::JudgeError);
-        let allowed = Trial {
+        let allowed = ExampleResult {
             allowed: true,
             ..missed("a")
         };

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::model::{CellName, Label};
 use crate::tui::msg::Written;
 use crate::workspace::Workspace;
-use crate::workspace::relabel::print;
+use crate::workspace::label_edit::fingerprint_text;
 
 /// A file that no `labels:` names.
 const FILE: &str = "labels.jsonl";
@@ -57,7 +57,7 @@ fn text_of(workspace: &Workspace) -> Option<u64> {
     let file = file_of(workspace);
     let mut files = workspace.files.iter();
     let (_, text) = files.find(|(path, _)| workspace.root.join(path) == file)?;
-    Some(print(text.as_bytes()))
+    Some(fingerprint_text(text.as_bytes()))
 }
 
 impl Labelling {

@@ -144,7 +144,7 @@ impl Model {
     /// A workbench on a place.
     pub(crate) fn new(place: Place, size: Size, theme: Theme) -> Self {
         let tour = match &place {
-            Place::Workspace(workspace) if workspace.demo => Some(Tour::default()),
+            Place::Workspace(workspace) if workspace.is_demo => Some(Tour::default()),
             _ => None,
         };
         let tab = match &place {

@@ -13,7 +13,7 @@ use crate::run::{Exam, RunOptions};
 use crate::tui::model::saves::EvalName;
 use crate::tui::msg::Msg;
 use crate::workspace::Workspace;
-use crate::workspace::lint::{self, Trial};
+use crate::workspace::lint::{self, ExampleResult};
 
 impl Runtime {
     /// A newer one ends an older one.
@@ -33,7 +33,7 @@ impl Runtime {
             let (registry, of) = (Arc::clone(&deps.registry), Arc::clone(&workspace));
             let checks = tokio::task::spawn_blocking(move || {
                 // What misses is told with the eval: no snippets are made for a screen.
-                lint::examples(&of.rubrics, &registry).trials
+                lint::run_code_examples(&of.rubrics, &registry).results
             });
             match checks.await {
                 Ok(trials) => out.answer(Msg::ExamplesTried { number, trials }),
@@ -75,7 +75,7 @@ async fn ask(
     workspace: Arc<Workspace>,
     judged: Vec<EvalName>,
     stop: CancellationToken,
-) -> Result<Vec<Trial>, String> {
+) -> Result<Vec<ExampleResult>, String> {
     let (clock, stopped) = (Arc::clone(&deps.clock), stop.clone());
     let prepared = tokio::task::spawn_blocking(move || {
         let may = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {

@@ -14,7 +14,7 @@ use crate::tui::effect::RunOrder;
 use crate::tui::model::cells::RowId;
 use crate::tui::msg::Msg;
 use crate::tui::{at_hand, listing};
-use crate::workspace::watch::{self, Watch, Watcher};
+use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
 
 impl Runtime {
@@ -90,21 +90,22 @@ impl Runtime {
         {
             return;
         }
-        let watch = Watch {
+        let watch = WatchParams {
             root: workspace.root.clone(),
-            good: Some(Arc::clone(workspace)),
+            last_good: Some(Arc::clone(workspace)),
             env: self.deps.env.clone(),
             catalog: Arc::clone(&self.deps.registry) as _,
             clock: Arc::clone(&self.deps.clock),
         };
         let answers = self.answers();
-        let watcher = Watcher::start(watch, move |event| answers.send(seen(event)).is_ok());
+        let watcher =
+            WorkspaceWatcher::start(watch, move |event| answers.send(seen(event)).is_ok());
         self.watcher = Some((workspace.root.clone(), watcher));
     }
 
     pub(super) fn look_again(&self) {
         if let Some((_, watcher)) = &self.watcher {
-            watcher.look_now();
+            watcher.check_now();
         }
     }
 
@@ -177,7 +178,7 @@ impl Runtime {
         let deps = Arc::clone(&self.deps);
         self.ask(
             move || {
-                let made = workspace::around::make(&file).and_then(|root| {
+                let made = workspace::scaffold::create_workspace(&file).and_then(|root| {
                     workspace::load(&root, &deps.env, &*deps.registry)
                         .map(Arc::new)
                         .map_err(|problems| {
@@ -196,10 +197,10 @@ impl Runtime {
     }
 }
 
-fn seen(event: watch::Event) -> Msg {
+fn seen(event: watch::WatchEvent) -> Msg {
     match event {
-        watch::Event::Reloaded { workspace, changed } => Msg::Reloaded { workspace, changed },
-        watch::Event::Failed(problems) => Msg::ReloadFailed { problems },
-        watch::Event::Unwatched(why) => Msg::WatchFailed(why),
+        watch::WatchEvent::Reloaded { workspace, changed } => Msg::Reloaded { workspace, changed },
+        watch::WatchEvent::Failed(problems) => Msg::ReloadFailed { problems },
+        watch::WatchEvent::Unwatched(why) => Msg::WatchFailed(why),
     }
 }

@@ -9,14 +9,14 @@ use super::{Deps, Runtime, Working};
 use crate::model::{Label, WallTime};
 use crate::tui::effect::{LabelChange, LabelOrder};
 use crate::tui::msg::{Msg, Written};
-use crate::workspace::person;
-use crate::workspace::relabel::{Back, Change, change};
+use crate::workspace::find_label_author;
+use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
 
 /// Where orders go; once it is dropped, what was ordered is still written.
 pub(super) struct Scribe(UnboundedSender<(LabelOrder, WallTime, Working)>);
 
 /// What takes each order back.
-type Journal = HashMap<u64, Back>;
+type Journal = HashMap<u64, LabelUndo>;
 
 impl Runtime {
     /// The moment is that of the order, whenever its turn comes.
@@ -67,7 +67,7 @@ fn write(
     journal: &mut Journal,
 ) -> Result<Written, String> {
     let what = match &order.what {
-        LabelChange::Say(name, passed) => Change::Put(Label {
+        LabelChange::Say(name, passed) => LabelFileEdit::Put(Label {
             transcript: name.transcript.clone(),
             rubric: Some(name.rubric.clone()),
             eval: name.eval.clone(),
@@ -76,25 +76,27 @@ fn write(
             by: order
                 .file
                 .parent()
-                .and_then(|folder| person(&deps.env, folder)),
+                .and_then(|folder| find_label_author(&deps.env, folder)),
             at: Some(at),
             note: None,
         }),
-        LabelChange::Remove(name) => Change::Remove {
+        LabelChange::Remove(name) => LabelFileEdit::Remove {
             transcript: name.transcript.clone(),
             rubric: name.rubric.clone(),
             eval: name.eval.clone(),
         },
         LabelChange::TakeBack(number) => {
             let back = journal.get(number).cloned();
-            Change::Back(back.ok_or("it was not written, and there is nothing to take back")?)
+            LabelFileEdit::Undo(
+                back.ok_or("it was not written, and there is nothing to take back")?,
+            )
         }
     };
-    let changed = change(&order.file, &what)?;
-    journal.insert(order.number, changed.back);
+    let changed = edit_labels_file(&order.file, &what)?;
+    journal.insert(order.number, changed.undo);
     Ok(Written {
         label: changed.label,
-        before: changed.before,
-        after: changed.after,
+        before: changed.fingerprint_before,
+        after: changed.fingerprint_after,
     })
 }

@@ -36,7 +36,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
 use crate::record::{RecordedRun, RunStore};
 use crate::theme;
-use crate::workspace::watch::Watcher;
+use crate::workspace::watch::WorkspaceWatcher;
 use crate::workspace::{Env, Workspace};
 
 /// Batches of run events that wait to be shown; a run that is faster than the screen waits.
@@ -147,7 +147,7 @@ pub(crate) struct Runtime {
     /// Who writes labels, once there was one to write.
     scribe: Option<labels::Scribe>,
     /// Which folder is watched.
-    watcher: Option<(PathBuf, Watcher)>,
+    watcher: Option<(PathBuf, WorkspaceWatcher)>,
 }
 
 impl Runtime {
@@ -458,7 +458,7 @@ fn bug(error: &JoinError) -> String {
 fn store_of(workspace: &Workspace) -> RunStore {
     RunStore {
         dir: workspace.runs.clone(),
-        extra_dirs: workspace.also_runs.clone(),
+        extra_dirs: workspace.extra_run_folders.clone(),
     }
 }
 

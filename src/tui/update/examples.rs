@@ -13,7 +13,7 @@ use crate::tui::model::Model;
 use crate::tui::model::notices::Level;
 use crate::tui::model::saves::{EvalName, summary};
 use crate::workspace::Workspace;
-use crate::workspace::lint::Trial;
+use crate::workspace::lint::ExampleResult;
 
 /// A workspace opened.
 pub(super) fn opened(model: &mut Model, workspace: &Arc<Workspace>) -> Option<Effect> {
@@ -87,7 +87,7 @@ fn attempt(model: &mut Model, workspace: &Arc<Workspace>, judged: Vec<EvalName>)
 }
 
 /// What code decides was tried.
-pub(super) fn tried(model: &mut Model, number: u64, trials: Vec<Trial>) -> Vec<Effect> {
+pub(super) fn tried(model: &mut Model, number: u64, trials: Vec<ExampleResult>) -> Vec<Effect> {
     if number != model.examples.number {
         return Vec::new();
     }
@@ -100,7 +100,7 @@ pub(super) fn tried(model: &mut Model, number: u64, trials: Vec<Trial>) -> Vec<E
 pub(super) fn judged(
     model: &mut Model,
     number: u64,
-    trials: Vec<Trial>,
+    trials: Vec<ExampleResult>,
     problem: Option<String>,
 ) -> Vec<Effect> {
     if number != model.examples.number {

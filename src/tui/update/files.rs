@@ -47,7 +47,7 @@ fn workspace_opened(model: &mut Model, workspace: Arc<Workspace>) -> Vec<Effect>
         model.notices.tell(model.now, Level::Warning, text);
     }
     labels::problems(model, None, &workspace);
-    if workspace.demo {
+    if workspace.is_demo {
         let text = format!(
             "this is the demo, unpacked at {} (yours to edit)",
             shown(&workspace.root)

@@ -174,7 +174,7 @@ pub(super) fn source_read(
 
 /// What dicta.yaml says of a file's fields.
 fn map_of(model: &Model, path: &Path) -> Option<Arc<FieldMapping>> {
-    model.workspace()?.maps.0.get(path).map(Arc::clone)
+    model.workspace()?.field_maps.0.get(path).map(Arc::clone)
 }
 
 /// A transcript with its whole path, and the folder of the run that may hold a copy.

@@ -31,7 +31,7 @@ fn evidence(model: &Model) -> Option<String> {
         .judges
         .values()
         .any(|judge| !judge.tools.is_empty());
-    if model.saves.refetch || !with_tools || workspace.frozen.is_some() {
+    if model.saves.refetch || !with_tools || workspace.replayed_evidence_run.is_some() {
         return None;
     }
     let cells = &model.live.cells;

@@ -71,7 +71,7 @@ pub(super) fn judges(model: &mut Model) -> Vec<Effect> {
     let Some(mut order) = runs::order(model, only, None, CachePolicy::Refresh, None) else {
         return Vec::new();
     };
-    if order.workspace.frozen.is_none() {
+    if order.workspace.replayed_evidence_run.is_none() {
         order.frozen = run.map(|run| run.0.clone());
     }
     model.overlays.push(Overlay::Judges {

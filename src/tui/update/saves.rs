@@ -179,7 +179,9 @@ fn report(
 
 /// Whether nothing that is not an eval's own changed what cells there are or what stands beside them.
 fn cells_stay(old: &Workspace, new: &Workspace) -> bool {
-    old.transcripts == new.transcripts && old.maps == new.maps && old.labels == new.labels
+    old.transcripts == new.transcripts
+        && old.field_maps == new.field_maps
+        && old.labels == new.labels
 }
 
 /// Asks for the cells and the board as they are now.

@@ -139,10 +139,16 @@ pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option
     if old.transcripts != new.transcripts {
         return Some("other transcripts: R judges what is new".to_owned());
     }
-    if old.maps != new.maps {
+    if old.field_maps != new.field_maps {
         return Some("transcripts are read in another way: R judges what they are now".to_owned());
     }
-    let settings = |w: &Workspace| (w.limits.clone(), w.runs.clone(), w.frozen.clone());
+    let settings = |w: &Workspace| {
+        (
+            w.limits.clone(),
+            w.runs.clone(),
+            w.replayed_evidence_run.clone(),
+        )
+    };
     (settings(old) != settings(new) || old.judges != new.judges)
         .then(|| "the settings hold from the next run on, nothing to judge again".to_owned())
 }
@@ -214,7 +220,7 @@ fn how(
             && was_rubric.applies_to == rubric.applies_to
             && (!judged
                 || (was.repeat == eval.repeat
-                    && old.frozen == new.frozen
+                    && old.replayed_evidence_run == new.replayed_evidence_run
                     && same_judge((was_rubric, was, old), (rubric, eval, new))))
     });
     let decides = was.is_some_and(|(_, was)| was.decision_settings != eval.decision_settings);

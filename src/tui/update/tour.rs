@@ -49,7 +49,7 @@ pub(super) fn tick(model: &mut Model) {
     if model.replay.is_some() {
         tour.tick(TourStep::Replay);
     }
-    if !matches!(&model.place, Place::Workspace(workspace) if workspace.demo) {
+    if !matches!(&model.place, Place::Workspace(workspace) if workspace.is_demo) {
         tour.tick(TourStep::UseYourOwn);
     }
     model.tour = Some(tour);

@@ -78,7 +78,7 @@ fn examples(model: &Model, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> 
     };
     let mut rows: Vec<(String, Role)> = Vec::new();
     for trial in examples.misses().take(shown) {
-        let said = match trial.said.as_str() {
+        let said = match trial.author_note.as_str() {
             "" => String::new(),
             said => format!(": {said}"),
         };

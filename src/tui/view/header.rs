@@ -96,7 +96,7 @@ fn place(layout: &Layout, model: &Model) -> Vec<Bit> {
     }
     match &model.place {
         Place::Workspace(workspace) => {
-            if workspace.demo {
+            if workspace.is_demo {
                 bits.push(bit(0, " DEMO ", Role::Badge));
             }
             if model.live.cells.blind {

@@ -6,7 +6,7 @@ use crate::diag::yaml::{MappingDecoder, describe_value};
 
 /// One of them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct LabelsEntry {
     /// A file or a glob, as written.
     pub(super) path: String,
     /// What labels of the file are about that name no eval.
@@ -17,42 +17,42 @@ pub(super) struct Entry {
     pub(super) by: Option<String>,
 }
 
-const KEYS: [&str; 4] = ["path", "eval", "rubric", "by"];
+const ENTRY_KEYS: [&str; 4] = ["path", "eval", "rubric", "by"];
 
 /// The entries, each with the pointer to it.
-pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Vec<(String, Entry)> {
+pub(super) fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, LabelsEntry)> {
     match fields.value("labels") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(items)) => {
             let items = items.iter().enumerate();
             let read = items.filter_map(|(nth, item)| {
                 let at = format!("labels/{nth}");
-                let entry = entry(&at, item, fields)?;
+                let entry = read_entry(&at, item, fields)?;
                 Some((format!("/{at}"), entry))
             });
             read.collect()
         }
         Some(value) => {
-            let entry = entry("labels", value, fields);
+            let entry = read_entry("labels", value, fields);
             let found = entry.map(|entry| ("/labels".to_owned(), entry));
             found.into_iter().collect()
         }
     }
 }
 
-fn entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<Entry> {
+fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<LabelsEntry> {
     match value {
         Value::String(path) if path.trim().is_empty() => {
             fields.error_at(at, "empty", "labels must not be empty");
             None
         }
-        Value::String(path) => Some(Entry {
+        Value::String(path) => Some(LabelsEntry {
             path: path.clone(),
-            ..Entry::default()
+            ..LabelsEntry::default()
         }),
         Value::Object(map) => {
-            for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-                let near = crate::diag::find_nearest(key, KEYS);
+            for key in map.keys().filter(|key| !ENTRY_KEYS.contains(&key.as_str())) {
+                let near = crate::diag::find_nearest(key, ENTRY_KEYS);
                 let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
                 let inside = format!("{at}/{}", crate::model::escape_pointer_step(key));
                 fields.error_at(&inside, "unknown-key", format!("unknown key `{key}`{near}"));
@@ -66,7 +66,7 @@ fn entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<Entry> 
                     None
                 }
             };
-            let entry = Entry {
+            let entry = LabelsEntry {
                 path: text("path").unwrap_or_default(),
                 eval: text("eval"),
                 rubric: text("rubric"),
@@ -92,7 +92,7 @@ fn entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<Entry> 
 }
 
 /// The files and globs of `transcripts:` whose map reads labels.
-pub(in crate::workspace) fn watched_maps(value: Option<&Value>) -> impl Iterator<Item = &str> {
+pub(in crate::workspace) fn list_mapped_files(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let entries = value.and_then(Value::as_array).into_iter().flatten();
     entries
         .filter(|entry| entry.pointer("/map/label").is_some())
@@ -100,7 +100,7 @@ pub(in crate::workspace) fn watched_maps(value: Option<&Value>) -> impl Iterator
 }
 
 /// The files and globs that a value of `labels:` names, however broken the rest is.
-pub(in crate::workspace) fn watched(value: Option<&Value>) -> Vec<&str> {
+pub(in crate::workspace) fn list_label_files(value: Option<&Value>) -> Vec<&str> {
     fn path(value: &Value) -> Option<&str> {
         value
             .as_str()

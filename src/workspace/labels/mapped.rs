@@ -7,35 +7,42 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{CODE, MAX_LABELS, Read};
+use super::{LABEL_CODE, LoadedLabels, MAX_LABELS_BYTES};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, pluralize};
 use crate::transcript::{FieldMappings, TranscriptError};
 use crate::workspace::paths;
 
 /// The labels of all files whose map has any. A file that cannot be read is whoever reads its transcripts' trouble.
-pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &FieldMappings) -> Read {
-    let mut found = Read::default();
+pub(in crate::workspace) fn read_mapped_labels(
+    root: &Path,
+    files: &[PathBuf],
+    maps: &FieldMappings,
+) -> LoadedLabels {
+    let mut found = LoadedLabels::default();
     let mut ids: HashSet<String> = HashSet::new();
     for path in files {
         if !maps.0.get(path).is_some_and(|map| map.has_labels()) {
             continue;
         }
-        let shown = paths::shown(root, path);
-        if path.metadata().is_ok_and(|meta| meta.len() > MAX_LABELS) {
+        let shown = paths::display_path(root, path);
+        if path
+            .metadata()
+            .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
+        {
             let file = shown.display();
             let message = format!(
                 "its labels are not read: it is larger than {} MiB; `dicta import {file} -o FILE --labels labels.jsonl` writes them where they are",
-                MAX_LABELS >> 20
+                MAX_LABELS_BYTES >> 20
             );
-            let warning = Diagnostic::warning(CODE, &*shown, message);
+            let warning = Diagnostic::warning(LABEL_CODE, &*shown, message);
             found.problems.push(warning);
             continue;
         }
         let before = found.labels.len();
         let mut taken = 0;
         let mut offsets = Vec::new();
-        let read = each(
+        let read = for_each_label(
             path,
             maps,
             &mut |label, offset| {
@@ -54,7 +61,7 @@ pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Field
             continue;
         }
         let of: Arc<Path> = Arc::from(&*shown);
-        let spans = spans(path, &offsets);
+        let spans = spans_at_offsets(path, &offsets);
         let places = spans.into_iter().map(|span| (Arc::clone(&of), span));
         found.places.extend(places);
         if taken > 0 {
@@ -67,7 +74,7 @@ pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Field
             let message = format!(
                 "{labels} of {of} with an id that an earlier one has {count} for nothing: give each its own `id`"
             );
-            let warning = Diagnostic::warning(CODE, &*shown, message);
+            let warning = Diagnostic::warning(LABEL_CODE, &*shown, message);
             found.problems.push(warning);
         }
     }
@@ -75,7 +82,7 @@ pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Field
 }
 
 /// Every label of a file with where its record begins; none for one of a transcript whose id is taken.
-fn each(
+fn for_each_label(
     path: &Path,
     maps: &FieldMappings,
     tell: &mut dyn FnMut(Option<Label>, u64),
@@ -102,7 +109,7 @@ fn each(
 }
 
 /// Places by where they begin, in the file's order.
-fn spans(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
+fn spans_at_offsets(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
     let text = if offsets.is_empty() {
         Vec::new()
     } else {

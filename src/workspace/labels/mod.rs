@@ -5,51 +5,51 @@
 //! on the screen writes [`super::Workspace::labels_file`].
 
 mod entries;
-mod lines;
+mod jsonl;
+mod label_file;
 mod mapped;
-mod matching;
 mod promptfoo;
 mod scout;
-mod sheet;
+mod scout_uuids;
 mod table;
-mod uuids;
+mod validate;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::entries::Entry;
-use self::sheet::Sheet;
+use self::entries::LabelsEntry;
+use self::label_file::LabelFileReader;
 use super::{Env, files, globs, paths};
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
-pub(super) use entries::{watched, watched_maps};
-pub(super) use mapped::of_maps as read_mapped;
-pub(crate) use matching::strays;
-pub(super) use matching::{of_maps, of_rubrics};
-pub(super) use uuids::by_uuid;
+pub(super) use entries::{list_label_files, list_mapped_files};
+pub(super) use mapped::read_mapped_labels as read_mapped;
+pub(super) use scout_uuids::resolve_scout_uuids;
+pub(crate) use validate::find_stray_labels;
+pub(super) use validate::{check_labels_against_rubrics, check_map_labels};
 
 /// The largest labels file that is read, in bytes.
-const MAX_LABELS: u64 = 64 << 20;
+const MAX_LABELS_BYTES: u64 = 64 << 20;
 /// What problems of labels are called: errors for a run, and no reason to refuse a rubric.
-pub(super) const CODE: &str = "label";
+pub(super) const LABEL_CODE: &str = "label";
 /// Where labels are looked for and written to, beside dicta.yaml, when nothing else is said.
-pub(super) const DEFAULT: &str = "labels.jsonl";
+pub(super) const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
 
 /// Where a label stands: its file, as a person would name it, and the place in it.
 pub type LabelPlace = (Arc<Path>, SourceSpan);
 
 /// All that was read.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct LoadedLabels {
     pub(super) labels: Vec<Label>,
     /// Where each of them stands.
     pub(super) places: Vec<LabelPlace>,
     /// Which of them are of Inspect Scout, whose ids may be Inspect's.
     pub(super) scout: Vec<usize>,
     /// So many of the first ones are from files of transcripts.
-    pub(super) mapped: usize,
+    pub(super) mapped_count: usize,
     /// Of files and labels, not of dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
     /// Files of our own form, as they are named, with their text.
@@ -60,9 +60,9 @@ pub(super) struct Read {
 
 /// What form a file is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum LabelFormat {
     /// `labels.jsonl`.
-    Lines,
+    Jsonl,
     /// CSV or TSV, of ours or of Inspect Scout.
     Table,
     /// promptfoo's results.
@@ -72,20 +72,20 @@ enum Form {
 }
 
 /// Reads what `labels:` names, and `labels.jsonl` beside dicta.yaml where no other file of that form is named.
-pub(super) fn read(
+pub(super) fn read_labels(
     fields: &mut MappingDecoder<'_>,
     doc: &YamlDoc,
     root: &Path,
     env: &Env,
     problems: &DiagnosticCollector,
-) -> Read {
-    let mut found = Read::default();
-    for (at, entry) in entries::read(fields) {
+) -> LoadedLabels {
+    let mut found = LoadedLabels::default();
+    for (at, entry) in entries::read_entries(fields) {
         match globs::expand_from_home(root, &entry.path, env) {
             Ok(files) => {
                 for file in files.files {
                     if let Err(why) = found.file(root, &file, &entry) {
-                        let shown = paths::shown(root, &file);
+                        let shown = paths::display_path(root, &file);
                         let message = format!("`{}` {why}", shown.display());
                         problems.error(doc.span(&at), "io", message);
                     }
@@ -95,11 +95,11 @@ pub(super) fn read(
         }
     }
     if found.file.is_none() {
-        let path = root.join(DEFAULT);
+        let path = root.join(DEFAULT_LABELS_FILE);
         if path.is_file()
-            && let Err(why) = found.file(root, &path, &Entry::default())
+            && let Err(why) = found.file(root, &path, &LabelsEntry::default())
         {
-            let problem = Diagnostic::error("io", DEFAULT, format!("the file {why}"));
+            let problem = Diagnostic::error("io", DEFAULT_LABELS_FILE, format!("the file {why}"));
             found.problems.push(problem);
         }
         found.file = Some(path);
@@ -107,10 +107,10 @@ pub(super) fn read(
     found
 }
 
-impl Read {
+impl LoadedLabels {
     /// What stood in files of transcripts comes first: what somebody writes down later counts.
-    pub(super) fn after(&mut self, mut mapped: Read) {
-        self.mapped = mapped.labels.len();
+    pub(super) fn prepend_mapped(&mut self, mut mapped: LoadedLabels) {
+        self.mapped_count = mapped.labels.len();
         mapped.labels.append(&mut self.labels);
         mapped.places.append(&mut self.places);
         mapped.problems.append(&mut self.problems);
@@ -119,18 +119,18 @@ impl Read {
     }
 
     /// One more file. The error is a sentence without its path.
-    fn file(&mut self, root: &Path, path: &Path, entry: &Entry) -> Result<(), String> {
-        let text = files::read_text(path, MAX_LABELS)?;
-        let shown = paths::shown(root, path);
-        let form = form(path, &text);
-        let mut sheet = Sheet::new(&text, &shown, entry);
+    fn file(&mut self, root: &Path, path: &Path, entry: &LabelsEntry) -> Result<(), String> {
+        let text = files::read_text(path, MAX_LABELS_BYTES)?;
+        let shown = paths::display_path(root, path);
+        let form = detect_label_format(path, &text);
+        let mut sheet = LabelFileReader::new(&text, &shown, entry);
         match form {
-            Form::Lines => lines::read(&mut sheet),
-            Form::Table => table::read(&mut sheet),
-            Form::Promptfoo => promptfoo::read(&mut sheet),
-            Form::Scout => scout::read(&mut sheet),
+            LabelFormat::Jsonl => jsonl::read(&mut sheet),
+            LabelFormat::Table => table::read(&mut sheet),
+            LabelFormat::Promptfoo => promptfoo::read(&mut sheet),
+            LabelFormat::Scout => scout::read(&mut sheet),
         }
-        let of_scout = sheet.scout;
+        let of_scout = sheet.is_scout;
         let (labels, problems) = sheet.finish();
         self.problems.extend(problems);
         let of: Arc<Path> = Arc::from(&*shown);
@@ -141,7 +141,7 @@ impl Read {
             self.labels.push(label);
             self.places.push((Arc::clone(&of), span));
         }
-        if form == Form::Lines {
+        if form == LabelFormat::Jsonl {
             let jsonl = path.extension().is_some_and(|ending| ending == "jsonl");
             if jsonl && self.file.is_none() {
                 self.file = Some(path.to_owned());
@@ -153,7 +153,7 @@ impl Read {
 }
 
 /// The form by what the file holds; its ending only tells YAML from a table.
-fn form(path: &Path, text: &str) -> Form {
+fn detect_label_format(path: &Path, text: &str) -> LabelFormat {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let ending = path.extension().and_then(|ending| ending.to_str());
     let first = text.lines().next().unwrap_or_default();
@@ -162,29 +162,29 @@ fn form(path: &Path, text: &str) -> Form {
             serde_json::from_str(first).ok();
         let has = |key: &str| line.as_ref().is_some_and(|line| line.contains_key(key));
         if has("transcript") {
-            return Form::Lines;
+            return LabelFormat::Jsonl;
         }
         // A whole document over lines, or one on its first line.
         let document = line.is_none() && text.len() > first.len();
         if has("gradingResult") || has("promptIdx") || has("results") {
-            return Form::Promptfoo;
+            return LabelFormat::Promptfoo;
         }
-        if document && promptfoo::is_document(text) {
-            return Form::Promptfoo;
+        if document && promptfoo::is_results_document(text) {
+            return LabelFormat::Promptfoo;
         }
         if has("id") && !has("eval") {
-            return Form::Scout;
+            return LabelFormat::Scout;
         }
-        return Form::Lines;
+        return LabelFormat::Jsonl;
     }
     if text.starts_with('[') {
-        return Form::Scout;
+        return LabelFormat::Scout;
     }
     match ending {
-        Some("yaml" | "yml") => Form::Scout,
-        Some("jsonl" | "ndjson") => Form::Lines,
-        _ if text.is_empty() => Form::Lines,
-        _ => Form::Table,
+        Some("yaml" | "yml") => LabelFormat::Scout,
+        Some("jsonl" | "ndjson") => LabelFormat::Jsonl,
+        _ if text.is_empty() => LabelFormat::Jsonl,
+        _ => LabelFormat::Table,
     }
 }
 

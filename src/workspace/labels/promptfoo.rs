@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::sheet::{Sheet, label};
+use super::label_file::{LabelFileReader, new_label};
 use crate::diag::SourceSpan;
 use crate::transcript::promptfoo_id;
 
 #[derive(Deserialize)]
-struct Document<'d> {
+struct PromptfooRatingsDocument<'d> {
     #[serde(rename = "evalId", default)]
     eval_id: Option<String>,
     #[serde(borrow)]
@@ -19,14 +19,14 @@ struct Document<'d> {
 }
 
 #[derive(Deserialize)]
-struct Results<'d> {
+struct PromptfooRatingsResults<'d> {
     #[serde(borrow)]
     results: Vec<&'d RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome {
+struct PromptfooRatedResult {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
@@ -34,20 +34,20 @@ struct Outcome {
     #[serde(default)]
     prompt_idx: Option<u64>,
     #[serde(default)]
-    grading_result: Option<Grading>,
+    grading_result: Option<PromptfooRatedGrading>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Grading {
+struct PromptfooRatedGrading {
     #[serde(default)]
-    component_results: Option<Vec<Component>>,
+    component_results: Option<Vec<PromptfooRatedComponent>>,
     #[serde(default)]
     comment: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Component {
+struct PromptfooRatedComponent {
     #[serde(default)]
     pass: Option<bool>,
     #[serde(default)]
@@ -55,10 +55,10 @@ struct Component {
     #[serde(default)]
     comment: Option<String>,
     #[serde(default)]
-    assertion: Option<Assertion>,
+    assertion: Option<PromptfooRatedAssertion>,
 }
 
-impl Component {
+impl PromptfooRatedComponent {
     /// Whether a person said it.
     fn is_human(&self) -> bool {
         let assertion = self.assertion.as_ref();
@@ -67,7 +67,7 @@ impl Component {
 }
 
 #[derive(Deserialize)]
-struct Assertion {
+struct PromptfooRatedAssertion {
     #[serde(default)]
     r#type: Option<String>,
     #[serde(default)]
@@ -75,27 +75,31 @@ struct Assertion {
 }
 
 /// Whether a text over several lines is a document of results.
-pub(super) fn is_document(text: &str) -> bool {
-    serde_json::from_str::<Document<'_>>(text.trim_start_matches('\u{feff}')).is_ok()
+pub(super) fn is_results_document(text: &str) -> bool {
+    serde_json::from_str::<PromptfooRatingsDocument<'_>>(text.trim_start_matches('\u{feff}'))
+        .is_ok()
 }
 
 /// Reads a document of results, or a result a line.
-pub(super) fn read(sheet: &mut Sheet<'_>) {
+pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let text = Arc::clone(sheet.text);
     let bare = text.trim_start_matches('\u{feff}');
     let skip = text.len() - bare.len();
     let mut marks = 0;
-    if let Ok(document) = serde_json::from_str::<Document<'_>>(bare) {
+    if let Ok(document) = serde_json::from_str::<PromptfooRatingsDocument<'_>>(bare) {
         let own = document.results.get();
         let results = if own.trim_start().starts_with('[') {
             serde_json::from_str::<Vec<&RawValue>>(own)
         } else {
-            serde_json::from_str::<Results<'_>>(own).map(|inner| inner.results)
+            serde_json::from_str::<PromptfooRatingsResults<'_>>(own).map(|inner| inner.results)
         };
         let results = match results {
             Ok(results) => results,
             Err(error) => {
-                return sheet.error(sheet.line(1, 0), format!("no promptfoo results: {error}"));
+                return sheet.error(
+                    sheet.line_span(1, 0),
+                    format!("no promptfoo results: {error}"),
+                );
             }
         };
         let eval = document.eval_id.unwrap_or_else(|| sheet.stem());
@@ -104,29 +108,34 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
             let start = result.get().as_ptr() as usize - bare.as_ptr() as usize;
             line += bare[counted..start].matches('\n').count() as u64;
             counted = start;
-            let span = sheet.line(line, skip + start);
-            marks += one(sheet, result.get(), &eval, &span);
+            let span = sheet.line_span(line, skip + start);
+            marks += read_result(sheet, result.get(), &eval, &span);
         }
     } else {
         let eval = sheet.stem();
         let mut start = skip;
         for (line, number) in bare.split_inclusive('\n').zip(1..) {
-            let span = sheet.line(number, start);
+            let span = sheet.line_span(number, start);
             start += line.len();
             if !line.trim().is_empty() {
-                marks += one(sheet, line.trim(), &eval, &span);
+                marks += read_result(sheet, line.trim(), &eval, &span);
             }
         }
     }
     if marks == 0 {
         let message = "these promptfoo results hold no marks of people: rate some in its viewer and export again";
-        sheet.warning(sheet.line(1, 0), message);
+        sheet.warning(sheet.line_span(1, 0), message);
     }
 }
 
 /// A result; how many marks it has.
-fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &SourceSpan) -> u64 {
-    let result: Outcome = match serde_json::from_str(json) {
+fn read_result(
+    sheet: &mut LabelFileReader<'_>,
+    json: &str,
+    eval_id: &str,
+    span: &SourceSpan,
+) -> u64 {
+    let result: PromptfooRatedResult = match serde_json::from_str(json) {
         Ok(result) => result,
         Err(error) => {
             sheet.error(span.clone(), format!("no promptfoo result: {error}"));
@@ -148,7 +157,7 @@ fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &SourceSpan) -> u
             .component_results
             .iter()
             .flatten()
-            .any(Component::is_human)
+            .any(PromptfooRatedComponent::is_human)
         {
             let message = "a mark on a result without `id`, `testIdx` and `promptIdx`: nothing says which transcript it is about; export the eval again with a newer promptfoo";
             sheet.error(span.clone(), message);
@@ -169,17 +178,17 @@ fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &SourceSpan) -> u
             sheet.error(span.clone(), message);
             continue;
         };
-        let Some(eval) = assertion.metric.or_else(|| sheet.entry.eval.clone()) else {
+        let Some(eval) = assertion.metric.or_else(|| sheet.defaults.eval.clone()) else {
             sheet.error(
                 span.clone(),
                 "promptfoo's marks are about a whole result: say in dicta.yaml which eval they stand for, `labels: { path: …, eval: … }`",
             );
             return marks;
         };
-        let mut found = label(&transcript, &eval, passed);
+        let mut found = new_label(&transcript, &eval, passed);
         found.score = component.score.filter(|score| (0.0..=1.0).contains(score));
         found.note = component.comment.or_else(|| grading.comment.clone());
-        sheet.push(found, span.clone());
+        sheet.add_label(found, span.clone());
     }
     marks
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::sheet::{Sheet, label, no_verdict, verdict_of};
-use super::table::{Row, fits};
+use super::label_file::{LabelFileReader, explain_invalid_verdict, new_label, parse_verdict};
+use super::table::{LabelTableRow, check_row_length};
 use crate::diag::{SourceSpan, yaml};
 use crate::model::parse_pass_or_fail;
 
 /// What is neither a target nor a label.
-const ASIDE: [&str; 5] = ["id", "split", "predicate", "task_id", "task_repeat"];
+const IGNORED_KEYS: [&str; 5] = ["id", "split", "predicate", "task_id", "task_repeat"];
 
 /// Whether the first line of a table without a header is a case: an id and a verdict.
 pub(super) fn is_headerless(cells: &[String]) -> bool {
@@ -22,18 +22,18 @@ pub(super) fn is_headerless(cells: &[String]) -> bool {
 }
 
 /// Reads a table with a header, or one of cases alone.
-pub(super) fn table(
-    sheet: &mut Sheet<'_>,
+pub(super) fn read_table(
+    sheet: &mut LabelFileReader<'_>,
     names: Vec<String>,
     header: SourceSpan,
-    mut rows: Vec<Row>,
+    mut rows: Vec<LabelTableRow>,
 ) {
     let names = if names.iter().any(|name| name == "id") {
         names
     } else {
         rows.insert(
             0,
-            Row {
+            LabelTableRow {
                 cells: names,
                 span: header.clone(),
             },
@@ -42,12 +42,12 @@ pub(super) fn table(
     };
     let (mut some, mut single) = (false, false);
     for name in &names {
-        match eval_of(name) {
+        match parse_target_key(name) {
             Some(own) => {
                 some = true;
                 single |= own.is_empty();
             }
-            None if ASIDE.contains(&name.as_str()) => {}
+            None if IGNORED_KEYS.contains(&name.as_str()) => {}
             None => sheet.warning(header.clone(), format!("the column `{name}` is not read")),
         }
     }
@@ -57,62 +57,67 @@ pub(super) fn table(
             "no column is called `target`, `target_…` or `label_…`",
         );
     }
-    if single && sheet.entry.eval.is_none() {
-        return needs_eval(sheet, header);
+    if single && sheet.defaults.eval.is_none() {
+        return report_missing_eval(sheet, header);
     }
     for row in rows {
-        if !fits(sheet, &row, names.len()) {
+        if !check_row_length(sheet, &row, names.len()) {
             continue;
         }
         let cells = names.iter().zip(&row.cells);
         let case = cells
             .filter(|(_, cell)| !cell.trim().is_empty())
             .map(|(name, cell)| (name.clone(), Value::from(cell.trim())));
-        one(sheet, &case.collect(), &row.span);
+        read_case(sheet, &case.collect(), &row.span);
     }
 }
 
 /// Reads YAML, JSON or JSON lines.
-pub(super) fn read(sheet: &mut Sheet<'_>) {
+pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let text = Arc::clone(sheet.text);
     let bare = text.trim_start_matches('\u{feff}');
     if bare.trim_start().starts_with('{') {
         let mut start = text.len() - bare.len();
         for (line, number) in bare.split_inclusive('\n').zip(1..) {
-            let span = sheet.line(number, start);
+            let span = sheet.line_span(number, start);
             start += line.len();
             if line.trim().is_empty() {
                 continue;
             }
             match serde_json::from_str::<Value>(line.trim()) {
-                Ok(case) => cases(sheet, &case, &|_| span.clone(), ""),
+                Ok(case) => read_cases(sheet, &case, &|_| span.clone(), ""),
                 Err(error) => sheet.error(span.clone(), format!("no case: {error}")),
             }
         }
         return;
     }
     match yaml::read_document(&text, sheet.path) {
-        Ok(doc) => cases(sheet, &doc.value, &|at| doc.span(at), ""),
+        Ok(doc) => read_cases(sheet, &doc.value, &|at| doc.span(at), ""),
         Err(problems) => {
             for problem in problems {
-                sheet.told(problem);
+                sheet.report_problem(problem);
             }
         }
     }
 }
 
 /// A list of cases, a case, or a `split` with cases in it.
-fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> SourceSpan, at: &str) {
+fn read_cases(
+    sheet: &mut LabelFileReader<'_>,
+    value: &Value,
+    place: &dyn Fn(&str) -> SourceSpan,
+    at: &str,
+) {
     match value {
         Value::Array(items) => {
             for (nth, item) in items.iter().enumerate() {
-                cases(sheet, item, place, &format!("{at}/{nth}"));
+                read_cases(sheet, item, place, &format!("{at}/{nth}"));
             }
         }
         Value::Object(map) if map.contains_key("cases") => {
-            cases(sheet, &map["cases"], place, &format!("{at}/cases"));
+            read_cases(sheet, &map["cases"], place, &format!("{at}/cases"));
         }
-        Value::Object(map) => one(sheet, map, &place(&format!("{at}/id"))),
+        Value::Object(map) => read_case(sheet, map, &place(&format!("{at}/id"))),
         other => {
             let message = format!(
                 "a case has an `id` and a `target` (got {})",
@@ -123,8 +128,8 @@ fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> SourceSpa
     }
 }
 
-fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &SourceSpan) {
-    sheet.scout = true;
+fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &SourceSpan) {
+    sheet.is_scout = true;
     let id = match case.get("id") {
         Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
             return sheet.error(
@@ -153,7 +158,9 @@ fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &SourceSpan) {
     }
     let mut targets: Vec<(String, &Value)> = Vec::new();
     for (key, value) in case {
-        let Some(eval) = eval_of(key) else { continue };
+        let Some(eval) = parse_target_key(key) else {
+            continue;
+        };
         match value {
             Value::Object(fields) if eval.is_empty() => {
                 targets.extend(fields.iter().map(|(name, value)| (name.clone(), value)));
@@ -174,23 +181,26 @@ fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &SourceSpan) {
         } else {
             own.as_str()
         };
-        let Some(passed) = verdict_of(value) else {
-            sheet.error(span.clone(), no_verdict(what, &value.to_string()));
+        let Some(passed) = parse_verdict(value) else {
+            sheet.error(
+                span.clone(),
+                explain_invalid_verdict(what, &value.to_string()),
+            );
             continue;
         };
         let eval = if own.is_empty() {
-            sheet.entry.eval.clone()
+            sheet.defaults.eval.clone()
         } else {
             Some(own)
         };
         match eval {
-            Some(eval) => sheet.push(label(&id, &eval, passed), span.clone()),
-            None => return needs_eval(sheet, span.clone()),
+            Some(eval) => sheet.add_label(new_label(&id, &eval, passed), span.clone()),
+            None => return report_missing_eval(sheet, span.clone()),
         }
     }
 }
 
-fn needs_eval(sheet: &mut Sheet<'_>, span: SourceSpan) {
+fn report_missing_eval(sheet: &mut LabelFileReader<'_>, span: SourceSpan) {
     sheet.error(
         span,
         "a target names no eval: say in dicta.yaml which it is, `labels: { path: …, eval: … }`",
@@ -198,7 +208,7 @@ fn needs_eval(sheet: &mut Sheet<'_>, span: SourceSpan) {
 }
 
 /// The eval that a column or key is about; empty where it does not say.
-fn eval_of(key: &str) -> Option<&str> {
+fn parse_target_key(key: &str) -> Option<&str> {
     if matches!(key, "target" | "labels") {
         return Some("");
     }

@@ -1,8 +1,8 @@
 //! Labels in a table: CSV, or with tabs or semicolons between its cells. The header says what is where; one with `id` and
 //! `target` is Inspect Scout's.
 
+use super::label_file::{LabelFileReader, explain_invalid_verdict, new_label};
 use super::scout;
-use super::sheet::{Sheet, label, no_verdict};
 use crate::diag::{SourceSpan, find_nearest};
 use crate::model::{WallTime, make_visible, parse_pass_or_fail};
 
@@ -17,19 +17,19 @@ const COLUMNS: [&str; 9] = [
     "by",
     "at",
 ];
-const NOTE: &str = "note";
+const NOTE_COLUMN: &str = "note";
 /// Looked at, and cannot say.
-const UNSURE: &str = "unsure";
+const UNSURE_WORD: &str = "unsure";
 
 /// A row with its place.
-pub(super) struct Row {
+pub(super) struct LabelTableRow {
     pub(super) cells: Vec<String>,
     pub(super) span: SourceSpan,
 }
 
 /// Reads the table.
-pub(super) fn read(sheet: &mut Sheet<'_>) {
-    let mut rows = rows(sheet).into_iter();
+pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
+    let mut rows = read_rows(sheet).into_iter();
     let Some(header) = rows.next() else { return };
     let names: Vec<String> = header
         .cells
@@ -50,17 +50,17 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
     }
     let has = |name: &str| names.iter().any(|known| known == name);
     if has("transcript") {
-        return own(sheet, &names, &header.span, rows);
+        return read_native_table(sheet, &names, &header.span, rows);
     }
     if has("id") || scout::is_headerless(&names) {
-        return scout::table(sheet, names, header.span, rows.collect());
+        return scout::read_table(sheet, names, header.span, rows.collect());
     }
     let message = "the first line must name the columns: transcript, eval, passed (and rubric, score, by, at, note if known); or id and target, as Inspect Scout writes them";
     sheet.error(header.span, message);
 }
 
 /// All rows that hold something. What is no table is told.
-fn rows(sheet: &mut Sheet<'_>) -> Vec<Row> {
+fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
     let whole = sheet.text.clone();
     let skip = whole.len() - whole.trim_start_matches('\u{feff}').len();
     let text = &whole[skip..];
@@ -84,7 +84,7 @@ fn rows(sheet: &mut Sheet<'_>) -> Vec<Row> {
             Ok(true) => {}
             Ok(false) => return rows,
             Err(error) => {
-                let span = sheet.line(line, skip + counted);
+                let span = sheet.line_span(line, skip + counted);
                 sheet.error(span, format!("no table: {error}"));
                 return rows;
             }
@@ -102,15 +102,19 @@ fn rows(sheet: &mut Sheet<'_>) -> Vec<Row> {
         if record.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
-        rows.push(Row {
+        rows.push(LabelTableRow {
             cells: record.iter().map(str::to_owned).collect(),
-            span: sheet.line(line, skip + at),
+            span: sheet.line_span(line, skip + at),
         });
     }
 }
 
 /// A row as long as the header; one that is longer or shorter is told.
-pub(super) fn fits(sheet: &mut Sheet<'_>, row: &Row, columns: usize) -> bool {
+pub(super) fn check_row_length(
+    sheet: &mut LabelFileReader<'_>,
+    row: &LabelTableRow,
+    columns: usize,
+) -> bool {
     let n = row.cells.len();
     if n == columns {
         return true;
@@ -120,13 +124,13 @@ pub(super) fn fits(sheet: &mut Sheet<'_>, row: &Row, columns: usize) -> bool {
     false
 }
 
-fn own(
-    sheet: &mut Sheet<'_>,
+fn read_native_table(
+    sheet: &mut LabelFileReader<'_>,
     names: &[String],
     header: &SourceSpan,
-    rows: impl Iterator<Item = Row>,
+    rows: impl Iterator<Item = LabelTableRow>,
 ) {
-    let known = || COLUMNS.into_iter().chain([NOTE]);
+    let known = || COLUMNS.into_iter().chain([NOTE_COLUMN]);
     for name in names {
         if !name.is_empty() && !known().any(|known| known == name) {
             let near = find_nearest(name, known());
@@ -147,12 +151,12 @@ fn own(
         let message = "one column must hold the verdict: `passed`, `label` or `verdict`";
         return sheet.error(header.clone(), message);
     };
-    if place("eval").is_none() && sheet.entry.eval.is_none() {
+    if place("eval").is_none() && sheet.defaults.eval.is_none() {
         let message = "no column names the eval: add `eval`, or say in dicta.yaml `labels: { path: …, eval: … }`";
         return sheet.error(header.clone(), message);
     }
     for row in rows {
-        if !fits(sheet, &row, names.len()) {
+        if !check_row_length(sheet, &row, names.len()) {
             continue;
         }
         let cell = |name: &str| {
@@ -163,7 +167,7 @@ fn own(
             sheet.error(row.span, "this row names no transcript");
             continue;
         };
-        let Some(eval) = cell("eval").or(sheet.entry.eval.as_deref()) else {
+        let Some(eval) = cell("eval").or(sheet.defaults.eval.as_deref()) else {
             sheet.error(row.span, "this row names no eval");
             continue;
         };
@@ -172,9 +176,12 @@ fn own(
             continue;
         };
         let passed = match parse_pass_or_fail(word) {
-            None if word.eq_ignore_ascii_case(UNSURE) => None,
+            None if word.eq_ignore_ascii_case(UNSURE_WORD) => None,
             None => {
-                sheet.error(row.span, no_verdict(decides, &format!("`{word}`")));
+                sheet.error(
+                    row.span,
+                    explain_invalid_verdict(decides, &format!("`{word}`")),
+                );
                 continue;
             }
             said => said,
@@ -189,13 +196,13 @@ fn own(
             }
         };
         let owned = |name: &str| cell(name).map(str::to_owned);
-        let mut found = label(transcript, eval, false);
+        let mut found = new_label(transcript, eval, false);
         found.passed = passed;
         found.rubric = owned("rubric");
         found.score = score;
         found.by = owned("by");
         found.at = owned("at").map(WallTime);
-        found.note = owned(NOTE);
-        sheet.push(found, row.span);
+        found.note = owned(NOTE_COLUMN);
+        sheet.add_label(found, row.span);
     }
 }

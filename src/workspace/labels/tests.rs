@@ -3,12 +3,12 @@
 use super::*;
 
 /// What a file gives: labels as `transcript eval ✓`, and problems as lines.
-fn of(name: &str, text: &str, entry: &Entry) -> (Vec<String>, Vec<String>) {
+fn of(name: &str, text: &str, entry: &LabelsEntry) -> (Vec<String>, Vec<String>) {
     let text: Arc<str> = Arc::from(text);
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join(name);
     std::fs::write(&path, text.as_bytes()).expect("written");
-    let mut found = Read::default();
+    let mut found = LoadedLabels::default();
     found.file(dir.path(), &path, entry).expect("readable");
     let labels = found.labels.iter().map(|label| {
         let rubric = label
@@ -39,10 +39,10 @@ fn of(name: &str, text: &str, entry: &Entry) -> (Vec<String>, Vec<String>) {
     )
 }
 
-fn eval(name: &str) -> Entry {
-    Entry {
+fn eval(name: &str) -> LabelsEntry {
+    LabelsEntry {
         eval: Some(name.to_owned()),
-        ..Entry::default()
+        ..LabelsEntry::default()
     }
 }
 
@@ -54,11 +54,11 @@ fn a_sheet_is_read_by_its_header_whatever_stands_between_its_cells() {
         "t2 grounded false",
     ];
     assert_eq!(
-        of("l.csv", comma, &Entry::default()),
+        of("l.csv", comma, &LabelsEntry::default()),
         (want.map(str::to_owned).into(), vec![])
     );
     let tabs = "transcript\trubric\tlabel\nt1\tr\tpass\nt2\t\t0\n";
-    let entry = Entry {
+    let entry = LabelsEntry {
         by: Some("ann".to_owned()),
         ..eval("grounded")
     };
@@ -68,13 +68,16 @@ fn a_sheet_is_read_by_its_header_whatever_stands_between_its_cells() {
         (want.map(str::to_owned).into(), vec![])
     );
     let semicolons = "transcript;eval;verdict\nt1;e;fail\n";
-    assert_eq!(of("l.csv", semicolons, &Entry::default()).0, ["t1 e false"]);
+    assert_eq!(
+        of("l.csv", semicolons, &LabelsEntry::default()).0,
+        ["t1 e false"]
+    );
 }
 
 #[test]
 fn what_is_wrong_with_a_sheet_is_told_with_its_line() {
     let text = "transcript,eval,passed,question\nt1,e,maybe,q\nt2,e,,q\n,e,1,q\nt4,e\nt5,,1,q\nt6,e,1,q\nt7,e,,q\n";
-    let (labels, problems) = of("l.csv", text, &Entry::default());
+    let (labels, problems) = of("l.csv", text, &LabelsEntry::default());
     assert_eq!(labels, ["t6 e true"]);
     assert_eq!(
         problems,
@@ -87,7 +90,7 @@ fn what_is_wrong_with_a_sheet_is_told_with_its_line() {
             "l.csv:3:1: 2 rows have no verdict, and are no labels",
         ]
     );
-    let problem = |text: &str| of("l.csv", text, &Entry::default()).1.join("\n");
+    let problem = |text: &str| of("l.csv", text, &LabelsEntry::default()).1.join("\n");
     assert_eq!(
         problem("transcript,eval,passed,label\n"),
         "l.csv:1:1: one column must hold the verdict: `passed`, `label` or `verdict`"
@@ -114,7 +117,7 @@ fn what_is_wrong_with_a_sheet_is_told_with_its_line() {
 #[test]
 fn scouts_cases_are_labels_where_they_say_true_or_false() {
     let fields = "id,target_deception,target_score\nabc,true,4\ndef,false,\n";
-    let (labels, problems) = of("v.csv", fields, &Entry::default());
+    let (labels, problems) = of("v.csv", fields, &LabelsEntry::default());
     assert_eq!(labels, ["abc deception true", "def deception false"]);
     assert_eq!(
         problems,
@@ -133,7 +136,7 @@ fn scouts_cases_are_labels_where_they_say_true_or_false() {
         ["v.csv:3:1: a target that is compared by \"contains\" says neither pass nor fail"]
     );
     let lines = "{\"id\": \"a\", \"labels\": {\"x\": true, \"y\": false}}\n\n{\"id\": [\"b\", \"c\"], \"target\": true}\n";
-    let (labels, problems) = of("v.jsonl", lines, &Entry::default());
+    let (labels, problems) = of("v.jsonl", lines, &LabelsEntry::default());
     assert_eq!(labels, ["a x true", "a y false"]);
     assert_eq!(
         problems,
@@ -157,12 +160,12 @@ fn scouts_cases_are_labels_where_they_say_true_or_false() {
         of(
             "v.json",
             "[{\"id\": \"a\", \"target\": \"C\"}]",
-            &Entry::default()
+            &LabelsEntry::default()
         )
         .1,
         ["v.json:1:9: target must be true or false, pass or fail, yes or no, 1 or 0 (got \"C\")"]
     );
-    let (labels, problems) = of("v.csv", "id,target\na,true\n", &Entry::default());
+    let (labels, problems) = of("v.csv", "id,target\na,true\n", &LabelsEntry::default());
     assert_eq!(labels, [""; 0]);
     assert_eq!(
         problems,
@@ -194,7 +197,7 @@ fn marks_of_people_in_promptfoo_are_labels_of_its_results() {
         ["abc grounded false 0 why", "eval-1:2:1 tone true 1 fine"]
     );
     assert_eq!(problems, [""; 0]);
-    let (labels, problems) = of("out.json", &document, &Entry::default());
+    let (labels, problems) = of("out.json", &document, &LabelsEntry::default());
     assert_eq!(labels, ["eval-1:2:1 tone true 1 fine"]);
     assert_eq!(
         problems,
@@ -214,7 +217,7 @@ fn marks_of_people_in_promptfoo_are_labels_of_its_results() {
     let (labels, problems) = of(
         "out.jsonl",
         &result(r#""id":"abc","#, ""),
-        &Entry::default(),
+        &LabelsEntry::default(),
     );
     assert_eq!(labels, [""; 0]);
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -244,14 +247,14 @@ fn hostile_files_are_told_and_never_a_panic() {
     for text in ["", "\u{feff}", "\n\n", "  "] {
         for name in ["l.jsonl", "l.csv", "l.json"] {
             assert_eq!(
-                of(name, text, &Entry::default()),
+                of(name, text, &LabelsEntry::default()),
                 (vec![], vec![]),
                 "{name} {text:?}"
             );
         }
     }
-    let mut found = Read::default();
+    let mut found = LoadedLabels::default();
     let dir = tempfile::tempdir().expect("a folder");
-    let why = found.file(dir.path(), dir.path(), &Entry::default());
+    let why = found.file(dir.path(), dir.path(), &LabelsEntry::default());
     assert_eq!(why, Err("is a folder, not a file".to_owned()));
 }

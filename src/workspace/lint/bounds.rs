@@ -1,15 +1,15 @@
 //! `cannot-fail`, `cannot-pass`: bounds that every score is within, patterns that every text matches.
 
-use super::{Lints, Of, Said, patterns};
+use super::{LintMessage, LintedEval, RubricLints, patterns};
 use crate::model::ScoreBounds;
 
 /// A threshold that every score reaches, and nothing else that a rubric could fail by.
-pub(super) fn threshold(lints: &mut Lints<'_>) {
+pub(super) fn lint_threshold(lints: &mut RubricLints<'_>) {
     let rubric = lints.rubric;
     if rubric.threshold == Some(0.0) && !rubric.evals.iter().any(|eval| eval.required) {
         lints.rubric(
             "/threshold",
-            Said {
+            LintMessage {
                 lint: "cannot-fail",
                 message: "threshold is 0 and no eval is required: the rubric passes whatever its evals say"
                     .to_owned(),
@@ -19,23 +19,23 @@ pub(super) fn threshold(lints: &mut Lints<'_>) {
     }
 }
 
-pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
-    scores(lints, of);
+pub(super) fn lint_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
+    lint_score_bounds(lints, of);
     if of.eval.eval_type == "regex"
         && let Some(pattern) = of.eval.params["pattern"].as_str()
         && patterns::matches_everything(pattern)
     {
         let wanted = of.eval.params["expect_match"].as_bool().unwrap_or(true);
-        let said = said(
+        let said = new_bound_lint(
             wanted != of.eval.negate,
             "pattern matches every text, the empty one included",
             "let it ask for something: `x*` is satisfied by nothing at all, `x+` is not",
         );
-        lints.eval(of, "/params/pattern", said);
+        lints.report_for_eval(of, "/params/pattern", said);
     }
 }
 
-fn scores(lints: &mut Lints<'_>, of: Of<'_>) {
+fn lint_score_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
     let decides = &of.eval.decision_settings;
     let bounds = ScoreBounds::from_decision_settings(decides);
     // One from metadata is not known here.
@@ -54,17 +54,17 @@ fn scores(lints: &mut Lints<'_>, of: Of<'_>) {
         ),
     };
     let help = "move it, or leave it out: then what the check or the judge itself says decides";
-    let said = said(!of.eval.negate, what, help);
-    lints.eval(of, &format!("/params/{key}"), said);
+    let said = new_bound_lint(!of.eval.negate, what, help);
+    lints.report_for_eval(of, &format!("/params/{key}"), said);
 }
 
-fn said(passes: bool, what: &str, help: &str) -> Said {
+fn new_bound_lint(passes: bool, what: &str, help: &str) -> LintMessage {
     let (lint, so) = if passes {
         ("cannot-fail", "this cannot fail")
     } else {
         ("cannot-pass", "this cannot pass")
     };
-    Said {
+    LintMessage {
         lint,
         message: format!("{what}: {so}"),
         help: help.to_owned(),

@@ -6,6 +6,7 @@
 //! evals are left alone.
 
 mod bounds;
+mod duplicates;
 mod examples;
 #[cfg(test)]
 mod name_tests;
@@ -14,7 +15,6 @@ mod patterns;
 #[cfg(test)]
 mod tests;
 mod tools;
-mod twins;
 mod urls;
 mod verdicts;
 
@@ -28,12 +28,15 @@ use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::JudgeConfig;
 use crate::rubric::{Eval, EvalTypeCatalog, Rubric};
 
-pub use examples::{Fate, Trial, Tried, count, examples, misses, word};
-pub use observer::Observer;
-pub use verdicts::{EVERYWHERE, EvalTally, same_verdict};
+pub use examples::{
+    ExampleResult, ExampleStatus, ExampleSummary, count_by_status, describe_outcome, report_misses,
+    run_code_examples,
+};
+pub use observer::TranscriptLinter;
+pub use verdicts::{EvalTally, MIN_DECISIONS_TO_LINT, lint_same_verdict};
 
 /// What can be said of rubrics without reading a transcript. `judges` may be empty where they are not known.
-pub fn of_rubrics(
+pub fn lint_rubrics(
     rubrics: &[Arc<Rubric>],
     judges: &IndexMap<String, JudgeConfig>,
     default: Option<&str>,
@@ -41,12 +44,12 @@ pub fn of_rubrics(
 ) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     for rubric in rubrics {
-        let mut lints = Lints::of(rubric);
-        bounds::threshold(&mut lints);
-        for (at, eval) in enabled(rubric) {
-            let of = Of { at, eval };
-            bounds::look(&mut lints, of);
-            patterns::look(&mut lints, of);
+        let mut lints = RubricLints::new(rubric);
+        bounds::lint_threshold(&mut lints);
+        for (at, eval) in enabled_evals(rubric) {
+            let of = LintedEval { index: at, eval };
+            bounds::lint_bounds(&mut lints, of);
+            patterns::lint_patterns(&mut lints, of);
             if catalog
                 .eval_type(&eval.eval_type)
                 .is_some_and(|kind| kind.judged)
@@ -55,30 +58,30 @@ pub fn of_rubrics(
                 let members = court.flat_map(|by| by.judges);
                 let seated: Vec<&JudgeConfig> =
                     members.filter_map(|name| judges.get(name)).collect();
-                urls::look(&mut lints, of, &seated);
+                urls::lint_urls(&mut lints, of, &seated);
             }
         }
-        twins::look(&mut lints);
+        duplicates::lint_duplicates(&mut lints);
         all.extend(lints.finish());
     }
     all
 }
 
 /// The evals that run, with their positions.
-fn enabled(rubric: &Rubric) -> impl Iterator<Item = (usize, &Eval)> {
+fn enabled_evals(rubric: &Rubric) -> impl Iterator<Item = (usize, &Eval)> {
     let evals = rubric.evals.iter().enumerate();
     evals.filter(|(_, eval)| eval.enabled)
 }
 
 /// An eval and its position in the rubric.
 #[derive(Debug, Clone, Copy)]
-struct Of<'r> {
-    at: usize,
+struct LintedEval<'r> {
+    index: usize,
     eval: &'r Eval,
 }
 
 /// What a lint says.
-struct Said {
+struct LintMessage {
     /// One of [`crate::rubric::LINTS`].
     lint: &'static str,
     message: String,
@@ -86,14 +89,14 @@ struct Said {
 }
 
 /// The lints of one rubric, as they are found.
-struct Lints<'r> {
+struct RubricLints<'r> {
     rubric: &'r Rubric,
     doc: OnceCell<Option<YamlDoc>>,
     found: Vec<Diagnostic>,
 }
 
-impl<'r> Lints<'r> {
-    fn of(rubric: &'r Rubric) -> Self {
+impl<'r> RubricLints<'r> {
+    fn new(rubric: &'r Rubric) -> Self {
         Self {
             rubric,
             doc: OnceCell::new(),
@@ -102,23 +105,23 @@ impl<'r> Lints<'r> {
     }
 
     /// Says something of an eval, at a pointer inside it (`/params/pattern`), unless it is allowed.
-    fn eval(&mut self, of: Of<'_>, inside: &str, said: Said) {
+    fn report_for_eval(&mut self, of: LintedEval<'_>, inside: &str, said: LintMessage) {
         if !of.eval.allow.contains(&said.lint) {
-            let span = self.inside(of, inside);
+            let span = self.span_inside(of, inside);
             self.push(span, said);
         }
     }
 
     /// Says something of the rubric itself, at a pointer into its file.
-    fn rubric(&mut self, pointer: &str, said: Said) {
+    fn rubric(&mut self, pointer: &str, said: LintMessage) {
         let span = self
             .doc()
             .map_or_else(SourceSpan::default, |doc| doc.span(pointer));
         self.push(span, said);
     }
 
-    fn push(&mut self, span: SourceSpan, said: Said) {
-        let Said {
+    fn push(&mut self, span: SourceSpan, said: LintMessage) {
+        let LintMessage {
             lint,
             message,
             help,
@@ -144,10 +147,10 @@ impl<'r> Lints<'r> {
 
     /// The place inside an eval, as near as the file tells; an eval that came another way (a prompt's, in a pack) has its
     /// own place alone.
-    fn inside(&self, of: Of<'_>, inside: &str) -> SourceSpan {
+    fn span_inside(&self, of: LintedEval<'_>, inside: &str) -> SourceSpan {
         let lists = ["/evals", "/spec/evals"];
         let found = self.doc().and_then(|doc| {
-            let at = lists.iter().map(|list| format!("{list}/{}", of.at));
+            let at = lists.iter().map(|list| format!("{list}/{}", of.index));
             let mut at = at.filter(|at| doc.value.pointer(at).is_some());
             let at = at.find(|at| doc.key_span(at) == of.eval.span)?;
             Some(doc.span(&format!("{at}{inside}")))
@@ -164,7 +167,7 @@ impl<'r> Lints<'r> {
 }
 
 /// Params whose content is the agent's and its tools', not ours.
-const FOREIGN: &[&str] = &[
+const AGENT_CONTENT_PARAMS: &[&str] = &[
     "args",
     "arguments",
     "expected_args",
@@ -173,7 +176,7 @@ const FOREIGN: &[&str] = &[
 ];
 
 /// Every text within a value with its pointer, depth first, but not below keys of which `into` says no.
-fn texts<'v>(
+fn for_each_text<'v>(
     value: &'v serde_json::Value,
     pointer: &str,
     into: &dyn Fn(&str) -> bool,
@@ -183,13 +186,13 @@ fn texts<'v>(
         serde_json::Value::String(text) => each(pointer, text),
         serde_json::Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                texts(item, &format!("{pointer}/{at}"), into, each);
+                for_each_text(item, &format!("{pointer}/{at}"), into, each);
             }
         }
         serde_json::Value::Object(map) => {
             for (key, item) in map.iter().filter(|(key, _)| into(key)) {
                 let step = crate::model::escape_pointer_step(key);
-                texts(item, &format!("{pointer}/{step}"), into, each);
+                for_each_text(item, &format!("{pointer}/{step}"), into, each);
             }
         }
         _ => {}

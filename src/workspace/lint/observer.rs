@@ -3,60 +3,60 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Lints, Of, Said, enabled, tools};
+use super::{LintMessage, LintedEval, RubricLints, enabled_evals, tools};
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Transcript, TranscriptPart};
 use crate::rubric::{CompiledSelector, Rubric, Selector};
 
 /// Tags and tools that are remembered at most: a hint names one of them.
-const REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 /// Looks at every transcript of a workspace, once.
-pub struct Observer {
-    rubrics: Vec<Watched>,
+pub struct TranscriptLinter {
+    rubrics: Vec<ObservedRubric>,
     transcripts: u64,
     tools: BTreeSet<String>,
     tags: BTreeSet<String>,
 }
 
-struct Watched {
+struct ObservedRubric {
     rubric: Arc<Rubric>,
-    own: Hit,
-    evals: Vec<Hit>,
+    own: SelectorHit,
+    evals: Vec<SelectorHit>,
 }
 
 /// A selector, and whether it selected something.
-struct Hit {
+struct SelectorHit {
     /// `None`: it asks for nothing.
     matcher: Option<CompiledSelector>,
-    found: bool,
+    has_matched: bool,
 }
 
-impl Hit {
-    fn of(selector: &Selector) -> Self {
+impl SelectorHit {
+    fn new(selector: &Selector) -> Self {
         Self {
             matcher: (!selector.is_empty()).then(|| selector.compile()),
-            found: false,
+            has_matched: false,
         }
     }
 
     fn selects(&mut self, transcript: &Transcript<'_>) -> bool {
         let matcher = self.matcher.as_ref();
         let selects = matcher.is_none_or(|matcher| matcher.matches(transcript));
-        self.found |= selects;
+        self.has_matched |= selects;
         selects
     }
 }
 
-impl Observer {
+impl TranscriptLinter {
     /// Ready to look for these rubrics.
     pub fn new(rubrics: &[Arc<Rubric>]) -> Self {
-        let watched = |rubric: &Arc<Rubric>| Watched {
-            own: Hit::of(&rubric.applies_to),
+        let watched = |rubric: &Arc<Rubric>| ObservedRubric {
+            own: SelectorHit::new(&rubric.applies_to),
             evals: rubric
                 .evals
                 .iter()
-                .map(|e| Hit::of(&e.applies_to))
+                .map(|e| SelectorHit::new(&e.applies_to))
                 .collect(),
             rubric: Arc::clone(rubric),
         };
@@ -69,7 +69,7 @@ impl Observer {
     }
 
     /// Looks at one transcript.
-    pub fn see(&mut self, transcript: &Transcript<'_>) {
+    pub fn observe(&mut self, transcript: &Transcript<'_>) {
         self.transcripts += 1;
         for part in transcript
             .messages
@@ -84,7 +84,7 @@ impl Observer {
             remember(&mut self.tags, tag);
         }
         for watched in &mut self.rubrics {
-            let open = |hit: &Hit| !hit.found;
+            let open = |hit: &SelectorHit| !hit.has_matched;
             if !open(&watched.own) && !watched.evals.iter().any(open) {
                 continue;
             }
@@ -100,36 +100,43 @@ impl Observer {
     pub fn finish(self) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         for watched in &self.rubrics {
-            let mut lints = Lints::of(&watched.rubric);
-            for (at, eval) in enabled(&watched.rubric) {
-                let of = Of { at, eval };
+            let mut lints = RubricLints::new(&watched.rubric);
+            for (at, eval) in enabled_evals(&watched.rubric) {
+                let of = LintedEval { index: at, eval };
                 if eval.trigger.is_sampled() && eval.sample_percentage == 0.0 {
-                    let said = Said {
+                    let said = LintMessage {
                         lint: "selects-nothing",
                         message: "sample_percentage is 0: nothing is sampled".to_owned(),
                         help: "raise it, or say `enabled: false`".to_owned(),
                     };
-                    lints.eval(of, "/sample_percentage", said);
+                    lints.report_for_eval(of, "/sample_percentage", said);
                 }
                 if self.transcripts == 0 {
                     continue;
                 }
-                if watched.own.found && !watched.evals[at].found {
-                    lints.eval(of, "/applies_to", self.nothing(&eval.applies_to));
+                if watched.own.has_matched && !watched.evals[at].has_matched {
+                    lints.report_for_eval(
+                        of,
+                        "/applies_to",
+                        self.selects_nothing_lint(&eval.applies_to),
+                    );
                 }
-                if self.tools.len() < REMEMBERED {
-                    tools::look(&mut lints, of, &self.tools);
+                if self.tools.len() < MAX_REMEMBERED {
+                    tools::lint_tools(&mut lints, of, &self.tools);
                 }
             }
-            if self.transcripts > 0 && !watched.own.found {
-                lints.rubric("/applies_to", self.nothing(&watched.rubric.applies_to));
+            if self.transcripts > 0 && !watched.own.has_matched {
+                lints.rubric(
+                    "/applies_to",
+                    self.selects_nothing_lint(&watched.rubric.applies_to),
+                );
             }
             all.extend(lints.finish());
         }
         all
     }
 
-    fn nothing(&self, selector: &Selector) -> Said {
+    fn selects_nothing_lint(&self, selector: &Selector) -> LintMessage {
         let slip = |written: &[String], known: &BTreeSet<String>, what: &str| {
             written
                 .iter()
@@ -144,7 +151,7 @@ impl Observer {
         let help = slip(&selector.tags, &self.tags, "has the tag")
             .or_else(|| slip(&selector.has_tool, &self.tools, "calls"));
         let of = crate::model::pluralize(self.transcripts, "transcript");
-        Said {
+        LintMessage {
             lint: "selects-nothing",
             message: format!("applies_to selects none of {of}"),
             help: help
@@ -154,7 +161,7 @@ impl Observer {
 }
 
 fn remember(known: &mut BTreeSet<String>, name: &str) {
-    if known.len() < REMEMBERED && !known.contains(name) {
+    if known.len() < MAX_REMEMBERED && !known.contains(name) {
         known.insert(name.to_owned());
     }
 }

@@ -2,21 +2,21 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::{FOREIGN, Lints, Of, Said, texts};
+use super::{AGENT_CONTENT_PARAMS, LintMessage, LintedEval, RubricLints, for_each_text};
 
 /// What a pattern may take here, in bytes; one that loaded takes no more.
 const SIZE_LIMIT: usize = 1 << 20;
 
 /// Params that are regular expressions wherever they stand.
-const ANYWHERE: &[&str] = &["result_matches", "args_match", "regex"];
+const PATTERN_PARAMS: &[&str] = &["result_matches", "args_match", "regex"];
 /// Params that are in these types.
-const OF_TYPES: &[(&str, &[&str])] = &[
+const PATTERN_PARAMS_BY_TYPE: &[(&str, &[&str])] = &[
     ("regex", &["pattern"]),
     ("regexp_matcher", &["pattern", "patterns", "regexp"]),
     ("tool_result_matches", &["pattern"]),
 ];
 
-pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
+pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
     let eval = of.eval;
     if eval.eval_type == "regex" {
         // Where no match is asked for, that the empty text has one makes the eval fail on it: a way to ask for an answer.
@@ -25,18 +25,20 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
             return;
         }
     }
-    let own = OF_TYPES.iter().find(|(kind, _)| *kind == eval.eval_type);
+    let own = PATTERN_PARAMS_BY_TYPE
+        .iter()
+        .find(|(kind, _)| *kind == eval.eval_type);
     let own = own.map_or(&[][..], |(_, params)| params);
     let mut empty = Vec::new();
-    let into = |key: &str| !FOREIGN.contains(&key);
-    texts(&eval.params, "", &into, &mut |pointer, text| {
+    let into = |key: &str| !AGENT_CONTENT_PARAMS.contains(&key);
+    for_each_text(&eval.params, "", &into, &mut |pointer, text| {
         let mut steps = pointer.split('/').skip(1);
         let first = steps.next().unwrap_or_default();
         let is_pattern = own.contains(&first)
             || std::iter::once(first)
                 .chain(steps)
-                .any(|step| ANYWHERE.contains(&step));
-        if is_pattern && compiled(text).is_some_and(|pattern| pattern.is_match("")) {
+                .any(|step| PATTERN_PARAMS.contains(&step));
+        if is_pattern && compile_pattern(text).is_some_and(|pattern| pattern.is_match("")) {
             empty.push((pointer.to_owned(), text));
         }
     });
@@ -46,10 +48,10 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
             continue;
         }
         let param = pointer.trim_start_matches('/').replace('/', ".");
-        lints.eval(
+        lints.report_for_eval(
             of,
             &format!("/params{pointer}"),
-            Said {
+            LintMessage {
                 lint: "empty-match",
                 message: format!("{param} matches the empty text: an agent that says nothing satisfies it"),
                 help: "ask for at least one character, with `+` for `*`, or without the `|` that nothing follows"
@@ -59,7 +61,7 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
     }
 }
 
-fn compiled(pattern: &str) -> Option<Regex> {
+fn compile_pattern(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern)
         .size_limit(SIZE_LIMIT)
         .build()

@@ -51,7 +51,7 @@ fn at_load(rubric: &Arc<Rubric>) -> Vec<Diagnostic> {
             JudgeConfig::new("again", ProviderKind::Replay),
         ),
     ]);
-    of_rubrics(
+    lint_rubrics(
         std::slice::from_ref(rubric),
         &judges,
         Some("plain"),
@@ -172,7 +172,7 @@ fn addresses_need_a_judge_that_opens_them() {
         found[0].message,
         "this names https://beam.example/get, and the judge `plain` cannot open it: it has no fetch_url"
     );
-    let unknown = of_rubrics(
+    let unknown = lint_rubrics(
         &[evals(&[&judged(page)])],
         &IndexMap::new(),
         None,
@@ -273,9 +273,9 @@ fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transc
 }
 
 fn observed(rubric: &Arc<Rubric>, transcripts: &[Transcript<'_>]) -> Vec<Diagnostic> {
-    let mut observer = Observer::new(std::slice::from_ref(rubric));
+    let mut observer = TranscriptLinter::new(std::slice::from_ref(rubric));
     for one in transcripts {
-        observer.see(one);
+        observer.observe(one);
     }
     observer.finish()
 }
@@ -428,7 +428,7 @@ fn the_same_verdict_everywhere_is_told_from_ten_on() {
     };
     let eval = "id: a, type: json_valid";
     let said = |eval: &str, tally| {
-        let found = same_verdict(&[evals(&[eval])], &[tally]);
+        let found = lint_same_verdict(&[evals(&[eval])], &[tally]);
         let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
         told
     };
@@ -460,9 +460,9 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
     let program =
         "id: s, type: script, params: {command: [x]}, examples: [{text: x, expect: pass}]";
     let rubrics = [evals(&[&regex(""), judged, program])];
-    let tried = examples(&rubrics, &EvalTypeRegistry::builtin());
-    assert_eq!((tried.held, tried.missed), (1, 1));
-    assert_eq!((tried.judged, tried.programs), (1, 1));
+    let tried = run_code_examples(&rubrics, &EvalTypeRegistry::builtin());
+    assert_eq!((tried.as_expected, tried.missed), (1, 1));
+    assert_eq!((tried.left_to_judges, tried.left_to_programs), (1, 1));
     assert_eq!(told(&tried.problems), ["3:misses-example"]);
     assert_eq!(
         tried.problems[0].message,
@@ -470,7 +470,7 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
     );
     let help = tried.problems[0].help.as_deref().unwrap_or_default();
     assert!(help.contains("one is no year"), "{help}");
-    let allowed = examples(
+    let allowed = run_code_examples(
         &[evals(&[&regex(", allow: [misses-example]")])],
         &EvalTypeRegistry::builtin(),
     );

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{FOREIGN, Lints, Of, Said, texts};
+use super::{AGENT_CONTENT_PARAMS, LintMessage, LintedEval, RubricLints, for_each_text};
 use crate::diag::find_nearest;
 
 /// Params that hold a tool's name, or several, wherever they stand in the params of a type about tools.
-const NAMED: &[&str] = &[
+const TOOL_NAME_PARAMS: &[&str] = &[
     "tool",
     "tools",
     "tool_name",
@@ -23,7 +23,7 @@ const NAMED: &[&str] = &[
     "agents",
 ];
 /// Parts of the names of types whose params name tools. An agent is called as a tool of its name.
-const OF_CALLS: &[&str] = &[
+const TOOL_TYPE_PARTS: &[&str] = &[
     "tool",
     "trajectory",
     "agent_",
@@ -31,47 +31,58 @@ const OF_CALLS: &[&str] = &[
     "outcome_",
 ];
 /// Parts of the names of types that forbid calls.
-const FORBIDS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
+const FORBIDDING_TYPE_PARTS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
 
-pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) {
+pub(super) fn lint_tools(
+    lints: &mut RubricLints<'_>,
+    of: LintedEval<'_>,
+    known: &BTreeSet<String>,
+) {
     let eval = of.eval;
     let awaited = eval
         .when
         .as_ref()
         .and_then(|when| when.tool_called.as_deref());
     if let Some(name) = awaited.filter(|name| !known.contains(*name)) {
-        tell(lints, of, "/when/tool_called", name, known, true);
+        report_unknown_tool(lints, of, "/when/tool_called", name, known, true);
     }
-    if !OF_CALLS.iter().any(|part| eval.eval_type.contains(part)) {
+    if !TOOL_TYPE_PARTS
+        .iter()
+        .any(|part| eval.eval_type.contains(part))
+    {
         return;
     }
     let mut most = ["max", "max_calls"].into_iter();
     let none = most.any(|most| eval.params[most] == 0);
     // What may be called at most need not be called.
     let none = none || eval.params["mode"] == "subset";
-    let forbids = none || FORBIDS.iter().any(|part| eval.eval_type.contains(part));
+    let forbids = none
+        || FORBIDDING_TYPE_PARTS
+            .iter()
+            .any(|part| eval.eval_type.contains(part));
     let wants = forbids == eval.negate;
     let mut unknown = Vec::new();
     // An argument may be called as a param is.
-    let into =
-        |key: &str| !FOREIGN.contains(&key) && !["args_match", "arg_matchers"].contains(&key);
-    texts(&eval.params, "", &into, &mut |pointer, name| {
+    let into = |key: &str| {
+        !AGENT_CONTENT_PARAMS.contains(&key) && !["args_match", "arg_matchers"].contains(&key)
+    };
+    for_each_text(&eval.params, "", &into, &mut |pointer, name| {
         let key = pointer
             .split('/')
             .rfind(|step| step.parse::<usize>().is_err());
-        if key.is_some_and(|key| NAMED.contains(&key)) && !known.contains(name) {
+        if key.is_some_and(|key| TOOL_NAME_PARAMS.contains(&key)) && !known.contains(name) {
             unknown.push((pointer.to_owned(), name));
         }
     });
     for (pointer, name) in unknown {
-        tell(lints, of, &format!("/params{pointer}"), name, known, wants);
+        report_unknown_tool(lints, of, &format!("/params{pointer}"), name, known, wants);
     }
 }
 
 /// Says that nobody calls a tool: where its call is wanted, or its name looks like a slip.
-fn tell(
-    lints: &mut Lints<'_>,
-    of: Of<'_>,
+fn report_unknown_tool(
+    lints: &mut RubricLints<'_>,
+    of: LintedEval<'_>,
     at: &str,
     name: &str,
     known: &BTreeSet<String>,
@@ -95,10 +106,10 @@ fn tell(
         format!("tools that are called: {}{more}", some.join(", "))
     };
     let lint = "unknown-tool";
-    lints.eval(
+    lints.report_for_eval(
         of,
         at,
-        Said {
+        LintMessage {
             lint,
             message,
             help,

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Lints, Of, Said, texts};
+use super::{LintMessage, LintedEval, RubricLints, for_each_text};
 use crate::model::{JudgeConfig, ProviderKind};
 
 /// The tool that opens addresses.
-const FETCH: &str = "fetch_url";
+const FETCH_TOOL: &str = "fetch_url";
 
 /// Addresses, and hosts under endings that are rarely a file's: `.md`, `.py`, `.sh` and their like are countries too.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
@@ -20,9 +20,9 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// `judges`: all that may be asked; what several cannot do is said once.
-pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judges: &[&JudgeConfig]) {
+pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges: &[&JudgeConfig]) {
     let blind = |judge: &&&JudgeConfig| {
-        let opens = judge.tools.iter().any(|tool| tool.name == FETCH);
+        let opens = judge.tools.iter().any(|tool| tool.name == FETCH_TOOL);
         // A recorded judge opened what it opened, and so did another tool's.
         !opens && !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
     };
@@ -40,9 +40,9 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judges: &[&JudgeConfig]) {
     let mut first = None;
     // Other models and openings say nothing of what is judged.
     let into = |key: &str| !matches!(key, "model" | "system_prompt");
-    texts(&of.eval.params, "", &into, &mut |pointer, text| {
+    for_each_text(&of.eval.params, "", &into, &mut |pointer, text| {
         if first.is_none()
-            && let Some(address) = address(text)
+            && let Some(address) = find_address(text)
         {
             first = Some((pointer.to_owned(), address));
         }
@@ -56,19 +56,19 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judges: &[&JudgeConfig]) {
     } else {
         "this names"
     };
-    lints.eval(
+    lints.report_for_eval(
         of,
         &format!("/params{pointer}"),
-        Said {
+        LintMessage {
             lint: "unreachable-url",
-            message: format!("{what} {address}, and {who} cannot open it: {has} no {FETCH}"),
-            help: format!("give {give} `tools: [{FETCH}]`, or leave the address out"),
+            message: format!("{what} {address}, and {who} cannot open it: {has} no {FETCH_TOOL}"),
+            help: format!("give {give} `tools: [{FETCH_TOOL}]`, or leave the address out"),
         },
     );
 }
 
 /// The first address of a text; an e-mail's host is none.
-fn address(text: &str) -> Option<&str> {
+fn find_address(text: &str) -> Option<&str> {
     let found = ADDRESS.find_iter(text).find(|found| {
         let before = text[..found.start()].chars().next_back();
         !matches!(before, Some('@' | '/' | '\\'))
@@ -82,7 +82,7 @@ fn address(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::find_address;
 
     #[test]
     fn addresses_and_hosts_are_told_from_files_and_numbers() {
@@ -100,7 +100,7 @@ mod tests {
             ("Uses Node.js, i.e. v20.1", None),
             ("", None),
         ] {
-            assert_eq!(address(text), found, "{text}");
+            assert_eq!(find_address(text), found, "{text}");
         }
     }
 }

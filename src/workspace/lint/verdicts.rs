@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Lints, Of, Said, enabled};
+use super::{LintMessage, LintedEval, RubricLints, enabled_evals};
 use crate::diag::Diagnostic;
 use crate::rubric::Rubric;
 
 /// The same verdict everywhere is told from so many decisions on: of an eval that passes nine times in ten, ten passes in a
 /// row still come up in a third of all runs, so it is worth a look, and no more than that.
-pub const EVERYWHERE: u64 = 10;
+pub const MIN_DECISIONS_TO_LINT: u64 = 10;
 
 /// How the decisions of one eval ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct EvalTally {
 }
 
 /// Evals with the same verdict everywhere.
-pub fn same_verdict(rubrics: &[Arc<Rubric>], tallies: &[EvalTally]) -> Vec<Diagnostic> {
+pub fn lint_same_verdict(rubrics: &[Arc<Rubric>], tallies: &[EvalTally]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     for rubric in rubrics {
-        let mut lints = Lints::of(rubric);
-        for (at, eval) in enabled(rubric) {
+        let mut lints = RubricLints::new(rubric);
+        for (at, eval) in enabled_evals(rubric) {
             let same = |tally: &&EvalTally| tally.rubric == rubric.id && tally.eval == eval.id;
             let Some(tally) = tallies.iter().find(same) else {
                 continue;
@@ -38,13 +38,13 @@ pub fn same_verdict(rubrics: &[Arc<Rubric>], tallies: &[EvalTally]) -> Vec<Diagn
                 (0, n) => (n, "failed", "try a transcript that should pass it"),
                 _ => continue,
             };
-            if n < EVERYWHERE {
+            if n < MIN_DECISIONS_TO_LINT {
                 continue;
             }
-            lints.eval(
-                Of { at, eval },
+            lints.report_for_eval(
+                LintedEval { index: at, eval },
                 "",
-                Said {
+                LintMessage {
                     lint: "same-verdict",
                     message: format!("`{}` {all_did} everywhere, in all {n} decisions", eval.id),
                     help: format!("{help}: an eval that cannot tell any apart says nothing"),

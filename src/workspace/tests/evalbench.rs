@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{ApiKeySource, JudgeTool};
-use crate::workspace::model_configs;
+use crate::workspace::list_model_configs;
 
 fn env(pairs: &[(&str, &str)]) -> Env {
     let mut env = data();
@@ -19,7 +19,7 @@ fn opened(config_file: &str, env: &Env) -> (JudgeConfig, Vec<String>, String) {
     folder.write("judges/gemini.yaml", config_file);
     let workspace = load(&folder.root(), env, &FakeCatalog::new())
         .unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let became = model_configs(&workspace, env);
+    let became = list_model_configs(&workspace, env);
     let became: Vec<String> = became.iter().map(ToString::to_string).collect();
     (
         workspace.judges["house"].clone(),

@@ -74,7 +74,7 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
         (ASSERTS, RubricFormat::Promptfoo),
         (GRADERS, RubricFormat::OpenaiEval),
     ] {
-        let files = Beside::of(&root, &root.join("x.yaml"));
+        let files = WorkspaceRubricFiles::for_workspace(&root, &root.join("x.yaml"));
         let (rubric, problems) = load_with_files(
             text.into(),
             Path::new("x.yaml"),
@@ -101,12 +101,12 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
 fn a_judge_named_by_its_file_is_the_workspaces_one_of_that_file() {
     let config = json!({"judges": {"house": "models/a.yaml", "b": {"provider": "rules"}}});
     let root = Path::new("/w");
-    let mut names = JudgeNames::of_config(&config, root, &Env::default());
+    let mut names = JudgeNames::from_config(&config, root, &Env::default());
     let (rubric, _) = load_with_files(
         RUBRIC.into(),
         Path::new("r.yaml"),
         &FakeCatalog::new(),
-        &Beside::of(root, &root.join("r.yaml")),
+        &WorkspaceRubricFiles::for_workspace(root, &root.join("r.yaml")),
     );
     let mut rubric = rubric.expect("a rubric");
     rubric.evals[0].judge = Some("a".to_owned());
@@ -114,7 +114,7 @@ fn a_judge_named_by_its_file_is_the_workspaces_one_of_that_file() {
         .judges
         .insert("a".to_owned(), "evals/../models/a.yaml".into());
     rubric.judges.insert("b".to_owned(), "models/b.yaml".into());
-    let new = names.adopt(&mut rubric);
+    let new = names.rename_rubric_judges(&mut rubric);
     assert_eq!(
         rubric.evals[0].judge.as_deref(),
         Some("house"),
@@ -125,6 +125,6 @@ fn a_judge_named_by_its_file_is_the_workspaces_one_of_that_file() {
         [("b-2".to_owned(), PathBuf::from("/w/models/b.yaml"))],
         "another judge has the name"
     );
-    let again = names.adopt(&mut rubric);
+    let again = names.rename_rubric_judges(&mut rubric);
     assert_eq!(again, [], "two rubrics that name one file share its judge");
 }

@@ -28,16 +28,22 @@ fn a_map_is_of_every_file_that_its_glob_names() {
         workspace.transcripts,
         [root.join("t.jsonl"), root.join("a.csv"), root.join("b.csv")]
     );
-    let maps: Vec<_> = workspace.maps.0.keys().cloned().collect();
+    let maps: Vec<_> = workspace.field_maps.0.keys().cloned().collect();
     assert_eq!(maps, [root.join("a.csv"), root.join("b.csv")]);
-    assert_eq!(maps_of(&root, &data()).expect("the same"), workspace.maps);
+    assert_eq!(
+        read_field_maps(&root, &data()).expect("the same"),
+        workspace.field_maps
+    );
     let again = folder.load().expect("it loads");
-    assert_eq!(again.maps, workspace.maps);
+    assert_eq!(again.field_maps, workspace.field_maps);
     folder.write(
         "dicta.yaml",
         "transcripts: [t.jsonl, {path: '*.csv', map: {output: a}}]\nrubrics: [r.yaml]\n",
     );
-    assert_ne!(folder.load().expect("it loads").maps, workspace.maps);
+    assert_ne!(
+        folder.load().expect("it loads").field_maps,
+        workspace.field_maps
+    );
 }
 
 #[test]

@@ -134,10 +134,13 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
     assert_eq!(workspace.judge.as_deref(), Some("full"));
     assert_eq!(workspace.runs, root.join("here"));
     let frozen = root.parent().expect("a parent").join("runs/x");
-    assert_eq!(workspace.frozen, Some(frozen.display().to_string()));
+    assert_eq!(
+        workspace.replayed_evidence_run,
+        Some(frozen.display().to_string())
+    );
     assert_eq!(
         workspace.limits,
-        Limits {
+        WorkspaceLimits {
             concurrency: 2,
             budgets: crate::model::BudgetConfig {
                 run: crate::model::BudgetLimits {

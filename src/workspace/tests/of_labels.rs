@@ -34,7 +34,7 @@ fn a_label_that_matches_nothing_is_an_error_and_one_that_contradicts_a_warning()
     assert_eq!(workspace.warnings.len(), 1);
     let ids = std::collections::HashSet::from(["tt".to_owned()]);
     assert_eq!(
-        lines(&strays(&workspace, &ids)),
+        lines(&find_stray_labels(&workspace, &ids)),
         ["l.jsonl:1:1: a label for the transcript `t`, which is not here; did you mean `tt`?"]
     );
 }
@@ -103,10 +103,10 @@ fn judges_of_sources_are_there_once_they_are_named() {
     );
     assert!(was.is_free());
     assert_eq!(
-        workspace.judge_named("arena").map(|j| j.provider),
+        workspace.find_judge("arena").map(|j| j.provider),
         Some(ProviderKind::Source)
     );
-    assert!(workspace.judge_named("nobody").is_none());
+    assert!(workspace.find_judge("nobody").is_none());
     for (judge, problem) in [
         (
             "{provider: source, off: x}",

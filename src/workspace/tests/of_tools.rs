@@ -173,7 +173,7 @@ fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
     let expected = "tools.yaml:4:58: unknown key `sais`; did you mean `says`?";
     assert_eq!(told(&folder), [expected]);
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
-    let (toolbox, found) = tools_of(&folder.root(), &data(), &resolver);
+    let (toolbox, found) = load_tools(&folder.root(), &data(), &resolver);
     assert_eq!(toolbox.tools["say"].errors, [expected]);
     assert_eq!(found.len(), 1);
 }
@@ -187,7 +187,7 @@ fn what_is_recorded_of_the_files_holds_no_written_secret() {
     )
     .load()
     .expect("it loads");
-    let recorded = workspace.recorded();
+    let recorded = workspace.masked_files();
     let text = &recorded
         .iter()
         .find(|(path, _)| path.ends_with("tools.yaml"))
@@ -198,7 +198,7 @@ fn what_is_recorded_of_the_files_holds_no_written_secret() {
     let workspace = folder("tools: tools.yaml\n", &[("tools.yaml", &file)])
         .load()
         .expect("it loads");
-    let recorded = workspace.recorded();
+    let recorded = workspace.masked_files();
     assert!(
         recorded.iter().all(|(_, text)| !text.contains("ge1m")),
         "{recorded:?}"

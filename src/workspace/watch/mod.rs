@@ -10,9 +10,9 @@
 //!
 //! Refuses to know what a reload means: it is told to whoever started the watcher.
 
-mod arms;
-mod quiet;
-mod sight;
+mod debounce;
+mod fingerprint;
+mod notifier;
 #[cfg(test)]
 mod tests;
 
@@ -22,27 +22,27 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::load::load_naming;
-use super::{CONFIG, Env, Workspace, files};
+use super::load::load_with_referenced_files;
+use super::{CONFIG_FILE, Env, Workspace, files};
 use crate::clock::Clock;
 use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
 use crate::model::Millis;
 use crate::rubric::EvalTypeCatalog;
-use arms::{Arms, Ear};
-use quiet::{Act, Heard, Quiet};
-use sight::{Scope, Sight, agrees, loses};
+use debounce::{ReloadAction, ReloadCheck, ReloadDebouncer};
+use fingerprint::{FileFingerprints, WatchScope, has_lost_file, match_loaded_files};
+use notifier::{ChangeInbox, FolderWatches};
 
 /// How often files are read where they cannot be watched.
-const POLL: Millis = Millis(1000);
+const POLL_INTERVAL: Millis = Millis(1000);
 /// How often a look begins anew because somebody wrote while it read.
-const TRIES: usize = 4;
+const MAX_READ_TRIES: usize = 4;
 /// When a look is tried again that never saw two times the same.
-const AGAIN: Millis = Millis(50);
+const RETRY_DELAY: Millis = Millis(50);
 
 /// What happened to the files.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum WatchEvent {
     /// Everything loads, and is another state than before; or, with nothing changed, the last good state is back after a
     /// failure was told.
     Reloaded {
@@ -58,11 +58,11 @@ pub enum Event {
 }
 
 /// What a watcher is told to watch.
-pub struct Watch {
+pub struct WatchParams {
     /// The workspace's folder.
     pub root: PathBuf,
     /// Its last good state; `None`: it does not load yet.
-    pub good: Option<Arc<Workspace>>,
+    pub last_good: Option<Arc<Workspace>>,
     /// For paths from home and what else dicta.yaml takes from it.
     pub env: Env,
     /// Which eval types there are.
@@ -73,54 +73,54 @@ pub struct Watch {
 
 /// Watches until it is dropped.
 #[derive(Debug)]
-pub struct Watcher {
-    ear: Arc<Ear>,
+pub struct WorkspaceWatcher {
+    inbox: Arc<ChangeInbox>,
     _until_dropped: DropGuard,
 }
 
-impl Watcher {
+impl WorkspaceWatcher {
     /// Begins to watch, with a first look: what was saved since the last good state was loaded is found. Must be called
     /// inside a tokio runtime. `tell` says whether anybody still listens.
-    pub fn start(watch: Watch, tell: impl Fn(Event) -> bool + Send + 'static) -> Self {
-        let ear = Arc::new(Ear::default());
+    pub fn start(watch: WatchParams, tell: impl Fn(WatchEvent) -> bool + Send + 'static) -> Self {
+        let inbox = Arc::new(ChangeInbox::default());
         let dropped = CancellationToken::new();
-        let worker = Worker {
-            watch,
-            sight: None,
-            quiet: Quiet::default(),
-            scope: Scope::default(),
-            named: Vec::new(),
-            arms: None,
-            polls: false,
-            again: None,
-            ear: Arc::clone(&ear),
+        let worker = WatchWorker {
+            params: watch,
+            good_fingerprints: None,
+            debouncer: ReloadDebouncer::default(),
+            scope: WatchScope::default(),
+            referenced: Vec::new(),
+            watches: None,
+            is_polling: false,
+            retry_at: None,
+            inbox: Arc::clone(&inbox),
         };
         let until = dropped.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = until.cancelled() => {}
-                () = conduct(worker, tell) => {}
+                () = run_worker(worker, tell) => {}
             }
         });
         Self {
-            ear,
+            inbox,
             _until_dropped: dropped.drop_guard(),
         }
     }
 
     /// Looks at the files now, whatever was heard of them.
-    pub fn look_now(&self) {
-        self.ear.all();
+    pub fn check_now(&self) {
+        self.inbox.mark_everything();
     }
 }
 
 /// Looks whenever something was heard, or a wait is over; always off the thread that calls.
-async fn conduct(mut worker: Worker, tell: impl Fn(Event) -> bool) {
-    let clock = Arc::clone(&worker.watch.clock);
-    let ear = Arc::clone(&worker.ear);
+async fn run_worker(mut worker: WatchWorker, tell: impl Fn(WatchEvent) -> bool) {
+    let clock = Arc::clone(&worker.params.clock);
+    let ear = Arc::clone(&worker.inbox);
     loop {
         let looked = tokio::task::spawn_blocking(move || {
-            let events = worker.look();
+            let events = worker.check_files();
             (worker, events)
         });
         let Ok((back, events)) = looked.await else {
@@ -130,9 +130,9 @@ async fn conduct(mut worker: Worker, tell: impl Fn(Event) -> bool) {
         if !events.into_iter().all(&tell) {
             return;
         }
-        let due = worker.due(clock.now());
+        let due = worker.next_check(clock.now());
         loop {
-            let heard = ear.woken.notified();
+            let heard = ear.notified.notified();
             match due {
                 None => heard.await,
                 Some(due) => tokio::select! {
@@ -140,193 +140,209 @@ async fn conduct(mut worker: Worker, tell: impl Fn(Event) -> bool) {
                     () = clock.sleep(due.since(clock.now())) => break,
                 },
             }
-            if worker.heard() {
+            if worker.take_changes() {
                 break;
             }
         }
     }
 }
 
-struct Worker {
-    watch: Watch,
+struct WatchWorker {
+    params: WatchParams,
     /// What the files held that the last good state was loaded from.
-    sight: Option<Sight>,
-    quiet: Quiet<Sight>,
-    scope: Scope,
+    good_fingerprints: Option<FileFingerprints>,
+    debouncer: ReloadDebouncer<FileFingerprints>,
+    scope: WatchScope,
     /// Files that rubrics named when they were last read: known only by reading them.
-    named: Vec<PathBuf>,
-    arms: Option<Arms>,
+    referenced: Vec<PathBuf>,
+    watches: Option<FolderWatches>,
     /// Nothing can be watched: files are read each second.
-    polls: bool,
+    is_polling: bool,
     /// A look did not come to an end.
-    again: Option<Millis>,
-    ear: Arc<Ear>,
+    retry_at: Option<Millis>,
+    inbox: Arc<ChangeInbox>,
 }
 
-impl Worker {
+impl WatchWorker {
     /// Takes in what was heard; whether any of it is about our files.
-    fn heard(&mut self) -> bool {
-        let heard = self.ear.take();
-        if let Some(arms) = &mut self.arms {
-            for folder in &heard.gone {
-                arms.gone(folder);
+    fn take_changes(&mut self) -> bool {
+        let heard = self.inbox.take();
+        if let Some(arms) = &mut self.watches {
+            for folder in &heard.removed_folders {
+                arms.forget_folder(folder);
             }
         }
-        heard.everything || heard.paths.iter().any(|path| self.scope.concerns(path))
+        heard.everything || heard.paths.iter().any(|path| self.scope.covers(path))
     }
 
     /// When to look though nothing is heard.
-    fn due(&self, now: Millis) -> Option<Millis> {
-        let poll = self.polls.then_some(now + POLL);
-        [self.quiet.due(), self.again, poll]
+    fn next_check(&self, now: Millis) -> Option<Millis> {
+        let poll = self.is_polling.then_some(now + POLL_INTERVAL);
+        [self.debouncer.next_check(), self.retry_at, poll]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// Compares the files with the last good state, and loads them if they differ.
-    fn look(&mut self) -> Vec<Event> {
+    fn check_files(&mut self) -> Vec<WatchEvent> {
         let mut events = Vec::new();
-        self.again = None;
-        for _ in 0..TRIES {
-            events.extend(self.arm());
-            let sight = self.scope.sight();
-            if self.is_good(&sight) {
-                let act = self.quiet.seen(self.now(), sight, Heard::Same);
-                events.extend(self.mended(act));
+        self.retry_at = None;
+        for _ in 0..MAX_READ_TRIES {
+            events.extend(self.watch_folders());
+            let sight = self.scope.read_fingerprints();
+            if self.matches_last_good(&sight) {
+                let act = self
+                    .debouncer
+                    .on_check(self.now(), sight, ReloadCheck::Unchanged);
+                events.extend(self.recovery_event(act));
                 return events;
             }
             let mut named = Vec::new();
-            let loaded = load_naming(
-                &self.watch.root,
-                &self.watch.env,
-                &*self.watch.catalog,
+            let loaded = load_with_referenced_files(
+                &self.params.root,
+                &self.params.env,
+                &*self.params.catalog,
                 &mut named,
             );
             named.sort();
             named.dedup();
-            if self.named != named {
+            if self.referenced != named {
                 // Watched first, then read.
-                self.named = named;
+                self.referenced = named;
                 continue;
             }
             match loaded {
                 // Somebody wrote while we read.
-                Ok(loaded) if !agrees(&sight, &loaded.root, &loaded.files) => {}
+                Ok(loaded) if !match_loaded_files(&sight, &loaded.root, &loaded.files) => {}
                 Ok(loaded) => {
-                    events.extend(self.loads(loaded, sight));
+                    events.extend(self.apply_loaded(loaded, sight));
                     return events;
                 }
                 Err(problems) => {
-                    if self.scope.sight() != sight {
+                    if self.scope.read_fingerprints() != sight {
                         continue;
                     }
-                    if self.quiet.seen(self.now(), sight, Heard::Refused) == Act::Tell {
-                        events.push(Event::Failed(problems));
+                    if self
+                        .debouncer
+                        .on_check(self.now(), sight, ReloadCheck::Broken)
+                        == ReloadAction::Report
+                    {
+                        events.push(WatchEvent::Failed(problems));
                     }
                     return events;
                 }
             }
         }
-        self.again = Some(self.now() + AGAIN);
+        self.retry_at = Some(self.now() + RETRY_DELAY);
         events
     }
 
     fn now(&self) -> Millis {
-        self.watch.clock.now()
+        self.params.clock.now()
     }
 
     /// Works out what is to be watched and watches it, before anything is read. Once more if a folder is new: what was
     /// made in it before it was watched is found then.
-    fn arm(&mut self) -> Option<Event> {
+    fn watch_folders(&mut self) -> Option<WatchEvent> {
         for _ in 0..2 {
-            self.scope = self.scope_now();
-            if self.polls {
+            self.scope = self.compute_scope();
+            if self.is_polling {
                 return None;
             }
-            let armed = match &mut self.arms {
-                Some(arms) => arms.arm(&self.scope.folders),
-                None => Arms::new(Arc::clone(&self.ear)).and_then(|arms| {
-                    let arms = self.arms.insert(arms);
-                    arms.arm(&self.scope.folders)
+            let armed = match &mut self.watches {
+                Some(arms) => arms.watch_folders(&self.scope.folders),
+                None => FolderWatches::new(Arc::clone(&self.inbox)).and_then(|arms| {
+                    let arms = self.watches.insert(arms);
+                    arms.watch_folders(&self.scope.folders)
                 }),
             };
             match armed {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(why) => {
-                    self.polls = true;
-                    self.arms = None;
+                    self.is_polling = true;
+                    self.watches = None;
                     let told = format!(
                         "files cannot be watched ({why}); saves are found by reading them each second"
                     );
-                    return Some(Event::Unwatched(told));
+                    return Some(WatchEvent::Unwatched(told));
                 }
             }
         }
         None
     }
 
-    fn scope_now(&self) -> Scope {
-        let Watch {
-            root, good, env, ..
-        } = &self.watch;
-        let now = files::read_text(&root.join(CONFIG), MAX_BYTES as u64).ok();
+    fn compute_scope(&self) -> WatchScope {
+        let WatchParams {
+            root,
+            last_good: good,
+            env,
+            ..
+        } = &self.params;
+        let now = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).ok();
         let good = good.as_ref().and_then(|good| {
             let mut files = good.files.iter();
-            files.find(|(path, _)| path.as_os_str() == CONFIG)
+            files.find(|(path, _)| path.as_os_str() == CONFIG_FILE)
         });
         let mut configs: Vec<Arc<str>> = now.into_iter().collect();
         configs.extend(good.map(|(_, text)| Arc::clone(text)));
         configs.dedup();
-        let mut scope = Scope::of(root, env, &configs);
-        for path in &self.named {
-            scope.file(path);
+        let mut scope = WatchScope::from_configs(root, env, &configs);
+        for path in &self.referenced {
+            scope.add_file(path);
         }
         scope
     }
 
     /// Whether the files hold what the last good state was loaded from.
-    fn is_good(&mut self, sight: &Sight) -> bool {
-        let Some(good) = &self.watch.good else {
+    fn matches_last_good(&mut self, sight: &FileFingerprints) -> bool {
+        let Some(good) = &self.params.last_good else {
             return false;
         };
-        if self.sight.is_none()
-            && agrees(sight, &good.root, &good.files)
-            && sight.values().filter(|seen| seen.is_some()).count() == distinct(good)
+        if self.good_fingerprints.is_none()
+            && match_loaded_files(sight, &good.root, &good.files)
+            && sight.values().filter(|seen| seen.is_some()).count() == count_distinct_files(good)
         {
-            self.sight = Some(sight.clone());
+            self.good_fingerprints = Some(sight.clone());
         }
-        self.sight.as_ref() == Some(sight)
+        self.good_fingerprints.as_ref() == Some(sight)
     }
 
-    fn mended(&self, act: Act) -> Option<Event> {
-        let workspace = self.watch.good.as_ref().filter(|_| act == Act::Mended)?;
-        Some(Event::Reloaded {
+    fn recovery_event(&self, act: ReloadAction) -> Option<WatchEvent> {
+        let workspace = self
+            .params
+            .last_good
+            .as_ref()
+            .filter(|_| act == ReloadAction::Recovered)?;
+        Some(WatchEvent::Reloaded {
             workspace: Arc::clone(workspace),
             changed: Vec::new(),
         })
     }
 
-    fn loads(&mut self, loaded: Workspace, sight: Sight) -> Option<Event> {
-        let lost = self.sight.as_ref().is_some_and(|good| loses(good, &sight));
+    fn apply_loaded(&mut self, loaded: Workspace, sight: FileFingerprints) -> Option<WatchEvent> {
+        let lost = self
+            .good_fingerprints
+            .as_ref()
+            .is_some_and(|good| has_lost_file(good, &sight));
         let heard = if lost {
-            Heard::LoadsWithLoss
+            ReloadCheck::LoadsWithMissingFile
         } else {
-            Heard::Loads
+            ReloadCheck::Loads
         };
-        if self.quiet.seen(self.now(), sight.clone(), heard) != Act::Apply {
+        if self.debouncer.on_check(self.now(), sight.clone(), heard) != ReloadAction::Apply {
             return None;
         }
         let workspace = Arc::new(loaded);
-        let changed = changed(self.watch.good.as_deref(), &workspace);
-        self.watch.good = Some(Arc::clone(&workspace));
-        self.sight = Some(sight);
-        Some(Event::Reloaded { workspace, changed })
+        let changed = list_changed_files(self.params.last_good.as_deref(), &workspace);
+        self.params.last_good = Some(Arc::clone(&workspace));
+        self.good_fingerprints = Some(sight);
+        Some(WatchEvent::Reloaded { workspace, changed })
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for WatchParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
             .field("root", &self.root)
@@ -335,7 +351,7 @@ impl fmt::Debug for Watch {
 }
 
 /// How many files a workspace was loaded from, each once.
-fn distinct(workspace: &Workspace) -> usize {
+fn count_distinct_files(workspace: &Workspace) -> usize {
     let mut paths: Vec<&PathBuf> = workspace.files.iter().map(|(path, _)| path).collect();
     paths.sort();
     paths.dedup();
@@ -343,7 +359,7 @@ fn distinct(workspace: &Workspace) -> usize {
 }
 
 /// The files whose text differs, those that came, those that went.
-fn changed(before: Option<&Workspace>, after: &Workspace) -> Vec<PathBuf> {
+fn list_changed_files(before: Option<&Workspace>, after: &Workspace) -> Vec<PathBuf> {
     let old = before.map_or(&[][..], |workspace| &workspace.files);
     let text = |files: &[(PathBuf, Arc<str>)], path: &PathBuf| {
         let found = files.iter().find(|(p, _)| p == path);

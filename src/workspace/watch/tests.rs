@@ -13,8 +13,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 struct Bed {
     dir: tempfile::TempDir,
     clock: FakeClock,
-    watcher: Watcher,
-    events: UnboundedReceiver<Event>,
+    watcher: WorkspaceWatcher,
+    events: UnboundedReceiver<WatchEvent>,
 }
 
 const CONFIG_TEXT: &str =
@@ -64,14 +64,14 @@ impl Bed {
     fn over(dir: tempfile::TempDir, good: Option<Arc<Workspace>>) -> Self {
         let clock = FakeClock::new();
         let (tell, events) = unbounded_channel();
-        let watch = Watch {
+        let watch = WatchParams {
             root: runs_root(&dir),
-            good,
+            last_good: good,
             env: env(),
             catalog: catalog(),
             clock: Arc::new(clock.clone()),
         };
-        let watcher = Watcher::start(watch, move |event| tell.send(event).is_ok());
+        let watcher = WorkspaceWatcher::start(watch, move |event| tell.send(event).is_ok());
         Self {
             dir,
             clock,
@@ -91,7 +91,7 @@ impl Bed {
         }
     }
 
-    async fn event(&mut self) -> Event {
+    async fn event(&mut self) -> WatchEvent {
         self.events.recv().await.expect("the watcher lives")
     }
 
@@ -99,7 +99,7 @@ impl Bed {
     async fn applies(&mut self, text: &str) -> Vec<PathBuf> {
         loop {
             match self.event().await {
-                Event::Reloaded { workspace, changed } => {
+                WatchEvent::Reloaded { workspace, changed } => {
                     let rubrics = &workspace.rubrics;
                     if rubrics.iter().any(|rubric| &*rubric.source == text) {
                         return changed;
@@ -112,7 +112,7 @@ impl Bed {
 
     async fn fails(&mut self) -> Vec<String> {
         match self.event().await {
-            Event::Failed(problems) => problems.iter().map(ToString::to_string).collect(),
+            WatchEvent::Failed(problems) => problems.iter().map(ToString::to_string).collect(),
             other => panic!("a failure was expected: {other:?}"),
         }
     }
@@ -219,7 +219,7 @@ async fn a_new_rubric_and_a_new_folder_are_seen() {
             bed.clock.advance(Millis(200));
             tokio::task::yield_now().await;
             match bed.events.try_recv() {
-                Ok(Event::Reloaded { workspace, .. })
+                Ok(WatchEvent::Reloaded { workspace, .. })
                     if &*workspace.rubrics[0].source == rubric(number).as_str() =>
                 {
                     break;
@@ -258,32 +258,32 @@ async fn where_nothing_can_be_watched_files_are_read_each_second() {
     let root = runs_root(&dir);
     let clock = FakeClock::new();
     let (tell, mut events) = unbounded_channel();
-    let ear = Arc::new(Ear::default());
-    let worker = Worker {
-        watch: Watch {
+    let ear = Arc::new(ChangeInbox::default());
+    let worker = WatchWorker {
+        params: WatchParams {
             root: root.clone(),
-            good: Some(loaded(&root)),
+            last_good: Some(loaded(&root)),
             env: env(),
             catalog: catalog(),
             clock: Arc::new(clock.clone()),
         },
-        sight: None,
-        quiet: Quiet::default(),
-        scope: Scope::default(),
-        named: Vec::new(),
-        arms: None,
-        polls: true,
-        again: None,
-        ear: Arc::clone(&ear),
+        good_fingerprints: None,
+        debouncer: ReloadDebouncer::default(),
+        scope: WatchScope::default(),
+        referenced: Vec::new(),
+        watches: None,
+        is_polling: true,
+        retry_at: None,
+        inbox: Arc::clone(&ear),
     };
-    let watching = tokio::spawn(conduct(worker, move |event| tell.send(event).is_ok()));
+    let watching = tokio::spawn(run_worker(worker, move |event| tell.send(event).is_ok()));
     for number in 1..=3 {
         while clock.next_wake().is_none() {
             tokio::task::yield_now().await;
         }
         write(&root, "rubrics/beam.yaml", &rubric(number));
-        clock.advance(POLL);
-        let Some(Event::Reloaded { workspace, .. }) = events.recv().await else {
+        clock.advance(POLL_INTERVAL);
+        let Some(WatchEvent::Reloaded { workspace, .. }) = events.recv().await else {
             panic!("a reload was expected");
         };
         assert_eq!(&*workspace.rubrics[0].source, rubric(number).as_str());
@@ -294,9 +294,9 @@ async fn where_nothing_can_be_watched_files_are_read_each_second() {
 #[tokio::test]
 async fn a_look_that_is_asked_for_reads_what_no_event_told() {
     let mut bed = Bed::new();
-    bed.watcher.look_now();
+    bed.watcher.check_now();
     write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
-    bed.watcher.look_now();
+    bed.watcher.check_now();
     bed.applies(&rubric(1)).await;
 }
 
@@ -316,7 +316,7 @@ async fn what_a_rubric_names_is_watched_too() {
     for criteria in ["Concrete", "Short"] {
         write(&bed.path(""), "guides/tone.md", criteria);
         loop {
-            let Event::Reloaded { workspace, changed } = bed.event().await else {
+            let WatchEvent::Reloaded { workspace, changed } = bed.event().await else {
                 panic!("only reloads were expected");
             };
             if workspace.rubrics[0].evals[0].params["criteria"] == criteria {
@@ -334,7 +334,7 @@ async fn what_a_rubric_names_is_watched_too() {
         "{why:?}"
     );
     write(&bed.path(""), "guides/tone.md", "Again");
-    let Event::Reloaded { workspace, .. } = bed.event().await else {
+    let WatchEvent::Reloaded { workspace, .. } = bed.event().await else {
         panic!("a reload was expected");
     };
     assert_eq!(workspace.rubrics[0].evals[0].params["criteria"], "Again");
@@ -363,7 +363,7 @@ async fn a_tools_file_reloads_and_a_bad_one_keeps_the_last_good() {
     let good = loaded(&root);
     let mut bed = Bed::over(dir, Some(good));
     write(&root, "tools/a.yaml", &file("two"));
-    let Event::Reloaded { workspace, changed } = bed.event().await else {
+    let WatchEvent::Reloaded { workspace, changed } = bed.event().await else {
         panic!("it reloads");
     };
     assert_eq!(changed, [PathBuf::from("tools/a.yaml")]);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::workspace::relabel::print;
+use crate::workspace::label_edit::fingerprint_text;
 use crate::workspace::{Env, load};
 
 /// A workspace whose labels file holds these texts, one after the other.
@@ -46,8 +46,8 @@ fn two() -> Labelling {
 fn written(labelling: &mut Labelling, number: u64, before: &str, after: &str) {
     let written = Written {
         label: None,
-        before: print(before.as_bytes()),
-        after: print(after.as_bytes()),
+        before: fingerprint_text(before.as_bytes()),
+        after: fingerprint_text(after.as_bytes()),
     };
     labelling.made(number, &written);
     labelling.own[usize::try_from(number - 1).expect("small")].written = true;

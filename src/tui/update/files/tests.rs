@@ -69,7 +69,7 @@ fn a_workspace_is_watched_outlined_and_its_board_read() {
 fn the_demo_says_where_it_is() {
     let (_dir, workspace) = starter();
     let mut demo = (*workspace).clone();
-    demo.demo = true;
+    demo.is_demo = true;
     demo.root = "/data/demo\u{1b}[2J".into();
     let mut model = model(Place::Workspace(Arc::new(demo)));
     opened(&mut model);

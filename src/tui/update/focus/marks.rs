@@ -91,7 +91,7 @@ fn eval_of(model: &Model, shown: &Shown<'_>) -> Option<EvalOf> {
     if info.judged {
         return None;
     }
-    let (rubric, at) = model.workspace()?.eval(&info.rubric, &info.id)?;
+    let (rubric, at) = model.workspace()?.find_eval(&info.rubric, &info.id)?;
     Some(EvalOf {
         rubric: Arc::clone(rubric),
         at,

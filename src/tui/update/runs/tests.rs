@@ -10,16 +10,16 @@ use crate::theme::Theme;
 use crate::tui::model::Place;
 use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
 use crate::tui::model::cells::{Mark, SlotState};
-use crate::workspace::{Limits, Workspace};
+use crate::workspace::{Workspace, WorkspaceLimits};
 
 const EVALS: &[&str] = &["x", "y?"];
 
 fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
     Workspace {
-        maps: crate::transcript::FieldMappings::default(),
+        field_maps: crate::transcript::FieldMappings::default(),
         root: "/w".into(),
         name: "test".into(),
-        demo: false,
+        is_demo: false,
         transcripts: Vec::new(),
         rubrics: Vec::new(),
         judges: judges.into_iter().map(|j| (j.name.clone(), j)).collect(),
@@ -30,10 +30,10 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),
-        also_runs: Vec::new(),
-        frozen: None,
+        extra_run_folders: Vec::new(),
+        replayed_evidence_run: None,
         allow_scripts: false,
-        limits: Limits {
+        limits: WorkspaceLimits {
             concurrency: 2,
             budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None,

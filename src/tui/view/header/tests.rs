@@ -24,10 +24,10 @@ fn row(model: &Model, width: u16) -> String {
 
 fn demo() -> Model {
     let workspace = crate::workspace::Workspace {
-        maps: crate::transcript::FieldMappings::default(),
+        field_maps: crate::transcript::FieldMappings::default(),
         root: "/w".into(),
         name: "beam-agents".into(),
-        demo: true,
+        is_demo: true,
         transcripts: Vec::new(),
         rubrics: Vec::new(),
         judges: indexmap::IndexMap::new(),
@@ -38,10 +38,10 @@ fn demo() -> Model {
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),
-        also_runs: Vec::new(),
-        frozen: None,
+        extra_run_folders: Vec::new(),
+        replayed_evidence_run: None,
         allow_scripts: false,
-        limits: crate::workspace::Limits {
+        limits: crate::workspace::WorkspaceLimits {
             concurrency: 1,
             budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None,

@@ -3,104 +3,106 @@
 use crate::model::Millis;
 
 /// How long what looks half-written must stand still before it is believed.
-pub(super) const QUIET: Millis = Millis(200);
+pub(super) const DEBOUNCE: Millis = Millis(200);
 
 /// What a look at the files gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ReloadCheck {
     /// The last good state.
-    Same,
+    Unchanged,
     /// Another state, and it loads.
     Loads,
     /// It loads, but a file of the last good state is gone or empty: perhaps only in the middle of a save.
-    LoadsWithLoss,
+    LoadsWithMissingFile,
     /// It does not load: broken, or half-written.
-    Refused,
+    Broken,
 }
 
 /// What is to be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum ReloadAction {
     /// Nothing (yet).
     Nothing,
     /// It is the good state from now on.
     Apply,
     /// What is wrong is told.
-    Tell,
+    Report,
     /// The last good state is back after something wrong was told.
-    Mended,
+    Recovered,
 }
 
 /// What is doubted, and what was told. `S` says what the files hold.
 #[derive(Debug, Clone)]
-pub(super) struct Quiet<S> {
-    doubted: Option<(S, Millis)>,
-    told: Option<S>,
+pub(super) struct ReloadDebouncer<S> {
+    pending: Option<(S, Millis)>,
+    reported: Option<S>,
 }
 
-impl<S> Default for Quiet<S> {
+impl<S> Default for ReloadDebouncer<S> {
     fn default() -> Self {
         Self {
-            doubted: None,
-            told: None,
+            pending: None,
+            reported: None,
         }
     }
 }
 
-impl<S: PartialEq> Quiet<S> {
+impl<S: PartialEq> ReloadDebouncer<S> {
     /// What to do about a look.
-    pub(super) fn seen(&mut self, now: Millis, sight: S, heard: Heard) -> Act {
+    pub(super) fn on_check(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
         match heard {
-            Heard::Same => {
-                self.doubted = None;
-                match self.told.take() {
-                    Some(_) => Act::Mended,
-                    None => Act::Nothing,
+            ReloadCheck::Unchanged => {
+                self.pending = None;
+                match self.reported.take() {
+                    Some(_) => ReloadAction::Recovered,
+                    None => ReloadAction::Nothing,
                 }
             }
-            Heard::Loads => self.apply(),
-            Heard::LoadsWithLoss | Heard::Refused => self.doubt(now, sight, heard),
+            ReloadCheck::Loads => self.apply(),
+            ReloadCheck::LoadsWithMissingFile | ReloadCheck::Broken => {
+                self.debounce(now, sight, heard)
+            }
         }
     }
 
     /// When to look again though nothing is heard of the files.
-    pub(super) fn due(&self) -> Option<Millis> {
-        self.doubted.as_ref().map(|(_, since)| *since + QUIET)
+    pub(super) fn next_check(&self) -> Option<Millis> {
+        self.pending.as_ref().map(|(_, since)| *since + DEBOUNCE)
     }
 
     /// Whether what is wrong now was told.
     #[cfg(test)]
     pub(super) fn has_told(&self) -> bool {
-        self.told.is_some()
+        self.reported.is_some()
     }
 
-    fn apply(&mut self) -> Act {
-        self.doubted = None;
-        self.told = None;
-        Act::Apply
+    fn apply(&mut self) -> ReloadAction {
+        self.pending = None;
+        self.reported = None;
+        ReloadAction::Apply
     }
 
-    fn doubt(&mut self, now: Millis, sight: S, heard: Heard) -> Act {
-        if heard == Heard::Refused && self.told.as_ref() == Some(&sight) {
-            self.doubted = None;
-            return Act::Nothing;
+    fn debounce(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
+        if heard == ReloadCheck::Broken && self.reported.as_ref() == Some(&sight) {
+            self.pending = None;
+            return ReloadAction::Nothing;
         }
-        match &self.doubted {
+        match &self.pending {
             Some((doubted, since)) if *doubted == sight => {
-                if now < *since + QUIET {
-                    return Act::Nothing;
+                if now < *since + DEBOUNCE {
+                    return ReloadAction::Nothing;
                 }
-                if heard == Heard::LoadsWithLoss {
+                if heard == ReloadCheck::LoadsWithMissingFile {
                     return self.apply();
                 }
-                self.doubted = None;
-                self.told = Some(sight);
-                Act::Tell
+                self.pending = None;
+                self.reported = Some(sight);
+                ReloadAction::Report
             }
             // Only another content begins the wait anew: a file that is touched for ever is told all the same.
             _ => {
-                self.doubted = Some((sight, now));
-                Act::Nothing
+                self.pending = Some((sight, now));
+                ReloadAction::Nothing
             }
         }
     }
@@ -112,17 +114,17 @@ mod tests {
 
     /// A driver as the watcher is one, over a fake clock: it looks at every change and when a wait is over.
     struct Driver {
-        quiet: Quiet<&'static str>,
+        quiet: ReloadDebouncer<&'static str>,
         good: &'static str,
         file: &'static str,
         now: Millis,
-        acts: Vec<(u64, Act, &'static str)>,
+        acts: Vec<(u64, ReloadAction, &'static str)>,
     }
 
     impl Driver {
         fn new() -> Self {
             Self {
-                quiet: Quiet::default(),
+                quiet: ReloadDebouncer::default(),
                 good: "old",
                 file: "old",
                 now: Millis(0),
@@ -132,16 +134,16 @@ mod tests {
 
         fn look(&mut self) {
             let heard = match self.file {
-                same if same == self.good => Heard::Same,
-                "" | "ha!" => Heard::Refused,
-                "gone" => Heard::LoadsWithLoss,
-                _ => Heard::Loads,
+                same if same == self.good => ReloadCheck::Unchanged,
+                "" | "ha!" => ReloadCheck::Broken,
+                "gone" => ReloadCheck::LoadsWithMissingFile,
+                _ => ReloadCheck::Loads,
             };
-            let act = self.quiet.seen(self.now, self.file, heard);
-            if act == Act::Apply {
+            let act = self.quiet.on_check(self.now, self.file, heard);
+            if act == ReloadAction::Apply {
                 self.good = self.file;
             }
-            if act != Act::Nothing {
+            if act != ReloadAction::Nothing {
                 self.acts.push((self.now.0, act, self.file));
             }
         }
@@ -149,7 +151,7 @@ mod tests {
         /// Time passes; waits that end are looked at.
         fn pass(&mut self, gap: u64) {
             let until = self.now + Millis(gap);
-            while let Some(due) = self.quiet.due().filter(|due| *due <= until) {
+            while let Some(due) = self.quiet.next_check().filter(|due| *due <= until) {
                 self.now = self.now.max(due);
                 self.look();
             }
@@ -174,7 +176,7 @@ mod tests {
                 driver.pass(gap);
                 driver.write("new", true);
                 driver.pass(1000);
-                assert_eq!(driver.acts, [(gap, Act::Apply, "new")], "{gap}");
+                assert_eq!(driver.acts, [(gap, ReloadAction::Apply, "new")], "{gap}");
             }
         }
     }
@@ -188,7 +190,10 @@ mod tests {
         driver.pass(1000);
         assert_eq!(
             driver.acts,
-            [(200, Act::Tell, ""), (300, Act::Mended, "old")]
+            [
+                (200, ReloadAction::Report, ""),
+                (300, ReloadAction::Recovered, "old")
+            ]
         );
     }
 
@@ -203,7 +208,7 @@ mod tests {
         driver.pass(1000);
         driver.write("ha!", true);
         driver.pass(1000);
-        assert_eq!(driver.acts, [(350, Act::Tell, "ha!")]);
+        assert_eq!(driver.acts, [(350, ReloadAction::Report, "ha!")]);
     }
 
     #[test]
@@ -217,7 +222,10 @@ mod tests {
         driver.pass(1000);
         assert_eq!(
             driver.acts,
-            [(50, Act::Apply, "new"), (1250, Act::Apply, "gone")]
+            [
+                (50, ReloadAction::Apply, "new"),
+                (1250, ReloadAction::Apply, "gone")
+            ]
         );
     }
 
@@ -261,10 +269,13 @@ mod tests {
         } else {
             assert!(driver.quiet.has_told(), "{sequence:?}");
         }
-        let told = driver.acts.iter().filter(|a| a.1 == Act::Tell);
+        let told = driver.acts.iter().filter(|a| a.1 == ReloadAction::Report);
         for (at, _, content) in told {
-            assert!(*at >= QUIET.0, "{content} was told at {at}: {sequence:?}");
+            assert!(
+                *at >= DEBOUNCE.0,
+                "{content} was told at {at}: {sequence:?}"
+            );
         }
-        assert_eq!(driver.quiet.due(), None);
+        assert_eq!(driver.quiet.next_check(), None);
     }
 }

@@ -1,32 +1,37 @@
 //! Where a workspace's runs are, also when the workspace itself does not load.
 
-use super::{CONFIG, Env, demo, files, paths};
+use super::{CONFIG_FILE, Env, demo, files, paths};
 use crate::diag::yaml;
 use std::path::{Path, PathBuf};
 
 /// The folder a workspace records into and the further ones it reads, from no more of dicta.yaml than its `runs:`: a
 /// workspace with a fault still has its runs. `None` where there is no dicta.yaml, or no data directory and no `runs:`.
-pub fn runs_of(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>)> {
-    let root = real(root);
-    let text = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64).ok()?;
-    let written = yaml::read_document(&text, Path::new(CONFIG)).ok();
+pub fn find_run_folders(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let root = canonical_root(root);
+    let text = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64).ok()?;
+    let written = yaml::read_document(&text, Path::new(CONFIG_FILE)).ok();
     let written = written
         .as_ref()
         .and_then(|doc| doc.value.get("runs")?.as_str());
-    let runs = folder(written, &root, env).ok()?;
-    Some((runs, demo::is_demo(&root).into_iter().collect()))
+    let runs = resolve_runs_folder(written, &root, env).ok()?;
+    Some((runs, demo::find_demo_runs(&root).into_iter().collect()))
 }
 
 /// The folder that `runs:` names, else the default one. The error is a sentence.
-pub(super) fn folder(written: Option<&str>, root: &Path, env: &Env) -> Result<PathBuf, String> {
+pub(super) fn resolve_runs_folder(
+    written: Option<&str>,
+    root: &Path,
+    env: &Env,
+) -> Result<PathBuf, String> {
     match written {
         Some(written) => Ok(paths::resolve(root, written, env)),
-        None => paths::data_dir(env).map(|data| paths::default_runs(&data, root, &name(root))),
+        None => paths::data_dir(env)
+            .map(|data| paths::default_runs_folder(&data, root, &folder_name(root))),
     }
 }
 
 /// A folder's name, for titles.
-pub(super) fn name(root: &Path) -> String {
+pub(super) fn folder_name(root: &Path) -> String {
     root.file_name()
         .unwrap_or_default()
         .to_string_lossy()
@@ -35,11 +40,13 @@ pub(super) fn name(root: &Path) -> String {
 
 /// The folder of a workspace with symlinks resolved, so that it has one name and one folder of runs; its dicta.yaml is
 /// taken for it.
-pub(super) fn real(root: &Path) -> PathBuf {
+pub(super) fn canonical_root(root: &Path) -> PathBuf {
     let root = paths::absolute(root);
     let root = root.canonicalize().unwrap_or(root);
     match root.file_name() {
-        Some(name) if name == CONFIG && root.is_file() => root.parent().unwrap_or(&root).to_owned(),
+        Some(name) if name == CONFIG_FILE && root.is_file() => {
+            root.parent().unwrap_or(&root).to_owned()
+        }
         _ => root,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CODE, LabelPlace};
+use super::{LABEL_CODE, LabelPlace};
 use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::{Label, make_visible};
@@ -15,14 +15,14 @@ use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
 
 /// What a label is about: transcript, rubric, eval.
-type Of<'l> = (&'l str, Option<&'l str>, &'l str);
+type LabelTarget<'l> = (&'l str, Option<&'l str>, &'l str);
 
 /// Problems of a kind that are told one by one; a wrong column of a table has one for each row.
-const TOLD: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 /// Labels against the rubrics: what names no eval of theirs, and what contradicts itself. The first `mapped` of them are
 /// about what a map says, which [`of_maps`] looks at once for all.
-pub(in crate::workspace) fn of_rubrics(
+pub(in crate::workspace) fn check_labels_against_rubrics(
     labels: &[Label],
     places: &[LabelPlace],
     mapped: usize,
@@ -31,20 +31,20 @@ pub(in crate::workspace) fn of_rubrics(
 ) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let mut first: HashMap<Of<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
+    let mut first: HashMap<LabelTarget<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
     // Most labels are about few evals: what is said of one of them is worked out once.
     let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
     for (nth, (label, place)) in labels.iter().zip(places).enumerate() {
         let about = (label.rubric.as_deref(), label.eval.as_str());
         let wrong = known
             .entry(about)
-            .or_insert_with(|| unknown(about, rubrics));
+            .or_insert_with(|| explain_unmatched_label(about, rubrics));
         if let Some(message) = wrong {
             if nth < mapped {
                 continue;
             }
-            errors.push(at(
-                Diagnostic::error(CODE, &*place.0, message.as_str()),
+            errors.push(with_location(
+                Diagnostic::error(LABEL_CODE, &*place.0, message.as_str()),
                 &place.1,
                 texts(&place.0),
             ));
@@ -65,21 +65,24 @@ pub(in crate::workspace) fn of_rubrics(
                 make_visible(&before.0.display().to_string(), false),
                 before.1.line
             );
-            warnings.push(at(
-                Diagnostic::warning(CODE, &*place.0, message),
+            warnings.push(with_location(
+                Diagnostic::warning(LABEL_CODE, &*place.0, message),
                 &place.1,
                 texts(&place.0),
             ));
         }
     }
-    cap(&mut errors, "more labels like these match nothing");
-    cap(&mut warnings, "more labels contradict earlier ones");
+    cap_problems(&mut errors, "more labels like these match nothing");
+    cap_problems(&mut warnings, "more labels contradict earlier ones");
     errors.append(&mut warnings);
     errors
 }
 
 /// The `label`s of maps against the rubrics, each at its place in dicta.yaml.
-pub(in crate::workspace) fn of_maps(doc: &YamlDoc, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+pub(in crate::workspace) fn check_map_labels(
+    doc: &YamlDoc,
+    rubrics: &[Arc<Rubric>],
+) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let Some(Value::Array(entries)) = doc.value.get("transcripts") else {
         return problems;
@@ -97,19 +100,20 @@ pub(in crate::workspace) fn of_maps(doc: &YamlDoc, rubrics: &[Arc<Rubric>]) -> V
         for (at, label) in written {
             let text = |key: &str| label.get(key).and_then(Value::as_str);
             let rubric = text("rubric");
-            let Some(message) = text("eval").and_then(|eval| unknown((rubric, eval), rubrics))
+            let Some(message) =
+                text("eval").and_then(|eval| explain_unmatched_label((rubric, eval), rubrics))
             else {
                 continue;
             };
             let none = rubric.is_some_and(|id| rubrics.iter().all(|known| known.id != id));
             let key = if none { "rubric" } else { "eval" };
-            problems.push(doc.error(&format!("{at}/{key}"), CODE, message));
+            problems.push(doc.error(&format!("{at}/{key}"), LABEL_CODE, message));
         }
     }
     problems
 }
 
-fn at(problem: Diagnostic, span: &SourceSpan, text: Option<Arc<str>>) -> Diagnostic {
+fn with_location(problem: Diagnostic, span: &SourceSpan, text: Option<Arc<str>>) -> Diagnostic {
     Diagnostic {
         span: Some(span.clone()),
         source: text,
@@ -117,13 +121,13 @@ fn at(problem: Diagnostic, span: &SourceSpan, text: Option<Arc<str>>) -> Diagnos
     }
 }
 
-fn cap(problems: &mut Vec<Diagnostic>, what: &str) {
-    let more = problems.len().saturating_sub(TOLD);
+fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
+    let more = problems.len().saturating_sub(MAX_REPORTED);
     if more == 0 {
         return;
     }
-    let last = problems[TOLD].clone();
-    problems.truncate(TOLD);
+    let last = problems[MAX_REPORTED].clone();
+    problems.truncate(MAX_REPORTED);
     problems.push(Diagnostic {
         message: format!("… and {more} {what}"),
         ..last
@@ -131,7 +135,10 @@ fn cap(problems: &mut Vec<Diagnostic>, what: &str) {
 }
 
 /// Why no decision could have the label; `None` if one could.
-fn unknown((rubric, eval): (Option<&str>, &str), rubrics: &[Arc<Rubric>]) -> Option<String> {
+fn explain_unmatched_label(
+    (rubric, eval): (Option<&str>, &str),
+    rubrics: &[Arc<Rubric>],
+) -> Option<String> {
     let of_rubric: Vec<&Arc<Rubric>> = rubrics
         .iter()
         .filter(|known| rubric.is_none_or(|id| id == known.id))
@@ -159,7 +166,7 @@ fn unknown((rubric, eval): (Option<&str>, &str), rubrics: &[Arc<Rubric>]) -> Opt
 
 /// Labels of transcripts that are not here: an error each, at its place. `ids`: those of all transcripts, made unique as a
 /// run makes them.
-pub(crate) fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
+pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
     let mut told: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
@@ -167,7 +174,7 @@ pub(crate) fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagno
             continue;
         }
         // A name is looked for only as long as it is shown.
-        let near = if problems.len() < TOLD {
+        let near = if problems.len() < MAX_REPORTED {
             find_nearest(&label.transcript, ids.iter().map(String::as_str))
         } else {
             None
@@ -182,10 +189,10 @@ pub(crate) fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagno
             let found = files.find(|(path, _)| **path == *place.0);
             found.map(|(_, text)| Arc::clone(text))
         };
-        let problem = Diagnostic::error(CODE, &*place.0, message);
-        problems.push(at(problem, &place.1, text()));
+        let problem = Diagnostic::error(LABEL_CODE, &*place.0, message);
+        problems.push(with_location(problem, &place.1, text()));
     }
-    cap(
+    cap_problems(
         &mut problems,
         "more labels are for transcripts that are not here",
     );

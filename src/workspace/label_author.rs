@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use super::Env;
 
 /// A larger file is no configuration.
-const MAX: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The name, if anything says one.
-pub fn person(env: &Env, folder: &Path) -> Option<String> {
-    let of_git = files(env, folder).into_iter().find_map(|file| {
+pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
+    let of_git = git_config_files(env, folder).into_iter().find_map(|file| {
         let size = std::fs::metadata(&file).ok()?.len();
-        let text = (size <= MAX).then(|| std::fs::read_to_string(&file).ok())?;
-        user_name(&text?)
+        let text = (size <= MAX_CONFIG_BYTES).then(|| std::fs::read_to_string(&file).ok())?;
+        parse_user_name(&text?)
     });
     of_git.or_else(|| {
         let user = env.get("USER").or_else(|| env.get("LOGNAME"));
@@ -24,7 +24,7 @@ pub fn person(env: &Env, folder: &Path) -> Option<String> {
 }
 
 /// Where git looks, what counts most first.
-fn files(env: &Env, folder: &Path) -> Vec<PathBuf> {
+fn git_config_files(env: &Env, folder: &Path) -> Vec<PathBuf> {
     let around = folder.ancestors().map(|above| above.join(".git/config"));
     let mut files: Vec<PathBuf> = around.filter(|file| file.is_file()).take(1).collect();
     if let Some(global) = env.get("GIT_CONFIG_GLOBAL") {
@@ -40,7 +40,7 @@ fn files(env: &Env, folder: &Path) -> Vec<PathBuf> {
 }
 
 /// `name` of the section `[user]`; the last one counts.
-fn user_name(text: &str) -> Option<String> {
+fn parse_user_name(text: &str) -> Option<String> {
     let mut inside = false;
     let mut found = None;
     for line in text.lines().map(str::trim) {
@@ -51,14 +51,14 @@ fn user_name(text: &str) -> Option<String> {
             && let Some((key, value)) = line.split_once('=')
             && key.trim().eq_ignore_ascii_case("name")
         {
-            found = Some(plain(value.trim()));
+            found = Some(unquote_value(value.trim()));
         }
     }
     found.filter(|name| !name.is_empty())
 }
 
 /// A value without quotes, escapes and what is said about it.
-fn plain(value: &str) -> String {
+fn unquote_value(value: &str) -> String {
     let mut out = String::new();
     let mut quoted = false;
     let mut chars = value.chars();
@@ -90,15 +90,21 @@ mod tests {
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
             Env(own.chain([home]).collect())
         };
-        assert_eq!(person(&env(&[]), &work), None);
+        assert_eq!(find_label_author(&env(&[]), &work), None);
         let user = env(&[("USER", "ana")]);
-        assert_eq!(person(&user, &work).as_deref(), Some("ana"));
+        assert_eq!(find_label_author(&user, &work).as_deref(), Some("ana"));
         let global = "[core]\n\tname = no\n[User]\n\temail = a@b\n\tname = \"Ana # Lima\" ; me\n";
         std::fs::write(dir.path().join(".gitconfig"), global).expect("a file");
-        assert_eq!(person(&user, &work).as_deref(), Some("Ana # Lima"));
+        assert_eq!(
+            find_label_author(&user, &work).as_deref(),
+            Some("Ana # Lima")
+        );
         std::fs::create_dir_all(dir.path().join("repo/.git")).expect("a folder");
         let own = "[user]\nname = ana at work # here\n";
         std::fs::write(dir.path().join("repo/.git/config"), own).expect("a file");
-        assert_eq!(person(&user, &work).as_deref(), Some("ana at work"));
+        assert_eq!(
+            find_label_author(&user, &work).as_deref(),
+            Some("ana at work")
+        );
     }
 }

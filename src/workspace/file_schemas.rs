@@ -24,7 +24,7 @@ pub fn json_schema() -> Value {
         "title": "dicta workspace",
         "type": "object",
         "properties": {
-            "transcripts": transcripts(),
+            "transcripts": transcripts_schema(),
             "rubrics": globs("Globs, relative to this file, absolute or from home (`~/`)."),
             "tools": {
                 "description": "Files that declare tools for judges, as the MCP toolbox has them: files, folders, globs.",
@@ -38,23 +38,23 @@ pub fn json_schema() -> Value {
                 "description": "Human verdicts: files or globs, labels.jsonl by default; never shown to a judge.",
                 "anyOf": [
                     {"type": "null"},
-                    labels(),
-                    {"type": "array", "items": labels()},
+                    labels_schema(),
+                    {"type": "array", "items": labels_schema()},
                 ],
             },
-            "runs": text("Where runs are recorded; the data directory by default."),
-            "frozen": text("Answer judges' tool calls from this run's evidence."),
+            "runs": text_schema("Where runs are recorded; the data directory by default."),
+            "frozen": text_schema("Answer judges' tool calls from this run's evidence."),
             "allow_scripts": {
                 "type": "boolean",
                 "default": false,
                 "description": "Whether evals of type `script` may run their programs. Say true only where you trust the rubrics: they run as you.",
             },
-            "judge": text("The default judge."),
+            "judge": text_schema("The default judge."),
             "judges": {
                 "type": ["object", "null"],
                 "additionalProperties": {"anyOf": [
                     {"type": "string", "minLength": 1, "description": "An evalbench model config."},
-                    judge(),
+                    judge_schema(),
                 ]},
             },
             "limits": {
@@ -97,13 +97,13 @@ pub fn json_schema() -> Value {
 }
 
 /// Files, and what the fields of foreign ones mean.
-fn transcripts() -> Value {
-    let expression = |description: &str| text(&format!("JMESPath: {description}"));
+fn transcripts_schema() -> Value {
+    let expression = |description: &str| text_schema(&format!("JMESPath: {description}"));
     let label = json!({
         "type": "object",
         "properties": {
-            "eval": text("The id of the eval that it is about."),
-            "rubric": text("The rubric's id; any rubric with that eval without one."),
+            "eval": text_schema("The id of the eval that it is about."),
+            "rubric": text_schema("The rubric's id; any rubric with that eval without one."),
             "passed": expression("true or false, yes or no, pass or fail, 1 or 0."),
             "score": expression("a number."),
             "by": expression("who said so."),
@@ -116,7 +116,7 @@ fn transcripts() -> Value {
         "type": "object",
         "description": "Files of a foreign shape: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
         "properties": {
-            "path": text("A file or a glob, relative to this file, absolute or from home (`~/`)."),
+            "path": text_schema("A file or a glob, relative to this file, absolute or from home (`~/`)."),
             "map": {
                 "type": "object",
                 "properties": {
@@ -148,19 +148,19 @@ fn transcripts() -> Value {
     })
 }
 
-fn text(description: &str) -> Value {
+fn text_schema(description: &str) -> Value {
     json!({"type": "string", "minLength": 1, "description": description})
 }
 
-fn judge() -> Value {
+fn judge_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "provider": {"enum": judges::providers(|_| true)},
-            "model": text("The model's name."),
-            "base_url": text("Where to send, without the path of the call: http://127.0.0.1:8080/v1"),
+            "provider": {"enum": judges::provider_names(|_| true)},
+            "model": text_schema("The model's name."),
+            "base_url": text_schema("Where to send, without the path of the call: http://127.0.0.1:8080/v1"),
             "api_key_env": {"type": ["string", "null"], "description": "The variable that holds the key; null: no key. Never a key here."},
-            "api_key_file": text("A file with the key, mode 0600."),
+            "api_key_file": text_schema("A file with the key, mode 0600."),
             "tools": {
                 "type": ["array", "null"],
                 "description": "Opt-in; without it the judge has no tools. Built-in tools, tools and toolsets of the tools files, MCP servers.",
@@ -198,43 +198,43 @@ fn judge() -> Value {
             "max_attempts": {"type": "integer", "minimum": 1, "maximum": 20, "default": 4, "description": "Of one request, in all."},
             "context_window": {"type": "integer", "minimum": 1, "description": "Tokens of prompt and reply together; a table knows some models."},
             "transcript": {"enum": ["auto", "whole", "tools"], "default": "auto", "description": "How the transcript is shown: whole, or a summary and tools that read the rest."},
-            "run": text("For replay: the run whose recorded traces answer."),
-            "of": text("For source: whose verdicts count (inspect, promptfoo, evalbench, arena, otel); anyone's by default."),
-            "scorer": text("For source: which of the verdicts answers; the one called as the eval, or the only one, by default."),
+            "run": text_schema("For replay: the run whose recorded traces answer."),
+            "of": text_schema("For source: whose verdicts count (inspect, promptfoo, evalbench, arena, otel); anyone's by default."),
+            "scorer": text_schema("For source: which of the verdicts answers; the one called as the eval, or the only one, by default."),
             "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
-            "project": text("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
-            "location": text("For vertex: a region, global, us or eu; GOOGLE_CLOUD_LOCATION by default."),
-            "credentials_file": text("For vertex: a service account's key or gcloud's user file; found as Google's libraries do by default."),
+            "project": text_schema("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
+            "location": text_schema("For vertex: a region, global, us or eu; GOOGLE_CLOUD_LOCATION by default."),
+            "credentials_file": text_schema("For vertex: a service account's key or gcloud's user file; found as Google's libraries do by default."),
         },
         "required": ["provider"],
         "additionalProperties": false,
         "allOf": [
-            of(&judges::providers(ProviderKind::is_model), &json!({"required": ["model"]})),
-            of(&judges::providers(|kind| !kind.is_model()), &none(judges::MODEL_KEYS)),
-            of(&json!(["replay"]), &json!({"required": ["run"]})),
-            of(&judges::providers(|kind| kind != ProviderKind::Replay), &none(&["run"])),
-            of(&judges::providers(|kind| kind != ProviderKind::Source), &none(judges::source::OWN)),
-            of(&json!(["source"]), &none(judges::source::NOT_TAKEN)),
-            of(
-                &judges::providers(|kind| kind != ProviderKind::Vertex),
-                &none(&["project", "location", "credentials_file"]),
+            if_provider(&judges::provider_names(ProviderKind::is_model), &json!({"required": ["model"]})),
+            if_provider(&judges::provider_names(|kind| !kind.is_model()), &forbid_keys(judges::MODEL_KEYS)),
+            if_provider(&json!(["replay"]), &json!({"required": ["run"]})),
+            if_provider(&judges::provider_names(|kind| kind != ProviderKind::Replay), &forbid_keys(&["run"])),
+            if_provider(&judges::provider_names(|kind| kind != ProviderKind::Source), &forbid_keys(judges::source::SOURCE_KEYS)),
+            if_provider(&json!(["source"]), &forbid_keys(judges::source::UNSUPPORTED_KEYS)),
+            if_provider(
+                &judges::provider_names(|kind| kind != ProviderKind::Vertex),
+                &forbid_keys(&["project", "location", "credentials_file"]),
             ),
-            of(&judges::providers(ProviderKind::is_decisions), &nothing(judges::of_decisions())),
+            if_provider(&judges::provider_names(ProviderKind::is_decisions), &allow_empty_keys(judges::keys_unsupported_with_calibration())),
         ],
     })
 }
 
 /// A file of labels.
-fn labels() -> Value {
+fn labels_schema() -> Value {
     json!({"anyOf": [
         {"type": "string", "minLength": 1},
         {
             "type": "object",
             "properties": {
-                "path": text("A file or glob."),
-                "eval": text("What labels are about that name no eval."),
-                "rubric": text("Which rubric's, where they name none."),
-                "by": text("Who said so, where they do not say."),
+                "path": text_schema("A file or glob."),
+                "eval": text_schema("What labels are about that name no eval."),
+                "rubric": text_schema("Which rubric's, where they name none."),
+                "by": text_schema("Who said so, where they do not say."),
             },
             "required": ["path"],
             "additionalProperties": false,
@@ -243,18 +243,18 @@ fn labels() -> Value {
 }
 
 /// What holds for judges of these providers.
-fn of(providers: &Value, then: &Value) -> Value {
+fn if_provider(providers: &Value, then: &Value) -> Value {
     json!({"if": {"properties": {"provider": {"enum": providers}}, "required": ["provider"]}, "then": then})
 }
 
 /// Keys that must not be there.
-fn none(keys: &[&str]) -> Value {
+fn forbid_keys(keys: &[&str]) -> Value {
     let keys = keys.iter().map(|key| ((*key).to_owned(), json!(false)));
     json!({"properties": keys.collect::<Map<_, _>>()})
 }
 
 /// Keys that may be there as long as they ask for nothing.
-fn nothing<'k>(keys: impl Iterator<Item = &'k str>) -> Value {
+fn allow_empty_keys<'k>(keys: impl Iterator<Item = &'k str>) -> Value {
     let keys = keys.map(|key| (key.to_owned(), json!({"enum": [null, []]})));
     json!({"properties": keys.collect::<Map<_, _>>()})
 }

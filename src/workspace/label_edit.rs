@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use crate::model::Label;
 
 /// The largest file that is changed, in bytes: no larger one is read either.
-const MAX: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 /// How often a change begins anew because another program wrote meanwhile.
-const TRIES: usize = 5;
+const MAX_WRITE_TRIES: usize = 5;
 
 /// What is to be changed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum LabelFileEdit {
     /// This is said of a decision from now on; the rubric must be named. It replaces the line that counts if that one is of
     /// the same person, or of nobody; a note stays.
     Put(Label),
@@ -31,56 +31,56 @@ pub enum Change {
         eval: String,
     },
     /// A change is taken back.
-    Back(Back),
+    Undo(LabelUndo),
 }
 
 /// What takes a change back: the line as it was written, and what stood in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Back {
-    line: Option<Vec<u8>>,
-    was: Option<Vec<u8>>,
-    at: usize,
+pub struct LabelUndo {
+    written_line: Option<Vec<u8>>,
+    previous_line: Option<Vec<u8>>,
+    line_index: usize,
 }
 
 /// What became of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct LabelEditResult {
     /// What the line says now; `None`: it is gone.
     pub label: Option<Label>,
     /// What takes it back.
-    pub back: Back,
+    pub undo: LabelUndo,
     /// Stands for the text before, see [`print()`].
-    pub before: u64,
+    pub fingerprint_before: u64,
     /// For the text after it.
-    pub after: u64,
+    pub fingerprint_after: u64,
 }
 
 /// Stands for a text, within one process.
-pub fn print(text: &[u8]) -> u64 {
+pub fn fingerprint_text(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
 /// Changes a file, which need not be there yet. The error is a sentence; nothing is changed then.
-pub fn change(path: &Path, change: &Change) -> Result<Changed, String> {
+pub fn edit_labels_file(path: &Path, change: &LabelFileEdit) -> Result<LabelEditResult, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", path.display());
     // What a link points to is changed, not the link.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    for _ in 0..TRIES {
-        let before = read(&real).map_err(fail)?;
-        let edited = edit(before.as_deref().unwrap_or_default(), change)
+    for _ in 0..MAX_WRITE_TRIES {
+        let before = read_if_exists(&real).map_err(fail)?;
+        let edited = apply_edit(before.as_deref().unwrap_or_default(), change)
             .map_err(|why| format!("{}: {why}", path.display()))?;
-        let new = beside(&real, &edited.text).map_err(fail)?;
-        if read(&real).map_err(fail)? != before {
+        let new = write_temp_file(&real, &edited.text).map_err(fail)?;
+        if read_if_exists(&real).map_err(fail)? != before {
             continue;
         }
         new.persist(&real).map_err(|error| fail(error.error))?;
-        return Ok(Changed {
+        return Ok(LabelEditResult {
             label: edited.label,
-            back: edited.back,
-            before: print(&before.unwrap_or_default()),
-            after: print(&edited.text),
+            undo: edited.undo,
+            fingerprint_before: fingerprint_text(&before.unwrap_or_default()),
+            fingerprint_after: fingerprint_text(&edited.text),
         });
     }
     let path = path.display();
@@ -89,9 +89,9 @@ pub fn change(path: &Path, change: &Change) -> Result<Changed, String> {
     ))
 }
 
-fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+fn read_if_exists(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match std::fs::metadata(path) {
-        Ok(found) if found.len() > MAX => Err(std::io::Error::other(
+        Ok(found) if found.len() > MAX_FILE_BYTES => Err(std::io::Error::other(
             "it is larger than 64 MB, which no file of labels is",
         )),
         Ok(_) => std::fs::read(path).map(Some),
@@ -101,7 +101,7 @@ fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 /// A file in the same folder, to be renamed over; with the rights of the one that lies there.
-fn beside(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
+fn write_temp_file(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -122,24 +122,24 @@ fn beside(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedTempFile> 
     Ok(new)
 }
 
-struct Edited {
+struct EditedLabels {
     text: Vec<u8>,
     label: Option<Label>,
-    back: Back,
+    undo: LabelUndo,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A line without its end and a mark at the file's beginning.
-fn bare(line: &[u8]) -> &[u8] {
+fn strip_line(line: &[u8]) -> &[u8] {
     line.strip_prefix(BOM).unwrap_or(line).trim_ascii()
 }
 
-fn parse(line: &[u8]) -> Option<Label> {
-    serde_json::from_slice(bare(line)).ok()
+fn parse_label(line: &[u8]) -> Option<Label> {
+    serde_json::from_slice(strip_line(line)).ok()
 }
 
-fn edit(text: &[u8], change: &Change) -> Result<Edited, String> {
+fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, String> {
     let mut lines: Vec<Vec<u8>> = text
         .split_inclusive(|b| *b == b'\n')
         .map(<[u8]>::to_vec)
@@ -149,43 +149,43 @@ fn edit(text: &[u8], change: &Change) -> Result<Edited, String> {
         _ => b"\n",
     };
     let (label, back) = match change {
-        Change::Put(label) => put(&mut lines, label.clone(), end)?,
-        Change::Remove {
+        LabelFileEdit::Put(label) => put_label(&mut lines, label.clone(), end)?,
+        LabelFileEdit::Remove {
             transcript,
             rubric,
             eval,
         } => {
-            let at = counting(&lines, transcript, Some(rubric), eval)
-                .or_else(|| counting(&lines, transcript, None, eval))
+            let at = find_label_line(&lines, transcript, Some(rubric), eval)
+                .or_else(|| find_label_line(&lines, transcript, None, eval))
                 .ok_or("no line labels this any more")?;
-            let was = take(&mut lines, at);
+            let was = remove_line(&mut lines, at);
             (
                 None,
-                Back {
-                    line: None,
-                    was: Some(was),
-                    at,
+                LabelUndo {
+                    written_line: None,
+                    previous_line: Some(was),
+                    line_index: at,
                 },
             )
         }
-        Change::Back(back) => take_back(&mut lines, back, end)?,
+        LabelFileEdit::Undo(back) => undo_edit(&mut lines, back, end)?,
     };
-    Ok(Edited {
+    Ok(EditedLabels {
         text: lines.concat(),
         label,
-        back,
+        undo: back,
     })
 }
 
 /// The last line that says something of exactly this.
-fn counting(
+fn find_label_line(
     lines: &[Vec<u8>],
     transcript: &str,
     rubric: Option<&str>,
     eval: &str,
 ) -> Option<usize> {
     lines.iter().rposition(|line| {
-        parse(line).is_some_and(|label| {
+        parse_label(line).is_some_and(|label| {
             label.transcript == transcript
                 && label.eval == eval
                 && label.rubric.as_deref() == rubric
@@ -193,36 +193,43 @@ fn counting(
     })
 }
 
-fn put(
+fn put_label(
     lines: &mut Vec<Vec<u8>>,
     mut label: Label,
     end: &[u8],
-) -> Result<(Option<Label>, Back), String> {
-    let known = counting(
+) -> Result<(Option<Label>, LabelUndo), String> {
+    let known = find_label_line(
         lines,
         &label.transcript,
         label.rubric.as_deref(),
         &label.eval,
     )
-    .and_then(|at| Some((at, parse(&lines[at])?)))
+    .and_then(|at| Some((at, parse_label(&lines[at])?)))
     .filter(|(_, old)| old.by.is_none() || old.by == label.by);
     if let Some((_, old)) = &known {
         label.note = label.note.or_else(|| old.note.clone());
     }
     let line = serde_json::to_vec(&label).map_err(|error| error.to_string())?;
     let (was, at) = if let Some((at, _)) = known {
-        let new = like(&lines[at], &line);
+        let new = frame_line_like(&lines[at], &line);
         (Some(std::mem::replace(&mut lines[at], new)), at)
     } else {
-        insert(lines, lines.len(), &line, end);
+        insert_line(lines, lines.len(), &line, end);
         (None, lines.len() - 1)
     };
     let line = Some(line);
-    Ok((Some(label), Back { line, was, at }))
+    Ok((
+        Some(label),
+        LabelUndo {
+            written_line: line,
+            previous_line: was,
+            line_index: at,
+        },
+    ))
 }
 
 /// A line in the place of another: with its end, and the mark before it.
-fn like(old: &[u8], line: &[u8]) -> Vec<u8> {
+fn frame_line_like(old: &[u8], line: &[u8]) -> Vec<u8> {
     let mark = if old.starts_with(BOM) { BOM } else { b"" };
     let end: &[u8] = match old {
         [.., b'\r', b'\n'] => b"\r\n",
@@ -232,7 +239,7 @@ fn like(old: &[u8], line: &[u8]) -> Vec<u8> {
     [mark, line, end].concat()
 }
 
-fn insert(lines: &mut Vec<Vec<u8>>, at: usize, line: &[u8], end: &[u8]) {
+fn insert_line(lines: &mut Vec<Vec<u8>>, at: usize, line: &[u8], end: &[u8]) {
     let at = at.min(lines.len());
     if let Some(before) = at.checked_sub(1).and_then(|before| lines.get_mut(before))
         && !before.ends_with(b"\n")
@@ -243,7 +250,7 @@ fn insert(lines: &mut Vec<Vec<u8>>, at: usize, line: &[u8], end: &[u8]) {
 }
 
 /// Takes a line out; a mark at the file's beginning stays there.
-fn take(lines: &mut Vec<Vec<u8>>, at: usize) -> Vec<u8> {
+fn remove_line(lines: &mut Vec<Vec<u8>>, at: usize) -> Vec<u8> {
     let line = lines.remove(at);
     if at == 0 && line.starts_with(BOM) {
         match lines.first_mut() {
@@ -254,29 +261,32 @@ fn take(lines: &mut Vec<Vec<u8>>, at: usize) -> Vec<u8> {
     line
 }
 
-fn take_back(
+fn undo_edit(
     lines: &mut Vec<Vec<u8>>,
-    back: &Back,
+    back: &LabelUndo,
     end: &[u8],
-) -> Result<(Option<Label>, Back), String> {
-    let label = back.was.as_deref().and_then(parse);
-    let again = |at| Back {
-        line: back.was.as_deref().map(|was| bare(was).to_vec()),
-        was: back.line.clone(),
-        at,
+) -> Result<(Option<Label>, LabelUndo), String> {
+    let label = back.previous_line.as_deref().and_then(parse_label);
+    let again = |at| LabelUndo {
+        written_line: back
+            .previous_line
+            .as_deref()
+            .map(|was| strip_line(was).to_vec()),
+        previous_line: back.written_line.clone(),
+        line_index: at,
     };
-    let Some(line) = &back.line else {
-        let was = back.was.as_deref().unwrap_or_default();
-        insert(lines, back.at, bare(was), end);
-        return Ok((label, again(back.at)));
+    let Some(line) = &back.written_line else {
+        let was = back.previous_line.as_deref().unwrap_or_default();
+        insert_line(lines, back.line_index, strip_line(was), end);
+        return Ok((label, again(back.line_index)));
     };
     let at = lines
         .iter()
-        .rposition(|known| bare(known) == &**line)
+        .rposition(|known| strip_line(known) == &**line)
         .ok_or("the line was changed by another program since, and stays")?;
-    match &back.was {
-        Some(was) => lines[at] = like(&lines[at], bare(was)),
-        None => drop(take(lines, at)),
+    match &back.previous_line {
+        Some(was) => lines[at] = frame_line_like(&lines[at], strip_line(was)),
+        None => drop(remove_line(lines, at)),
     }
     Ok((label, again(at)))
 }

@@ -6,14 +6,18 @@ use crate::diag::yaml::MappingDecoder;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, TranscriptMode};
 use crate::tools::transcript_tools::is_transcript_tool;
 
-const TRANSCRIPT: &[(&str, TranscriptMode)] = &[
+const TRANSCRIPT_MODES: &[(&str, TranscriptMode)] = &[
     ("auto", TranscriptMode::Auto),
     ("whole", TranscriptMode::Whole),
     ("tools", TranscriptMode::Tools),
 ];
 
 /// Reads them into the judge.
-pub(super) fn read(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+pub(super) fn read_advanced_keys(
+    fields: &mut MappingDecoder<'_>,
+    judge: &mut JudgeConfig,
+    cx: &JudgeCx<'_>,
+) {
     let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
     judge.tokens_per_minute = whole(fields.integer("tokens_per_minute", 1..=i64::MAX));
     judge.context_window = whole(fields.integer("context_window", 1..=i64::MAX));
@@ -21,13 +25,13 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx:
         .integer("max_attempts", 1..=20)
         .and_then(|n| u8::try_from(n).ok());
     judge.transcript = fields
-        .choice("transcript", TRANSCRIPT)
+        .choice("transcript", TRANSCRIPT_MODES)
         .unwrap_or(judge.transcript);
-    vertex(fields, judge, cx);
+    read_vertex_keys(fields, judge, cx);
 }
 
 /// What tools need: turns to call them in, and a transcript that is not shown whole for those that read it.
-pub(super) fn reading(
+pub(super) fn check_reading_tools(
     fields: &mut MappingDecoder<'_>,
     judge: &JudgeConfig,
     provider: Option<ProviderKind>,
@@ -72,20 +76,20 @@ pub(super) fn reading(
     fields.warning(key, "no-effect", message);
 }
 
-fn vertex(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+fn read_vertex_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     judge.project = fields.text("project");
     judge.location = fields.text("location");
     let file = fields.text("credentials_file");
     if judge.provider == ProviderKind::Vertex {
         if judge.key == ApiKeySource::None {
             let file = file.map(|file| paths::resolve(cx.root, &file, cx.env));
-            if let Some(why) = file.as_deref().and_then(google::too_open) {
+            if let Some(why) = file.as_deref().and_then(google::explain_open_permissions) {
                 fields.warning("credentials_file", "permissions", why);
             }
             judge.key = ApiKeySource::Google(file);
-            place(fields, judge, cx);
+            fill_vertex_location(fields, judge, cx);
         } else {
-            with_key(fields, file.is_some());
+            check_vertex_api_key(fields, file.is_some());
         }
         return;
     }
@@ -98,19 +102,29 @@ fn vertex(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx
 
 /// Where the file does not say the place, the environment does. The project may also be the credentials' own, which are
 /// read when they are needed.
-fn place(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
-    judge.project = judge.project.take().or_else(|| google::project(cx.env));
-    judge.location = judge.location.take().or_else(|| google::location(cx.env));
+fn fill_vertex_location(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+    judge.project = judge
+        .project
+        .take()
+        .or_else(|| google::find_project(cx.env));
+    judge.location = judge
+        .location
+        .take()
+        .or_else(|| google::find_location(cx.env));
     if judge.location.is_none() && !fields.has("location") {
         fields.error_at_mapping(
             "missing",
-            format!("judge `{}`: {}", judge.name, google::no_location()),
+            format!(
+                "judge `{}`: {}",
+                judge.name,
+                google::explain_missing_location()
+            ),
         );
     }
 }
 
 /// An API key (Vertex AI's "express mode") belongs to a project of its own, and is asked for at one place.
-fn with_key(fields: &MappingDecoder<'_>, has_file: bool) {
+fn check_vertex_api_key(fields: &MappingDecoder<'_>, has_file: bool) {
     if has_file {
         let message = "credentials_file and an API key cannot both be given";
         fields.error("credentials_file", "value", message);

@@ -2,24 +2,24 @@
 //!
 //! Evals with one digest are meant where another judge decides, another bound, or other transcripts are looked at.
 
-use super::{Lints, Of, Said, enabled};
+use super::{LintMessage, LintedEval, RubricLints, enabled_evals};
 use crate::rubric::Eval;
 
-pub(super) fn look(lints: &mut Lints<'_>) {
+pub(super) fn lint_duplicates(lints: &mut RubricLints<'_>) {
     let rubric = lints.rubric;
-    for (at, eval) in enabled(rubric) {
-        let mut before = enabled(rubric).take_while(|(other, _)| *other < at);
-        let Some((_, twin)) = before.find(|(_, other)| are_twins(other, eval)) else {
+    for (at, eval) in enabled_evals(rubric) {
+        let mut before = enabled_evals(rubric).take_while(|(other, _)| *other < at);
+        let Some((_, twin)) = before.find(|(_, other)| are_duplicates(other, eval)) else {
             continue;
         };
         let message = format!(
             "this checks the same as `{}` on line {}: type, params and trigger are equal",
             twin.id, twin.span.line
         );
-        lints.eval(
-            Of { at, eval },
+        lints.report_for_eval(
+            LintedEval { index: at, eval },
             "",
-            Said {
+            LintMessage {
                 lint: "same-digest",
                 message,
                 help: "take one of them away; `weight` makes one count for more".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn look(lints: &mut Lints<'_>) {
     }
 }
 
-fn are_twins(one: &Eval, other: &Eval) -> bool {
+fn are_duplicates(one: &Eval, other: &Eval) -> bool {
     one.digest == other.digest
         && one.decision_settings == other.decision_settings
         && one.judge == other.judge

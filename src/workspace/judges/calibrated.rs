@@ -3,21 +3,21 @@
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{JudgeConfig, TranscriptMode, VerdictMode};
 
-const ONCE: &str = "it is asked once, and has no turns";
-const SILENT: &str = "it writes no text: its answers are probabilities";
+const NO_TURNS_REASON: &str = "it is asked once, and has no turns";
+const NO_TEXT_REASON: &str = "it writes no text: its answers are probabilities";
 
 /// Keys that mean nothing to it.
-pub(super) const NOT_TAKEN: &[(&str, &str)] = &[
+pub(super) const UNSUPPORTED_KEYS: &[(&str, &str)] = &[
     ("tools", "it answers questions and calls no functions"),
     (
         "verdict",
         "its answers are probabilities, in no form that could be chosen",
     ),
-    ("max_turns", ONCE),
-    ("temperature", SILENT),
-    ("max_output_tokens", SILENT),
-    ("reasoning", SILENT),
-    ("seed", SILENT),
+    ("max_turns", NO_TURNS_REASON),
+    ("temperature", NO_TEXT_REASON),
+    ("max_output_tokens", NO_TEXT_REASON),
+    ("reasoning", NO_TEXT_REASON),
+    ("seed", NO_TEXT_REASON),
     ("stream", "its reply is one document"),
     (
         "transcript",
@@ -26,12 +26,15 @@ pub(super) const NOT_TAKEN: &[(&str, &str)] = &[
 ];
 
 /// Refuses what means nothing to a decisions judge, and leaves its configuration without it.
-pub(super) fn settle(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig) {
+pub(super) fn reset_unsupported_settings(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig) {
     if !judge.provider.is_decisions() {
         return;
     }
-    for (key, why) in NOT_TAKEN {
-        if fields.value(key).is_some_and(|value| !is_nothing(value)) {
+    for (key, why) in UNSUPPORTED_KEYS {
+        if fields
+            .value(key)
+            .is_some_and(|value| !is_empty_value(value))
+        {
             let message = format!("{} takes no `{key}`: {why}", judge.provider.as_str());
             fields.error(key, "value", message);
         }
@@ -48,6 +51,6 @@ pub(super) fn settle(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig) {
 }
 
 /// `tools: []` and `temperature: null` ask for nothing.
-fn is_nothing(value: &serde_json::Value) -> bool {
+fn is_empty_value(value: &serde_json::Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }

@@ -18,22 +18,23 @@ const MAX_KEY_FILE: u64 = 64 << 10;
 pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
     match &judge.key {
         ApiKeySource::None => Ok(None),
-        ApiKeySource::Google(_) => google::google_credentials(judge, env).map(|_| None),
-        ApiKeySource::EnvIfSet(name) => {
-            env.get(name).map(|key| clean(key, name, judge)).transpose()
-        }
+        ApiKeySource::Google(_) => google::load_google_credentials(judge, env).map(|_| None),
+        ApiKeySource::EnvIfSet(name) => env
+            .get(name)
+            .map(|key| clean_key(key, name, judge))
+            .transpose(),
         ApiKeySource::Env(name) => match env.get(name) {
-            Some(key) => clean(key, name, judge).map(Some),
+            Some(key) => clean_key(key, name, judge).map(Some),
             None => Err(format!(
                 "judge `{}` needs a key: set {name}, or api_key_file",
                 judge.name
             )),
         },
-        ApiKeySource::File(path) => from_file(judge, path).map(Some),
+        ApiKeySource::File(path) => read_key_file(judge, path).map(Some),
     }
 }
 
-fn from_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
+fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
     use std::os::unix::fs::PermissionsExt as _;
     let refused = |why: &str| {
         format!(
@@ -44,7 +45,7 @@ fn from_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
     };
     let meta = path
         .metadata()
-        .map_err(|error| refused(&files::why(&error)))?;
+        .map_err(|error| refused(&files::explain_io_error(&error)))?;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(refused(&format!(
@@ -55,11 +56,11 @@ fn from_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err(refused("is empty"));
     }
-    clean(&text, &path.display().to_string(), judge)
+    clean_key(&text, &path.display().to_string(), judge)
 }
 
 /// A key goes into a header: blanks around it are taken off, anything that could not stand there is told. Never shown.
-fn clean(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
+fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
     let key = key.trim();
     if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
         return Err(format!(
@@ -71,7 +72,7 @@ fn clean(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
 }
 
 /// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
-pub(super) fn star_out(doc: &YamlDoc, source: &str) -> Arc<str> {
+pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
     let mut bytes = source.as_bytes().to_vec();
     let judges = doc.value.get("judges").and_then(Value::as_object);
     for (name, judge) in judges.into_iter().flatten() {

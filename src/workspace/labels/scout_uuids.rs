@@ -4,12 +4,16 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{MAX_LABELS, Read};
+use super::{LoadedLabels, MAX_LABELS_BYTES};
 use crate::transcript::{FieldMappings, TranscriptError};
 
 /// Gives Scout's labels the ids of their transcripts. Logs are looked at only if there are any; a log that is not read from
 /// its directory, no further than [`MAX_LABELS`].
-pub(in crate::workspace) fn by_uuid(found: &mut Read, files: &[PathBuf], maps: &FieldMappings) {
+pub(in crate::workspace) fn resolve_scout_uuids(
+    found: &mut LoadedLabels,
+    files: &[PathBuf],
+    maps: &FieldMappings,
+) {
     let labels = &found.labels;
     let wanted: HashSet<String> = found
         .scout
@@ -20,44 +24,47 @@ pub(in crate::workspace) fn by_uuid(found: &mut Read, files: &[PathBuf], maps: &
     if wanted.is_empty() {
         return;
     }
-    let mut named = Named {
+    let mut named = ScoutUuidIndex {
         wanted,
-        seen: HashMap::new(),
-        ids: HashMap::new(),
+        id_counts: HashMap::new(),
+        ids_by_uuid: HashMap::new(),
     };
     for path in files.iter().filter(|path| !maps.0.contains_key(*path)) {
         // What cannot be read is told by whoever reads its transcripts.
-        let _told_later = named.file(path, maps);
+        let _told_later = named.index_file(path, maps);
     }
     for at in &found.scout {
         if let Some(label) = found.labels.get_mut(*at)
-            && let Some(id) = named.ids.get(&label.transcript)
+            && let Some(id) = named.ids_by_uuid.get(&label.transcript)
         {
             label.transcript.clone_from(id);
         }
     }
 }
 
-struct Named {
+struct ScoutUuidIndex {
     wanted: HashSet<String>,
     /// How often an id came: a run calls the second one otherwise.
-    seen: HashMap<String, u32>,
-    ids: HashMap<String, String>,
+    id_counts: HashMap<String, u32>,
+    ids_by_uuid: HashMap<String, String>,
 }
 
-impl Named {
-    fn file(&mut self, path: &Path, maps: &FieldMappings) -> Result<(), TranscriptError> {
+impl ScoutUuidIndex {
+    fn index_file(&mut self, path: &Path, maps: &FieldMappings) -> Result<(), TranscriptError> {
         let mut file = maps.open(path)?;
         if !file.format().contains("Inspect") {
             return Ok(());
         }
         if let Some(entries) = file.read_index()? {
             for entry in entries {
-                self.take(entry.id, entry.uuid.as_deref());
+                self.add_transcript(entry.id, entry.uuid.as_deref());
             }
             return Ok(());
         }
-        if path.metadata().is_ok_and(|meta| meta.len() > MAX_LABELS) {
+        if path
+            .metadata()
+            .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
+        {
             return Ok(());
         }
         while let Some(block) = file.next_block()? {
@@ -69,20 +76,20 @@ impl Named {
                         .as_ref()
                         .map(crate::model::JsonText::parse_value);
                     let uuid = metadata.as_ref().and_then(|all| all["uuid"].as_str());
-                    self.take(transcript.id.to_string(), uuid);
+                    self.add_transcript(transcript.id.to_string(), uuid);
                 }
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, id: String, uuid: Option<&str>) {
-        let nth = self.seen.entry(id.clone()).or_default();
+    fn add_transcript(&mut self, id: String, uuid: Option<&str>) {
+        let nth = self.id_counts.entry(id.clone()).or_default();
         *nth += 1;
         let Some(uuid) = uuid.filter(|uuid| self.wanted.contains(*uuid)) else {
             return;
         };
         let id = if *nth == 1 { id } else { format!("{id}~{nth}") };
-        self.ids.insert(uuid.to_owned(), id);
+        self.ids_by_uuid.insert(uuid.to_owned(), id);
     }
 }

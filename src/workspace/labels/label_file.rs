@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::entries::Entry;
+use super::entries::LabelsEntry;
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, make_visible, parse_pass_or_fail};
 
 /// A file being read.
-pub(super) struct Sheet<'s> {
+pub(super) struct LabelFileReader<'s> {
     pub(super) text: &'s Arc<str>,
     pub(super) path: &'s Path,
     /// What dicta.yaml says of all its labels that do not say it themselves.
-    pub(super) entry: &'s Entry,
+    pub(super) defaults: &'s LabelsEntry,
     /// Its cases are Inspect Scout's.
-    pub(super) scout: bool,
+    pub(super) is_scout: bool,
     labels: Vec<(Label, SourceSpan)>,
     problems: Vec<Diagnostic>,
     /// Rows without a verdict, and the first one's place.
     blank: (u64, Option<SourceSpan>),
 }
 
-impl<'s> Sheet<'s> {
-    pub(super) fn new(text: &'s Arc<str>, path: &'s Path, entry: &'s Entry) -> Self {
+impl<'s> LabelFileReader<'s> {
+    pub(super) fn new(text: &'s Arc<str>, path: &'s Path, defaults: &'s LabelsEntry) -> Self {
         Self {
             text,
             path,
-            entry,
-            scout: false,
+            defaults,
+            is_scout: false,
             labels: Vec::new(),
             problems: Vec::new(),
             blank: (0, None),
@@ -43,11 +43,11 @@ impl<'s> Sheet<'s> {
     }
 
     /// One more label; what it does not say is as dicta.yaml has it.
-    pub(super) fn push(&mut self, mut label: Label, span: SourceSpan) {
+    pub(super) fn add_label(&mut self, mut label: Label, span: SourceSpan) {
         if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
             self.error(span.clone(), "score must be between 0 and 1");
         }
-        let entry = self.entry;
+        let entry = self.defaults;
         label.rubric = label.rubric.or_else(|| entry.rubric.clone());
         label.by = label.by.or_else(|| entry.by.clone());
         self.labels.push((label, span));
@@ -60,23 +60,27 @@ impl<'s> Sheet<'s> {
     }
 
     pub(super) fn error(&mut self, span: SourceSpan, message: impl Into<String>) {
-        self.told(Diagnostic::error(super::CODE, self.path, message).with_span(span, self.text));
+        self.report_problem(
+            Diagnostic::error(super::LABEL_CODE, self.path, message).with_span(span, self.text),
+        );
     }
 
     pub(super) fn warning(&mut self, span: SourceSpan, message: impl Into<String>) {
-        self.told(Diagnostic::warning(super::CODE, self.path, message).with_span(span, self.text));
+        self.report_problem(
+            Diagnostic::warning(super::LABEL_CODE, self.path, message).with_span(span, self.text),
+        );
     }
 
     /// Whatever is wrong in a file of labels is a problem of labels.
-    pub(super) fn told(&mut self, problem: Diagnostic) {
+    pub(super) fn report_problem(&mut self, problem: Diagnostic) {
         self.problems.push(Diagnostic {
-            code: super::CODE,
+            code: super::LABEL_CODE,
             ..problem
         });
     }
 
     /// The whole of a line, by its number from 1 and where it begins.
-    pub(super) fn line(&self, number: u64, start: usize) -> SourceSpan {
+    pub(super) fn line_span(&self, number: u64, start: usize) -> SourceSpan {
         let rest = self.text.get(start..).unwrap_or_default();
         let line = rest.split('\n').next().unwrap_or_default();
         SourceSpan {
@@ -99,7 +103,7 @@ impl<'s> Sheet<'s> {
 }
 
 /// A label that says nothing but what it must.
-pub(super) fn label(transcript: &str, eval: &str, passed: bool) -> Label {
+pub(super) fn new_label(transcript: &str, eval: &str, passed: bool) -> Label {
     Label {
         transcript: transcript.to_owned(),
         rubric: None,
@@ -113,7 +117,7 @@ pub(super) fn label(transcript: &str, eval: &str, passed: bool) -> Label {
 }
 
 /// Pass or fail by a value of JSON or YAML.
-pub(super) fn verdict_of(value: &Value) -> Option<bool> {
+pub(super) fn parse_verdict(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(passed) => Some(*passed),
         Value::String(word) => parse_pass_or_fail(word),
@@ -123,7 +127,7 @@ pub(super) fn verdict_of(value: &Value) -> Option<bool> {
 }
 
 /// What was found in the place of a verdict.
-pub(super) fn no_verdict(what: &str, found: &str) -> String {
+pub(super) fn explain_invalid_verdict(what: &str, found: &str) -> String {
     let mut found = make_visible(found, false).into_owned();
     if let Some((at, _)) = found.char_indices().nth(60) {
         found = format!("{}…", &found[..at]);

@@ -6,92 +6,98 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::quoted;
+use super::quote_yaml;
 use crate::model::{SourceVerdict, Transcript, find_source_judge, make_visible, pluralize};
 use crate::rubric::check_id;
 
 /// A scorer that is on fewer transcripts names them, if these are not too many to read.
-const NAMED: usize = 40;
+const MAX_NAMED_TRANSCRIPTS: usize = 40;
 
 /// Whose verdicts a file carries, in the order they were met.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
-    judges: Vec<Judge>,
-    at: HashMap<String, usize>,
+pub(super) struct SourceVerdictTally {
+    judges: Vec<SourceJudgeTally>,
+    index_by_name: HashMap<String, usize>,
 }
 
 #[derive(Debug, Default)]
-struct Judge {
+struct SourceJudgeTally {
     name: String,
     /// Transcripts that carry a verdict of it.
     transcripts: u64,
-    scorers: Vec<Scorer>,
-    at: HashMap<String, usize>,
+    scorers: Vec<ScorerTally>,
+    index_by_name: HashMap<String, usize>,
 }
 
 /// What one scorer said.
 #[derive(Debug, Default)]
-struct Scorer {
+struct ScorerTally {
     name: String,
     /// The transcripts it is on.
-    on: u64,
+    transcripts: u64,
     /// Their ids, the first ones.
     ids: Vec<String>,
     /// More than once on one transcript: which of them counts would be a guess.
-    twice: bool,
+    is_repeated: bool,
     passed: u64,
     failed: u64,
     errors: u64,
     /// A score from 0 to 1 and neither pass nor fail.
     scored: u64,
     /// Neither, and no such score.
-    odd: u64,
+    undecided: u64,
     /// A pass or fail without a score: no bound could decide it.
-    bare: u64,
+    unscored: u64,
     lowest_pass: Option<f64>,
     highest_fail: Option<f64>,
 }
 
-impl Recorded {
+impl SourceVerdictTally {
     /// Takes a transcript's verdicts in.
-    pub(super) fn see(&mut self, transcript: &Transcript<'_>) {
+    pub(super) fn add_transcript(&mut self, transcript: &Transcript<'_>) {
         let mut seen: Vec<(usize, usize)> = Vec::new();
         for verdict in &transcript.verdicts {
-            let judge = place(&mut self.at, &mut self.judges, &verdict.judge, |name| {
-                Judge {
+            let judge = find_or_insert(
+                &mut self.index_by_name,
+                &mut self.judges,
+                &verdict.judge,
+                |name| SourceJudgeTally {
                     name,
-                    ..Judge::default()
-                }
-            });
+                    ..SourceJudgeTally::default()
+                },
+            );
             let own = &mut self.judges[judge];
-            let scorer = place(&mut own.at, &mut own.scorers, &verdict.eval, |name| {
-                Scorer {
+            let scorer = find_or_insert(
+                &mut own.index_by_name,
+                &mut own.scorers,
+                &verdict.eval,
+                |name| ScorerTally {
                     name,
-                    ..Scorer::default()
-                }
-            });
+                    ..ScorerTally::default()
+                },
+            );
             own.transcripts += u64::from(!seen.iter().any(|(at, _)| *at == judge));
             let told = &mut own.scorers[scorer];
             if seen.contains(&(judge, scorer)) {
-                told.twice = true;
+                told.is_repeated = true;
             } else {
-                told.on += 1;
-                if told.ids.len() <= NAMED {
+                told.transcripts += 1;
+                if told.ids.len() <= MAX_NAMED_TRANSCRIPTS {
                     told.ids.push(transcript.id.to_string());
                 }
             }
             seen.push((judge, scorer));
-            told.count(verdict);
+            told.add_verdict(verdict);
         }
     }
 
     /// Rubrics by the name of their file, without ending.
-    pub(super) fn rubrics(&self, whole: bool) -> Vec<(String, String)> {
+    pub(super) fn rubric_files(&self, whole: bool) -> Vec<(String, String)> {
         let mut names = vec!["first".to_owned()];
         self.judges
             .iter()
             .filter_map(|judge| {
-                let text = judge.rubric(whole)?;
+                let text = judge.to_rubric_yaml(whole)?;
                 let mut name = file_name(&judge.name);
                 while names.contains(&name) {
                     name.push_str("-2");
@@ -104,11 +110,12 @@ impl Recorded {
 
     /// Judges that dicta does not know by their names, as entries of `judges:`.
     pub(super) fn judges(&self) -> String {
-        let strange =
-            |judge: &&Judge| judge.is_namable() && find_source_judge(&judge.name).is_none();
+        let strange = |judge: &&SourceJudgeTally| {
+            judge.is_namable() && find_source_judge(&judge.name).is_none()
+        };
         let mut out = String::new();
         for judge in self.judges.iter().filter(strange) {
-            let name = quoted(&judge.name);
+            let name = quote_yaml(&judge.name);
             let _infallible = writeln!(out, "  {name}: {{ provider: source, of: {name} }}");
         }
         out
@@ -116,7 +123,7 @@ impl Recorded {
 }
 
 /// Where something of a name stands; made if it was not there.
-fn place<T>(
+fn find_or_insert<T>(
     at: &mut HashMap<String, usize>,
     all: &mut Vec<T>,
     name: &str,
@@ -140,14 +147,14 @@ fn file_name(judge: &str) -> String {
     }
 }
 
-impl Judge {
+impl SourceJudgeTally {
     /// Whether dicta.yaml can name it: the checker that is the default judge has its name already.
     fn is_namable(&self) -> bool {
         check_id(&self.name).is_ok() && self.name != "rules"
     }
 
     /// `None` where nothing it said can decide.
-    fn rubric(&self, whole: bool) -> Option<String> {
+    fn to_rubric_yaml(&self, whole: bool) -> Option<String> {
         if !self.is_namable() {
             return None;
         }
@@ -155,12 +162,12 @@ impl Judge {
         let mut evals = String::new();
         let mut left_out = String::new();
         for scorer in &self.scorers {
-            match scorer.hindered(self.transcripts, whole) {
+            match scorer.explain_exclusion(self.transcripts, whole) {
                 Some(why) => {
-                    let called = quoted(&scorer.name);
+                    let called = quote_yaml(&scorer.name);
                     let _infallible = writeln!(left_out, "  # {called}: {why}");
                 }
-                None => scorer.write(&self.name, self.transcripts, &mut evals),
+                None => scorer.write_eval(&self.name, self.transcripts, &mut evals),
             }
         }
         if evals.is_empty() {
@@ -169,8 +176,8 @@ impl Judge {
         if !left_out.is_empty() {
             left_out.insert_str(0, "\n  # Also recorded, and no eval here:\n");
         }
-        let id = quoted(&self.name);
-        let about = quoted(&format!(
+        let id = quote_yaml(&self.name);
+        let about = quote_yaml(&format!(
             "What {name} decided when these transcripts were made"
         ));
         Some(format!(
@@ -186,8 +193,8 @@ evals:
     }
 }
 
-impl Scorer {
-    fn count(&mut self, verdict: &SourceVerdict) {
+impl ScorerTally {
+    fn add_verdict(&mut self, verdict: &SourceVerdict) {
         let score = verdict.score.filter(|score| (0.0..=1.0).contains(score));
         if verdict.error.is_some() {
             self.errors += 1;
@@ -195,53 +202,53 @@ impl Scorer {
         }
         match (verdict.passed, score) {
             (Some(passed), score) => {
-                self.bare += u64::from(score.is_none());
+                self.unscored += u64::from(score.is_none());
                 if passed {
                     self.passed += 1;
-                    self.lowest_pass = merged(self.lowest_pass, score, f64::min);
+                    self.lowest_pass = merge_optional(self.lowest_pass, score, f64::min);
                 } else {
                     self.failed += 1;
-                    self.highest_fail = merged(self.highest_fail, score, f64::max);
+                    self.highest_fail = merge_optional(self.highest_fail, score, f64::max);
                 }
             }
             (None, Some(_)) => self.scored += 1,
-            (None, None) => self.odd += 1,
+            (None, None) => self.undecided += 1,
         }
     }
 
     /// Why it is no eval.
-    fn hindered(&self, of: u64, whole: bool) -> Option<String> {
+    fn explain_exclusion(&self, of: u64, whole: bool) -> Option<String> {
         if let Err(why) = check_id(&self.name) {
             return Some(format!("its name {why}"));
         }
-        if self.twice {
+        if self.is_repeated {
             return Some("several times on one transcript".to_owned());
         }
         if self.passed + self.failed + self.scored == 0 {
-            let all = if self.odd == 0 {
+            let all = if self.undecided == 0 {
                 "only graders that failed"
             } else {
                 "values that are no scores from 0 to 1, and neither pass nor fail"
             };
             return Some(all.to_owned());
         }
-        let many = self.ids.len() > NAMED || !whole;
+        let many = self.ids.len() > MAX_NAMED_TRANSCRIPTS || !whole;
         (!self.is_common(of) && many).then(|| {
             format!(
                 "on {} of {of} transcripts only; `applies_to` can say which",
-                self.on
+                self.transcripts
             )
         })
     }
 
     /// Whether it is on nearly all transcripts that its judge said something about.
     fn is_common(&self, of: u64) -> bool {
-        self.on * 5 >= of * 4
+        self.transcripts * 5 >= of * 4
     }
 
     /// The bound that decides, where the scorer itself did not; of what it did decide nothing changes.
-    fn bound(&self) -> Option<f64> {
-        if self.scored == 0 || self.bare > 0 {
+    fn deciding_bound(&self) -> Option<f64> {
+        if self.scored == 0 || self.unscored > 0 {
             return None;
         }
         let bound = self.lowest_pass.unwrap_or(0.5);
@@ -250,39 +257,39 @@ impl Scorer {
             .then_some(bound)
     }
 
-    fn write(&self, judge: &str, of: u64, out: &mut String) {
+    fn write_eval(&self, judge: &str, of: u64, out: &mut String) {
         let mut told = Vec::new();
         for (count, word) in [
             (self.passed, "passed"),
             (self.failed, "failed"),
             (self.scored, "scored without pass or fail"),
-            (self.odd, "neither"),
+            (self.undecided, "neither"),
             (self.errors, "errors"),
         ] {
             if count > 0 {
                 told.push(format!("{count} {word}"));
             }
         }
-        let on = pluralize(self.on, "transcript");
-        let told = quoted(&format!("Recorded on {on}: {}", told.join(", ")));
+        let on = pluralize(self.transcripts, "transcript");
+        let told = quote_yaml(&format!("Recorded on {on}: {}", told.join(", ")));
         // Braces would be a template's.
         let asked = format!("what {judge} recorded as {}", self.name);
-        let asked = quoted(&asked.replace(['{', '}'], ""));
+        let asked = quote_yaml(&asked.replace(['{', '}'], ""));
         let _infallible = write!(
             out,
             "  - id: {}
     description: {told}
     type: llm_judge_session
 ",
-            quoted(&self.name)
+            quote_yaml(&self.name)
         );
         if !self.is_common(of) {
-            let ids = self.ids.iter().map(|id| quoted(&globset::escape(id)));
+            let ids = self.ids.iter().map(|id| quote_yaml(&globset::escape(id)));
             let ids: Vec<String> = ids.collect();
             let _infallible = writeln!(out, "    applies_to: {{ ids: [{}] }}", ids.join(", "));
         }
         let _infallible = writeln!(out, "    params:\n      criteria: {asked}");
-        if let Some(bound) = self.bound() {
+        if let Some(bound) = self.deciding_bound() {
             let why = if self.lowest_pass.is_some() {
                 "the lowest score it passed; it says no pass or fail of some"
             } else {
@@ -293,7 +300,7 @@ impl Scorer {
     }
 }
 
-fn merged(old: Option<f64>, new: Option<f64>, which: fn(f64, f64) -> f64) -> Option<f64> {
+fn merge_optional(old: Option<f64>, new: Option<f64>, which: fn(f64, f64) -> f64) -> Option<f64> {
     match (old, new) {
         (Some(old), Some(new)) => Some(which(old, new)),
         (old, new) => old.or(new),

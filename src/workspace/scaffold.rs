@@ -5,7 +5,7 @@
 //!
 //! Nothing is overwritten: a name that is taken gets a number. The file itself stays where it is and is pointed at.
 
-mod recorded;
+mod source_verdicts;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,19 +13,19 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use self::recorded::Recorded;
+use self::source_verdicts::SourceVerdictTally;
 use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
 
 /// So many records are looked at to see what the file holds.
-const LOOKED_AT: u64 = 500;
+const MAX_PROFILED_RECORDS: u64 = 500;
 /// More workspaces around one file than this are somebody's mistake.
-const MOST: u32 = 1000;
+const MAX_WORKSPACES: u32 = 1000;
 
 /// Makes the workspace; its folder. The error is a sentence.
-pub fn make(file: &Path) -> Result<PathBuf, String> {
-    let file = fs::canonicalize(file).map_err(|error| told(file, &error))?;
+pub fn create_workspace(file: &Path) -> Result<PathBuf, String> {
+    let file = fs::canonicalize(file).map_err(|error| describe_io_error(file, &error))?;
     let name = file.file_name().and_then(|name| name.to_str());
     let (Some(parent), Some(name)) = (file.parent(), name) else {
         return Err(format!(
@@ -35,33 +35,36 @@ pub fn make(file: &Path) -> Result<PathBuf, String> {
     };
     let escaped = globset::escape(name);
     let (held, map) = match TranscriptFile::open(&file) {
-        Ok(opened) => (look(opened)?, None),
-        Err(TranscriptError::Unmapped { .. }) => (Held::default(), Some(guessed(&file, &escaped)?)),
+        Ok(opened) => (profile_file(opened)?, None),
+        Err(TranscriptError::Unmapped { .. }) => (
+            TranscriptFileProfile::default(),
+            Some(guess_map_entry(&file, &escaped)?),
+        ),
         Err(error) => return Err(error.to_string()),
     };
-    let folder = free_folder(parent, &file)?;
+    let folder = create_free_folder(parent, &file)?;
     let rubrics = folder.join("rubrics");
-    fs::create_dir(&rubrics).map_err(|error| told(&rubrics, &error))?;
-    write(&rubrics.join("first.yaml"), &rubric(&held))?;
-    for (name, text) in held.recorded.rubrics(held.whole) {
-        write(&rubrics.join(format!("{name}.yaml")), &text)?;
+    fs::create_dir(&rubrics).map_err(|error| describe_io_error(&rubrics, &error))?;
+    write_new_file(&rubrics.join("first.yaml"), &rubric_yaml(&held))?;
+    for (name, text) in held.source_verdicts.rubric_files(held.is_complete) {
+        write_new_file(&rubrics.join(format!("{name}.yaml")), &text)?;
     }
     let files =
-        map.unwrap_or_else(|| format!("transcripts: [{}]", quoted(&format!("../{escaped}"))));
-    write(
+        map.unwrap_or_else(|| format!("transcripts: [{}]", quote_yaml(&format!("../{escaped}"))));
+    write_new_file(
         &folder.join("dicta.yaml"),
-        &config(&files, &held.recorded.judges()),
+        &config_yaml(&files, &held.source_verdicts.judges()),
     )?;
     Ok(folder)
 }
 
 /// Makes `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
-fn free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
+fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
     let stem = file.file_stem().map_or_else(
         || "transcripts".to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
     );
-    for number in 1..=MOST {
+    for number in 1..=MAX_WORKSPACES {
         let name = match number {
             1 => format!("{stem}-rubrics"),
             n => format!("{stem}-rubrics-{n}"),
@@ -79,23 +82,23 @@ fn free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
         }
     }
     Err(format!(
-        "{} already has {MOST} workspaces around it",
+        "{} already has {MAX_WORKSPACES} workspaces around it",
         file.display()
     ))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+fn write_new_file(path: &Path, text: &str) -> Result<(), String> {
     fs::File::create_new(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| told(path, &error))
+        .map_err(|error| describe_io_error(path, &error))
 }
 
-fn told(path: &Path, error: &std::io::Error) -> String {
-    format!("{} {}", path.display(), files::why(error))
+fn describe_io_error(path: &Path, error: &std::io::Error) -> String {
+    format!("{} {}", path.display(), files::explain_io_error(error))
 }
 
 /// The entry of a file that needs a map.
-fn guessed(file: &Path, escaped: &str) -> Result<String, String> {
+fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, String> {
     match guess_mapping(file, &format!("../{escaped}")).map_err(|error| error.to_string())? {
         MappingGuess::Entry {
             yaml,
@@ -113,46 +116,46 @@ fn guessed(file: &Path, escaped: &str) -> Result<String, String> {
 
 /// What the first records hold.
 #[derive(Debug, Default)]
-struct Held {
-    read: u64,
+struct TranscriptFileProfile {
+    transcripts: u64,
     /// All records were looked at.
-    whole: bool,
-    recorded: Recorded,
+    is_complete: bool,
+    source_verdicts: SourceVerdictTally,
     /// How many transcripts call a tool, by its name, in the order of their first call.
     tools: Vec<(String, u64)>,
-    results: bool,
-    json: u64,
+    has_tool_results: bool,
+    json_answers: u64,
     answers: u64,
 }
 
-fn look(mut file: TranscriptFile) -> Result<Held, String> {
-    let mut held = Held::default();
+fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, String> {
+    let mut held = TranscriptFileProfile::default();
     let mut at: HashMap<String, usize> = HashMap::new();
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
         for (record, bytes) in block.records() {
-            if record.span.number > LOOKED_AT {
+            if record.span.number > MAX_PROFILED_RECORDS {
                 return Ok(held);
             }
             if let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) {
-                held.see(&transcript, &mut at);
+                held.add_transcript(&transcript, &mut at);
             }
         }
     }
-    held.whole = true;
+    held.is_complete = true;
     Ok(held)
 }
 
-impl Held {
-    fn see(&mut self, transcript: &Transcript<'_>, at: &mut HashMap<String, usize>) {
-        self.read += 1;
-        self.recorded.see(transcript);
+impl TranscriptFileProfile {
+    fn add_transcript(&mut self, transcript: &Transcript<'_>, at: &mut HashMap<String, usize>) {
+        self.transcripts += 1;
+        self.source_verdicts.add_transcript(transcript);
         let mut called: Vec<&str> = Vec::new();
         for part in transcript.messages.iter().flat_map(|m| &m.parts) {
             match part {
                 TranscriptPart::ToolCall(call) if !called.contains(&&*call.name) => {
                     called.push(&call.name)
                 }
-                TranscriptPart::ToolResult(_) => self.results = true,
+                TranscriptPart::ToolResult(_) => self.has_tool_results = true,
                 _ => {}
             }
         }
@@ -169,12 +172,12 @@ impl Held {
             self.answers += u64::from(!text.trim().is_empty());
             let object = text.trim_start().starts_with(['{', '[']);
             let json = object && serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-            self.json += u64::from(json);
+            self.json_answers += u64::from(json);
         }
     }
 
     /// The tool that most transcripts call; the one seen first, of several.
-    fn commonest(&self) -> Option<(&str, u64)> {
+    fn most_called_tool(&self) -> Option<(&str, u64)> {
         let mut best: Option<(&str, u64)> = None;
         for (name, count) in &self.tools {
             if best.is_none_or(|(_, most)| *count > most) {
@@ -186,11 +189,11 @@ impl Held {
 }
 
 /// A JSON string is a YAML one: whatever a file or a tool is called stays a text.
-fn quoted(text: &str) -> String {
+fn quote_yaml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn config(files: &str, judges: &str) -> String {
+fn config_yaml(files: &str, judges: &str) -> String {
     let more = if judges.is_empty() {
         String::new()
     } else {
@@ -218,7 +221,7 @@ judge: rules
     )
 }
 
-fn rubric(held: &Held) -> String {
+fn rubric_yaml(held: &TranscriptFileProfile) -> String {
     let mut out = String::from(
         "id: first
 description: A beginning. Change a line, save, and see in the workbench what flips
@@ -231,7 +234,7 @@ evals:
     params: { min: 20 }                  # characters
 ",
     );
-    if let Some((tool, count)) = held.commonest() {
+    if let Some((tool, count)) = held.most_called_tool() {
         let _infallible = write!(
             out,
             "  - id: uses-the-tool
@@ -239,10 +242,10 @@ evals:
     type: tools_called
     params: {{ tool_names: [{}] }}
 ",
-            held.read,
-            quoted(tool)
+            held.transcripts,
+            quote_yaml(tool)
         );
-    } else if held.json > 0 && held.json * 2 >= held.answers {
+    } else if held.json_answers > 0 && held.json_answers * 2 >= held.answers {
         out.push_str(
             "  - id: is-json
     description: The last answer is JSON
@@ -263,7 +266,7 @@ evals:
   # Decided by a judge.
 ",
     );
-    out.push_str(if held.results {
+    out.push_str(if held.has_tool_results {
         "  - id: grounded
     description: Nothing is promised that no tool said
     type: llm_judge_session
@@ -317,7 +320,7 @@ mod tests {
     #[test]
     fn the_first_rubric_fits_what_the_file_holds() {
         let (_dir, path) = file("support.jsonl", CALLS);
-        let root = make(&path).expect("made");
+        let root = create_workspace(&path).expect("made");
         assert!(root.ends_with("support-rubrics"));
         let workspace = loaded(&root);
         assert_eq!(workspace.warnings, Vec::new());
@@ -331,7 +334,7 @@ mod tests {
             ]
         );
         let (_dir, path) = file("plain.jsonl", PLAIN);
-        let workspace = loaded(&make(&path).expect("made"));
+        let workspace = loaded(&create_workspace(&path).expect("made"));
         assert_eq!(
             evals(&workspace),
             [
@@ -352,7 +355,7 @@ mod tests {
     #[test]
     fn verdicts_that_came_with_the_file_are_a_rubric_beside_the_first_one() {
         let (_dir, path) = file("log.jsonl", SCORED);
-        let root = make(&path).expect("made");
+        let root = create_workspace(&path).expect("made");
         let workspace = loaded(&root);
         assert_eq!(workspace.warnings, Vec::new());
         let rubrics: Vec<&str> = workspace.rubrics.iter().map(|r| r.id.as_str()).collect();
@@ -387,12 +390,12 @@ mod tests {
     fn a_table_is_mapped_by_a_guess_and_one_that_cannot_be_guessed_makes_nothing() {
         let table = "ticket;Customer question;Agent answer\n1;Where is it?;It ships on Monday.\n2;Refund?;No.\n";
         let (_dir, path) = file("a {1}.csv", table);
-        let root = make(&path).expect("made");
+        let root = create_workspace(&path).expect("made");
         assert_eq!(loaded(&root).transcripts.len(), 1);
         let text = fs::read_to_string(root.join("dicta.yaml")).expect("made");
         assert!(text.contains("A guess from the first 2 records"), "{text}");
         let (dir, path) = file("b.csv", "x;y\n1;2\n3;4\n");
-        let why = make(&path).expect_err("nothing is said");
+        let why = create_workspace(&path).expect_err("nothing is said");
         assert!(why.contains("`dicta map`"), "{why}");
         assert!(!dir.path().join("b-rubrics").exists());
     }
@@ -400,9 +403,9 @@ mod tests {
     #[test]
     fn made_twice_there_are_two_folders_and_the_first_is_as_it_was() {
         let (_dir, path) = file("a.jsonl", PLAIN);
-        let first = make(&path).expect("made");
+        let first = create_workspace(&path).expect("made");
         fs::write(first.join("rubrics/first.yaml"), "edited").expect("written");
-        let second = make(&path).expect("made");
+        let second = create_workspace(&path).expect("made");
         assert!(second.ends_with("a-rubrics-2"));
         let kept = fs::read_to_string(first.join("rubrics/first.yaml")).expect("text");
         assert_eq!(kept, "edited");
@@ -411,7 +414,12 @@ mod tests {
     #[test]
     fn a_name_full_of_glob_and_yaml_characters_is_only_a_name() {
         let (_dir, path) = file("a [1] {x}*?\"'#: .jsonl", PLAIN);
-        assert_eq!(loaded(&make(&path).expect("made")).transcripts.len(), 1);
+        assert_eq!(
+            loaded(&create_workspace(&path).expect("made"))
+                .transcripts
+                .len(),
+            1
+        );
     }
 
     #[test]
@@ -419,7 +427,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let (dir, path) = file("a.jsonl", PLAIN);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).expect("mode");
-        let made = make(&path);
+        let made = create_workspace(&path);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("mode");
         match made {
             Err(why) => assert!(why.starts_with("no workspace can be made here: "), "{why}"),

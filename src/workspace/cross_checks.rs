@@ -10,7 +10,7 @@ use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::{JudgeConfig, PanelRule};
 use crate::rubric::{Eval, EvalTypeCatalog, PanelSpec, Rubric};
 
-fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
+fn explain_unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
     if judges.contains_key(name) {
         return None;
     }
@@ -22,19 +22,19 @@ fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<S
 }
 
 /// The default judge of dicta.yaml exists.
-pub(super) fn known_judge(
+pub(super) fn check_default_judge(
     name: &str,
     judges: &IndexMap<String, JudgeConfig>,
     at: SourceSpan,
     problems: &DiagnosticCollector,
 ) {
-    if let Some(message) = unknown_judge(name, judges) {
+    if let Some(message) = explain_unknown_judge(name, judges) {
         problems.error(at, "unknown-judge", message);
     }
 }
 
 /// Without a default judge every judged eval names its own.
-pub(super) fn default_judge(
+pub(super) fn check_judge_assigned(
     rubrics: &[Arc<Rubric>],
     catalog: &dyn EvalTypeCatalog,
     doc: &YamlDoc,
@@ -71,19 +71,19 @@ pub(super) fn default_judge(
 }
 
 /// Every judge that a rubric or an eval names exists.
-pub(super) fn judges_of_rubrics(
+pub(super) fn check_rubric_judges(
     rubrics: &[Arc<Rubric>],
     judges: &IndexMap<String, JudgeConfig>,
     problems: &mut Vec<Diagnostic>,
 ) {
     for rubric in rubrics {
-        let own = named(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        let own = list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
         let of_evals = rubric.evals.iter().enumerate().flat_map(|(index, eval)| {
             let at = format!("/evals/{index}");
-            named(eval.judge.as_ref(), eval.panel.as_ref(), &at)
+            list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), &at)
         });
         for (judge, pointer) in own.into_iter().chain(of_evals) {
-            let Some(message) = unknown_judge(judge, judges) else {
+            let Some(message) = explain_unknown_judge(judge, judges) else {
                 continue;
             };
             let problem = Diagnostic::error("unknown-judge", &rubric.path, message);
@@ -96,13 +96,13 @@ pub(super) fn judges_of_rubrics(
 }
 
 /// The judges that rubrics and evals name.
-pub(super) fn judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
+pub(super) fn list_judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
     let mut names = Vec::new();
     for rubric in rubrics {
-        let own = named(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        let own = list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
         names.extend(own.into_iter().map(|(name, _)| name));
         for eval in &rubric.evals {
-            let own = named(eval.judge.as_ref(), eval.panel.as_ref(), "");
+            let own = list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), "");
             names.extend(own.into_iter().map(|(name, _)| name));
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
 }
 
 /// The judges that a rubric or an eval at a pointer names, each with its place.
-fn named<'r>(
+fn list_named_judges<'r>(
     judge: Option<&'r String>,
     panel: Option<&'r PanelSpec>,
     at: &str,
@@ -128,7 +128,7 @@ fn named<'r>(
 }
 
 /// An id that another rubric has.
-pub(super) fn duplicate_rubric(rubric: &Rubric, other: &Path) -> Diagnostic {
+pub(super) fn duplicate_rubric_error(rubric: &Rubric, other: &Path) -> Diagnostic {
     let message = format!(
         "the rubric id `{}` is used by {} too",
         rubric.id,

@@ -14,42 +14,42 @@ const MAX_PATHS: usize = 1000;
 
 /// What was heard since it was last asked for.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct FileChanges {
     /// Where something happened.
     pub(super) paths: Vec<PathBuf>,
     /// Something may have been missed, or was asked for: look at everything.
     pub(super) everything: bool,
     /// Folders that are gone, with what watched them.
-    pub(super) gone: Vec<PathBuf>,
+    pub(super) removed_folders: Vec<PathBuf>,
 }
 
 /// Where what is heard is left.
 #[derive(Debug, Default)]
-pub(super) struct Ear {
-    heard: Mutex<Heard>,
-    pub(super) woken: Notify,
+pub(super) struct ChangeInbox {
+    changes: Mutex<FileChanges>,
+    pub(super) notified: Notify,
 }
 
-impl Ear {
+impl ChangeInbox {
     /// Everything is to be looked at.
-    pub(super) fn all(&self) {
-        self.with(|heard| heard.everything = true);
+    pub(super) fn mark_everything(&self) {
+        self.update_changes(|heard| heard.everything = true);
     }
 
     /// What was heard since.
-    pub(super) fn take(&self) -> Heard {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn take(&self) -> FileChanges {
+        let mut heard = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *heard)
     }
 
-    fn with(&self, change: impl FnOnce(&mut Heard)) {
-        change(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner));
-        self.woken.notify_one();
+    fn update_changes(&self, change: impl FnOnce(&mut FileChanges)) {
+        change(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner));
+        self.notified.notify_one();
     }
 
-    fn hear(&self, event: notify::Result<notify::Event>) {
+    fn add_event(&self, event: notify::Result<notify::Event>) {
         let Ok(event) = event else {
-            return self.all();
+            return self.mark_everything();
         };
         // Our own reading opens and closes files; only the end of a writer is news.
         if let EventKind::Access(access) = event.kind
@@ -63,76 +63,79 @@ impl Ear {
             EventKind::Remove(RemoveKind::Folder | RemoveKind::Any | RemoveKind::Other)
                 | EventKind::Modify(notify::event::ModifyKind::Name(_))
         );
-        self.with(|heard| {
+        self.update_changes(|heard| {
             if removed {
-                heard.gone.extend(event.paths.iter().cloned());
+                heard.removed_folders.extend(event.paths.iter().cloned());
             }
             heard.paths.extend(event.paths);
             if rescan || heard.paths.len() > MAX_PATHS {
                 heard.paths.clear();
                 heard.everything = true;
             }
-            if heard.gone.len() > MAX_PATHS {
+            if heard.removed_folders.len() > MAX_PATHS {
                 // Which ones they were matters: each is watched anew, which costs little.
-                heard.gone.dedup();
+                heard.removed_folders.dedup();
             }
         });
     }
 }
 
 /// The folders that are watched.
-pub(super) struct Arms {
+pub(super) struct FolderWatches {
     watcher: RecommendedWatcher,
-    armed: HashMap<PathBuf, (u64, u64)>,
+    watched: HashMap<PathBuf, (u64, u64)>,
 }
 
-impl Arms {
+impl FolderWatches {
     /// Nothing is watched yet. The error is a sentence's end.
-    pub(super) fn new(ear: std::sync::Arc<Ear>) -> Result<Self, String> {
-        let watcher = notify::recommended_watcher(move |event| ear.hear(event)).map_err(why)?;
+    pub(super) fn new(ear: std::sync::Arc<ChangeInbox>) -> Result<Self, String> {
+        let watcher = notify::recommended_watcher(move |event| ear.add_event(event))
+            .map_err(explain_error)?;
         Ok(Self {
             watcher,
-            armed: HashMap::new(),
+            watched: HashMap::new(),
         })
     }
 
     /// A folder went: what watched it watches nothing any more, even if one of the same name is there again.
-    pub(super) fn gone(&mut self, folder: &Path) {
-        if self.armed.remove(folder).is_some() {
+    pub(super) fn forget_folder(&mut self, folder: &Path) {
+        if self.watched.remove(folder).is_some() {
             // The system may have forgotten it already.
             let _forgotten = self.watcher.unwatch(folder);
         }
     }
 
     /// Watches these folders and no others. Whether any is new.
-    pub(super) fn arm(&mut self, wanted: &BTreeSet<PathBuf>) -> Result<bool, String> {
+    pub(super) fn watch_folders(&mut self, wanted: &BTreeSet<PathBuf>) -> Result<bool, String> {
         let idle: Vec<PathBuf> = self
-            .armed
+            .watched
             .iter()
-            .filter(|(path, known)| !wanted.contains(*path) || identity(path) != Some(**known))
+            .filter(|(path, known)| {
+                !wanted.contains(*path) || folder_identity(path) != Some(**known)
+            })
             .map(|(path, _)| path.clone())
             .collect();
         for path in idle {
-            self.gone(&path);
+            self.forget_folder(&path);
         }
         let mut new = false;
         for path in wanted {
-            if self.armed.contains_key(path) {
+            if self.watched.contains_key(path) {
                 continue;
             }
-            let Some(known) = identity(path) else {
+            let Some(known) = folder_identity(path) else {
                 continue;
             };
             match self.watcher.watch(path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
-                    self.armed.insert(path.clone(), known);
+                    self.watched.insert(path.clone(), known);
                     new = true;
                 }
                 // It went while we looked: the folder above tells when it comes back.
-                Err(_) if identity(path).is_none() => {}
+                Err(_) if folder_identity(path).is_none() => {}
                 // Folders above the workspace may be closed to us, and only tell that it was made anew.
                 Err(error) if is_denied(&error) => {}
-                Err(error) => return Err(why(error)),
+                Err(error) => return Err(explain_error(error)),
             }
         }
         Ok(new)
@@ -143,12 +146,12 @@ fn is_denied(error: &notify::Error) -> bool {
     matches!(&error.kind, notify::ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn folder_identity(path: &Path) -> Option<(u64, u64)> {
     let meta = path.metadata().ok().filter(std::fs::Metadata::is_dir)?;
     Some((meta.dev(), meta.ino()))
 }
 
-fn why(error: notify::Error) -> String {
+fn explain_error(error: notify::Error) -> String {
     match error.kind {
         notify::ErrorKind::MaxFilesWatch => {
             "the system's limit of watched files is reached".to_owned()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::super::{paths, tools::with_cx};
+use super::super::{paths, tools_files::with_read_cx};
 use super::JudgeCx;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, find_nearest};
@@ -14,7 +14,7 @@ use crate::tools::toolbox::INLINE_SERVER;
 use crate::tools::{self, ToolDeps};
 
 /// Missing, null and `[]` are none. An entry is a name, or one name with settings.
-pub(in crate::workspace) fn read(
+pub(in crate::workspace) fn read_tool_uses(
     fields: &mut MappingDecoder<'_>,
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
@@ -28,7 +28,7 @@ pub(in crate::workspace) fn read(
     let entries = fields.list("tools").unwrap_or_default();
     for (index, (pointer, entry)) in entries.into_iter().enumerate() {
         let key = format!("tools/{index}");
-        let tool = match tool_use(entry, cx) {
+        let tool = match parse_tool_use(entry, cx) {
             Ok(tool) => tool,
             Err(why) => {
                 fields.error_at(&key, "tools", why);
@@ -37,7 +37,7 @@ pub(in crate::workspace) fn read(
             }
         };
         if tool.name == INLINE_SERVER {
-            server(
+            add_server(
                 &tool,
                 doc,
                 &format!("{pointer}/{INLINE_SERVER}"),
@@ -45,7 +45,7 @@ pub(in crate::workspace) fn read(
                 cx,
             );
         }
-        let deps = deps(cx);
+        let deps = tool_deps(cx);
         let mut found = Vec::new();
         let known = tools::list_tool_names(&deps.toolbox);
         let is_known = tool.name == INLINE_SERVER
@@ -57,7 +57,7 @@ pub(in crate::workspace) fn read(
             continue;
         }
         if !is_known {
-            let (message, help) = unknown(&tool.name, &known);
+            let (message, help) = explain_unknown_tool(&tool.name, &known);
             let problem = Diagnostic::error("tools", &doc.path, message);
             let problem = problem.with_span(fields.inner_span(&key), &doc.source);
             problems.push(match help {
@@ -82,7 +82,7 @@ pub(in crate::workspace) fn read(
             fields.error_at(&key, "tools", why);
         }
     }
-    let deps = deps(cx);
+    let deps = tool_deps(cx);
     // A broken tool is told in its file.
     let whole = deps
         .toolbox
@@ -97,14 +97,14 @@ pub(in crate::workspace) fn read(
     uses
 }
 
-fn deps(cx: &JudgeCx<'_>) -> ToolDeps {
+fn tool_deps(cx: &JudgeCx<'_>) -> ToolDeps {
     ToolDeps {
         toolbox: Arc::clone(&cx.toolbox.borrow()),
         ..ToolDeps::default()
     }
 }
 
-fn unknown(name: &str, known: &[String]) -> (String, Option<String>) {
+fn explain_unknown_tool(name: &str, known: &[String]) -> (String, Option<String>) {
     let listed = known.join(", ");
     match find_nearest(name, known.iter().map(String::as_str)) {
         Some(near) => (
@@ -115,7 +115,7 @@ fn unknown(name: &str, known: &[String]) -> (String, Option<String>) {
     }
 }
 
-fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
+fn parse_tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
     match entry {
         Value::String(name) => Ok(JudgeTool {
             name: name.clone(),
@@ -123,7 +123,7 @@ fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
         }),
         Value::Object(map) if map.len() == 1 => {
             let (name, written) = map.iter().next().expect("it has one entry");
-            let settings = settings(written, cx).ok_or_else(|| {
+            let settings = read_settings(written, cx).ok_or_else(|| {
                 let got = describe_value(written);
                 format!("the settings of `{name}` must be a mapping (got {got})")
             })?;
@@ -140,7 +140,7 @@ fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
 }
 
 /// A server that the judge writes itself goes into the toolbox.
-fn server(
+fn add_server(
     tool: &JudgeTool,
     doc: &YamlDoc,
     at: &str,
@@ -148,13 +148,13 @@ fn server(
     cx: &JudgeCx<'_>,
 ) {
     let mut toolbox = cx.toolbox.borrow_mut();
-    with_cx(cx.root, cx.env, cx.resolver, |read| {
+    with_read_cx(cx.root, cx.env, cx.resolver, |read| {
         Arc::make_mut(&mut toolbox).read_inline_server(doc, at, &tool.settings, problems, read);
     });
 }
 
 /// A tool's settings as written, but that the path of a file counts from the workspace.
-fn settings(settings: &Value, cx: &JudgeCx<'_>) -> Option<IndexMap<String, Value>> {
+fn read_settings(settings: &Value, cx: &JudgeCx<'_>) -> Option<IndexMap<String, Value>> {
     match settings {
         Value::Null => Some(IndexMap::new()),
         Value::Object(map) => {

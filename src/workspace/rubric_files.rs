@@ -13,70 +13,71 @@ use crate::rubric::{RubricFiles, normalize_path};
 
 /// Files of a workspace, or of the folder of a rubric that stands alone.
 #[derive(Debug)]
-pub struct Beside {
+pub struct WorkspaceRubricFiles {
     /// What paths are relative to.
     root: PathBuf,
     /// The folders that may be read in, at any depth.
-    open: Vec<PathBuf>,
-    read: RefCell<Read>,
+    readable_folders: Vec<PathBuf>,
+    read: RefCell<RubricFilesRead>,
 }
 
 /// What was asked for.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct RubricFilesRead {
     /// As the workspace names them, each once.
     pub(super) texts: Vec<(PathBuf, Arc<str>)>,
     /// Absolute, those that could not be read too: they are watched.
-    pub(super) named: Vec<PathBuf>,
+    pub(super) referenced: Vec<PathBuf>,
 }
 
-impl Beside {
+impl WorkspaceRubricFiles {
     /// The files of a rubric of a workspace; `rubric` is absolute.
-    pub(super) fn of(root: &Path, rubric: &Path) -> Self {
-        let mut open = vec![root.to_owned()];
-        open.extend(rubric.parent().map(Path::to_owned));
+    pub(super) fn for_workspace(root: &Path, rubric: &Path) -> Self {
+        let mut readable_folders = vec![root.to_owned()];
+        readable_folders.extend(rubric.parent().map(Path::to_owned));
         Self {
             root: root.to_owned(),
-            open,
+            readable_folders,
             read: RefCell::default(),
         }
     }
 
     /// The files of a rubric that is looked at by itself: those of the workspace it lies in, those beside it, and those of
     /// the folder one is in, from which other tools name theirs.
-    pub fn alone(rubric: &Path) -> Self {
+    pub fn for_standalone_rubric(rubric: &Path) -> Self {
         let rubric = paths::absolute(rubric);
-        let mut open: Vec<PathBuf> = paths::discover(&rubric).into_iter().collect();
-        open.push(paths::absolute(Path::new(".")));
-        open.extend(rubric.parent().map(Path::to_owned));
+        let mut readable_folders: Vec<PathBuf> =
+            paths::find_workspace_root(&rubric).into_iter().collect();
+        readable_folders.push(paths::absolute(Path::new(".")));
+        readable_folders.extend(rubric.parent().map(Path::to_owned));
         Self {
             root: paths::absolute(Path::new(".")),
-            open,
+            readable_folders,
             read: RefCell::default(),
         }
     }
 
-    pub(super) fn into_read(self) -> Read {
+    pub(super) fn into_read(self) -> RubricFilesRead {
         self.read.into_inner()
     }
 
-    fn allowed(&self, path: &Path) -> Result<(), String> {
-        inside(path, self.open.iter().map(PathBuf::as_path))?;
+    fn check_readable(&self, path: &Path) -> Result<(), String> {
+        check_inside(path, self.readable_folders.iter().map(PathBuf::as_path))?;
         // A link may lead elsewhere. What is not there is told by reading it.
         let Ok(real) = path.canonicalize() else {
             return Ok(());
         };
         let open: Vec<PathBuf> = self
-            .open
+            .readable_folders
             .iter()
             .filter_map(|folder| folder.canonicalize().ok())
             .collect();
-        inside(&real, open.iter().map(PathBuf::as_path))
+        check_inside(&real, open.iter().map(PathBuf::as_path))
     }
 }
 
 /// Whether a path is below one of some folders, and not hidden there.
-fn inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(), String> {
+fn check_inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(), String> {
     let Some(below) = open.find_map(|folder| path.strip_prefix(folder).ok()) else {
         return Err("leads out of the workspace and of the rubric's folder; what is read is sent to a judge, so copy the file here".to_owned());
     };
@@ -90,17 +91,17 @@ fn inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(
     Ok(())
 }
 
-impl RubricFiles for Beside {
+impl RubricFiles for WorkspaceRubricFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, String> {
         let path = normalize_path(&self.root.join(path));
-        self.allowed(&path)?;
-        let shown = paths::shown(&self.root, &path);
+        self.check_readable(&path)?;
+        let shown = paths::display_path(&self.root, &path);
         let mut read = self.read.borrow_mut();
         if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown) {
             return Ok(Arc::clone(text));
         }
-        if !read.named.contains(&path) {
-            read.named.push(path.clone());
+        if !read.referenced.contains(&path) {
+            read.referenced.push(path.clone());
         }
         let text = files::read_text(&path, MAX_BYTES as u64)?;
         read.texts.push((shown, Arc::clone(&text)));
@@ -109,7 +110,7 @@ impl RubricFiles for Beside {
 
     fn list(&self, pattern: &str) -> Vec<PathBuf> {
         let pattern = normalize_path(&self.root.join(pattern));
-        if self.allowed(&pattern).is_err() {
+        if self.check_readable(&pattern).is_err() {
             return Vec::new();
         }
         let found = globs::expand(&self.root, &pattern.to_string_lossy());
@@ -117,7 +118,7 @@ impl RubricFiles for Beside {
         found.sort();
         found
             .iter()
-            .map(|path| paths::shown(&self.root, path))
+            .map(|path| paths::display_path(&self.root, path))
             .collect()
     }
 }
@@ -147,7 +148,8 @@ mod tests {
             .expect("a link");
         std::os::unix::fs::symlink(root.join("w/.env"), root.join("w/guides/env.md"))
             .expect("a link");
-        let beside = Beside::of(&root.join("w"), &root.join("w/rubrics/r.yaml"));
+        let beside =
+            WorkspaceRubricFiles::for_workspace(&root.join("w"), &root.join("w/rubrics/r.yaml"));
         for (path, expected) in [
             ("rubrics/../guides/tone.md", Ok("w/guides/tone.md")),
             ("guides/none.md", Err("does not exist")),
@@ -169,7 +171,7 @@ mod tests {
         let read = beside.into_read();
         assert_eq!(read.texts.len(), 1);
         assert!(
-            read.named.contains(&root.join("w/guides/none.md")),
+            read.referenced.contains(&root.join("w/guides/none.md")),
             "watched"
         );
     }
@@ -177,9 +179,9 @@ mod tests {
     #[test]
     fn the_folder_of_a_rubric_elsewhere_is_open_too() {
         let (_dir, root) = folder();
-        let beside = Beside::of(&root.join("w"), &root.join("out/r.yaml"));
+        let beside = WorkspaceRubricFiles::for_workspace(&root.join("w"), &root.join("out/r.yaml"));
         assert!(beside.read(&root.join("out/secret.md")).is_ok());
-        let alone = Beside::alone(&root.join("out/r.yaml"));
+        let alone = WorkspaceRubricFiles::for_standalone_rubric(&root.join("out/r.yaml"));
         assert!(alone.read(&root.join("out/secret.md")).is_ok());
         assert!(alone.read(&root.join("w/guides/tone.md")).is_err());
     }

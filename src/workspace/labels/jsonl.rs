@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use super::sheet::Sheet;
+use super::label_file::LabelFileReader;
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
 /// Reads every line; blank ones are passed over. Problems stand at their line.
-pub(super) fn read(sheet: &mut Sheet<'_>) {
+pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let text = Arc::clone(sheet.text);
     let mut offset = 0;
     for (line, number) in text.split_inclusive('\n').zip(1..) {
-        let whole = sheet.line(number, offset);
+        let whole = sheet.line_span(number, offset);
         offset += line.len();
         let bare = line.trim_start_matches('\u{feff}').trim();
         if bare.is_empty() {
             continue;
         }
         match serde_json::from_str::<Label>(bare) {
-            Ok(label) => sheet.push(label, whole),
+            Ok(label) => sheet.add_label(label, whole),
             Err(error) => {
                 let message = error.to_string();
                 let message = message
@@ -28,10 +28,10 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
                     column: u32::try_from(error.column()).unwrap_or(u32::MAX).max(1),
                     ..whole
                 };
-                let problem = Diagnostic::error(super::CODE, sheet.path, format!("no label: {message}"))
+                let problem = Diagnostic::error(super::LABEL_CODE, sheet.path, format!("no label: {message}"))
                     .with_span(span, &text)
                     .help(r#"a label is {"transcript": "…", "eval": "…", "passed": true}, with rubric, score, by, at and note if known"#);
-                sheet.told(problem);
+                sheet.report_problem(problem);
             }
         }
     }
@@ -42,7 +42,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::workspace::labels::entries::Entry;
+    use crate::workspace::labels::entries::LabelsEntry;
 
     #[test]
     fn every_bad_line_is_told_with_its_number() {
@@ -55,8 +55,8 @@ mod tests {
             "{\"transcript\":\"a\",\"eval\":\"x\",\"passed\":true,\"score\":7}\n",
             "not json\n",
         ));
-        let entry = Entry::default();
-        let mut sheet = Sheet::new(&text, Path::new("labels.jsonl"), &entry);
+        let entry = LabelsEntry::default();
+        let mut sheet = LabelFileReader::new(&text, Path::new("labels.jsonl"), &entry);
         read(&mut sheet);
         let (labels, problems) = sheet.finish();
         assert_eq!(labels.len(), 2);

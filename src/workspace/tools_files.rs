@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CONFIG, Env, Workspace, files, globs, paths, runs};
+use super::{CONFIG_FILE, Env, Workspace, files, globs, paths, run_folders};
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
@@ -15,10 +15,10 @@ use crate::net::Resolver;
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
 /// Endings of tools files in a folder.
-const ENDINGS: &[&str] = &["yaml", "yml", "json"];
+const TOOLS_FILE_ENDINGS: &[&str] = &["yaml", "yml", "json"];
 
 /// What the files of `tools:` came to.
-pub(super) struct Read {
+pub(super) struct LoadedTools {
     pub(super) toolbox: Toolbox,
     /// As the workspace names them.
     pub(super) files: Vec<(PathBuf, Arc<str>)>,
@@ -27,15 +27,15 @@ pub(super) struct Read {
 }
 
 /// Reads the files that `tools:` names: files, folders (all their `*.yaml`, `*.yml` and `*.json`, sorted), globs.
-pub(super) fn read(
+pub(super) fn read_tools_files(
     root: &Path,
     env: &Env,
     fields: &mut MappingDecoder<'_>,
     resolver: &Arc<dyn Resolver>,
-) -> Read {
+) -> LoadedTools {
     let mut files: Vec<(PathBuf, Arc<str>)> = Vec::new();
-    for (written, at) in written(fields) {
-        let found = match found(root, &written, env) {
+    for (written, at) in read_entries(fields) {
+        let found = match find_tools_files(root, &written, env) {
             Ok(found) => found,
             Err(why) => {
                 fields.error_at(&at, "glob", why);
@@ -43,7 +43,7 @@ pub(super) fn read(
             }
         };
         for path in found {
-            let shown = paths::shown(root, &path);
+            let shown = paths::display_path(root, &path);
             if files.iter().any(|(known, _)| *known == shown) {
                 continue;
             }
@@ -56,8 +56,8 @@ pub(super) fn read(
             }
         }
     }
-    let (toolbox, problems) = of_texts(root, env, &files, resolver);
-    Read {
+    let (toolbox, problems) = parse_tools_files(root, env, &files, resolver);
+    LoadedTools {
         toolbox,
         files,
         problems,
@@ -65,7 +65,7 @@ pub(super) fn read(
 }
 
 /// The entries, each with its place inside the mapping.
-fn written(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
+fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
     match fields.value("tools") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(_)) => {
@@ -101,15 +101,15 @@ fn written(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
     }
 }
 
-fn found(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf>, String> {
+fn find_tools_files(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf>, String> {
     let whole = paths::resolve(root, written, env);
     if !whole.is_dir() {
         return Ok(globs::expand(root, &whole.to_string_lossy())
             .map_err(|why| why.replace(&*whole.to_string_lossy(), written))?
             .files);
     }
-    let entries =
-        fs::read_dir(&whole).map_err(|error| format!("`{written}` {}", files::why(&error)))?;
+    let entries = fs::read_dir(&whole)
+        .map_err(|error| format!("`{written}` {}", files::explain_io_error(&error)))?;
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| is_tools_file(path) && path.is_file())
@@ -118,7 +118,7 @@ fn found(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf>, String> 
     if found.is_empty() {
         return Err(format!(
             "the folder `{written}` has no file that ends in .{}",
-            ENDINGS.join(" or .")
+            TOOLS_FILE_ENDINGS.join(" or .")
         ));
     }
     Ok(found)
@@ -129,22 +129,24 @@ fn is_tools_file(path: &Path) -> bool {
         .file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let ending = path.extension().and_then(|ending| ending.to_str());
-    !hidden && ending.is_some_and(|ending| ENDINGS.contains(&ending))
+    !hidden && ending.is_some_and(|ending| TOOLS_FILE_ENDINGS.contains(&ending))
 }
 
 /// The globs whose files are watched for one entry of `tools:`.
-pub(super) fn watched(root: &Path, written: &str, env: &Env) -> Vec<String> {
+pub(super) fn watched_globs(root: &Path, written: &str, env: &Env) -> Vec<String> {
     let whole = paths::resolve(root, written, env);
     let own = whole.to_string_lossy().into_owned();
     if whole.is_dir() {
-        let below = ENDINGS.iter().map(|ending| format!("{own}/*.{ending}"));
+        let below = TOOLS_FILE_ENDINGS
+            .iter()
+            .map(|ending| format!("{own}/*.{ending}"));
         return below.collect();
     }
     vec![own]
 }
 
 /// What tools are read with, from a workspace's environment: a variable that is set and empty counts as set there.
-pub(super) fn with_cx<T>(
+pub(super) fn with_read_cx<T>(
     root: &Path,
     env: &Env,
     resolver: &Arc<dyn Resolver>,
@@ -158,47 +160,47 @@ pub(super) fn with_cx<T>(
     })
 }
 
-fn of_texts(
+fn parse_tools_files(
     root: &Path,
     env: &Env,
     files: &[(PathBuf, Arc<str>)],
     resolver: &Arc<dyn Resolver>,
 ) -> (Toolbox, Vec<Diagnostic>) {
-    with_cx(root, env, resolver, |cx| toolbox::read_toolbox(files, cx))
+    with_read_cx(root, env, resolver, |cx| toolbox::read_toolbox(files, cx))
 }
 
 /// The tools of a workspace by themselves, whatever else is wrong in it: of dicta.yaml only `tools:` is read. Broken
 /// tools are among them.
-pub fn tools_of(
+pub fn load_tools(
     root: &Path,
     env: &Env,
     resolver: &Arc<dyn Resolver>,
 ) -> (Arc<Toolbox>, Vec<Diagnostic>) {
-    let root = runs::real(root);
-    let doc = match config(&root) {
+    let root = run_folders::canonical_root(root);
+    let doc = match read_config(&root) {
         Ok(doc) => doc,
         Err(problems) => return (Arc::default(), problems),
     };
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
-    let read = read(&root, env, &mut fields, resolver);
+    let read = read_tools_files(&root, env, &mut fields, resolver);
     let mut all = problems.into_sorted();
     all.extend(read.problems);
     (Arc::new(read.toolbox), all)
 }
 
-fn config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
-    let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
-        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
+fn read_config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
+    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64)
+        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG_FILE), why)])?;
     let shown: Arc<str> = mask_secrets(&text).into();
-    let mut doc = yaml::read_document(&text, Path::new(CONFIG))
+    let mut doc = yaml::read_document(&text, Path::new(CONFIG_FILE))
         .map_err(|problems| super::load::with_source(problems, &shown))?;
     doc.source = shown;
     Ok(doc)
 }
 
 /// A tools file by itself, as a user names it; `None` where the text is none.
-pub fn tools_file(
+pub fn parse_tools_file(
     path: &Path,
     text: &Arc<str>,
     env: &Env,
@@ -206,14 +208,14 @@ pub fn tools_file(
 ) -> Option<(Toolbox, Vec<Diagnostic>)> {
     let here = paths::absolute(Path::new("."));
     let files = [(path.to_owned(), Arc::clone(text))];
-    with_cx(&here, env, resolver, |cx| {
+    with_read_cx(&here, env, resolver, |cx| {
         toolbox::is_tools_file(path, text, cx).then(|| toolbox::read_toolbox(&files, cx))
     })
 }
 
 impl Workspace {
     /// The files as they are recorded: those of tools without the secrets that somebody wrote into them.
-    pub fn recorded(&self) -> Vec<(PathBuf, Arc<str>)> {
+    pub fn masked_files(&self) -> Vec<(PathBuf, Arc<str>)> {
         let starred = |path: &PathBuf| {
             let files = &mut self.tools.recorded_files.iter();
             files

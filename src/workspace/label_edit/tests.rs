@@ -14,17 +14,17 @@ fn label(transcript: &str, passed: Option<bool>, by: &str) -> Label {
     }
 }
 
-fn remove(transcript: &str) -> Change {
-    Change::Remove {
+fn remove(transcript: &str) -> LabelFileEdit {
+    LabelFileEdit::Remove {
         transcript: transcript.into(),
         rubric: "r".into(),
         eval: "x".into(),
     }
 }
 
-fn edited(text: &str, change: &Change) -> (String, Back) {
-    let edited = edit(text.as_bytes(), change).expect("it is changed");
-    (String::from_utf8(edited.text).expect("UTF-8"), edited.back)
+fn edited(text: &str, change: &LabelFileEdit) -> (String, LabelUndo) {
+    let edited = apply_edit(text.as_bytes(), change).expect("it is changed");
+    (String::from_utf8(edited.text).expect("UTF-8"), edited.undo)
 }
 
 const ANA: &str = r#"{"transcript":"a","rubric":"r","eval":"x","passed":true,"by":"ana","at":"2026-11-21T18:00:00.000+00:00"}"#;
@@ -32,12 +32,12 @@ const ANA: &str = r#"{"transcript":"a","rubric":"r","eval":"x","passed":true,"by
 #[test]
 fn a_new_label_is_appended_and_everything_else_is_kept_to_the_byte() {
     let theirs = "\u{feff}{\"eval\":\"x\", \"transcript\":\"a\", \"passed\":false, \"rubric\":\"r\", \"by\":\"bo\"}\r\nno json\r\n\r\n{\"transcript\":\"tr";
-    let put = Change::Put(label("a", Some(true), "ana"));
+    let put = LabelFileEdit::Put(label("a", Some(true), "ana"));
     let (text, back) = edited(theirs, &put);
     assert_eq!(text, format!("{theirs}\r\n{ANA}\r\n"));
     // Taken back, but for the end of the torn line.
     assert_eq!(
-        edited(&text, &Change::Back(back)).0,
+        edited(&text, &LabelFileEdit::Undo(back)).0,
         format!("{theirs}\r\n")
     );
     assert_eq!(edited("", &put).0, format!("{ANA}\n"));
@@ -48,21 +48,21 @@ fn ones_own_line_and_one_of_nobody_are_replaced_where_they_stand() {
     let nobody = r#"{"transcript":"a","rubric":"r","eval":"x","passed":true,"score":0.9,"note":"see page 3"}"#;
     for old in [nobody.to_owned(), nobody.replace('}', r#","by":"ana"}"#)] {
         let text = format!("{old}\n{{\"transcript\":\"b\",\"eval\":\"x\",\"passed\":true}}\n");
-        let (new, back) = edited(&text, &Change::Put(label("a", None, "ana")));
+        let (new, back) = edited(&text, &LabelFileEdit::Put(label("a", None, "ana")));
         let first = new.lines().next().expect("a line");
         assert_eq!(
             first,
             r#"{"transcript":"a","rubric":"r","eval":"x","passed":null,"by":"ana","at":"2026-11-21T18:00:00.000+00:00","note":"see page 3"}"#
         );
         assert_eq!(new.lines().count(), 2);
-        assert_eq!(edited(&new, &Change::Back(back)).0, text);
+        assert_eq!(edited(&new, &LabelFileEdit::Undo(back)).0, text);
     }
 }
 
 #[test]
 fn what_another_says_last_stays_and_ours_comes_after_it() {
     let text = format!("{ANA}\n{}\n", ANA.replace("ana", "bo"));
-    let (new, _) = edited(&text, &Change::Put(label("a", Some(false), "ana")));
+    let (new, _) = edited(&text, &LabelFileEdit::Put(label("a", Some(false), "ana")));
     assert!(new.starts_with(&text), "{new}");
     assert_eq!(new.lines().count(), 3);
 }
@@ -77,17 +77,17 @@ fn the_line_that_counts_is_removed_and_comes_back_where_it_was() {
     // The one that names no rubric is what counts then.
     let (twice, second) = edited(&once, &remove("a"));
     assert_eq!(twice.lines().count(), 1);
-    assert!(edit(twice.as_bytes(), &remove("a")).is_err());
-    let (back, _) = edited(&twice, &Change::Back(second));
+    assert!(apply_edit(twice.as_bytes(), &remove("a")).is_err());
+    let (back, _) = edited(&twice, &LabelFileEdit::Undo(second));
     assert_eq!(back, once);
-    assert_eq!(edited(&back, &Change::Back(first)).0, text);
+    assert_eq!(edited(&back, &LabelFileEdit::Undo(first)).0, text);
 }
 
 #[test]
 fn what_another_program_changed_since_is_not_taken_back() {
-    let (_, back) = edited("", &Change::Put(label("a", Some(true), "ana")));
+    let (_, back) = edited("", &LabelFileEdit::Put(label("a", Some(true), "ana")));
     let meanwhile = ANA.replace("true", "false");
-    let why = edit(meanwhile.as_bytes(), &Change::Back(back)).err();
+    let why = apply_edit(meanwhile.as_bytes(), &LabelFileEdit::Undo(back)).err();
     assert_eq!(
         why.as_deref(),
         Some("the line was changed by another program since, and stays")
@@ -97,7 +97,8 @@ fn what_another_program_changed_since_is_not_taken_back() {
 #[test]
 fn lines_that_are_no_text_at_all_are_kept() {
     let hostile = b"\xff\xfe{\n\0\n[[[[\n".as_slice();
-    let new = edit(hostile, &Change::Put(label("a", Some(true), "ana"))).expect("it is changed");
+    let new = apply_edit(hostile, &LabelFileEdit::Put(label("a", Some(true), "ana")))
+        .expect("it is changed");
     assert!(new.text.starts_with(hostile));
 }
 
@@ -105,22 +106,22 @@ fn lines_that_are_no_text_at_all_are_kept() {
 fn a_file_is_made_replaced_through_its_link_and_keeps_its_rights() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("labels.jsonl");
-    let put = |name: &str| Change::Put(label(name, Some(true), "ana"));
-    let made = change(&path, &put("a")).expect("it is written");
-    assert_eq!(made.before, print(b""));
+    let put = |name: &str| LabelFileEdit::Put(label(name, Some(true), "ana"));
+    let made = edit_labels_file(&path, &put("a")).expect("it is written");
+    assert_eq!(made.fingerprint_before, fingerprint_text(b""));
     let text = std::fs::read(&path).expect("it is there");
-    assert_eq!(made.after, print(&text));
+    assert_eq!(made.fingerprint_after, fingerprint_text(&text));
     let mut rights = std::fs::metadata(&path).expect("it is there").permissions();
     rights.set_readonly(true);
     std::fs::set_permissions(&path, rights.clone()).expect("it can be set");
-    change(&path, &put("b")).expect("the folder can be written");
+    edit_labels_file(&path, &put("b")).expect("the folder can be written");
     let now = std::fs::metadata(&path).expect("it is there").permissions();
     assert_eq!(now, rights);
     // No file is left beside it.
     assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 1);
     // A folder in its place, and a folder that is not there, are told.
-    let folder = change(dir.path(), &put("a")).expect_err("it is a folder");
+    let folder = edit_labels_file(dir.path(), &put("a")).expect_err("it is a folder");
     assert!(folder.contains("directory"), "{folder}");
-    let nowhere = change(&dir.path().join("no/labels.jsonl"), &put("a"));
+    let nowhere = edit_labels_file(&dir.path().join("no/labels.jsonl"), &put("a"));
     assert!(nowhere.is_err());
 }

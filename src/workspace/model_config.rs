@@ -16,7 +16,7 @@ use super::{Env, Workspace, paths};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::model::{ApiKeySource, JudgeConfig, Millis, ProviderKind, escape_pointer_step};
 
-const KNOWN: &[&str] = &[
+const KNOWN_KEYS: &[&str] = &[
     "generator",
     "vertex_model",
     "base_prompt",
@@ -30,9 +30,9 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Requests a minute where a config does not say: evalbench's default, and what its quotas were planned for.
-const PER_MINUTE: u32 = 60;
+const DEFAULT_REQUESTS_PER_MINUTE: u32 = 60;
 /// Most attempts that a judge may have.
-const MOST_ATTEMPTS: i64 = 20;
+const MAX_ATTEMPTS: i64 = 20;
 const API_KEY: &str = "GEMINI_API_KEY";
 
 /// Generators that run an agent or a database's own model: what evalbench tests, not what it judges with.
@@ -52,9 +52,9 @@ const UNDER_TEST: &[&str] = &[
 ];
 
 /// Puts the environment's values in the place of `${VAR}`. A variable that is not set is a problem.
-pub(super) fn fill_in(doc: &mut YamlDoc, env: &Env, problems: &DiagnosticCollector) {
+pub(super) fn expand_env_variables(doc: &mut YamlDoc, env: &Env, problems: &DiagnosticCollector) {
     let mut value = std::mem::take(&mut doc.value);
-    fill(&mut value, "", env, &mut |at, name| {
+    expand_value(&mut value, "", env, &mut |at, name| {
         let message = format!("${{{name}}} is not set in the environment");
         problems.error(doc.span(at), "variable", message);
     });
@@ -62,7 +62,7 @@ pub(super) fn fill_in(doc: &mut YamlDoc, env: &Env, problems: &DiagnosticCollect
 }
 
 /// evalbench opens whatever the model names; the guard stands all the same.
-fn as_evalbench_fetches(judge: &mut JudgeConfig) {
+fn allow_unseen_urls(judge: &mut JudgeConfig) {
     let fetches = judge.tools.iter_mut().filter(|t| t.name == "fetch_url");
     for tool in fetches {
         let seen = tool.settings.entry("seen".to_owned());
@@ -70,10 +70,10 @@ fn as_evalbench_fetches(judge: &mut JudgeConfig) {
     }
 }
 
-fn fill(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str)) {
+fn expand_value(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str)) {
     match value {
         Value::String(text) if text.contains("${") => {
-            let filled = filled(text, env, &mut |name| unset(at, name));
+            let filled = expand_text(text, env, &mut |name| unset(at, name));
             // A value that is nothing but a variable is what the variable holds: a number where it holds one.
             let alone = text.starts_with("${") && text.find('}') == Some(text.len() - 1);
             let number = filled.parse::<i64>().ok().filter(|_| alone);
@@ -81,12 +81,12 @@ fn fill(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                fill(item, &format!("{at}/{index}"), env, unset);
+                expand_value(item, &format!("{at}/{index}"), env, unset);
             }
         }
         Value::Object(map) => {
             for (key, item) in map.iter_mut() {
-                fill(
+                expand_value(
                     item,
                     &format!("{at}/{}", escape_pointer_step(key)),
                     env,
@@ -98,7 +98,7 @@ fn fill(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str
     }
 }
 
-fn filled(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
+fn expand_text(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -124,7 +124,7 @@ fn filled(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
 
 /// The judge of a model config. As evalbench does: Gemini is asked on Vertex AI where a project and a region are known,
 /// else through its own API with a key.
-pub(super) fn read(
+pub(super) fn read_model_config(
     doc: &YamlDoc,
     name: &str,
     problems: &DiagnosticCollector,
@@ -142,9 +142,9 @@ pub(super) fn read(
     let project = or_env(fields.text("gcp_project_id"), EVALBENCH_PROJECT);
     let region = or_env(fields.text("gcp_region"), EVALBENCH_REGION);
     match fields.text("generator").as_deref() {
-        Some("gcp_vertex_gemini") => gemini(&fields, &mut judge, (project, region), cx),
-        Some("gcp_vertex_claude") => claude(&fields, &mut judge, (project, region)),
-        Some(other) => fields.error("generator", "not-yet", other_generator(other)),
+        Some("gcp_vertex_gemini") => configure_gemini(&fields, &mut judge, (project, region), cx),
+        Some("gcp_vertex_claude") => configure_claude(&fields, &mut judge, (project, region)),
+        Some(other) => fields.error("generator", "not-yet", explain_unsupported_generator(other)),
         None => {}
     }
     if fields.is_mapping() && !fields.has("vertex_model") {
@@ -152,16 +152,16 @@ pub(super) fn read(
     }
     judge.model = fields.text("vertex_model").unwrap_or_default();
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
-    judge.tools = judges::tools::read(&mut fields, doc, problems, cx);
+    judge.tools = judges::tool_uses::read_tool_uses(&mut fields, doc, problems, cx);
     judge.requests_per_minute = fields
         .integer("execs_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok())
-        .or(Some(PER_MINUTE));
+        .or(Some(DEFAULT_REQUESTS_PER_MINUTE));
     if let Some(n) = fields.integer("max_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
-    judge.max_attempts = attempts(&mut fields);
-    as_evalbench_fetches(&mut judge);
+    judge.max_attempts = read_attempts(&mut fields);
+    allow_unseen_urls(&mut judge);
     let limit = |x: f64| x > 0.0 && x <= 86_400.0;
     if let Some(secs) = fields.number("prompt_timeout_seconds", "more than 0", limit) {
         judge.timeout = Millis::from_secs_f64(secs);
@@ -170,7 +170,7 @@ pub(super) fn read(
         Value::Object(map) => map
             .keys()
             .map(String::as_str)
-            .filter(|key| !KNOWN.contains(key))
+            .filter(|key| !KNOWN_KEYS.contains(key))
             .collect(),
         _ => Vec::new(),
     };
@@ -181,22 +181,27 @@ pub(super) fn read(
     judge
 }
 
-fn attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
+fn read_attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
     let written = fields.integer("max_attempts", 1..=1000)?;
-    if written > MOST_ATTEMPTS {
-        let message = format!("{MOST_ATTEMPTS} attempts are made at most, not {written}");
+    if written > MAX_ATTEMPTS {
+        let message = format!("{MAX_ATTEMPTS} attempts are made at most, not {written}");
         fields.warning("max_attempts", "no-effect", message);
     }
-    u8::try_from(written.min(MOST_ATTEMPTS)).ok()
+    u8::try_from(written.min(MAX_ATTEMPTS)).ok()
 }
 
-type Place = (Option<String>, Option<String>);
+type VertexLocation = (Option<String>, Option<String>);
 
-fn gemini(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: Place, cx: &JudgeCx<'_>) {
+fn configure_gemini(
+    fields: &MappingDecoder<'_>,
+    judge: &mut JudgeConfig,
+    place: VertexLocation,
+    cx: &JudgeCx<'_>,
+) {
     let has_key = cx.env.get(API_KEY).is_some();
     let missing = match place {
         (Some(project), Some(region)) => {
-            on_vertex(judge, project, region);
+            configure_vertex(judge, project, region);
             return;
         }
         (Some(_), None) => format!("gcp_region (or {EVALBENCH_REGION}) is missing"),
@@ -215,7 +220,7 @@ fn gemini(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: Place, cx
     fields.warning("generator", "credentials", message);
 }
 
-fn claude(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: Place) {
+fn configure_claude(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: VertexLocation) {
     let (Some(project), Some(region)) = place else {
         let message = format!(
             "Claude on Vertex AI needs gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION})"
@@ -223,17 +228,17 @@ fn claude(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: Place) {
         fields.error("generator", "credentials", message);
         return;
     };
-    on_vertex(judge, project, region);
+    configure_vertex(judge, project, region);
 }
 
-fn on_vertex(judge: &mut JudgeConfig, project: String, region: String) {
+fn configure_vertex(judge: &mut JudgeConfig, project: String, region: String) {
     judge.provider = ProviderKind::Vertex;
     judge.key = ApiKeySource::Google(None);
     judge.project = Some(project);
     judge.location = Some(region);
 }
 
-fn other_generator(name: &str) -> String {
+fn explain_unsupported_generator(name: &str) -> String {
     match name {
         "noop" | "noop_agent" => format!(
             "generator `{name}` asks no model; name `rules` (built in) instead, or a judge with `provider: replay`"
@@ -251,21 +256,21 @@ fn other_generator(name: &str) -> String {
 
 /// A model config of a workspace, and what it became.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct ModelConfigJudge {
     /// The judge's name.
     pub judge: String,
     /// The file, relative to the workspace where inside it.
     pub path: PathBuf,
     /// The judge in a few words.
-    pub became: String,
+    pub summary: String,
 }
 
-impl fmt::Display for Opened {
+impl fmt::Display for ModelConfigJudge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             judge,
             path,
-            became,
+            summary: became,
         } = self;
         write!(
             f,
@@ -276,7 +281,7 @@ impl fmt::Display for Opened {
 }
 
 /// The judges of a workspace that are evalbench's model configs, by name.
-pub fn model_configs(workspace: &Workspace, env: &Env) -> Vec<Opened> {
+pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJudge> {
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for rubric in &workspace.rubrics {
         files.extend(rubric.judges.clone());
@@ -284,27 +289,27 @@ pub fn model_configs(workspace: &Workspace, env: &Env) -> Vec<Opened> {
     let config = workspace
         .files
         .iter()
-        .find(|(path, _)| path == Path::new(super::CONFIG));
+        .find(|(path, _)| path == Path::new(super::CONFIG_FILE));
     let config = config.and_then(|(path, text)| yaml::read_document(text, path).ok());
     let judges = config.as_ref().and_then(|doc| doc.value.get("judges"));
     for (name, judge) in judges.and_then(Value::as_object).into_iter().flatten() {
         if let Some(written) = judge.as_str() {
             let path = paths::resolve(&workspace.root, written, env);
-            files.insert(name.clone(), paths::shown(&workspace.root, &path));
+            files.insert(name.clone(), paths::display_path(&workspace.root, &path));
         }
     }
     let opened = files.into_iter().filter_map(|(name, path)| {
-        let became = in_words(workspace.judges.get(&name)?);
-        Some(Opened {
+        let became = describe_judge(workspace.judges.get(&name)?);
+        Some(ModelConfigJudge {
             judge: name,
             path,
-            became,
+            summary: became,
         })
     });
     opened.collect()
 }
 
-fn in_words(judge: &JudgeConfig) -> String {
+fn describe_judge(judge: &JudgeConfig) -> String {
     let mut words = match (&judge.project, &judge.location) {
         (Some(project), Some(location)) => {
             format!(

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CONFIG, Env, files, globs, runs};
+use super::{CONFIG_FILE, Env, files, globs, run_folders};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, has_errors};
 use crate::transcript::{FieldMapping, FieldMappings};
 
 /// What a list names.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ListedFiles {
     /// Each once, in the order listed.
     pub(super) files: Vec<PathBuf>,
     /// Of those that have one.
@@ -22,12 +22,12 @@ pub(super) struct Listed {
 }
 
 /// The maps of the workspace in `root`, from no more of its dicta.yaml than `transcripts`: whatever else is wrong there.
-pub fn maps_of(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>> {
-    let root = runs::real(root);
-    let Ok(text) = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64) else {
+pub fn read_field_maps(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>> {
+    let root = run_folders::canonical_root(root);
+    let Ok(text) = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64) else {
         return Ok(FieldMappings::default());
     };
-    let Ok(doc) = yaml::read_document(&text, Path::new(CONFIG)) else {
+    let Ok(doc) = yaml::read_document(&text, Path::new(CONFIG_FILE)) else {
         return Ok(FieldMappings::default());
     };
     if doc.value.get("transcripts").is_none() {
@@ -35,7 +35,7 @@ pub fn maps_of(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>>
     }
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
-    let listed = Listed::read((&root, env), &doc, &mut fields, "transcripts", &problems);
+    let listed = ListedFiles::read((&root, env), &doc, &mut fields, "transcripts", &problems);
     // A file that is not there, or a list that is none, is another command's trouble.
     let mut found = problems.into_sorted();
     found.retain(|problem| !matches!(problem.code, "glob" | "skipped"));
@@ -45,7 +45,7 @@ pub fn maps_of(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>>
     Ok(listed.maps)
 }
 
-impl Listed {
+impl ListedFiles {
     /// The files of a list of globs.
     pub(super) fn read(
         at_home @ (root, _): (&Path, &Env),
@@ -81,7 +81,7 @@ impl Listed {
         for (at, item) in written {
             match item {
                 Value::String(glob) => {
-                    listed.take(at_home, glob, &at, fields, problems);
+                    listed.add_glob(at_home, glob, &at, fields, problems);
                 }
                 Value::Object(entry) if key == "transcripts" => {
                     let has_map = entry.contains_key("map");
@@ -102,7 +102,7 @@ impl Listed {
                     own.finish();
                     let Some(path) = path else { continue };
                     let inside = format!("{at}/path");
-                    let found = listed.take(at_home, &path, &inside, fields, problems);
+                    let found = listed.add_glob(at_home, &path, &inside, fields, problems);
                     let Some(map) = map.map(Arc::new) else {
                         continue;
                     };
@@ -110,7 +110,7 @@ impl Listed {
                         if let Some(other) = mapped.insert(file.clone(), path.clone())
                             && listed.maps.0.get(&file) != Some(&map)
                         {
-                            let file = super::paths::shown(root, &file);
+                            let file = super::paths::display_path(root, &file);
                             let why = format!(
                                 "{} has another map by `{other}` above: one file is read in one way",
                                 file.display()
@@ -135,7 +135,7 @@ impl Listed {
     }
 
     /// Takes the files of a glob; all of them are handed back.
-    fn take(
+    fn add_glob(
         &mut self,
         (root, env): (&Path, &Env),
         glob: &str,

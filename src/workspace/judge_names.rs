@@ -18,7 +18,7 @@ pub struct JudgeNames {
 
 impl JudgeNames {
     /// The names dicta.yaml gives.
-    pub fn of_config(config: &Value, root: &Path, env: &Env) -> Self {
+    pub fn from_config(config: &Value, root: &Path, env: &Env) -> Self {
         let mut names = Self {
             root: root.to_owned(),
             by_path: HashMap::new(),
@@ -36,7 +36,7 @@ impl JudgeNames {
     }
 
     /// Gives the judges of a rubric the names they have in the workspace, and tells which are new: their name and path.
-    pub fn adopt(&mut self, rubric: &mut Rubric) -> Vec<(String, PathBuf)> {
+    pub fn rename_rubric_judges(&mut self, rubric: &mut Rubric) -> Vec<(String, PathBuf)> {
         let mut new = Vec::new();
         let mut renamed: HashMap<String, String> = HashMap::new();
         let judges = std::mem::take(&mut rubric.judges);
@@ -44,12 +44,12 @@ impl JudgeNames {
             let path = paths::absolute(&self.root.join(path));
             let known = self.by_path.get(&path).cloned();
             let given = known.unwrap_or_else(|| {
-                let given = self.free(&name);
+                let given = self.take_free_name(&name);
                 self.by_path.insert(path.clone(), given.clone());
                 new.push((given.clone(), path.clone()));
                 given
             });
-            let shown = paths::shown(&self.root, &path);
+            let shown = paths::display_path(&self.root, &path);
             rubric.judges.insert(given.clone(), shown);
             renamed.insert(name, given);
         }
@@ -62,7 +62,7 @@ impl JudgeNames {
     }
 
     /// A name that no judge has yet: this one, or with a number behind it.
-    fn free(&mut self, name: &str) -> String {
+    fn take_free_name(&mut self, name: &str) -> String {
         let numbered = (2..).map(|n| format!("{name}-{n}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
         let free = names.find(|name| !self.taken.contains(name));

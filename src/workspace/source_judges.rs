@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use crate::model::{JudgeConfig, find_source_judge};
 
 /// Adds those of the named judges that nobody configured and that are tools whose verdicts transcripts may carry.
-pub(super) fn of<'n>(
+pub(super) fn add_source_judges<'n>(
     named: impl IntoIterator<Item = &'n String>,
     judges: &mut IndexMap<String, JudgeConfig>,
 ) {
