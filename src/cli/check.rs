@@ -137,7 +137,11 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut bad = Warned::default();
-    let (mut ids, mut named, mut held) = (HashSet::new(), run::Ids::default(), HashSet::new());
+    let (mut ids, mut named, mut held) = (
+        HashSet::new(),
+        run::TranscriptIds::default(),
+        HashSet::new(),
+    );
     let mut observer = TranscriptLinter::new(&workspace.rubrics);
     let mut all = Files::default();
     for path in &workspace.transcripts {
@@ -146,7 +150,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
         let mut taken = Vec::new();
         let mut understood = Understood::read(file, &mut |transcript| {
             observer.observe(transcript);
-            held.insert(named.unique(transcript.id.to_string()).0);
+            held.insert(named.make_unique(transcript.id.to_string()).0);
             if !ids.insert(transcript.id.to_string()) {
                 taken.push(taken_id(path, &transcript.id));
             }
@@ -270,12 +274,12 @@ fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
     };
     let (mut board, _unreadable) =
         NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);
-    board.rescore(&run::deciding(workspace));
+    board.rescore(&run::collect_decision_settings(workspace));
     let evals = workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
-    let verdicts = board.count_verdicts(&evals.collect(), &run::courts(workspace));
+    let verdicts = board.count_verdicts(&evals.collect(), &run::collect_panel_rules(workspace));
     let tally = |((rubric, eval), (pass, fail)): ((String, String), (u64, u64))| EvalTally {
         rubric,
         eval,

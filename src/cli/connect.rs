@@ -15,7 +15,7 @@ use super::{Cx, check, runtime, sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
 use crate::report::{size, words};
-use crate::run::{Connection, Contact, connect, is_built_in};
+use crate::run::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
 
 /// As of a run of which a decision ended in an error.
 const FAILED: u8 = 3;
@@ -99,7 +99,8 @@ fn tried(
             }
         };
         let trying = async {
-            let asking = connect(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
+            let asking =
+                check_connections(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
             tokio::join!(asking, probing)
         };
         tokio::select! {
@@ -131,10 +132,10 @@ fn tried(
     Ok(code(&found, &probed))
 }
 
-fn code(found: &[Connection], probed: &[Probed]) -> u8 {
-    let failed = |one: &Connection| one.contact.as_ref().is_ok_and(|contact| !is_well(contact));
+fn code(found: &[ConnectionCheck], probed: &[Probed]) -> u8 {
+    let failed = |one: &ConnectionCheck| one.report.as_ref().is_ok_and(|contact| !is_well(contact));
     let probed: Vec<bool> = probed.iter().filter_map(Probed::unusable).collect();
-    if found.iter().any(|one| one.contact.is_err()) || probed.contains(&true) {
+    if found.iter().any(|one| one.report.is_err()) || probed.contains(&true) {
         USAGE
     } else if found.iter().any(failed) || !probed.is_empty() {
         FAILED
@@ -144,7 +145,7 @@ fn code(found: &[Connection], probed: &[Probed]) -> u8 {
 }
 
 /// Whether it reached a verdict, whichever.
-fn is_well(contact: &Contact) -> bool {
+fn is_well(contact: &ConnectionReport) -> bool {
     let result = contact.result.as_ref();
     result.is_some_and(|result| {
         result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable
@@ -157,7 +158,7 @@ fn provider(judge: &JudgeConfig) -> String {
     name.as_str().unwrap_or_default().to_owned()
 }
 
-fn human(one: &Connection) -> String {
+fn human(one: &ConnectionCheck) -> String {
     let judge = &one.judge;
     let mut out = format!("\n{}: {} {}", judge.name, provider(judge), judge.model);
     if let Some(base) = &judge.base_url {
@@ -167,7 +168,7 @@ fn human(one: &Connection) -> String {
     let mut line = |name: &str, text: String| {
         let _infallible = writeln!(out, "  {name:<9} {text}");
     };
-    match &one.contact {
+    match &one.report {
         Err(why) => line("✗", format!("not asked: {why}")),
         Ok(contact) => {
             for (name, text) in facts(judge, contact) {
@@ -178,7 +179,7 @@ fn human(one: &Connection) -> String {
     out
 }
 
-fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> {
+fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let nothing = CellResult::cancelled();
     let result = contact.result.as_ref().unwrap_or(&nothing);
@@ -213,10 +214,10 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
         };
         facts.push(("reply", streamed.to_owned()));
     }
-    if contact.tools {
+    if contact.has_tools {
         facts.push(("tools", tools(contact)));
     }
-    let form = match contact.form {
+    let form = match contact.verdict_format {
         Some(form) => serde_json::to_value(form).unwrap_or_default(),
         None => json!("of its own kind"),
     };
@@ -228,12 +229,12 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
     };
     let form = form.as_str().unwrap_or_default().to_owned();
     facts.push(("verdict", format!("{stated} as {form}")));
-    let sent: Vec<&str> = contact.sent.iter().map(String::as_str).collect();
+    let sent: Vec<&str> = contact.sent_keys.iter().map(String::as_str).collect();
     facts.push((
         sent_as,
-        format!("{} ({})", sent.join(", "), size(contact.bytes)),
+        format!("{} ({})", sent.join(", "), size(contact.request_bytes)),
     ));
-    for dropped in &contact.dropped {
+    for dropped in &contact.dropped_settings {
         facts.push(("dropped", format!("{}: {}", dropped.what, dropped.why)));
     }
     // The last failure is the error that is told above.
@@ -254,8 +255,8 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
     facts
 }
 
-fn tools(contact: &Contact) -> String {
-    match (contact.answered, contact.rejected.first()) {
+fn tools(contact: &ConnectionReport) -> String {
+    match (contact.answered_calls, contact.rejected_calls.first()) {
         (0, Some(why)) => format!("a call was made and refused: {why}"),
         (0, None) => {
             "declared, and not called (a test tool; the judge's own are never run here)".to_owned()
@@ -289,7 +290,7 @@ fn billed(judge: &JudgeConfig, result: &CellResult) -> String {
 }
 
 /// What to do about an error.
-fn advice(judge: &JudgeConfig, contact: &Contact, result: &CellResult) -> Option<String> {
+fn advice(judge: &JudgeConfig, contact: &ConnectionReport, result: &CellResult) -> Option<String> {
     let model = &judge.model;
     let key = match &judge.key {
         ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => format!("the key in {name}"),
@@ -315,7 +316,7 @@ fn advice(judge: &JudgeConfig, contact: &Contact, result: &CellResult) -> Option
             "no answer in time: is the server up, the model loaded, a proxy in the way?".to_owned()
         }
         (Outcome::JudgeError, None) => unreachable_advice(result)?,
-        (Outcome::Unparsed, _) if contact.tools => {
+        (Outcome::Unparsed, _) if contact.has_tools => {
             "it answers, and does not call functions: check that model and server can, or take the judge's `tools` away"
                 .to_owned()
         }
@@ -352,7 +353,7 @@ fn unreachable_advice(result: &CellResult) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn as_json(one: &Connection) -> Value {
+fn as_json(one: &ConnectionCheck) -> Value {
     let judge = &one.judge;
     let mut out = json!({
         "type": "connect",
@@ -360,9 +361,9 @@ fn as_json(one: &Connection) -> Value {
         "provider": provider(judge),
         "model": judge.model,
         "base_url": judge.base_url,
-        "asked": one.contact.is_ok(),
+        "asked": one.report.is_ok(),
     });
-    let contact = match &one.contact {
+    let contact = match &one.report {
         Err(why) => {
             out["error"] = json!(why);
             return out;
@@ -380,13 +381,13 @@ fn as_json(one: &Connection) -> Value {
         "streamed": contact.streamed,
         "turns": contact.turns,
         "attempts": contact.attempts,
-        "tools": contact.tools,
-        "tool_calls_answered": contact.answered,
-        "tool_calls_refused": contact.rejected.len(),
-        "verdict": contact.form,
-        "sent": contact.sent,
-        "bytes": contact.bytes,
-        "dropped": contact.dropped,
+        "tools": contact.has_tools,
+        "tool_calls_answered": contact.answered_calls,
+        "tool_calls_refused": contact.rejected_calls.len(),
+        "verdict": contact.verdict_format,
+        "sent": contact.sent_keys,
+        "bytes": contact.request_bytes,
+        "dropped": contact.dropped_settings,
         "failures": contact.failures,
         "usage": result.usage,
         "cost_usd": result.cost_usd,

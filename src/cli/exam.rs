@@ -10,7 +10,7 @@ use super::{Cx, runtime};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
-use crate::run::{Exam, JudgePreview, RunOptions};
+use crate::run::{ExampleCheck, JudgePreview, RunOptions};
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
@@ -34,7 +34,7 @@ pub(super) fn hold(
         };
         let chosen =
             |_: &Rubric, _: &Eval, judge: Option<&JudgeConfig>| all || judge.is_some_and(may);
-        let exam = Exam::of(
+        let exam = ExampleCheck::prepare(
             workspace, registry, &cx.env, &cx.clock, options, sending, &chosen,
         );
         let exam = runtime.block_on(exam);
@@ -48,7 +48,7 @@ pub(super) fn hold(
         return Ok(0);
     }
     let clock = std::sync::Arc::clone(&cx.clock);
-    let trials = runtime.block_on(exam.hold(clock, CancellationToken::new()));
+    let trials = runtime.block_on(exam.run(clock, CancellationToken::new()));
     runtime.shutdown_timeout(Millis(200).to_duration());
     let mut undecided = 0;
     for trial in trials

@@ -19,7 +19,7 @@ use super::trouble::{Trouble, USAGE};
 use super::understood::Warned;
 use crate::diag::Diagnostic;
 use crate::model::{Label, SourceText, make_visible, pluralize};
-use crate::run::Ids;
+use crate::run::TranscriptIds;
 use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
 
 /// Writes the native form of every transcript.
@@ -51,7 +51,7 @@ pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
     let mut sums = Sums::default();
     let mut labels = Target::of(args.labels.as_deref())?;
     let mut out = Target::of(to)?;
-    let mut ids = Ids::default();
+    let mut ids = TranscriptIds::default();
     for path in &args.files {
         let file = open_file(path, map.as_ref())?;
         let labels = args.labels.is_some().then_some(&mut labels);
@@ -139,7 +139,7 @@ impl Sums {
 fn one(
     mut file: TranscriptFile,
     path: &Path,
-    ids: &mut Ids,
+    ids: &mut TranscriptIds,
     sums: &mut Sums,
     out: &mut Target,
     mut labels: Option<&mut Target>,
@@ -160,7 +160,7 @@ fn one(
                     continue;
                 }
             };
-            let (id, changed) = ids.unique(id.0.into_owned());
+            let (id, changed) = ids.make_unique(id.0.into_owned());
             if changed {
                 sums.renamed += 1;
                 let message = format!(

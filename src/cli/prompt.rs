@@ -39,7 +39,7 @@ pub(super) fn prompt(
     let registry = EvalTypeRegistry::builtin();
     let runtime = runtime()?;
     let found = runtime
-        .block_on(run::prompts(
+        .block_on(run::render_prompts(
             &opened.workspace,
             &registry,
             &cx.env,
@@ -70,8 +70,8 @@ pub(super) fn prompt(
         }
         return Ok(0);
     }
-    let mut out = format!("cell  {}\nkey   {}\n", asked.name, asked.key);
-    for (part, digest) in &asked.parts {
+    let mut out = format!("cell  {}\nkey   {}\n", asked.name, asked.cache_key);
+    for (part, digest) in &asked.key_parts {
         let _infallible = writeln!(out, "  {part:<20} {}", digest.short());
     }
     cx.streams.print(&out);

@@ -21,7 +21,8 @@ use crate::judge::EvidenceMissPolicy;
 use crate::model::{Labels, Millis, pluralize};
 use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
-    self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
+    self, CachePolicy, DecisionFilter, JudgePreview, RunError, RunHandle, RunOptions, RunPreview,
+    SampleSpec,
 };
 use crate::tools::kinds::ExitSignalsHandled;
 use crate::workspace;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     let options = options(args)?;
     let registry = EvalTypeRegistry::builtin();
     if let Some(judge) = &options.judge {
-        let panels = run::courts(&opened.workspace).len() as u64;
+        let panels = run::collect_panel_rules(&opened.workspace).len() as u64;
         if panels > 0 {
             let of = pluralize(panels, "eval");
             cx.streams.tell(&format!(
@@ -52,7 +53,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
         let workspace = Arc::clone(&opened.workspace);
         let runtime = runtime()?;
         let preview = runtime
-            .block_on(run::preview(
+            .block_on(run::preview_run(
                 workspace, &registry, &cx.env, &cx.clock, options,
             ))
             .map_err(|error| Trouble::usage(error.to_string()))?;
@@ -78,23 +79,25 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
 fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
     let where_ = match &args.filter {
         None => None,
-        Some(text) => Some(Filter::parse(text).map_err(|error| Trouble::usage(error.to_string()))?),
+        Some(text) => {
+            Some(DecisionFilter::parse(text).map_err(|error| Trouble::usage(error.to_string()))?)
+        }
     };
     if args.jobs == Some(0) {
         return Err(Trouble::usage("-j must be at least 1"));
     }
     Ok(RunOptions {
-        where_,
+        filter: where_,
         judge: args.judge.clone(),
         concurrency: args.jobs,
         limit: args.limit.map(NonZeroU64::get),
-        sample: args.sample.map(|size| Sample {
+        sample: args.sample.map(|size| SampleSpec {
             size: size.get(),
             seed: args.seed,
         }),
         repeat: args.repeat,
-        frozen: args.frozen.clone(),
-        frozen_miss: match args.frozen_miss {
+        evidence_run: args.frozen.clone(),
+        evidence_miss: match args.frozen_miss {
             Miss::Live => EvidenceMissPolicy::Live,
             Miss::Error => EvidenceMissPolicy::Error,
             Miss::End => EvidenceMissPolicy::End,
@@ -102,7 +105,7 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         cache: match (args.no_cache, args.refresh, args.recorded) {
             (true, ..) => CachePolicy::Off,
             (_, true, _) => CachePolicy::Refresh,
-            (.., true) => CachePolicy::Recorded,
+            (.., true) => CachePolicy::LeaveUncachedPending,
             _ => CachePolicy::Use,
         },
         resume: args.resume.clone(),
@@ -121,7 +124,7 @@ async fn drive(
 ) -> Result<u8, Trouble> {
     let mut signals = Signals::new()?;
     let workspace = Arc::clone(&opened.workspace);
-    let starting = run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
+    let starting = run::start_run(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
     // Tools may take a while to open; nothing is recorded by then.
     let started = tokio::select! {
         biased;
@@ -205,7 +208,7 @@ fn stray_labels(opened: &Opened, seen: &HashSet<String>) -> Vec<Diagnostic> {
     if labels.iter().all(|label| seen.contains(&label.transcript)) {
         return Vec::new();
     }
-    match run::transcript_ids(&opened.workspace) {
+    match run::collect_transcript_ids(&opened.workspace) {
         Ok(ids) => workspace::find_stray_labels(&opened.workspace, &ids),
         // The run read them; what changed since is no label's fault.
         Err(_) => Vec::new(),
@@ -225,13 +228,13 @@ fn everywhere(opened: &Opened, summary: &Summary) -> Vec<Diagnostic> {
 }
 
 /// A dry run's plan as text. Figures that are estimates say so.
-fn plan(preview: &Preview) -> String {
+fn plan(preview: &RunPreview) -> String {
     let mut out = format!(
         "{} over {}\n",
         pluralize(preview.cells, "cell"),
         pluralize(preview.transcripts, "transcript")
     );
-    for (kind, cells) in &preview.kinds {
+    for (kind, cells) in &preview.eval_types {
         let _infallible = writeln!(out, "  {cells:>6}  {kind}");
     }
     if preview.skipped > 0 {
@@ -260,18 +263,18 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
     if judge.cached > 0 {
         let _infallible = write!(out, ", {} known from past runs", judge.cached);
     }
-    if judge.at_most_more > 0 {
+    if judge.possible_cells > 0 {
         let _infallible = write!(
             out,
             ", up to {} more if votes are split or a judge before it is unsure",
-            judge.at_most_more
+            judge.possible_cells
         );
     }
-    if judge.calls_most + judge.more_calls_most == 0 {
+    if judge.calls_most + judge.possible_calls_most == 0 {
         out.push_str(", no model is called\n");
         return out;
     }
-    let most = judge.calls_most + judge.more_calls_most;
+    let most = judge.calls_most + judge.possible_calls_most;
     let calls = match (judge.calls_least, most) {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
@@ -288,7 +291,7 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
         judge.tokens_most.1,
         judge.cost_text()
     );
-    if let Some(time) = judge.time {
+    if let Some(time) = judge.duration {
         let _infallible = write!(out, ", about {time}");
     }
     out.push('\n');

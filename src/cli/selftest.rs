@@ -15,8 +15,11 @@ use crate::event::{EventKind, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
 use crate::report::words;
-use crate::run::selftest::{Card, FamilyRow, Played, SelfTest, Stage, Wanted};
-use crate::run::{self, CachePolicy, Preview, RunError};
+use crate::run::robustness::{
+    FinishedStage, RobustnessOptions, RobustnessReport, RobustnessRow, RobustnessStage,
+    RobustnessTest,
+};
+use crate::run::{self, CachePolicy, RunError, RunPreview};
 
 /// Nothing could be measured: as of a run of errors alone.
 const UNMEASURED: u8 = 3;
@@ -26,7 +29,7 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(args.place.workspace.as_deref(), cx)?;
     opened.introduce(cx);
     let registry = EvalTypeRegistry::builtin();
-    let wanted = Wanted {
+    let wanted = RobustnessOptions {
         judge: args.judge.clone(),
         rubric: args.rubric.clone(),
         limit: usize::try_from(args.limit.get()).unwrap_or(usize::MAX),
@@ -37,9 +40,10 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
             CachePolicy::Use
         },
     };
-    let test = SelfTest::of(&opened.workspace, &registry, &cx.env, &wanted).map_err(trouble)?;
-    let base = test.baseline().map_err(trouble)?;
-    let most = test.attacks_at_most().map_err(trouble)?;
+    let test =
+        RobustnessTest::prepare(&opened.workspace, &registry, &cx.env, &wanted).map_err(trouble)?;
+    let base = test.baseline_stage().map_err(trouble)?;
+    let most = test.max_attack_stage().map_err(trouble)?;
     let runtime = runtime()?;
     let first = runtime.block_on(preview(&base, &registry, cx))?;
     let then = runtime.block_on(preview(&most, &registry, cx))?;
@@ -50,15 +54,15 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
         return Ok(0);
     }
     cx.streams.tell(&said);
-    let card: Result<Card, Trouble> = runtime.block_on(async {
+    let card: Result<RobustnessReport, Trouble> = runtime.block_on(async {
         let base = play(&base, &registry, cx).await?;
-        let stage = test.attacks(&base).map_err(trouble)?;
+        let stage = test.attack_stage(&base).map_err(trouble)?;
         let attacked = if stage.is_empty() {
             None
         } else {
             Some(play(&stage, &registry, cx).await?)
         };
-        Ok(test.card(&base, &stage, attacked.as_ref()))
+        Ok(test.report(&base, &stage, attacked.as_ref()))
     });
     runtime.shutdown_timeout(Millis(200).to_duration());
     let card = card?;
@@ -77,19 +81,23 @@ fn trouble(error: RunError) -> Trouble {
     }
 }
 
-async fn preview(stage: &Stage, registry: &EvalTypeRegistry, cx: &Cx) -> Result<Preview, Trouble> {
+async fn preview(
+    stage: &RobustnessStage,
+    registry: &EvalTypeRegistry,
+    cx: &Cx,
+) -> Result<RunPreview, Trouble> {
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
-    let preview = run::preview(workspace, registry, &cx.env, &cx.clock, options);
+    let preview = run::preview_run(workspace, registry, &cx.env, &cx.clock, options);
     preview.await.map_err(trouble)
 }
 
 /// What it takes, before it costs anything.
-fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
-    let of = |preview: &Preview| preview.judges.get(judge).cloned().unwrap_or_default();
+fn ahead(judge: &str, first: &RunPreview, then: &RunPreview) -> String {
+    let of = |preview: &RunPreview| preview.judges.get(judge).cloned().unwrap_or_default();
     let (base, attacks) = (of(first), of(then));
     let questions = base.cells + attacks.cells;
     let cached = base.cached + attacks.cached;
-    let calls = base.calls_least + base.at_most_more + attacks.calls_least;
+    let calls = base.calls_least + base.possible_cells + attacks.calls_least;
     let mut out = format!(
         "selftest of judge `{judge}`: {} about base answers, then at most {} (attacks on those that fail)",
         pluralize(base.cells, "question"),
@@ -116,11 +124,15 @@ fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
 }
 
 /// Runs a stage to its end.
-async fn play(stage: &Stage, registry: &EvalTypeRegistry, cx: &Cx) -> Result<Played, Trouble> {
+async fn play(
+    stage: &RobustnessStage,
+    registry: &EvalTypeRegistry,
+    cx: &Cx,
+) -> Result<FinishedStage, Trouble> {
     let mut signals = Signals::new()?;
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
     let clock = Arc::clone(&cx.clock);
-    let starting = run::start(workspace, registry, &cx.env, clock, options);
+    let starting = run::start_run(workspace, registry, &cx.env, clock, options);
     let mut handle = starting.await.map_err(trouble)?;
     let run = handle.run.clone();
     let mut played = RunState::default();
@@ -154,7 +166,7 @@ async fn play(stage: &Stage, registry: &EvalTypeRegistry, cx: &Cx) -> Result<Pla
         return Err(Trouble::stopped(code, run.letters()));
     }
     match handle.join.await {
-        Ok(Ok(_)) => Ok(Played { run, state: played }),
+        Ok(Ok(_)) => Ok(FinishedStage { run, state: played }),
         Ok(Err(RunError::Record(error))) => Err(Trouble::recording(&error)),
         Ok(Err(error)) => Err(trouble(error)),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -165,7 +177,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> String {
+fn human(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> String {
     let model = judge.map(|judge| judge.model.as_str()).unwrap_or_default();
     let model = if model.is_empty() {
         String::new()
@@ -180,16 +192,16 @@ fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Strin
     let _infallible = writeln!(
         out,
         "base answers: {} asked, {} fail, {} pass, {} without a verdict",
-        card.bases,
+        card.base_answers,
         card.failed,
         card.passed,
-        card.bases - card.failed - card.passed
+        card.base_answers - card.failed - card.passed
     );
-    if !card.mistaken.is_empty() {
+    if !card.misjudged.is_empty() {
         let _infallible = writeln!(
             out,
             "decided wrongly before any attack: {}",
-            card.mistaken.join(", ")
+            card.misjudged.join(", ")
         );
     }
     let _infallible = writeln!(
@@ -197,11 +209,11 @@ fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Strin
         "\n{:<22} {:>9} {:>6} {:>6}  {:<13} without a verdict",
         "attack", "n", "flips", "rate", "95 % interval"
     );
-    for row in &card.families {
+    for row in &card.rows {
         out.push_str(&line(row));
     }
     out.push_str(&remarks(card));
-    let worst = card.families.iter().flat_map(|row| &row.worst);
+    let worst = card.rows.iter().flat_map(|row| &row.flipped_cells);
     let mut worst = worst.peekable();
     if worst.peek().is_some() {
         out.push_str("\nto look at what flipped:\n");
@@ -220,7 +232,7 @@ fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Strin
     out
 }
 
-fn line(row: &FamilyRow) -> String {
+fn line(row: &RobustnessRow) -> String {
     let n = if row.scored == row.total {
         row.scored.to_string()
     } else {
@@ -232,12 +244,12 @@ fn line(row: &FamilyRow) -> String {
         |(low, high)| format!("{} – {}", percent(low), percent(high)),
     );
     let without: Vec<String> = row
-        .without
+        .without_verdict
         .iter()
         .map(|(outcome, n)| format!("{n} {}", words(*outcome)))
         .collect();
-    let mark = if row.is_small() { "*" } else { "" };
-    let name = format!("{}{mark}", row.family);
+    let mark = if row.has_few_verdicts() { "*" } else { "" };
+    let name = format!("{}{mark}", row.attack);
     let text = format!(
         "{name:<22} {n:>9} {:>6} {rate:>6}  {interval:<13} {}",
         row.flips,
@@ -247,22 +259,19 @@ fn line(row: &FamilyRow) -> String {
 }
 
 /// What the table does not say by itself.
-fn remarks(card: &Card) -> String {
+fn remarks(card: &RobustnessReport) -> String {
     let mut out = String::from(
         "\nA flip is a fail that passes; of swapped messages, swapped criteria and repeated runs, any other verdict.\n",
     );
-    if card.families.iter().any(FamilyRow::is_small) {
+    if card.rows.iter().any(RobustnessRow::has_few_verdicts) {
         out.push_str("* fewer than 20 verdicts: too few to tell; look at the interval.\n");
     }
-    if card.families.iter().any(|row| row.scored < row.total) {
+    if card.rows.iter().any(|row| row.scored < row.total) {
         out.push_str(
             "n is scored/made: what ended without a verdict is left out of the rate, and is not resistance.\n",
         );
     }
-    let attacked = card
-        .families
-        .iter()
-        .any(|row| !row.neutral && row.total > 0);
+    let attacked = card.rows.iter().any(|row| !row.is_neutral && row.total > 0);
     if !attacked {
         out.push_str("No base answer fails, so there was nothing to attack.\n");
     }
@@ -272,8 +281,8 @@ fn remarks(card: &Card) -> String {
     out
 }
 
-fn as_json(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Value {
-    let families: Vec<Value> = card.families.iter().map(row_json).collect();
+fn as_json(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Value {
+    let families: Vec<Value> = card.rows.iter().map(row_json).collect();
     let runs: Vec<&str> = card.runs.iter().map(|run| run.0.as_str()).collect();
     json!({
         "type": "selftest",
@@ -282,10 +291,10 @@ fn as_json(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Val
         "rubric": args.rubric,
         "runs": runs,
         "bases": {
-            "asked": card.bases,
+            "asked": card.base_answers,
             "fail": card.failed,
             "pass": card.passed,
-            "mistaken": card.mistaken,
+            "mistaken": card.misjudged,
         },
         "attacks": families,
         "measured": card.is_measured(),
@@ -294,18 +303,18 @@ fn as_json(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Val
     })
 }
 
-fn row_json(row: &FamilyRow) -> Value {
+fn row_json(row: &RobustnessRow) -> Value {
     let without = row
-        .without
+        .without_verdict
         .iter()
         .map(|(outcome, n)| (outcome.to_string(), json!(n)));
     let worst = row
-        .worst
+        .flipped_cells
         .iter()
         .map(|(run, cell)| json!({"run": run.0, "cell": cell}));
     json!({
-        "attack": row.family,
-        "neutral": row.neutral,
+        "attack": row.attack,
+        "neutral": row.is_neutral,
         "made": row.total,
         "scored": row.scored,
         "flips": row.flips,

@@ -4,27 +4,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::RunError;
-use super::opened::ToolDigests;
+use super::tool_sets::ToolDigests;
 use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::ToolResponse;
 use crate::record::{RecordedRun, RunStore};
 
 /// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
-pub(super) fn find_all(
+pub(super) fn find_evidence_runs(
     store: &RunStore,
     root: &Path,
     frozen: &str,
 ) -> Result<Vec<RecordedRun>, RunError> {
     if root.join(frozen).is_dir() {
-        return Ok(vec![find(store, root, frozen)?]);
+        return Ok(vec![find_evidence_run(store, root, frozen)?]);
     }
     let names = frozen.split(',').map(str::trim);
-    names.map(|name| find(store, root, name)).collect()
+    names
+        .map(|name| find_evidence_run(store, root, name))
+        .collect()
 }
 
 /// The run that a name stands for: a run's name, or a folder relative to the workspace.
-fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<RecordedRun, RunError> {
+fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<RecordedRun, RunError> {
     let folder = root.join(frozen);
     let name = if folder.is_dir() {
         folder.to_string_lossy().into_owned()
@@ -37,7 +39,7 @@ fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<RecordedRun, RunE
 }
 
 /// What these runs' tools answered; the first that holds an answer gives it.
-pub(super) fn frozen(
+pub(super) fn load_replayed_evidence(
     runs: &[RecordedRun],
     tools: &ToolDigests,
     miss: EvidenceMissPolicy,
@@ -47,27 +49,27 @@ pub(super) fn frozen(
             "frozen evidence needs a run; `dicta runs` lists them".to_owned(),
         ));
     };
-    let mut evidence = ReplayedEvidence::new(first.id.clone(), answers(first, tools)?, miss);
+    let mut evidence = ReplayedEvidence::new(first.id.clone(), read_responses(first, tools)?, miss);
     for run in rest {
-        evidence.add_run(&run.id, answers(run, tools)?);
+        evidence.add_run(&run.id, read_responses(run, tools)?);
     }
     Ok(evidence)
 }
 
 /// What a run's tools answered. A call counts for every tool of that name that is what it was then.
-fn answers(
+fn read_responses(
     run: &RecordedRun,
     tools: &ToolDigests,
 ) -> Result<Vec<(EvidenceKey, ToolResponse)>, RunError> {
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
-        let of_then = tools.of(&call.tool, call.tool_digest.as_ref());
+        let of_then = tools.find_matching(&call.tool, call.tool_digest.as_ref());
         let mut same = of_then.peekable();
         if same.peek().is_none() {
             continue;
         }
-        let answer = answer(&call.response, &blobs).map_err(|why| {
+        let answer = read_response(&call.response, &blobs).map_err(|why| {
             RunError::Usage(format!(
                 "frozen evidence of run {}: {why}",
                 run.id.letters()
@@ -81,7 +83,7 @@ fn answers(
     Ok(calls)
 }
 
-fn answer(
+fn read_response(
     answered: &RecordedToolResponse,
     blobs: &Arc<dyn BlobSource>,
 ) -> std::io::Result<ToolResponse> {

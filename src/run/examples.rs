@@ -10,14 +10,14 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{Judged, Post};
-use super::core::{Core, Numbers};
-use super::prepare::{Prepared, prepare};
+use super::context::{CellCounter, RunCx};
+use super::judge_pool::{JudgeRepeat, JudgedDecision};
+use super::merge_window::MergeWindow;
+use super::prepare::{PreparedRun, prepare_run};
 use super::preview::JudgePreview;
-use super::schedule::ask;
-use super::snapshot::judges_of;
-use super::tally::Tally;
-use super::window::Window;
+use super::schedule::judge_cell;
+use super::snapshot::find_judges;
+use super::tally::RunTally;
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
@@ -28,33 +28,33 @@ use crate::workspace::lint::ExampleResult;
 use crate::workspace::{Env, Workspace};
 
 /// Whether an eval's examples are to be asked of the judge that decides it, if there is one.
-pub type Examined<'f> = &'f dyn Fn(&Rubric, &Eval, Option<&JudgeConfig>) -> bool;
+pub type ExampleCheckFilter<'f> = &'f dyn Fn(&Rubric, &Eval, Option<&JudgeConfig>) -> bool;
 
 /// Examples of judged evals, ready to be asked.
-pub struct Exam {
-    prepared: Prepared,
-    questions: Vec<Question>,
+pub struct ExampleCheck {
+    prepared: PreparedRun,
+    questions: Vec<ExampleQuestion>,
 }
 
 /// One of them: whose, and which of its examples.
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct ExampleQuestion {
     eval: u32,
     judge: u32,
-    nth: usize,
+    example_position: usize,
 }
 
-impl Exam {
+impl ExampleCheck {
     /// Prepares the examples of the judged evals that `examined` selects. `options`: the judge, if another, and how tools
     /// are answered. `sending: false` needs no keys, and is for [`Exam::preview`] alone.
-    pub async fn of(
+    pub async fn prepare(
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
         env: &Env,
         clock: &Arc<dyn Clock>,
         options: RunOptions,
         sending: bool,
-        examined: Examined<'_>,
+        examined: ExampleCheckFilter<'_>,
     ) -> Result<Self, RunError> {
         let mut problems = Vec::new();
         let mut wanted = |rubric: &Rubric, eval: &Eval| {
@@ -64,7 +64,7 @@ impl Exam {
             if !(judged && eval.enabled && !eval.examples.is_empty()) {
                 return false;
             }
-            match judges_of(eval, rubric, workspace, &options) {
+            match find_judges(eval, rubric, workspace, &options) {
                 Ok(by) => by.configs.iter().all(|judge| {
                     !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
                         && examined(rubric, eval, Some(judge))
@@ -99,21 +99,21 @@ impl Exam {
         };
         let options = RunOptions {
             cache: CachePolicy::Off,
-            where_: None,
+            filter: None,
             resume: None,
             ..options
         };
-        let prepared = prepare(Arc::new(few), registry, env, clock, options, sending).await?;
-        let plan = &prepared.bench.plan;
+        let prepared = prepare_run(Arc::new(few), registry, env, clock, options, sending).await?;
+        let plan = &prepared.judge_pool.plan;
         let mut questions = Vec::new();
         for (at, of) in (0_u32..).zip(&plan.evals) {
             let (_, _, eval) = plan.eval(at);
             // Each of several judges is tried: an example is a test of the eval with every one of them.
-            for judge in of.seats() {
-                let one = |nth| Question {
+            for judge in of.judge_positions() {
+                let one = |nth| ExampleQuestion {
                     eval: at,
                     judge: *judge,
-                    nth,
+                    example_position: nth,
                 };
                 questions.extend((0..eval.examples.len()).map(one));
             }
@@ -137,42 +137,40 @@ impl Exam {
     /// What it would take, by judge; `cells` are examples.
     pub fn preview(&self) -> Vec<(JudgeConfig, JudgePreview)> {
         let mut judges: IndexMap<u32, JudgePreview> = IndexMap::new();
-        let bench = &self.prepared.bench;
+        let bench = &self.prepared.judge_pool;
         for question in &self.questions {
-            let Some(config) = self.judge(question.judge) else {
+            let Some(config) = self.judge_config(question.judge) else {
                 continue;
             };
             let (_, _, eval) = bench.plan.eval(question.eval);
-            let transcript = example_transcript(&eval.examples[question.nth]);
-            let request = bench.plan.request(&transcript, question.eval, None, None);
-            let size = match (request, bench.seat(question.judge)) {
-                (Ok(request), Some(seat)) => (seat.size)(&request),
+            let transcript = example_transcript(&eval.examples[question.example_position]);
+            let request = bench
+                .plan
+                .build_request(&transcript, question.eval, None, None);
+            let size = match (request, bench.slot(question.judge)) {
+                (Ok(request), Some(seat)) => (seat.request_size)(&request),
                 _ => None,
             };
             judges
                 .entry(question.judge)
                 .or_default()
-                .ask(config, size, None);
+                .add_cell(config, size, None);
         }
         let told = judges.into_iter().filter_map(|(at, mut judge)| {
-            let config = self.judge(at)?;
-            judge.close(config, 1);
+            let config = self.judge_config(at)?;
+            judge.finish(config, 1);
             Some((config.clone(), judge))
         });
         told.collect()
     }
 
-    fn judge(&self, at: u32) -> Option<&JudgeConfig> {
+    fn judge_config(&self, at: u32) -> Option<&JudgeConfig> {
         let specs = &self.prepared.header.judges;
         specs.get(at as usize).map(|spec| &spec.config)
     }
 
     /// Asks, as many at once as a run would. What is cancelled came to `cancelled`.
-    pub async fn hold(
-        self,
-        clock: Arc<dyn Clock>,
-        cancel: CancellationToken,
-    ) -> Vec<ExampleResult> {
+    pub async fn run(self, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Vec<ExampleResult> {
         let Self {
             prepared,
             questions,
@@ -183,8 +181,8 @@ impl Exam {
         let specs = prepared.header.judges;
         let limits = &workspace.limits;
         let at_once = prepared.options.concurrency.unwrap_or(limits.concurrency);
-        let core = Arc::new(Core {
-            bench: Arc::new(prepared.bench),
+        let core = Arc::new(RunCx {
+            judge_pool: Arc::new(prepared.judge_pool),
             emitter: Emitter::new(
                 to,
                 Arc::new(MemoryBlobs::default()),
@@ -194,61 +192,61 @@ impl Exam {
             cancel,
             budget: prepared.budget,
             permits: prepared.permits,
-            tally: Tally::default(),
-            window: Window::default(),
-            numbers: Numbers::default(),
-            limit: None,
-            failure: Mutex::default(),
+            tally: RunTally::default(),
+            window: MergeWindow::default(),
+            cell_counter: CellCounter::default(),
+            transcript_limit: None,
+            blob_failure: Mutex::default(),
         });
         let asking = (0_u32..).zip(questions).map(|(cell, question)| {
             let core = Arc::clone(&core);
-            async move { (question, answer(&core, question, CellIx(cell)).await) }
+            async move { (question, judge_example(&core, question, CellIx(cell)).await) }
         });
         let answers: Vec<_> = futures_util::stream::iter(asking)
             .buffered(at_once.max(1))
             .collect()
             .await;
         let trials = answers.into_iter().filter_map(|(question, result)| {
-            let (_, rubric, eval) = core.bench.plan.eval(question.eval);
+            let (_, rubric, eval) = core.judge_pool.plan.eval(question.eval);
             let judge = specs.get(question.judge as usize)?;
-            let expect = eval.examples.get(question.nth)?.expect;
-            let (got, why) = fate(&judge.config, expect, &result);
-            ExampleResult::from_outcome(rubric, eval, question.nth, got, &why)
+            let expect = eval.examples.get(question.example_position)?.expect;
+            let (got, why) = classify_result(&judge.config, expect, &result);
+            ExampleResult::from_outcome(rubric, eval, question.example_position, got, &why)
         });
         trials.collect()
     }
 }
 
-async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
+async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) -> CellResult {
     if core.cancel.is_cancelled() {
         return CellResult::cancelled();
     }
-    if let Some(seat) = core.bench.seat(question.judge)
+    if let Some(seat) = core.judge_pool.slot(question.judge)
         && seat.is_limited()
-        && let Err(reached) = core.budget.check(seat.free)
+        && let Err(reached) = core.budget.check(seat.is_free)
     {
         return CellResult::from_error(Outcome::Budget, reached.why);
     }
-    let (_, _, eval) = core.bench.plan.eval(question.eval);
-    let transcript = example_transcript(&eval.examples[question.nth]);
-    let of = Judged {
+    let (_, _, eval) = core.judge_pool.plan.eval(question.eval);
+    let transcript = example_transcript(&eval.examples[question.example_position]);
+    let of = JudgedDecision {
         eval: question.eval,
         message: None,
         judge: question.judge,
         repeat: 1,
     };
-    let post = Post {
+    let post = JudgeRepeat {
         judge: question.judge,
         repeat: None,
     };
-    let asked = AssertUnwindSafe(ask(core, &transcript, of, post, cell)).catch_unwind();
+    let asked = AssertUnwindSafe(judge_cell(core, &transcript, of, post, cell)).catch_unwind();
     asked.await.unwrap_or_else(|_| {
         CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
     })
 }
 
 /// What a result says of an example. That `rules` cannot read criteria is nothing the example did.
-fn fate(judge: &JudgeConfig, expect: Outcome, result: &CellResult) -> (Outcome, String) {
+fn classify_result(judge: &JudgeConfig, expect: Outcome, result: &CellResult) -> (Outcome, String) {
     let unread = judge.provider == ProviderKind::Rules
         && result.outcome == Outcome::NotApplicable
         && expect != Outcome::NotApplicable;

@@ -22,55 +22,55 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{Bench, Post, State};
-use super::core::Core;
-use super::ids::Ids;
-use super::schedule::{Held, Order};
-use super::source::{Chunk, Feed};
-use super::work::{Item, Worked, work};
+use super::context::RunCx;
+use super::feed::{RecordChunk, TranscriptFeed};
+use super::ids::TranscriptIds;
+use super::judge_pool::{JudgePool, JudgeRepeat, PlannedCellState};
+use super::schedule::{JudgeJob, OpenCell};
+use super::worker::{WorkedRecord, WorkedTranscript, process_chunk};
 use crate::event::{CellKey, EventKind, SettledCell};
 use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
 use crate::transcript::BadRecord;
 
 /// Bad records of one file that are told one by one; the rest are counted.
-const BAD_TOLD: u64 = 10;
+const MAX_BAD_RECORD_NOTES: u64 = 10;
 /// How often the merge looks up from waiting for workers, to see whether the run is cancelled.
-const LOOK_UP: Duration = Duration::from_millis(20);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the threads. Judge cells go to `orders`; the receiver tells when all is merged, with a sentence if the
 /// transcripts could not be read to the end.
-pub(super) fn spawn(
-    core: &Arc<Core>,
-    feed: Box<dyn Feed>,
-    orders: mpsc::UnboundedSender<Order>,
+pub(super) fn spawn_threads(
+    core: &Arc<RunCx>,
+    feed: Box<dyn TranscriptFeed>,
+    orders: mpsc::UnboundedSender<JudgeJob>,
 ) -> oneshot::Receiver<Result<(), String>> {
     let threads = thread::available_parallelism().map_or(2, usize::from);
     let in_flight = threads * 4;
     let (ticket, tickets) = sync_channel::<()>(in_flight);
-    let (to_workers, chunks) = sync_channel::<(u64, Chunk)>(in_flight);
+    let (to_workers, chunks) = sync_channel::<(u64, RecordChunk)>(in_flight);
     let (to_merge, worked) = channel();
     let chunks = Arc::new(Mutex::new(chunks));
 
     let reading = {
         let cancel = core.cancel.clone();
-        thread::spawn(move || read(&cancel, feed, &ticket, &to_workers))
+        thread::spawn(move || read_chunks(&cancel, feed, &ticket, &to_workers))
     };
     for _ in 0..threads {
-        let (bench, cancel) = (Arc::clone(&core.bench), core.cancel.clone());
+        let (bench, cancel) = (Arc::clone(&core.judge_pool), core.cancel.clone());
         let (chunks, to_merge) = (Arc::clone(&chunks), to_merge.clone());
-        thread::spawn(move || labour(&bench, &cancel, &chunks, &to_merge));
+        thread::spawn(move || run_worker(&bench, &cancel, &chunks, &to_merge));
     }
     drop(to_merge);
     let (done, ended) = oneshot::channel();
     let (core, runtime) = (Arc::clone(core), Handle::current());
     thread::spawn(move || {
-        let result = Merge {
+        let result = ChunkMerger {
             core: &core,
             runtime,
             orders,
-            ids: Ids::default(),
-            no: 0,
-            bad: HashMap::new(),
+            ids: TranscriptIds::default(),
+            transcript_count: 0,
+            bad_records: HashMap::new(),
         }
         .run(&worked, &tickets, reading);
         // Nobody listens if the run was dropped.
@@ -79,17 +79,19 @@ pub(super) fn spawn(
     ended
 }
 
-fn read(
+fn read_chunks(
     cancel: &CancellationToken,
-    mut feed: Box<dyn Feed>,
+    mut feed: Box<dyn TranscriptFeed>,
     ticket: &SyncSender<()>,
-    to_workers: &SyncSender<(u64, Chunk)>,
+    to_workers: &SyncSender<(u64, RecordChunk)>,
 ) -> Result<(), String> {
     for seq in 0.. {
         if cancel.is_cancelled() {
             break;
         }
-        let Some(chunk) = feed.next()? else { break };
+        let Some(chunk) = feed.next_chunk()? else {
+            break;
+        };
         // A closed channel: the merge has all it wants.
         if ticket.send(()).is_err() || to_workers.send((seq, chunk)).is_err() {
             break;
@@ -98,13 +100,13 @@ fn read(
     Ok(())
 }
 
-type Done = (u64, Chunk, Vec<Worked>);
+type WorkedChunk = (u64, RecordChunk, Vec<WorkedRecord>);
 
-fn labour(
-    bench: &Bench,
+fn run_worker(
+    bench: &JudgePool,
     cancel: &CancellationToken,
-    chunks: &Mutex<Receiver<(u64, Chunk)>>,
-    to_merge: &Sender<Done>,
+    chunks: &Mutex<Receiver<(u64, RecordChunk)>>,
+    to_merge: &Sender<WorkedChunk>,
 ) {
     loop {
         let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -112,7 +114,7 @@ fn labour(
         if cancel.is_cancelled() {
             return;
         }
-        let worked = work(bench, &chunk);
+        let worked = process_chunk(bench, &chunk);
         // What a check found that was told to stop is no finding.
         if cancel.is_cancelled() || to_merge.send((seq, chunk, worked)).is_err() {
             return;
@@ -120,27 +122,27 @@ fn labour(
     }
 }
 
-struct Merge<'c> {
-    core: &'c Core,
+struct ChunkMerger<'c> {
+    core: &'c RunCx,
     runtime: Handle,
-    orders: mpsc::UnboundedSender<Order>,
-    ids: Ids,
+    orders: mpsc::UnboundedSender<JudgeJob>,
+    ids: TranscriptIds,
     /// Transcripts with cells so far.
-    no: u64,
-    bad: HashMap<PathBuf, u64>,
+    transcript_count: u64,
+    bad_records: HashMap<PathBuf, u64>,
 }
 
-impl Merge<'_> {
+impl ChunkMerger<'_> {
     fn run(
         mut self,
-        worked: &Receiver<Done>,
+        worked: &Receiver<WorkedChunk>,
         tickets: &Receiver<()>,
         reading: JoinHandle<Result<(), String>>,
     ) -> Result<(), String> {
-        let mut early: BTreeMap<u64, (Chunk, Vec<Worked>)> = BTreeMap::new();
+        let mut early: BTreeMap<u64, (RecordChunk, Vec<WorkedRecord>)> = BTreeMap::new();
         let mut next = 0;
         'all: loop {
-            let (seq, chunk, items) = match worked.recv_timeout(LOOK_UP) {
+            let (seq, chunk, items) = match worked.recv_timeout(CANCEL_POLL_INTERVAL) {
                 Ok(done) => done,
                 // A worker may be inside a check for long.
                 Err(RecvTimeoutError::Timeout) if self.core.cancel.is_cancelled() => break,
@@ -150,18 +152,18 @@ impl Merge<'_> {
             early.insert(seq, (chunk, items));
             while let Some((chunk, items)) = early.remove(&next) {
                 for item in items {
-                    if self.is_over() {
+                    if self.is_done() {
                         break 'all;
                     }
-                    self.take(&chunk, item);
+                    self.merge_record(&chunk, item);
                 }
                 next += 1;
                 // One ticket was sent for each chunk.
                 let _taken = tickets.try_recv();
             }
         }
-        let over = self.is_over();
-        self.tell_bad();
+        let over = self.is_done();
+        self.emit_bad_record_counts();
         if over {
             // The reader may be waiting for a ticket or for room; it ends when these channels close, on our return.
             return Ok(());
@@ -172,24 +174,28 @@ impl Merge<'_> {
     }
 
     /// Whether no further transcript is wanted.
-    fn is_over(&self) -> bool {
-        self.core.cancel.is_cancelled() || self.core.limit.is_some_and(|limit| self.no >= limit)
+    fn is_done(&self) -> bool {
+        self.core.cancel.is_cancelled()
+            || self
+                .core
+                .transcript_limit
+                .is_some_and(|limit| self.transcript_count >= limit)
     }
 
-    fn take(&mut self, chunk: &Chunk, worked: Worked) {
+    fn merge_record(&mut self, chunk: &RecordChunk, worked: WorkedRecord) {
         match worked {
-            Worked::Bad(bad) => self.note_bad(&chunk.path, &bad),
-            Worked::Item(item) => self.plan(chunk, *item),
+            WorkedRecord::Bad(bad) => self.note_bad_record(&chunk.path, &bad),
+            WorkedRecord::Transcript(item) => self.plan_transcript(chunk, *item),
         }
     }
 
-    fn plan(&mut self, chunk: &Chunk, mut item: Item) {
-        let own = named(&mut self.ids, &mut item);
-        item.keep_named(&self.core.bench.plan);
+    fn plan_transcript(&mut self, chunk: &RecordChunk, mut item: WorkedTranscript) {
+        let own = make_id_unique(&mut self.ids, &mut item);
+        item.retain_named(&self.core.judge_pool.plan);
         if let Some(own) = own
             && !item.cells.is_empty()
         {
-            self.note(format!(
+            self.emit_note(format!(
                 "{}: another transcript is called `{own}`; this one is shown as `{}`",
                 chunk.path.display(),
                 item.id
@@ -198,11 +204,11 @@ impl Merge<'_> {
         if item.cells.is_empty() {
             return;
         }
-        self.core.window.wait(self.no);
+        self.core.window.wait(self.transcript_count);
         if self.core.cancel.is_cancelled() {
             return;
         }
-        let raw = &chunk.bytes[item.at.clone()];
+        let raw = &chunk.bytes[item.byte_range.clone()];
         if item.transcript.is_some() {
             // A judge sees it, now or when it was recalled: this run must be showable when the file has changed.
             self.runtime.block_on(self.core.emitter.store_blob(raw));
@@ -217,9 +223,9 @@ impl Merge<'_> {
             digest: item.digest,
         };
         let keys: Vec<CellKey> = item.cells.iter().map(|(key, _)| *key).collect();
-        self.core.tally.planned(keys.len());
-        let mut numbering = self.core.numbers.blocking_lock();
-        let first = numbering.take(keys.len());
+        self.core.tally.add_planned(keys.len());
+        let mut numbering = self.core.cell_counter.blocking_lock();
+        let first = numbering.reserve(keys.len());
         self.core.emitter.send_blocking(EventKind::CellsPlanned {
             transcript: reference.clone(),
             first,
@@ -227,34 +233,35 @@ impl Merge<'_> {
         });
         drop(numbering);
 
-        let mut cells = number(first, item.cells);
+        let mut cells = number_cells(first, item.cells);
         let mut decisions = Vec::new();
         let mut next = 0;
-        for (of, range) in item.judged {
-            self.decided_alone(&cells[next..range.start]);
+        for (of, range) in item.judged_ranges {
+            self.count_check_decisions(&cells[next..range.start]);
             next = range.end;
             let group = &cells[range];
-            let held =
-                |(ix, key, state): &Numbered| -> Held { (*ix, Post::of(key), state.clone()) };
-            if group.iter().all(|cell| result(cell).is_some()) {
-                let (eval, _, _) = self.core.bench.plan.eval(of.eval);
+            let held = |(ix, key, state): &NumberedCell| -> OpenCell {
+                (*ix, JudgeRepeat::from_key(key), state.clone())
+            };
+            if group.iter().all(|cell| settled_result(cell).is_some()) {
+                let (eval, _, _) = self.core.judge_pool.plan.eval(of.eval);
                 let decision = eval
                     .terms()
-                    .decide(&group.iter().map(cast).collect::<Vec<_>>());
-                self.core.tally.decided(decision.as_ref());
+                    .decide(&group.iter().map(cell_vote).collect::<Vec<_>>());
+                self.core.tally.add_decision(decision.as_ref());
             } else {
                 decisions.push((of, group.iter().map(held).collect()));
             }
         }
-        self.decided_alone(&cells[next..]);
-        cells.retain(|(_, _, state)| matches!(state, State::Settled(_)));
-        self.core.tally.settled(cells.len());
+        self.count_check_decisions(&cells[next..]);
+        cells.retain(|(_, _, state)| matches!(state, PlannedCellState::Settled(_)));
+        self.core.tally.add_settled(cells.len());
         if !cells.is_empty() {
             let settled = cells
                 .into_iter()
                 .filter_map(|(ix, _, state)| match state {
-                    State::Settled(result) => Some(SettledCell(ix, result)),
-                    State::Ask(_) => None,
+                    PlannedCellState::Settled(result) => Some(SettledCell(ix, result)),
+                    PlannedCellState::NeedsJudge(_) => None,
                 })
                 .collect();
             self.core
@@ -263,38 +270,40 @@ impl Merge<'_> {
         }
         if let Some(transcript) = item.transcript
             && !decisions.is_empty()
-            && self.core.bench.cache.asks()
+            && self.core.judge_pool.cache_policy.can_call_judges()
         {
-            self.core.window.open(self.no, raw.len());
+            self.core.window.open(self.transcript_count, raw.len());
             // A closed channel: the scheduler is gone, and so is the run.
-            let _closed = self.orders.send(Order {
-                no: self.no,
+            let _closed = self.orders.send(JudgeJob {
+                transcript_no: self.transcript_count,
                 reference,
                 transcript,
                 decisions,
             });
         }
-        self.no += 1;
+        self.transcript_count += 1;
     }
 
     /// Cells of checks, and skipped ones: each is a decision.
-    fn decided_alone(&self, cells: &[Numbered]) {
-        for result in cells.iter().filter_map(result) {
-            self.core.tally.decided(decide_cells([result]).as_ref());
+    fn count_check_decisions(&self, cells: &[NumberedCell]) {
+        for result in cells.iter().filter_map(settled_result) {
+            self.core
+                .tally
+                .add_decision(decide_cells([result]).as_ref());
         }
     }
 
-    fn note(&self, text: String) {
+    fn emit_note(&self, text: String) {
         self.core
             .emitter
             .send_blocking(EventKind::Note { cell: None, text });
     }
 
-    fn note_bad(&mut self, path: &Path, bad: &BadRecord) {
-        let count = self.bad.entry(path.to_owned()).or_default();
+    fn note_bad_record(&mut self, path: &Path, bad: &BadRecord) {
+        let count = self.bad_records.entry(path.to_owned()).or_default();
         *count += 1;
-        if *count <= BAD_TOLD {
-            self.note(format!(
+        if *count <= MAX_BAD_RECORD_NOTES {
+            self.emit_note(format!(
                 "{}: record {} is skipped: {}",
                 path.display(),
                 bad.number,
@@ -303,17 +312,17 @@ impl Merge<'_> {
         }
     }
 
-    fn tell_bad(&self) {
+    fn emit_bad_record_counts(&self) {
         let mut many: Vec<(&PathBuf, u64)> = self
-            .bad
+            .bad_records
             .iter()
-            .filter(|(_, count)| **count > BAD_TOLD)
+            .filter(|(_, count)| **count > MAX_BAD_RECORD_NOTES)
             .map(|(path, count)| (path, *count))
             .collect();
         many.sort_unstable();
         for (path, count) in many {
-            self.note(format!(
-                "{}: {count} records are skipped; the first {BAD_TOLD} are named above",
+            self.emit_note(format!(
+                "{}: {count} records are skipped; the first {MAX_BAD_RECORD_NOTES} are named above",
                 path.display()
             ));
         }
@@ -321,40 +330,43 @@ impl Merge<'_> {
 }
 
 /// Makes an item's id unique; its own, if that was taken.
-pub(super) fn named(ids: &mut Ids, item: &mut Item) -> Option<String> {
-    if item.named {
-        ids.take(&item.id);
+pub(super) fn make_id_unique(
+    ids: &mut TranscriptIds,
+    item: &mut WorkedTranscript,
+) -> Option<String> {
+    if item.has_unique_id {
+        ids.reserve(&item.id);
         return None;
     }
     let own = std::mem::take(&mut item.id);
-    let (id, changed) = ids.unique(own.clone());
+    let (id, changed) = ids.make_unique(own.clone());
     item.id = id;
     changed.then_some(own)
 }
 
-type Numbered = (CellIx, CellKey, State);
+type NumberedCell = (CellIx, CellKey, PlannedCellState);
 
-fn number(first: CellIx, cells: Vec<(CellKey, State)>) -> Vec<Numbered> {
+fn number_cells(first: CellIx, cells: Vec<(CellKey, PlannedCellState)>) -> Vec<NumberedCell> {
     (first.0..)
         .zip(cells)
         .map(|(ix, (key, state))| (CellIx(ix), key, state))
         .collect()
 }
 
-fn cast((_, key, state): &Numbered) -> CellVote {
+fn cell_vote((_, key, state): &NumberedCell) -> CellVote {
     CellVote {
         judge: key.judge,
         repeat: key.repeat,
         ballot: match state {
-            State::Settled(result) => Some(Ballot::from(result)),
-            State::Ask(_) => None,
+            PlannedCellState::Settled(result) => Some(Ballot::from(result)),
+            PlannedCellState::NeedsJudge(_) => None,
         },
     }
 }
 
-fn result(cell: &Numbered) -> Option<&crate::model::CellResult> {
+fn settled_result(cell: &NumberedCell) -> Option<&crate::model::CellResult> {
     match &cell.2 {
-        State::Settled(result) => Some(result),
-        State::Ask(_) => None,
+        PlannedCellState::Settled(result) => Some(result),
+        PlannedCellState::NeedsJudge(_) => None,
     }
 }

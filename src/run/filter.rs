@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::diag::find_nearest;
 use crate::model::{Outcome, pluralize};
 
-const KEYS: [&str; 7] = [
+const FILTER_KEYS: [&str; 7] = [
     "outcome",
     "eval",
     "rubric",
@@ -34,9 +34,9 @@ const KEYS: [&str; 7] = [
 
 /// A parsed `--where`.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct DecisionFilter {
     text: String,
-    terms: Vec<Term>,
+    terms: Vec<FilterTerm>,
 }
 
 /// Why a text is no filter: a sentence one can act on.
@@ -46,7 +46,7 @@ pub struct FilterError(String);
 
 /// What a filter looks at: one decision, before it is planned.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate<'c> {
+pub struct FilterCandidate<'c> {
     /// The transcript's id.
     pub transcript: &'c str,
     /// The transcript's tags.
@@ -64,33 +64,33 @@ pub struct Candidate<'c> {
     /// How it ended on the board.
     pub outcome: Option<Outcome>,
     /// What bare words are looked for in besides the name: the explanation, where it is known. Empty before a run.
-    pub says: &'c str,
+    pub explanation: &'c str,
 }
 
 #[derive(Debug, Clone)]
-struct Term {
-    not: bool,
-    what: What,
+struct FilterTerm {
+    is_negated: bool,
+    condition: FilterCondition,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum FilterCondition {
     Word(String),
-    Id(Key, Vec<Pattern>),
-    Outcome(Vec<Ended>),
-    Names(Names),
+    Id(FilterKey, Vec<IdPattern>),
+    Outcome(Vec<OutcomeFilter>),
+    Names(NamedDecisions),
 }
 
 /// Named decisions.
 #[derive(Debug, Clone)]
-struct Names {
+struct NamedDecisions {
     exact: HashSet<String>,
     /// The same without the suffix that makes a transcript's id unique (`a~2`): what they are called while reading.
-    early: HashSet<String>,
+    without_suffix: HashSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum FilterKey {
     Eval,
     Rubric,
     Transcript,
@@ -100,19 +100,19 @@ enum Key {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    As(Outcome),
+enum OutcomeFilter {
+    Is(Outcome),
     InError,
-    NotYet,
+    NoResult,
 }
 
 #[derive(Debug, Clone)]
-struct Pattern {
+struct IdPattern {
     text: String,
     glob: Option<globset::GlobMatcher>,
 }
 
-impl Pattern {
+impl IdPattern {
     fn new(text: &str) -> Self {
         let glob = text
             .contains(['*', '?', '[', '{'])
@@ -131,22 +131,25 @@ impl Pattern {
     }
 }
 
-impl Filter {
+impl DecisionFilter {
     /// Reads a filter.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        let filter = Self::of_words(text, words(text)?)?;
+        let filter = Self::from_words(text, split_words(text)?)?;
         if filter.terms.is_empty() {
             return Err(FilterError(format!(
                 "the filter is empty; write for example `eval:tone` (keys: {})",
-                KEYS.join(", ")
+                FILTER_KEYS.join(", ")
             )));
         }
         Ok(filter)
     }
 
     /// A filter of some words of `text`; of none, everything.
-    pub(crate) fn of_words(text: &str, words: Vec<Word>) -> Result<Self, FilterError> {
-        let terms = words.into_iter().map(term).collect::<Result<_, _>>()?;
+    pub(crate) fn from_words(text: &str, words: Vec<FilterWord>) -> Result<Self, FilterError> {
+        let terms = words
+            .into_iter()
+            .map(parse_term)
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             text: text.to_owned(),
             terms,
@@ -157,91 +160,99 @@ impl Filter {
     ///
     /// While a transcript is read, its id may still lack the suffix that makes it unique (`a~2`). So [`Filter::matches`]
     /// lets through what *may* be meant, and `Filter::names_exactly` decides once ids are unique.
-    pub fn names(names: impl IntoIterator<Item = String>) -> Self {
+    pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
         let exact: HashSet<String> = names.into_iter().collect();
-        let early = exact.iter().filter_map(|name| unsuffixed(name)).collect();
+        let early = exact
+            .iter()
+            .filter_map(|name| strip_id_suffix(name))
+            .collect();
         let text = match exact.iter().next() {
             Some(only) if exact.len() == 1 => format!("\"{only}\""),
             _ => format!("({} named)", pluralize(exact.len() as u64, "decision")),
         };
         Self {
             text,
-            terms: vec![Term {
-                not: false,
-                what: What::Names(Names { exact, early }),
+            terms: vec![FilterTerm {
+                is_negated: false,
+                condition: FilterCondition::Names(NamedDecisions {
+                    exact,
+                    without_suffix: early,
+                }),
             }],
         }
     }
 
     /// All decisions but one: its name without judge and repeat.
-    pub(crate) fn all_but(name: String) -> Self {
-        let mut filter = Self::names([name]);
+    pub(crate) fn all_except(name: String) -> Self {
+        let mut filter = Self::from_names([name]);
         filter.text.insert(0, '!');
         for term in &mut filter.terms {
-            term.not = true;
-            if let What::Names(names) = &mut term.what {
+            term.is_negated = true;
+            if let FilterCondition::Names(names) = &mut term.condition {
                 // What may be meant is not what is left out.
-                names.early.clear();
+                names.without_suffix.clear();
             }
         }
         filter
     }
 
     /// Whether decisions are named, so that `Filter::names_exactly` is to be asked.
-    pub(crate) fn is_named(&self) -> bool {
+    pub(crate) fn has_names(&self) -> bool {
         self.terms
             .iter()
-            .any(|term| matches!(term.what, What::Names(_)))
+            .any(|term| matches!(term.condition, FilterCondition::Names(_)))
     }
 
     /// Whether a decision is among the named ones, its transcript's id being unique. `true` where none are named.
-    pub(crate) fn names_exactly(&self, decision: &str) -> bool {
-        self.terms.iter().all(|term| match &term.what {
-            What::Names(names) => names.exact.contains(decision) != term.not,
+    pub(crate) fn includes_name(&self, decision: &str) -> bool {
+        self.terms.iter().all(|term| match &term.condition {
+            FilterCondition::Names(names) => names.exact.contains(decision) != term.is_negated,
             _ => true,
         })
     }
 
     /// Whether any term looks at the board, so that it must be read.
-    pub fn needs_board(&self) -> bool {
+    pub fn needs_past_outcomes(&self) -> bool {
         self.terms
             .iter()
-            .any(|term| matches!(term.what, What::Outcome(_)))
+            .any(|term| matches!(term.condition, FilterCondition::Outcome(_)))
     }
 
     /// Whether any term looks at a candidate's whole name, so that it must be written.
     pub(crate) fn needs_name(&self) -> bool {
-        let whole = |what: &What| matches!(what, What::Word(_) | What::Names(_));
-        self.terms.iter().any(|term| whole(&term.what))
+        let whole = |what: &FilterCondition| {
+            matches!(what, FilterCondition::Word(_) | FilterCondition::Names(_))
+        };
+        self.terms.iter().any(|term| whole(&term.condition))
     }
 
     /// Whether the decision is selected.
-    pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
+    pub fn matches(&self, candidate: &FilterCandidate<'_>) -> bool {
         self.terms
             .iter()
-            .all(|term| term.what.matches(candidate) != term.not)
+            .all(|term| term.condition.matches(candidate) != term.is_negated)
     }
 
     /// Whether some transcript may be selected for this eval; `false` only where no transcript can be.
     pub fn may_select(&self, rubric: &str, eval: &str, judges: &[&str], groups: &[String]) -> bool {
         self.terms.iter().all(|term| {
-            let What::Id(key, patterns) = &term.what else {
+            let FilterCondition::Id(key, patterns) = &term.condition else {
                 return true;
             };
             let hit = |id: &str| patterns.iter().any(|pattern| pattern.matches(id));
             match key {
-                Key::Eval => hit(eval) != term.not,
-                Key::Rubric => hit(rubric) != term.not,
-                Key::Judge => judges.iter().any(|judge| hit(judge)) != term.not,
-                Key::Group => groups.iter().any(|group| hit(group)) != term.not,
-                Key::Transcript | Key::Tag => true,
+                FilterKey::Eval => hit(eval) != term.is_negated,
+                FilterKey::Rubric => hit(rubric) != term.is_negated,
+                FilterKey::Judge => judges.iter().any(|judge| hit(judge)) != term.is_negated,
+                FilterKey::Group => groups.iter().any(|group| hit(group)) != term.is_negated,
+                FilterKey::Transcript | FilterKey::Tag => true,
             }
         })
     }
 
     /// Id patterns that match nothing of what exists, as sentences with the nearest id: found before anything is read.
     /// Transcripts and tags are known only later.
-    pub fn idle_patterns(
+    pub fn unmatched_patterns(
         &self,
         evals: &[&str],
         rubrics: &[&str],
@@ -249,16 +260,16 @@ impl Filter {
         groups: &[&str],
     ) -> Vec<String> {
         let mut problems = Vec::new();
-        for term in self.terms.iter().filter(|term| !term.not) {
-            let What::Id(key, patterns) = &term.what else {
+        for term in self.terms.iter().filter(|term| !term.is_negated) {
+            let FilterCondition::Id(key, patterns) = &term.condition else {
                 continue;
             };
             let (word, known) = match key {
-                Key::Eval => ("eval", evals),
-                Key::Rubric => ("rubric", rubrics),
-                Key::Judge => ("judge", judges),
-                Key::Group => ("group", groups),
-                Key::Transcript | Key::Tag => continue,
+                FilterKey::Eval => ("eval", evals),
+                FilterKey::Rubric => ("rubric", rubrics),
+                FilterKey::Judge => ("judge", judges),
+                FilterKey::Group => ("group", groups),
+                FilterKey::Transcript | FilterKey::Tag => continue,
             };
             if patterns
                 .iter()
@@ -279,32 +290,35 @@ impl Filter {
     }
 }
 
-impl fmt::Display for Filter {
+impl fmt::Display for DecisionFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl What {
-    fn matches(&self, candidate: &Candidate<'_>) -> bool {
+impl FilterCondition {
+    fn matches(&self, candidate: &FilterCandidate<'_>) -> bool {
         match self {
-            What::Names(names) => {
-                let decision = decision(candidate);
-                names.exact.contains(decision) || names.early.contains(decision)
+            FilterCondition::Names(names) => {
+                let decision = decision_name(candidate);
+                names.exact.contains(decision) || names.without_suffix.contains(decision)
             }
-            What::Word(word) => holds(candidate.name, word) || holds(candidate.says, word),
-            What::Id(key, patterns) => patterns.iter().any(|pattern| match key {
-                Key::Eval => pattern.matches(candidate.eval),
-                Key::Rubric => pattern.matches(candidate.rubric),
-                Key::Transcript => pattern.matches(candidate.transcript),
-                Key::Judge => candidate.judges.iter().any(|judge| pattern.matches(judge)),
-                Key::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
-                Key::Group => candidate.groups.iter().any(|group| pattern.matches(group)),
+            FilterCondition::Word(word) => {
+                contains_ignoring_case(candidate.name, word)
+                    || contains_ignoring_case(candidate.explanation, word)
+            }
+            FilterCondition::Id(key, patterns) => patterns.iter().any(|pattern| match key {
+                FilterKey::Eval => pattern.matches(candidate.eval),
+                FilterKey::Rubric => pattern.matches(candidate.rubric),
+                FilterKey::Transcript => pattern.matches(candidate.transcript),
+                FilterKey::Judge => candidate.judges.iter().any(|judge| pattern.matches(judge)),
+                FilterKey::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
+                FilterKey::Group => candidate.groups.iter().any(|group| pattern.matches(group)),
             }),
-            What::Outcome(wanted) => wanted.iter().any(|ended| match ended {
-                Ended::As(outcome) => candidate.outcome == Some(*outcome),
-                Ended::InError => candidate.outcome.is_some_and(Outcome::is_error),
-                Ended::NotYet => candidate.outcome.is_none(),
+            FilterCondition::Outcome(wanted) => wanted.iter().any(|ended| match ended {
+                OutcomeFilter::Is(outcome) => candidate.outcome == Some(*outcome),
+                OutcomeFilter::InError => candidate.outcome.is_some_and(Outcome::is_error),
+                OutcomeFilter::NoResult => candidate.outcome.is_none(),
             }),
         }
     }
@@ -312,7 +326,7 @@ impl What {
 
 /// Whether a text holds a word that is in lower case already. A filter is typed over a hundred thousand explanations: plain
 /// ones are not copied.
-fn holds(text: &str, word: &str) -> bool {
+fn contains_ignoring_case(text: &str, word: &str) -> bool {
     if !text.is_ascii() {
         return text.to_lowercase().contains(word);
     }
@@ -328,12 +342,12 @@ fn holds(text: &str, word: &str) -> bool {
 }
 
 /// A candidate's name without its judge: `~` stands for nothing else in a name.
-fn decision<'c>(candidate: &Candidate<'c>) -> &'c str {
+fn decision_name<'c>(candidate: &FilterCandidate<'c>) -> &'c str {
     candidate.name.split('~').next().unwrap_or_default()
 }
 
 /// A decision's name without the suffix that made its transcript's id unique, if it has one: `a%7E2/r/e` → `a/r/e`.
-fn unsuffixed(name: &str) -> Option<String> {
+fn strip_id_suffix(name: &str) -> Option<String> {
     let (transcript, rest) = name.split_once('/')?;
     let (own, number) = transcript.rsplit_once("%7E")?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -342,14 +356,14 @@ fn unsuffixed(name: &str) -> Option<String> {
 
 /// A word, and whether it was quoted from its first character on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) not: bool,
-    pub(crate) quoted: bool,
+pub(crate) struct FilterWord {
+    pub(crate) is_negated: bool,
+    pub(crate) is_quoted: bool,
     pub(crate) text: String,
 }
 
 /// The words of a filter, each with what stands before it.
-pub(crate) fn words(text: &str) -> Result<Vec<Word>, FilterError> {
+pub(crate) fn split_words(text: &str) -> Result<Vec<FilterWord>, FilterError> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
     loop {
@@ -376,35 +390,42 @@ pub(crate) fn words(text: &str) -> Result<Vec<Word>, FilterError> {
                 "an empty term selects nothing; put a word or `key:value` after `!` or between quotes".to_owned(),
             ));
         }
-        words.push(Word {
-            not,
-            quoted,
+        words.push(FilterWord {
+            is_negated: not,
+            is_quoted: quoted,
             text: word,
         });
     }
 }
 
-fn term(word: Word) -> Result<Term, FilterError> {
-    let Word { not, quoted, text } = word;
+fn parse_term(word: FilterWord) -> Result<FilterTerm, FilterError> {
+    let FilterWord {
+        is_negated: not,
+        is_quoted: quoted,
+        text,
+    } = word;
     let what = match text.split_once(':') {
-        Some((key, value)) if !quoted => keyed(key, value)?,
-        _ => What::Word(text.to_lowercase()),
+        Some((key, value)) if !quoted => parse_keyed_term(key, value)?,
+        _ => FilterCondition::Word(text.to_lowercase()),
     };
-    Ok(Term { not, what })
+    Ok(FilterTerm {
+        is_negated: not,
+        condition: what,
+    })
 }
 
-fn keyed(key: &str, value: &str) -> Result<What, FilterError> {
+fn parse_keyed_term(key: &str, value: &str) -> Result<FilterCondition, FilterError> {
     let key = match key {
-        "eval" => Some(Key::Eval),
-        "rubric" => Some(Key::Rubric),
-        "transcript" => Some(Key::Transcript),
-        "judge" => Some(Key::Judge),
-        "tag" => Some(Key::Tag),
-        "group" => Some(Key::Group),
+        "eval" => Some(FilterKey::Eval),
+        "rubric" => Some(FilterKey::Rubric),
+        "transcript" => Some(FilterKey::Transcript),
+        "judge" => Some(FilterKey::Judge),
+        "tag" => Some(FilterKey::Tag),
+        "group" => Some(FilterKey::Group),
         "outcome" => None,
         other => {
-            let hint = find_nearest(other, KEYS).map_or_else(
-                || format!("the keys are {}", KEYS.join(", ")),
+            let hint = find_nearest(other, FILTER_KEYS).map_or_else(
+                || format!("the keys are {}", FILTER_KEYS.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
             return Err(FilterError(format!(
@@ -414,32 +435,32 @@ fn keyed(key: &str, value: &str) -> Result<What, FilterError> {
     };
     let values: Vec<&str> = value.split(',').filter(|v| !v.is_empty()).collect();
     if values.is_empty() {
-        let name = key.map_or("outcome", Key::name);
+        let name = key.map_or("outcome", FilterKey::name);
         return Err(FilterError(format!(
             "`{name}:` has no value; write `{name}:VALUE`, several with commas"
         )));
     }
     match key {
-        Some(key) => Ok(What::Id(
+        Some(key) => Ok(FilterCondition::Id(
             key,
-            values.into_iter().map(Pattern::new).collect(),
+            values.into_iter().map(IdPattern::new).collect(),
         )),
         None => values
             .into_iter()
-            .map(ended)
+            .map(parse_outcome)
             .collect::<Result<_, _>>()
-            .map(What::Outcome),
+            .map(FilterCondition::Outcome),
     }
 }
 
-fn ended(word: &str) -> Result<Ended, FilterError> {
+fn parse_outcome(word: &str) -> Result<OutcomeFilter, FilterError> {
     match word {
-        "error" => return Ok(Ended::InError),
-        "none" => return Ok(Ended::NotYet),
+        "error" => return Ok(OutcomeFilter::InError),
+        "none" => return Ok(OutcomeFilter::NoResult),
         _ => {}
     }
     if let Some(outcome) = Outcome::ALL.into_iter().find(|o| o.as_str() == word) {
-        return Ok(Ended::As(outcome));
+        return Ok(OutcomeFilter::Is(outcome));
     }
     let known = Outcome::ALL
         .into_iter()
@@ -452,15 +473,15 @@ fn ended(word: &str) -> Result<Ended, FilterError> {
     Err(FilterError(format!("`{word}` is no outcome; {hint}")))
 }
 
-impl Key {
+impl FilterKey {
     const fn name(self) -> &'static str {
         match self {
-            Key::Eval => "eval",
-            Key::Rubric => "rubric",
-            Key::Transcript => "transcript",
-            Key::Judge => "judge",
-            Key::Tag => "tag",
-            Key::Group => "group",
+            FilterKey::Eval => "eval",
+            FilterKey::Rubric => "rubric",
+            FilterKey::Transcript => "transcript",
+            FilterKey::Judge => "judge",
+            FilterKey::Tag => "tag",
+            FilterKey::Group => "group",
         }
     }
 }

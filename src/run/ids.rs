@@ -6,19 +6,19 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::source::{Feed as _, FileFeed, Files};
+use super::feed::{FileFeed, TranscriptFeed as _, TranscriptFiles};
 use crate::workspace::Workspace;
 
 /// The ids given out so far.
 #[derive(Debug, Default)]
-pub(crate) struct Ids {
+pub(crate) struct TranscriptIds {
     hasher: RandomState,
     given: HashMap<u64, u32>,
 }
 
-impl Ids {
+impl TranscriptIds {
     /// The id as it is, or with the first free suffix; the second value says whether it was changed.
-    pub(crate) fn unique(&mut self, id: String) -> (String, bool) {
+    pub(crate) fn make_unique(&mut self, id: String) -> (String, bool) {
         let hash = self.hasher.hash_one(&id);
         let seen = self.given.entry(hash).or_default();
         *seen += 1;
@@ -39,20 +39,20 @@ impl Ids {
     }
 
     /// Takes an id that is unique already.
-    pub(crate) fn take(&mut self, id: &str) {
+    pub(crate) fn reserve(&mut self, id: &str) {
         let hash = self.hasher.hash_one(id);
         *self.given.entry(hash).or_default() += 1;
     }
 }
 
 /// The ids of all transcripts of a workspace, as a run would call them. The error is a sentence.
-pub(crate) fn transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
-    let (mut ids, mut all) = (Ids::default(), HashSet::new());
-    let mut feed = FileFeed::new(Files::of(workspace), None);
-    while let Some(chunk) = feed.next()? {
+pub(crate) fn collect_transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
+    let (mut ids, mut all) = (TranscriptIds::default(), HashSet::new());
+    let mut feed = FileFeed::new(TranscriptFiles::from_workspace(workspace), None);
+    while let Some(chunk) = feed.next_chunk()? {
         for record in &chunk.records {
-            if let Ok(transcript) = record.parse(&chunk.bytes[record.found.byte_range.clone()]) {
-                all.insert(ids.unique(transcript.id.to_string()).0);
+            if let Ok(transcript) = record.parse(&chunk.bytes[record.location.byte_range.clone()]) {
+                all.insert(ids.make_unique(transcript.id.to_string()).0);
             }
         }
     }
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn a_second_transcript_with_an_id_gets_a_suffix_that_is_free() {
-        let mut ids = Ids::default();
-        let mut unique = |id: &str| ids.unique(id.to_owned()).0;
+        let mut ids = TranscriptIds::default();
+        let mut unique = |id: &str| ids.make_unique(id.to_owned()).0;
         assert_eq!(unique("a"), "a");
         assert_eq!(unique("a~2"), "a~2");
         assert_eq!(unique("a"), "a~3", "a~2 is a transcript's own id");

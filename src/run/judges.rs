@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::RunError;
-use super::bench::{Asked, Seat};
-use super::opened;
-use super::pace::{Paced, Paces};
-use super::replay::{Names, Replay, ReplayJudge};
+use super::judge_pool::{JudgeSlot, RequestSize};
+use super::rate_limit::{RateLimitedProvider, RateLimiters};
+use super::replay::{LiveCellNames, RecordedTraces, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
-use super::verdicts::SourceJudge;
+use super::source_judge::SourceJudge;
+use super::tool_sets;
 use crate::clock::Clock;
 use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeBackend;
@@ -23,30 +23,34 @@ use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, load_google_credentials, resolve_key};
 
 /// What judges are built with.
-pub(super) struct Parts<'p> {
+pub(super) struct JudgeBuildCx<'p> {
     pub(super) env: &'p Env,
     pub(super) clock: &'p Arc<dyn Clock>,
     pub(super) deps: JudgeEngineDeps,
     /// How long `rules` waits between two pieces of its text.
-    pub(super) pace: Option<Millis>,
+    pub(super) rules_delay: Option<Millis>,
     /// How often models may be asked.
-    pub(super) paces: Paces,
+    pub(super) rate_limiters: RateLimiters,
     pub(super) store: &'p RunStore,
     /// The workspace's folder.
     pub(super) root: &'p Path,
-    pub(super) names: &'p Arc<Names>,
+    pub(super) cell_names: &'p Arc<LiveCellNames>,
     /// Whether a missing key is an error: not where nothing will be sent.
     pub(super) sending: bool,
 }
 
 /// The judges of a run.
-pub(super) struct Built {
-    pub(super) seats: Vec<Option<Seat>>,
+pub(super) struct BuiltJudges {
+    pub(super) slots: Vec<Option<JudgeSlot>>,
     pub(super) specs: Vec<JudgeSpec>,
 }
 
 /// Texts that must never be recorded: keys, header values that look like one, and what tools files hold of the kind.
-pub(super) fn secrets(compilation: &Compilation, env: &Env, toolbox: &Toolbox) -> Vec<String> {
+pub(super) fn collect_secrets(
+    compilation: &Compilation,
+    env: &Env,
+    toolbox: &Toolbox,
+) -> Vec<String> {
     let mut secrets = toolbox.secrets.clone();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
@@ -65,18 +69,18 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env, toolbox: &Toolbox) -
 }
 
 /// Builds the judges that are needed and describes all. All problems at once.
-pub(super) fn build(
+pub(super) fn build_judges(
     compilation: &Compilation,
     tools: &[ToolSet],
-    parts: &Parts<'_>,
-) -> Result<Built, RunError> {
+    parts: &JudgeBuildCx<'_>,
+) -> Result<BuiltJudges, RunError> {
     let (mut seats, mut described, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (ix, config) in compilation.judges.iter().enumerate() {
         let (mut seat, mut dropped) = (None, Vec::new());
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
         if needed {
-            let models = compilation.models[ix].iter().map(String::as_str);
-            match self::seat(config, models, &tools[ix], parts) {
+            let models = compilation.extra_models[ix].iter().map(String::as_str);
+            match self::build_slot(config, models, &tools[ix], parts) {
                 Ok((built, drops)) => (seat, dropped) = (Some(built), drops),
                 Err(why) => problems.push(why),
             }
@@ -86,13 +90,13 @@ pub(super) fn build(
             config: config.clone(),
             digest: judge_digest(config),
             dropped,
-            table_prices: listed(config),
-            tools: opened::digests(&tools[ix]),
+            table_prices: find_built_in_prices(config),
+            tools: tool_sets::list_tool_digests(&tools[ix]),
         });
     }
     if problems.is_empty() {
-        Ok(Built {
-            seats,
+        Ok(BuiltJudges {
+            slots: seats,
             specs: described,
         })
     } else {
@@ -101,14 +105,14 @@ pub(super) fn build(
 }
 
 /// Every judge that may be asked has prices, so that a limit of money can be kept. All problems at once.
-pub(super) fn priced(compilation: &Compilation) -> Result<(), RunError> {
+pub(super) fn check_prices(compilation: &Compilation) -> Result<(), RunError> {
     let mut problems = Vec::new();
     for (ix, config) in compilation.judges.iter().enumerate() {
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
         if !needed || config.is_free() {
             continue;
         }
-        let models = compilation.models[ix].iter().map(String::as_str);
+        let models = compilation.extra_models[ix].iter().map(String::as_str);
         for model in std::iter::once(config.model.as_str()).chain(models) {
             if config.pricing_for_model(model).is_none() {
                 problems.push(format!(
@@ -128,7 +132,7 @@ pub(super) fn priced(compilation: &Compilation) -> Result<(), RunError> {
 }
 
 /// The built-in prices of a judge that has none of its own.
-fn listed(config: &JudgeConfig) -> Option<TablePrices> {
+fn find_built_in_prices(config: &JudgeConfig) -> Option<TablePrices> {
     let pricing = config.pricing().filter(|_| !config.is_free())?;
     Some(TablePrices {
         prices: pricing.prices,
@@ -136,86 +140,86 @@ fn listed(config: &JudgeConfig) -> Option<TablePrices> {
     })
 }
 
-fn seat<'m>(
+fn build_slot<'m>(
     config: &JudgeConfig,
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
-    parts: &Parts<'_>,
-) -> Result<(Seat, Vec<DroppedSetting>), String> {
+    parts: &JudgeBuildCx<'_>,
+) -> Result<(JudgeSlot, Vec<DroppedSetting>), String> {
     let free = config.is_free();
     match config.provider {
         ProviderKind::Replay => {
             let judge = ReplayJudge {
-                replay: Arc::new(replay_of(config, parts)?),
-                names: Arc::clone(parts.names),
+                replay: Arc::new(load_replay(config, parts)?),
+                names: Arc::clone(parts.cell_names),
             };
-            Ok((told(Arc::new(judge), free), Vec::new()))
+            Ok((slot_without_engine(Arc::new(judge), free), Vec::new()))
         }
         ProviderKind::Source => {
-            let judge = SourceJudge::new(config, parts.names);
-            Ok((told(Arc::new(judge), free), Vec::new()))
+            let judge = SourceJudge::new(config, parts.cell_names);
+            Ok((slot_without_engine(Arc::new(judge), free), Vec::new()))
         }
         ProviderKind::Rules => {
-            let pace = parts.pace;
+            let pace = parts.rules_delay;
             let engine =
                 rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
-            let seat = Seat {
+            let seat = JudgeSlot {
                 // It asks no model, so there are no tokens to estimate.
-                size: Box::new(|_| None),
-                ..asking(engine, free)
+                request_size: Box::new(|_| None),
+                ..slot_with_engine(engine, free)
             };
             Ok((seat, Vec::new()))
         }
         _ => {
-            let (engine, dropped) = engine(config, models, tools, parts)?;
-            Ok((asking(engine, free), dropped))
+            let (engine, dropped) = build_engine(config, models, tools, parts)?;
+            Ok((slot_with_engine(engine, free), dropped))
         }
     }
 }
 
 /// The seat of a judge that tells what was recorded: no key, and nothing is sent.
-fn told(judge: Arc<dyn JudgeBackend>, free: bool) -> Seat {
-    Seat {
+fn slot_without_engine(judge: Arc<dyn JudgeBackend>, free: bool) -> JudgeSlot {
+    JudgeSlot {
         judge,
-        key: Box::new(|_| None),
-        size: Box::new(|_| None),
+        cache_key: Box::new(|_| None),
+        request_size: Box::new(|_| None),
         engine: None,
-        free,
+        is_free: free,
     }
 }
 
 /// The seat of an engine.
-fn asking(engine: JudgeEngine, free: bool) -> Seat {
+fn slot_with_engine(engine: JudgeEngine, free: bool) -> JudgeSlot {
     let engine = Arc::new(engine);
     let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
-    Seat {
+    JudgeSlot {
         judge: Arc::clone(&engine) as Arc<dyn JudgeBackend>,
-        key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
-        size: Box::new(move |ask| {
+        cache_key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
+        request_size: Box::new(move |ask| {
             let (body, turns) = sized.first_turn_request(ask).ok()?;
-            Some(Asked {
+            Some(RequestSize {
                 bytes: body.pieces.iter().map(|piece| piece.len() as u64).sum(),
                 turns: u64::from(turns),
             })
         }),
         engine: Some(engine),
-        free,
+        is_free: free,
     }
 }
 
 /// The engine of a judge that asks a model.
-fn engine<'m>(
+fn build_engine<'m>(
     config: &JudgeConfig,
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
-    parts: &Parts<'_>,
+    parts: &JudgeBuildCx<'_>,
 ) -> Result<(JudgeEngine, Vec<DroppedSetting>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
         Err(why) if parts.sending => return Err(why),
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
-    let pace = parts.paces.of(config, key.as_deref());
+    let pace = parts.rate_limiters.limiter_for(config, key.as_deref());
     // One for all models of a judge. Where nothing is sent, nothing speaks for it.
     let credentials = match key {
         None => load_google_credentials(config, parts.env)?,
@@ -228,10 +232,10 @@ fn engine<'m>(
             Some(tokens) => provider::build_provider_with_tokens(config, tokens, clock),
             None => provider::build_provider(config, key.as_deref(), clock),
         };
-        let built = built.map_err(|error| named(&config.name, &error.to_string()))?;
-        Ok(Arc::new(Paced {
+        let built = built.map_err(|error| add_judge_name(&config.name, &error.to_string()))?;
+        Ok(Arc::new(RateLimitedProvider {
             inner: built,
-            pace: Arc::clone(&pace),
+            limiter: Arc::clone(&pace),
         }))
     };
     let own = provider(config)?;
@@ -248,7 +252,7 @@ fn engine<'m>(
 }
 
 /// The error of a judge, with its name; most have it already.
-pub(super) fn named(judge: &str, error: &str) -> String {
+pub(super) fn add_judge_name(judge: &str, error: &str) -> String {
     if error.starts_with(&format!("judge `{judge}`")) {
         error.to_owned()
     } else {
@@ -257,7 +261,7 @@ pub(super) fn named(judge: &str, error: &str) -> String {
 }
 
 /// `run:` names a run as `frozen:` does: by its name, or by its folder, seen from the workspace.
-fn replay_of(config: &JudgeConfig, parts: &Parts<'_>) -> Result<Replay, String> {
+fn load_replay(config: &JudgeConfig, parts: &JudgeBuildCx<'_>) -> Result<RecordedTraces, String> {
     let name = config.run.as_deref().ok_or_else(|| {
         format!(
             "judge `{}` replays a run; say which with `run:`",
@@ -271,6 +275,6 @@ fn replay_of(config: &JudgeConfig, parts: &Parts<'_>) -> Result<Replay, String> 
         parts.store.resolve(name)
     };
     found
-        .and_then(|run| Replay::of(&run))
-        .map_err(|error| named(&config.name, &error.to_string()))
+        .and_then(|run| RecordedTraces::read(&run))
+        .map_err(|error| add_judge_name(&config.name, &error.to_string()))
 }

@@ -26,39 +26,39 @@
 //!
 //! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
 
-mod anew;
-mod bench;
-mod connect;
-mod core;
+mod connection_check;
+mod context;
 mod evidence;
 mod examples;
 mod execute;
-mod experience;
+mod feed;
 mod filter;
 mod ids;
+mod judge_pool;
 mod judges;
-mod opened;
+mod merge_window;
 mod outline;
-mod pace;
-mod past;
+mod past_outcomes;
 mod permit;
 mod plan;
 mod prepare;
 mod preview;
 mod prompts;
-mod recall;
+mod rate_limit;
 mod replay;
+mod rescore;
 mod resume;
+pub mod robustness;
 mod sample;
 mod schedule;
-pub mod selftest;
 mod snapshot;
-mod source;
+mod source_judge;
 mod start;
 mod tally;
-mod verdicts;
-mod window;
-mod work;
+mod tool_sets;
+mod usage_history;
+mod verdict_cache;
+mod worker;
 
 #[cfg(test)]
 mod tests;
@@ -70,19 +70,19 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use ids::{Ids, transcript_ids};
+pub(crate) use ids::{TranscriptIds, collect_transcript_ids};
 
-pub use anew::{courts, deciding};
-pub use connect::{Connection, Contact, connect, is_built_in};
-pub use examples::{Exam, Examined};
-pub use filter::{Candidate, Filter, FilterError};
-pub(crate) use filter::{Word, words};
-pub use outline::outline;
-pub use preview::{JudgePreview, Preview, preview};
-pub use prompts::{Prompted, prompts};
-pub use sample::Sample;
+pub use connection_check::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
+pub use examples::{ExampleCheck, ExampleCheckFilter};
+pub use filter::{DecisionFilter, FilterCandidate, FilterError};
+pub(crate) use filter::{FilterWord, split_words};
+pub use outline::outline_run;
+pub use preview::{JudgePreview, RunPreview, preview_run};
+pub use prompts::{RenderedPrompt, render_prompts};
+pub use rescore::{collect_decision_settings, collect_panel_rules};
+pub use sample::SampleSpec;
 pub(crate) use snapshot::judge_digest;
-pub use start::start;
+pub use start::start_run;
 
 use crate::event::{ParentRun, RunTotals};
 use crate::judge::{EvidenceMissPolicy, Gate, OpenGate};
@@ -94,7 +94,7 @@ use crate::tools::ToolDeps;
 #[derive(Clone)]
 pub struct RunOptions {
     /// Which decisions; `None`: all.
-    pub where_: Option<Filter>,
+    pub filter: Option<DecisionFilter>,
     /// Another judge for all judged evals.
     pub judge: Option<String>,
     /// Judge cells at once; `None`: the workspace's.
@@ -102,15 +102,15 @@ pub struct RunOptions {
     /// At most so many transcripts, of those with cells, in the order listed.
     pub limit: Option<u64>,
     /// Only so many transcripts, chosen by a seed.
-    pub sample: Option<Sample>,
+    pub sample: Option<SampleSpec>,
     /// Repeats of every judged eval, instead of what it says.
     pub repeat: Option<u32>,
     /// The run whose evidence answers tool calls; `None`: the workspace's `frozen:`, if any.
-    pub frozen: Option<String>,
+    pub evidence_run: Option<String>,
     /// USD this run may cost, instead of the workspace's limit.
     pub max_cost_usd: Option<f64>,
     /// What a call gets that frozen evidence has no answer for.
-    pub frozen_miss: EvidenceMissPolicy,
+    pub evidence_miss: EvidenceMissPolicy,
     /// Whether verdicts of past runs are taken.
     pub cache: CachePolicy,
     /// A run to take up again. Its snapshot and plan are used; of the options here only those that say how, not what:
@@ -127,21 +127,21 @@ pub struct RunOptions {
     /// What tools are built with.
     pub tools: ToolDeps,
     /// How long the `rules` judge waits between two pieces of its text, for a screen; `None`: not at all.
-    pub pace: Option<Millis>,
+    pub rules_delay: Option<Millis>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
-            where_: None,
+            filter: None,
             judge: None,
             concurrency: None,
             limit: None,
             sample: None,
             repeat: None,
-            frozen: None,
+            evidence_run: None,
             max_cost_usd: None,
-            frozen_miss: EvidenceMissPolicy::default(),
+            evidence_miss: EvidenceMissPolicy::default(),
             cache: CachePolicy::Use,
             resume: None,
             parent: None,
@@ -149,7 +149,7 @@ impl Default for RunOptions {
             id: None,
             gate: Arc::new(OpenGate),
             tools: ToolDeps::default(),
-            pace: None,
+            rules_delay: None,
         }
     }
 }
@@ -165,15 +165,15 @@ pub enum CachePolicy {
     /// They are not, and the run says that it asked again.
     Refresh,
     /// They are, and nobody is asked: judged decisions that past runs do not settle are not planned.
-    Only,
+    SkipUncached,
     /// They are, and nobody is asked: what past runs do not settle is planned and stays pending.
-    Recorded,
+    LeaveUncachedPending,
 }
 
 impl CachePolicy {
     /// Whether judges are asked at all.
-    pub fn asks(self) -> bool {
-        !matches!(self, Self::Only | Self::Recorded)
+    pub fn can_call_judges(self) -> bool {
+        !matches!(self, Self::SkipUncached | Self::LeaveUncachedPending)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::ids::Ids;
-use super::plan::{How, Plan, Task};
-use super::prepare::prepare_unopened;
-use super::source::{Chunk, Record};
+use super::feed::{RecordChunk, SourceRecord};
+use super::ids::TranscriptIds;
+use super::plan::{DecisionMethod, DecisionTask, RunPlan};
+use super::prepare::prepare_without_tools;
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{CellKey, EventKind};
@@ -15,13 +15,13 @@ use crate::model::{CellIx, Digest, TranscriptRef};
 use crate::workspace::{Env, Workspace};
 
 /// Transcripts told at once; the first few are told as soon as they are read.
-const BATCH: usize = 64;
+const BATCH_TRANSCRIPTS: usize = 64;
 
 /// Tells the facts that would begin a run over everything, in order and in batches: `run_started`, then `cells_planned` a
 /// transcript. Nothing is recorded, sent or decided; keys are not asked for. Stops early when `take` returns `false`.
 ///
 /// Numbers are those of a run that recalls nothing: of an eval with repeats only the cells that are certain.
-pub fn outline(
+pub fn outline_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
@@ -32,13 +32,13 @@ pub fn outline(
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
-    let mut prepared = prepare_unopened(workspace, registry, env, clock, options)?;
-    let plan = Arc::clone(&prepared.bench.plan);
+    let mut prepared = prepare_without_tools(workspace, registry, env, clock, options)?;
+    let plan = Arc::clone(&prepared.judge_pool.plan);
     let mut batch = vec![EventKind::RunStarted(Box::new(prepared.header))];
-    let (mut ids, mut next, mut full) = (Ids::default(), 0, 1);
-    while let Some(chunk) = prepared.feed.next().map_err(RunError::Source)? {
+    let (mut ids, mut next, mut full) = (TranscriptIds::default(), 0, 1);
+    while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
         for record in &chunk.records {
-            let Some((transcript, keys)) = one(&plan, &mut ids, &chunk, record) else {
+            let Some((transcript, keys)) = outline_record(&plan, &mut ids, &chunk, record) else {
                 continue;
             };
             let first = CellIx(next);
@@ -53,7 +53,7 @@ pub fn outline(
             if !take(std::mem::take(&mut batch)) {
                 return Ok(());
             }
-            full = BATCH;
+            full = BATCH_TRANSCRIPTS;
         }
     }
     if !batch.is_empty() {
@@ -64,35 +64,38 @@ pub fn outline(
 }
 
 /// What a record's cells are; `None` for a record that is no transcript, or one nothing is asked of.
-fn one(
-    plan: &Plan,
-    ids: &mut Ids,
-    chunk: &Chunk,
-    record: &Record,
+fn outline_record(
+    plan: &RunPlan,
+    ids: &mut TranscriptIds,
+    chunk: &RecordChunk,
+    record: &SourceRecord,
 ) -> Option<(TranscriptRef, Vec<CellKey>)> {
-    let bytes = &chunk.bytes[record.found.byte_range.clone()];
+    let bytes = &chunk.bytes[record.location.byte_range.clone()];
     let read = catch_unwind(AssertUnwindSafe(|| {
         let parsed = record.parse(bytes).ok()?;
-        Some((parsed.id.to_string(), keys(plan, &plan.tasks(&parsed))))
+        Some((
+            parsed.id.to_string(),
+            certain_cell_keys(plan, &plan.tasks(&parsed)),
+        ))
     }));
     // A record that cannot be read is told by the run that skips it.
     let (own, keys) = read.ok().flatten()?;
-    let (id, _) = ids.unique(own);
+    let (id, _) = ids.make_unique(own);
     if keys.is_empty() {
         return None;
     }
     let transcript = TranscriptRef {
         id,
         path: chunk.path.to_path_buf(),
-        offset: record.found.span.offset,
-        len: record.found.span.len,
-        part: record.found.span.part,
+        offset: record.location.span.offset,
+        len: record.location.span.len,
+        part: record.location.span.part,
         digest: Digest::hash_bytes(bytes),
     };
     Some((transcript, keys))
 }
 
-fn keys(plan: &Plan, tasks: &[Task]) -> Vec<CellKey> {
+fn certain_cell_keys(plan: &RunPlan, tasks: &[DecisionTask]) -> Vec<CellKey> {
     let mut keys = Vec::with_capacity(tasks.len());
     for task in tasks {
         let key = CellKey {
@@ -101,13 +104,13 @@ fn keys(plan: &Plan, tasks: &[Task]) -> Vec<CellKey> {
             judge: None,
             repeat: None,
         };
-        match task.how {
-            How::Check => keys.push(key),
-            How::Skip(_) => keys.push(CellKey {
+        match task.method {
+            DecisionMethod::Check => keys.push(key),
+            DecisionMethod::Skip(_) => keys.push(CellKey {
                 judge: plan.evals[task.eval as usize].judge,
                 ..key
             }),
-            How::Judge { repeat, .. } => {
+            DecisionMethod::Judge { repeat, .. } => {
                 for (judge, certain) in plan.evals[task.eval as usize].terms().needed_cells(&[]) {
                     keys.extend((1..=certain).map(|number| CellKey {
                         judge: Some(judge),

@@ -41,19 +41,19 @@ impl Permits {
     }
 
     /// Whether a permit is free now.
-    pub(super) fn any_free(&self) -> bool {
+    pub(super) fn has_free(&self) -> bool {
         self.free.available_permits() > 0
     }
 
     /// The cell is over, or stands still.
-    pub(super) fn give_back(&self, cell: CellIx) {
+    pub(super) fn release(&self, cell: CellIx) {
         let permit = self.lock().remove(&cell);
         drop(permit);
         self.changed.notify_waiters();
     }
 
     /// Waits for a permit for a cell that gave its own back.
-    async fn retake(&self, cell: CellIx) {
+    async fn reacquire(&self, cell: CellIx) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -108,9 +108,9 @@ impl Gate for PermitGate {
             if let Some(proceed) = at_once {
                 return proceed;
             }
-            self.permits.give_back(cell);
+            self.permits.release(cell);
             let proceed = answer.await;
-            self.permits.retake(cell).await;
+            self.permits.reacquire(cell).await;
             proceed
         })
     }
@@ -152,9 +152,9 @@ mod tests {
             (&mut first).now_or_never().is_none(),
             "let go, but no permit is free"
         );
-        permits.give_back(CellIx(1));
+        permits.release(CellIx(1));
         assert_eq!(first.await, GateAction::Continue);
-        assert!(!permits.any_free());
+        assert!(!permits.has_free());
     }
 
     #[tokio::test]
@@ -171,7 +171,7 @@ mod tests {
         closed.0.add_permits(2);
         assert_eq!(one.await, GateAction::Continue);
         assert_eq!(two.await, GateAction::Continue);
-        permits.give_back(CellIx(0));
-        assert!(permits.any_free());
+        permits.release(CellIx(0));
+        assert!(permits.has_free());
     }
 }

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::bench::{Judged, Post};
-use super::filter::{Candidate, Filter};
+use super::filter::{DecisionFilter, FilterCandidate};
+use super::judge_pool::{JudgeRepeat, JudgedDecision};
 use crate::event::CellKey;
 use crate::handlers::{CompiledEval, Finding, JudgeRequest, Subject};
 use crate::model::{
@@ -15,7 +15,7 @@ use crate::model::{
 use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
 
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     /// Sorted by path.
     pub(super) rubrics: Vec<Arc<Rubric>>,
     /// In plan order; positions are those of the header's evals.
@@ -23,16 +23,16 @@ pub(crate) struct Plan {
     /// Judges' names; positions are those of the header's judges.
     pub(super) judges: Vec<String>,
     /// `--where`.
-    pub(super) filter: Option<Filter>,
+    pub(super) filter: Option<DecisionFilter>,
     /// How decisions ended before, for a filter that asks.
-    pub(super) past: Box<dyn Past>,
+    pub(super) past_outcomes: Box<dyn PastOutcomes>,
 }
 
 /// What the board knows of decisions.
-pub(super) trait Past: Send + Sync {
+pub(super) trait PastOutcomes: Send + Sync {
     /// How the decision ended that these cells make: its name without judge and repeat, its judges' names, by the numbers
     /// in what decides it.
-    fn ended(
+    fn outcome(
         &self,
         decision: &CellName,
         judges: &[String],
@@ -41,10 +41,10 @@ pub(super) trait Past: Send + Sync {
 }
 
 /// An empty board.
-pub(super) struct NoPast;
+pub(super) struct NoPastOutcomes;
 
-impl Past for NoPast {
-    fn ended(&self, _: &CellName, _: &[String], _: VoteParams<'_>) -> Option<Outcome> {
+impl PastOutcomes for NoPastOutcomes {
+    fn outcome(&self, _: &CellName, _: &[String], _: VoteParams<'_>) -> Option<Outcome> {
         None
     }
 }
@@ -54,7 +54,7 @@ pub(super) struct EvalPlan {
     /// Its rubric's position.
     pub(super) rubric: u32,
     /// Its position in the rubric.
-    pub(super) at: usize,
+    pub(super) position: usize,
     /// What decides it.
     pub(super) compiled: CompiledEval,
     /// Its judge's position, for judged evals; of several the first one's.
@@ -66,25 +66,25 @@ pub(super) struct EvalPlan {
     /// Cells per judge; 1 for checks.
     pub(super) repeat: u32,
     /// Why none of its cells is decided in this workspace, if so.
-    pub(super) off: Option<String>,
+    pub(super) disabled_reason: Option<String>,
     /// What rubric and eval ask of a transcript; empty for most.
     pub(super) applies_to: Vec<CompiledSelector>,
 }
 
 /// One decision of one transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Task {
+pub(super) struct DecisionTask {
     /// Position in [`Plan::evals`].
     pub(super) eval: u32,
     /// The judged message, where the trigger is one per message.
     pub(super) message: Option<u32>,
     /// How it is decided.
-    pub(super) how: How,
+    pub(super) method: DecisionMethod,
 }
 
 /// How a decision is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum DecisionMethod {
     /// Not at all; the reason.
     Skip(String),
     /// By code.
@@ -98,16 +98,16 @@ pub(super) enum How {
     },
 }
 
-impl Plan {
+impl RunPlan {
     /// The eval at a position, as its rubric has it.
     pub(super) fn eval(&self, eval: u32) -> (&EvalPlan, &Rubric, &Eval) {
         let plan = &self.evals[eval as usize];
         let rubric = &self.rubrics[plan.rubric as usize];
-        (plan, rubric, &rubric.evals[plan.at])
+        (plan, rubric, &rubric.evals[plan.position])
     }
 
     /// The decisions of one transcript that the filter selects, in plan order.
-    pub(super) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<Task> {
+    pub(super) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
         let mut tasks = Vec::with_capacity(self.evals.len());
         for at in 0..self.evals.len() {
             let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
@@ -117,7 +117,7 @@ impl Plan {
                 .iter()
                 .all(|matcher| matcher.matches(transcript))
             {
-                self.tasks_of(at, eval, transcript, &mut tasks);
+                self.add_eval_tasks(at, eval, transcript, &mut tasks);
             }
         }
         if let Some(filter) = &self.filter {
@@ -127,21 +127,27 @@ impl Plan {
         tasks
     }
 
-    fn tasks_of(&self, at: u32, eval: &Eval, transcript: &Transcript<'_>, tasks: &mut Vec<Task>) {
+    fn add_eval_tasks(
+        &self,
+        at: u32,
+        eval: &Eval,
+        transcript: &Transcript<'_>,
+        tasks: &mut Vec<DecisionTask>,
+    ) {
         let plan = &self.evals[at as usize];
         let mut push = |message| {
-            let how = match (plan.skipped(eval, message, transcript), plan.judge) {
-                (Some(why), _) => How::Skip(why),
-                (None, Some(judge)) => How::Judge {
+            let how = match (plan.skip_reason(eval, message, transcript), plan.judge) {
+                (Some(why), _) => DecisionMethod::Skip(why),
+                (None, Some(judge)) => DecisionMethod::Judge {
                     judge,
                     repeat: plan.repeat,
                 },
-                (None, None) => How::Check,
+                (None, None) => DecisionMethod::Check,
             };
-            tasks.push(Task {
+            tasks.push(DecisionTask {
                 eval: at,
                 message,
-                how,
+                method: how,
             });
         };
         match eval.trigger {
@@ -154,14 +160,14 @@ impl Plan {
 
     fn selects(
         &self,
-        filter: &Filter,
+        filter: &DecisionFilter,
         transcript: &Transcript<'_>,
         tags: &[&str],
-        task: &Task,
+        task: &DecisionTask,
     ) -> bool {
         let (plan, rubric, eval) = self.eval(task.eval);
         let name = |judge: &u32| self.judges[*judge as usize].as_str();
-        let judges: Vec<&str> = plan.seats().iter().map(name).collect();
+        let judges: Vec<&str> = plan.judge_positions().iter().map(name).collect();
         let decision = CellName {
             transcript: transcript.id.to_string(),
             rubric: rubric.id.clone(),
@@ -171,14 +177,17 @@ impl Plan {
             repeat: None,
         };
         let outcome = filter
-            .needs_board()
-            .then(|| self.past.ended(&decision, &self.judges, plan.terms()))
+            .needs_past_outcomes()
+            .then(|| {
+                self.past_outcomes
+                    .outcome(&decision, &self.judges, plan.terms())
+            })
             .flatten();
         let name = CellName {
             judge: judges.first().map(|judge| (*judge).to_owned()),
             ..decision
         };
-        filter.matches(&Candidate {
+        filter.matches(&FilterCandidate {
             transcript: &transcript.id,
             tags,
             rubric: &rubric.id,
@@ -187,12 +196,12 @@ impl Plan {
             groups: &eval.groups,
             name: &name.to_string(),
             outcome,
-            says: "",
+            explanation: "",
         })
     }
 
     /// Whether a filter by names means this decision, the transcript's id being unique now.
-    pub(super) fn means(&self, transcript: &str, key: &CellKey) -> bool {
+    pub(super) fn is_selected_by_name(&self, transcript: &str, key: &CellKey) -> bool {
         let Some(filter) = &self.filter else {
             return true;
         };
@@ -205,11 +214,16 @@ impl Plan {
             judge: None,
             repeat: None,
         };
-        filter.names_exactly(&decision.to_string())
+        filter.includes_name(&decision.to_string())
     }
 
     /// What a judged cell is called.
-    pub(super) fn name(&self, transcript: &str, of: Judged, post: Post) -> CellName {
+    pub(super) fn cell_name(
+        &self,
+        transcript: &str,
+        of: JudgedDecision,
+        post: JudgeRepeat,
+    ) -> CellName {
         let (_, rubric, eval) = self.eval(of.eval);
         CellName {
             transcript: transcript.to_owned(),
@@ -217,14 +231,14 @@ impl Plan {
             eval: eval.id.clone(),
             message: of.message,
             judge: post
-                .seat()
+                .judge_position()
                 .and_then(|judge| self.judges.get(judge as usize).cloned()),
             repeat: post.repeat,
         }
     }
 
     /// Puts an eval's `message` before why a judge let it fail. A check says it itself.
-    pub(super) fn tell(&self, eval: u32, result: &mut CellResult) {
+    pub(super) fn prepend_message(&self, eval: u32, result: &mut CellResult) {
         let (_, _, spec) = self.eval(eval);
         let told = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
         if result.outcome == Outcome::Fail && !told {
@@ -238,7 +252,7 @@ impl Plan {
 
     /// What the judge of a decision is asked. The cell's number is filled in when it has one. The error is how it ends
     /// without a judge: what the transcript lacks for it, or what is decided before anyone is asked.
-    pub(super) fn request(
+    pub(super) fn build_request(
         &self,
         transcript: &Arc<Transcript<'static>>,
         eval: u32,
@@ -247,9 +261,10 @@ impl Plan {
     ) -> Result<JudgeRequest, Finding> {
         let (plan, _, spec) = self.eval(eval);
         let params = match &plan.compiled {
-            CompiledEval::Judged(judged) => {
-                judged.resolve(&Subject::prefix(transcript, end(transcript, message)))?
-            }
+            CompiledEval::Judged(judged) => judged.resolve(&Subject::prefix(
+                transcript,
+                judged_message_count(transcript, message),
+            ))?,
             CompiledEval::Check(_) => {
                 return Err(Finding::check_error("no judge decides this eval"));
             }
@@ -257,7 +272,7 @@ impl Plan {
         Ok(JudgeRequest {
             cell: CellIx(0),
             transcript: Arc::clone(transcript),
-            end: end(transcript, message),
+            end: judged_message_count(transcript, message),
             params,
             allow_not_applicable: spec.allow_na,
             repeat,
@@ -268,12 +283,14 @@ impl Plan {
 }
 
 /// How many messages, from the first, a decision is about.
-pub(super) fn end(transcript: &Transcript<'_>, message: Option<u32>) -> usize {
+pub(super) fn judged_message_count(transcript: &Transcript<'_>, message: Option<u32>) -> usize {
     message.map_or(transcript.messages.len(), |at| at as usize + 1)
 }
 
 /// The selectors that ask anything, ready for many transcripts.
-pub(super) fn matchers<const N: usize>(selectors: [&Selector; N]) -> Vec<CompiledSelector> {
+pub(super) fn compile_selectors<const N: usize>(
+    selectors: [&Selector; N],
+) -> Vec<CompiledSelector> {
     selectors
         .into_iter()
         .filter(|selector| !selector.is_empty())
@@ -292,7 +309,7 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
 
 impl EvalPlan {
     /// Who may be asked, in order.
-    pub(super) fn seats(&self) -> &[u32] {
+    pub(super) fn judge_positions(&self) -> &[u32] {
         match &self.panel {
             Some(panel) => &panel.judges,
             None => self.judge.as_slice(),
@@ -303,26 +320,30 @@ impl EvalPlan {
     pub(super) fn terms(&self) -> VoteParams<'_> {
         VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
-            judges: self.seats(),
+            judges: self.judge_positions(),
             bounds: self.bounds,
             repeat: self.repeat,
         }
     }
 
     /// Why a decision is not to be reached, if so.
-    pub(super) fn skipped(
+    pub(super) fn skip_reason(
         &self,
         eval: &Eval,
         message: Option<u32>,
         transcript: &Transcript<'_>,
     ) -> Option<String> {
-        skipped(eval, message, transcript).or_else(|| self.off.clone())
+        find_skip_reason(eval, message, transcript).or_else(|| self.disabled_reason.clone())
     }
 }
 
 /// Why a decision is not to be reached, if so. It depends on the eval and the transcript alone, so that a run that is
 /// taken up again skips what the first one would have.
-fn skipped(eval: &Eval, message: Option<u32>, transcript: &Transcript<'_>) -> Option<String> {
+fn find_skip_reason(
+    eval: &Eval,
+    message: Option<u32>,
+    transcript: &Transcript<'_>,
+) -> Option<String> {
     let picked = |turn: u32| is_sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
     let what = match (eval.trigger, message) {
         _ if !eval.enabled => return Some("disabled in the rubric".to_owned()),
@@ -330,7 +351,7 @@ fn skipped(eval: &Eval, message: Option<u32>, transcript: &Transcript<'_>) -> Op
         (Trigger::SampleTurns, Some(message)) if !picked(message) => "turns",
         _ => {
             let when = eval.when.as_ref()?;
-            let why = when.explain_unmet(transcript, end(transcript, message))?;
+            let why = when.explain_unmet(transcript, judged_message_count(transcript, message))?;
             return Some(format!("its precondition is not met: {why}"));
         }
     };

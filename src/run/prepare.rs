@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use super::bench::{Bench, Recall};
-use super::judges::{self, Built, Parts};
-use super::opened::{self, ToolDigests};
-use super::pace::Paces;
+use super::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
+use super::judge_pool::{JudgePool, VerdictCache};
+use super::judges::{self, BuiltJudges, JudgeBuildCx};
 use super::permit::{PermitGate, Permits};
-use super::plan::{NoPast, Past, Plan};
-use super::recall::Cache;
-use super::replay::Names;
-use super::resume::{Left, ResumeFeed};
-use super::sample::{Sample, SampledFeed};
-use super::snapshot::{Compilation, compile, plan_spec, snapshots};
-use super::source::{Feed, FileFeed, Files, Reached};
-use super::{CachePolicy, RunError, RunOptions, evidence, past};
+use super::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
+use super::rate_limit::RateLimiters;
+use super::replay::LiveCellNames;
+use super::resume::{ResumeFeed, ResumedRun};
+use super::sample::{SampleSpec, SampledFeed};
+use super::snapshot::{Compilation, compile_evals, plan_spec, snapshot_files};
+use super::tool_sets::{self, ToolDigests};
+use super::verdict_cache::RecordedVerdictCache;
+use super::{CachePolicy, RunError, RunOptions, evidence, past_outcomes};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
@@ -26,11 +26,11 @@ use crate::tools::ToolSet;
 use crate::workspace::{Env, Workspace, data_dir};
 
 /// All that a run is made of, before anything happened.
-pub(super) struct Prepared {
+pub(super) struct PreparedRun {
     pub(super) workspace: Arc<Workspace>,
     pub(super) options: RunOptions,
-    pub(super) bench: Bench,
-    pub(super) feed: Box<dyn Feed>,
+    pub(super) judge_pool: JudgePool,
+    pub(super) feed: Box<dyn TranscriptFeed>,
     pub(super) header: RunHeader,
     pub(super) store: RunStore,
     pub(super) redactor: Redactor,
@@ -41,47 +41,48 @@ pub(super) struct Prepared {
 }
 
 /// Compiles, opens, builds and names everything. `sending: false` asks for no keys.
-pub(super) async fn prepare(
+pub(super) async fn prepare_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,
     sending: bool,
-) -> Result<Prepared, RunError> {
-    let draft = Draft::of(workspace, registry, env, options)?;
-    let frozen = draft.wanted().is_some();
-    let opening = opened::open(&draft.compilation, &draft.options.tools, clock, frozen);
+) -> Result<PreparedRun, RunError> {
+    let draft = RunDraft::compile(workspace, registry, env, options)?;
+    let frozen = draft.wanted_evidence_run().is_some();
+    let opening =
+        tool_sets::open_tool_sets(&draft.compilation, &draft.options.tools, clock, frozen);
     let (sets, notes) = opening.await?;
     let prepared = draft.build(env, clock, sending, &sets)?;
-    Ok(Prepared { notes, ..prepared })
+    Ok(PreparedRun { notes, ..prepared })
 }
 
 /// The same without opening any tool, for who only looks at which cells there are: requests and keys are not those of a
 /// run.
-pub(super) fn prepare_unopened(
+pub(super) fn prepare_without_tools(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,
-) -> Result<Prepared, RunError> {
-    let draft = Draft::of(workspace, registry, env, options)?;
-    let sets = opened::unopened(&draft.compilation, &draft.options.tools);
+) -> Result<PreparedRun, RunError> {
+    let draft = RunDraft::compile(workspace, registry, env, options)?;
+    let sets = tool_sets::build_unopened_tool_sets(&draft.compilation, &draft.options.tools);
     draft.build(env, clock, false, &sets)
 }
 
 /// What is compiled, before tools are opened.
-struct Draft {
+struct RunDraft {
     workspace: Arc<Workspace>,
     options: RunOptions,
     store: RunStore,
-    left: Option<Left>,
+    resumed: Option<ResumedRun>,
     compilation: Compilation,
 }
 
-impl Draft {
-    fn of(
+impl RunDraft {
+    fn compile(
         workspace: Arc<Workspace>,
         registry: &EvalTypeRegistry,
         env: &Env,
@@ -94,39 +95,41 @@ impl Draft {
         };
         let left = match &options.resume {
             Some(name) => {
-                let old = store.resolve(name).map_err(|error| usage(&error))?;
-                Some(Left::of(&old).map_err(|error| usage(&error))?)
+                let old = store.resolve(name).map_err(|error| usage_error(&error))?;
+                Some(ResumedRun::read(&old).map_err(|error| usage_error(&error))?)
             }
             None => None,
         };
         let (workspace, options) = match &left {
             Some(left) => {
-                let (was, options) = left.as_it_was(&workspace, registry, options)?;
+                let (was, options) = left.restore_workspace(&workspace, registry, options)?;
                 (Arc::new(was), options)
             }
             None => (workspace, options),
         };
-        let past: Box<dyn Past> = match &options.where_ {
-            Some(filter) if filter.needs_board() => past::of(&store, &workspace),
-            _ => Box::new(NoPast),
+        let past: Box<dyn PastOutcomes> = match &options.filter {
+            Some(filter) if filter.needs_past_outcomes() => {
+                past_outcomes::load_past_outcomes(&store, &workspace)
+            }
+            _ => Box::new(NoPastOutcomes),
         };
-        let compilation = compile(&workspace, registry, env, &options, past)?;
+        let compilation = compile_evals(&workspace, registry, env, &options, past)?;
         if let Some(left) = &left {
-            left.fits(&compilation)?;
+            left.check_compatible(&compilation)?;
         }
-        readable(&workspace)?;
+        check_readable(&workspace)?;
         Ok(Self {
             workspace,
             options,
             store,
-            left,
+            resumed: left,
             compilation,
         })
     }
 
     /// The run whose evidence answers, if any is wanted.
-    fn wanted(&self) -> Option<&String> {
-        let own = self.options.frozen.as_ref();
+    fn wanted_evidence_run(&self) -> Option<&String> {
+        let own = self.options.evidence_run.as_ref();
         own.or(self.workspace.replayed_evidence_run.as_ref())
     }
 
@@ -137,20 +140,20 @@ impl Draft {
         clock: &Arc<dyn Clock>,
         sending: bool,
         sets: &[ToolSet],
-    ) -> Result<Prepared, RunError> {
+    ) -> Result<PreparedRun, RunError> {
         let Self {
             workspace,
             options,
             store,
-            left,
+            resumed: left,
             compilation,
         } = self;
-        let tools = ToolDigests::of_sets(sets);
+        let tools = ToolDigests::from_sets(sets);
         if let Some(left) = &left {
-            opened::as_they_were(left, &compilation, sets)?;
+            tool_sets::check_tools_unchanged(left, &compilation, sets)?;
         }
         let wanted = options
-            .frozen
+            .evidence_run
             .as_ref()
             .or(workspace.replayed_evidence_run.as_ref());
         // Evidence answers tools; where no needed judge has any, the run it is in need not even exist.
@@ -159,9 +162,10 @@ impl Draft {
             .iter()
             .any(|ix| !sets[*ix as usize].tools.is_empty());
         let frozen = match wanted {
-            Some(name) if uses_tools || options.frozen.is_some() => {
-                let runs = evidence::find_all(&store, &workspace.root, name)?;
-                let answers = evidence::frozen(&runs, &tools, options.frozen_miss)?;
+            Some(name) if uses_tools || options.evidence_run.is_some() => {
+                let runs = evidence::find_evidence_runs(&store, &workspace.root, name)?;
+                let answers =
+                    evidence::load_replayed_evidence(&runs, &tools, options.evidence_miss)?;
                 let runs: Vec<RunId> = runs.into_iter().map(|run| run.id).collect();
                 Some((runs, Arc::new(answers)))
             }
@@ -176,41 +180,44 @@ impl Draft {
         let mut limits = workspace.limits.budgets;
         limits.run.max_cost_usd = options.max_cost_usd.or(limits.run.max_cost_usd);
         if sending && limits.limits_cost() {
-            judges::priced(&compilation)?;
+            judges::check_prices(&compilation)?;
         }
         let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));
-        let names = Arc::new(Names::default());
-        let parts = Parts {
+        let names = Arc::new(LiveCellNames::default());
+        let parts = JudgeBuildCx {
             env,
             clock,
             deps: JudgeEngineDeps {
                 gate: Arc::new(gate),
                 evidence: answers.clone().unwrap_or_else(|| Arc::new(NoEvidence)),
                 budget: Arc::clone(&budget),
-                secret: secret(&compilation, env)?,
+                secret: load_delimiter_secret(&compilation, env)?,
             },
-            pace: options.pace,
-            paces: Paces::new(workspace.limits.requests_per_minute),
+            rules_delay: options.rules_delay,
+            rate_limiters: RateLimiters::new(workspace.limits.requests_per_minute),
             store: &store,
             root: &workspace.root,
-            names: &names,
+            cell_names: &names,
             sending,
         };
         let redactor = Redactor::new(
-            judges::secrets(&compilation, env, &options.tools.toolbox)
+            judges::collect_secrets(&compilation, env, &options.tools.toolbox)
                 .iter()
                 .map(String::as_str),
         );
-        let Built { seats, specs } = judges::build(&compilation, sets, &parts)?;
-        let recall: Option<Box<dyn Recall>> = match options.cache {
-            CachePolicy::Use | CachePolicy::Only | CachePolicy::Recorded
+        let BuiltJudges {
+            slots: seats,
+            specs,
+        } = judges::build_judges(&compilation, sets, &parts)?;
+        let recall: Option<Box<dyn VerdictCache>> = match options.cache {
+            CachePolicy::Use | CachePolicy::SkipUncached | CachePolicy::LeaveUncachedPending
                 if !compilation.needed.is_empty() =>
             {
                 let (index, _unreadable) = CacheIndex::read(&store.runs());
-                Some(Box::new(Cache {
+                Some(Box::new(RecordedVerdictCache {
                     index,
                     tools,
-                    frozen: answers,
+                    replayed_evidence: answers,
                 }))
             }
             _ => None,
@@ -225,7 +232,7 @@ impl Draft {
             let said = ReplayedEvidencePlan {
                 runs: runs.clone(),
                 answers: answers.len() as u64,
-                miss: options.frozen_miss.as_str().to_owned(),
+                miss: options.evidence_miss.as_str().to_owned(),
             };
             plan.extend(said.to_plan_entry());
         }
@@ -237,28 +244,28 @@ impl Draft {
             workspace: workspace.root.clone(),
             demo: workspace.is_demo,
             label: options.label.clone(),
-            parent: parent(&options, left.as_ref(), &store),
-            snapshots: snapshots(&workspace.masked_files(), &redactor),
+            parent: find_parent(&options, left.as_ref(), &store),
+            snapshots: snapshot_files(&workspace.masked_files(), &redactor),
             judges: specs,
             rubrics: compilation.rubric_specs(&workspace.root),
             evals: compilation.eval_specs(),
             plan,
             frozen: frozen.as_ref().and_then(|(runs, _)| runs.first().cloned()),
         };
-        let feed = feed(&workspace, &options, &compilation, left);
-        let bench = Bench {
+        let feed = build_feed(&workspace, &options, &compilation, left);
+        let bench = JudgePool {
             plan: compilation.plan,
-            seats,
-            recall,
-            cache: options.cache,
-            frozen: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
-            names,
-            stop: CancelFlag::default(),
+            slots: seats,
+            verdict_cache: recall,
+            cache_policy: options.cache,
+            replayed_evidence: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
+            cell_names: names,
+            cancel_flag: CancelFlag::default(),
         };
-        Ok(Prepared {
+        Ok(PreparedRun {
             workspace,
             options,
-            bench,
+            judge_pool: bench,
             feed,
             header,
             store,
@@ -270,20 +277,20 @@ impl Draft {
     }
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Begins again with the transcripts, for a second pass. Of a run that is taken up again, all of them.
     pub(super) fn rewind(&mut self) {
-        let (plan, sample) = (&self.bench.plan, self.options.sample);
-        self.feed = files(&self.workspace, sample, plan, None);
+        let (plan, sample) = (&self.judge_pool.plan, self.options.sample);
+        self.feed = build_file_feed(&self.workspace, sample, plan, None);
     }
 }
 
-fn usage(error: &RecordError) -> RunError {
+fn usage_error(error: &RecordError) -> RunError {
     RunError::Usage(error.to_string())
 }
 
 /// Every file opens and is of a format that is read, so that no run begins that cannot end.
-fn readable(workspace: &Workspace) -> Result<(), RunError> {
+fn check_readable(workspace: &Workspace) -> Result<(), RunError> {
     let problems: Vec<String> = workspace
         .transcripts
         .iter()
@@ -301,7 +308,10 @@ fn readable(workspace: &Workspace) -> Result<(), RunError> {
 }
 
 /// The secret that markers are derived from; made when a judge first needs one.
-fn secret(compilation: &Compilation, env: &Env) -> Result<DelimiterSecret, RunError> {
+fn load_delimiter_secret(
+    compilation: &Compilation,
+    env: &Env,
+) -> Result<DelimiterSecret, RunError> {
     if compilation.needed.is_empty() {
         return Ok(DelimiterSecret::new([0; 32]));
     }
@@ -310,7 +320,11 @@ fn secret(compilation: &Compilation, env: &Env) -> Result<DelimiterSecret, RunEr
         .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
 }
 
-fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option<ParentRun> {
+fn find_parent(
+    options: &RunOptions,
+    left: Option<&ResumedRun>,
+    store: &RunStore,
+) -> Option<ParentRun> {
     if let Some(parent) = &options.parent {
         return Some(parent.clone());
     }
@@ -327,31 +341,35 @@ fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option
     })
 }
 
-fn feed(
+fn build_feed(
     workspace: &Workspace,
     options: &RunOptions,
     compilation: &Compilation,
-    left: Option<Left>,
-) -> Box<dyn Feed> {
-    let after = left.as_ref().and_then(Left::reached);
-    let rest = || files(workspace, options.sample, &compilation.plan, after);
+    left: Option<ResumedRun>,
+) -> Box<dyn TranscriptFeed> {
+    let after = left.as_ref().and_then(ResumedRun::resume_point);
+    let rest = || build_file_feed(workspace, options.sample, &compilation.plan, after);
     match left {
         None => rest(),
         Some(left) => {
-            let rest = (!left.complete).then(rest);
-            Box::new(ResumeFeed::new(Files::of(workspace), left, rest))
+            let rest = (!left.is_complete).then(rest);
+            Box::new(ResumeFeed::new(
+                TranscriptFiles::from_workspace(workspace),
+                left,
+                rest,
+            ))
         }
     }
 }
 
 /// The transcripts of a workspace, or those that are drawn.
-fn files(
+fn build_file_feed(
     workspace: &Workspace,
-    sample: Option<Sample>,
-    plan: &Arc<Plan>,
-    after: Option<Reached>,
-) -> Box<dyn Feed> {
-    let files = Files::of(workspace);
+    sample: Option<SampleSpec>,
+    plan: &Arc<RunPlan>,
+    after: Option<ResumePoint>,
+) -> Box<dyn TranscriptFeed> {
+    let files = TranscriptFiles::from_workspace(workspace);
     match sample {
         None => Box::new(FileFeed::new(files, None).after(after)),
         Some(sample) => {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::bench::{Asked, Bench, State};
-use super::experience::{Experience, Taken};
-use super::prepare::prepare;
-use super::source::Chunk;
-use super::work::{Item, Worked, work};
+use super::feed::RecordChunk;
+use super::judge_pool::{JudgePool, PlannedCellState, RequestSize};
+use super::prepare::prepare_run;
+use super::usage_history::{PastUsage, UsageHistory};
+use super::worker::{WorkedRecord, WorkedTranscript, process_chunk};
 use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
@@ -21,17 +21,17 @@ use crate::model::{JudgeConfig, Millis, Outcome, pluralize};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
-const CHARS_A_TOKEN: u64 = 4;
+const CHARS_PER_TOKEN: u64 = 4;
 /// Tokens of a reply that states a verdict with its reasons, roughly.
-const REPLY: u64 = 300;
+const REPLY_TOKENS: u64 = 300;
 /// The most tokens of a reply where the judge does not limit it.
-const REPLY_MOST: u64 = 4096;
+const MAX_REPLY_TOKENS: u64 = 4096;
 /// Tokens that a round of tools adds to the next prompt: the call, and what a page gives.
-const ROUND: u64 = 3000;
+const TOOL_TURN_TOKENS: u64 = 3000;
 
 /// What a run would do.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Preview {
+pub struct RunPreview {
     /// Transcripts with cells.
     pub transcripts: u64,
     /// Records that are no transcripts.
@@ -41,7 +41,7 @@ pub struct Preview {
     /// Of them: skipped (disabled, not sampled).
     pub skipped: u64,
     /// Of them: by eval type.
-    pub kinds: IndexMap<String, u64>,
+    pub eval_types: IndexMap<String, u64>,
     /// By judge's name.
     pub judges: IndexMap<String, JudgePreview>,
 }
@@ -59,9 +59,9 @@ pub struct JudgePreview {
     pub cached: u64,
     /// Cells that may become necessary besides: repeats and members of a jury if votes are split, the next judge of a
     /// cascade if the one before is unsure.
-    pub at_most_more: u64,
+    pub possible_cells: u64,
     /// Model calls of these, if every trace uses all its turns.
-    pub more_calls_most: u64,
+    pub possible_calls_most: u64,
     /// Model calls: one a cell.
     pub calls_least: u64,
     /// Model calls, if every trace uses all its turns.
@@ -75,115 +75,128 @@ pub struct JudgePreview {
     /// Prompt and reply tokens at most.
     pub tokens_most: (u64, u64),
     /// Of the cells to be asked: those whose like past runs know.
-    pub from_past: u64,
+    pub cells_with_history: u64,
     /// How many past cells that rests on.
     pub past_cells: u64,
     /// How long the judge takes, if past cells tell, with as many at once as the run has.
-    pub time: Option<Millis>,
+    pub duration: Option<Millis>,
     /// USD, likely; `None` when the judge has no prices.
     pub cost_usd: Option<f64>,
     /// USD at least and at most.
     pub cost_range: Option<(f64, f64)>,
     /// The day of the built-in prices, where these are used.
-    pub as_of: Option<&'static str>,
+    pub prices_as_of: Option<&'static str>,
     /// Milliseconds that the cells with a past take, one after the other.
     pub(crate) busy_ms: u64,
     /// Evals whose past was counted.
-    pub(crate) evals: Vec<u32>,
+    pub(crate) counted_evals: Vec<u32>,
 }
 
 /// Works out what a run would do. Keys are not asked for; tools are opened as for the run, as what they declare is part of
 /// each request.
-pub async fn preview(
+pub async fn preview_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,
-) -> Result<Preview, RunError> {
-    let prepared = prepare(workspace, registry, env, clock, options, false).await?;
+) -> Result<RunPreview, RunError> {
+    let prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
     let paid = |judge: &JudgeConfig| judge.provider.is_model();
     let past = if configs.iter().any(|judge| paid(judge)) {
-        Experience::of(&prepared.store, &prepared.workspace)
+        UsageHistory::from_store(&prepared.store, &prepared.workspace)
     } else {
-        Experience::default()
+        UsageHistory::default()
     };
     let mut feed = prepared.feed;
-    let mut preview = Preview::default();
+    let mut preview = RunPreview::default();
     while preview.transcripts < limit
-        && let Some(chunk) = feed.next().map_err(RunError::Source)?
+        && let Some(chunk) = feed.next_chunk().map_err(RunError::Source)?
     {
-        preview.chunk(&prepared.bench, &configs, &past, &chunk, limit);
+        preview.add_chunk(&prepared.judge_pool, &configs, &past, &chunk, limit);
     }
     for config in configs {
         if let Some(judge) = preview.judges.get_mut(&config.name) {
-            judge.close(config, concurrency);
+            judge.finish(config, concurrency);
         }
     }
     Ok(preview)
 }
 
-impl Preview {
-    fn chunk(
+impl RunPreview {
+    fn add_chunk(
         &mut self,
-        bench: &Bench,
+        bench: &JudgePool,
         configs: &[&JudgeConfig],
-        past: &Experience,
-        chunk: &Chunk,
+        past: &UsageHistory,
+        chunk: &RecordChunk,
         limit: u64,
     ) {
-        for worked in work(bench, chunk) {
+        for worked in process_chunk(bench, chunk) {
             match worked {
-                Worked::Bad(_) => self.bad_records += 1,
-                Worked::Item(item) if item.cells.is_empty() => {}
-                Worked::Item(item) => {
+                WorkedRecord::Bad(_) => self.bad_records += 1,
+                WorkedRecord::Transcript(item) if item.cells.is_empty() => {}
+                WorkedRecord::Transcript(item) => {
                     if self.transcripts == limit {
                         return;
                     }
                     self.transcripts += 1;
-                    self.item(bench, configs, past, &item);
+                    self.add_transcript(bench, configs, past, &item);
                 }
             }
         }
     }
 
-    fn item(&mut self, bench: &Bench, configs: &[&JudgeConfig], past: &Experience, item: &Item) {
+    fn add_transcript(
+        &mut self,
+        bench: &JudgePool,
+        configs: &[&JudgeConfig],
+        past: &UsageHistory,
+        item: &WorkedTranscript,
+    ) {
         for (key, state) in &item.cells {
             self.cells += 1;
             let (_, rubric, eval) = bench.plan.eval(key.eval);
-            *self.kinds.entry(eval.eval_type.clone()).or_default() += 1;
+            *self.eval_types.entry(eval.eval_type.clone()).or_default() += 1;
             match (state, key.judge) {
-                (State::Settled(result), _) if result.outcome == Outcome::Skipped => {
+                (PlannedCellState::Settled(result), _) if result.outcome == Outcome::Skipped => {
                     self.skipped += 1;
                 }
-                (State::Settled(_), Some(judge)) => {
-                    let judge = self.judge(configs[judge as usize]);
+                (PlannedCellState::Settled(_), Some(judge)) => {
+                    let judge = self.judge_entry(configs[judge as usize]);
                     judge.cells += 1;
                     judge.cached += 1;
                 }
-                (State::Ask(_), Some(judge)) => {
-                    let size = size(bench, item, key, judge);
+                (PlannedCellState::NeedsJudge(_), Some(judge)) => {
+                    let size = estimate_request_size(bench, item, key, judge);
                     let config = configs[judge as usize];
                     let past = past.get(config, &rubric.id, &eval.id);
-                    self.judge(config)
-                        .ask(config, size, past.map(|past| (key.eval, past)));
+                    self.judge_entry(config).add_cell(
+                        config,
+                        size,
+                        past.map(|past| (key.eval, past)),
+                    );
                 }
                 (_, None) => {}
             }
         }
-        for (of, range) in item.judged.iter().filter(|(of, _)| !of.by_program()) {
+        for (of, range) in item
+            .judged_ranges
+            .iter()
+            .filter(|(of, _)| !of.is_program_check())
+        {
             let cells = &item.cells[range.clone()];
             if !cells
                 .iter()
-                .any(|(_, state)| matches!(state, State::Ask(_)))
+                .any(|(_, state)| matches!(state, PlannedCellState::NeedsJudge(_)))
             {
                 continue;
             }
-            for judge in bench.plan.evals[of.eval as usize].seats() {
+            for judge in bench.plan.evals[of.eval as usize].judge_positions() {
                 let own = cells.iter().filter(|(key, _)| key.judge == Some(*judge));
                 let planned = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let more = u64::from(of.repeat).saturating_sub(planned);
@@ -193,64 +206,64 @@ impl Preview {
                     0 => None,
                     _ => cells
                         .first()
-                        .and_then(|(key, _)| size(bench, item, key, *judge)),
+                        .and_then(|(key, _)| estimate_request_size(bench, item, key, *judge)),
                 };
                 let turns = asked.map_or(0, |asked| asked.turns);
-                let judge = self.judge(config);
-                judge.at_most_more += more;
-                judge.more_calls_most += more * turns;
+                let judge = self.judge_entry(config);
+                judge.possible_cells += more;
+                judge.possible_calls_most += more * turns;
             }
         }
     }
 
-    fn judge(&mut self, config: &JudgeConfig) -> &mut JudgePreview {
+    fn judge_entry(&mut self, config: &JudgeConfig) -> &mut JudgePreview {
         self.judges.entry(config.name.clone()).or_default()
     }
 }
 
 impl JudgePreview {
     /// One more cell: what its first request takes, and what past cells of its eval took.
-    pub(super) fn ask(
+    pub(super) fn add_cell(
         &mut self,
         config: &JudgeConfig,
-        asked: Option<Asked>,
-        past: Option<(u32, &Taken)>,
+        asked: Option<RequestSize>,
+        past: Option<(u32, &PastUsage)>,
     ) {
         self.cells += 1;
-        let Some(Asked { bytes, turns }) = asked else {
+        let Some(RequestSize { bytes, turns }) = asked else {
             return;
         };
-        let prompt = bytes.div_ceil(CHARS_A_TOKEN);
-        let reply = config.max_output_tokens.map_or(REPLY_MOST, u64::from);
+        let prompt = bytes.div_ceil(CHARS_PER_TOKEN);
+        let reply = config.max_output_tokens.map_or(MAX_REPLY_TOKENS, u64::from);
         self.calls_least += 1;
         self.calls_most += turns;
         self.tokens_least.0 += prompt;
-        self.tokens_least.1 += REPLY;
+        self.tokens_least.1 += REPLY_TOKENS;
         // Each turn sends all that came before once more.
-        self.tokens_most.0 += turns * prompt + ROUND * (turns * (turns - 1) / 2);
+        self.tokens_most.0 += turns * prompt + TOOL_TURN_TOKENS * (turns * (turns - 1) / 2);
         self.tokens_most.1 += turns * reply;
         let Some((eval, past)) = past else {
             self.input_tokens += prompt;
-            self.output_tokens += REPLY;
+            self.output_tokens += REPLY_TOKENS;
             return;
         };
-        self.from_past += 1;
+        self.cells_with_history += 1;
         self.input_tokens += past.input.div_ceil(past.cells);
         self.output_tokens += past.output.div_ceil(past.cells);
         self.busy_ms += past.ms.div_ceil(past.cells);
-        if !self.evals.contains(&eval) {
-            self.evals.push(eval);
+        if !self.counted_evals.contains(&eval) {
+            self.counted_evals.push(eval);
             self.past_cells += past.cells;
         }
     }
 
     /// All cells are counted: what it costs, and how long it takes.
-    pub(super) fn close(&mut self, config: &JudgeConfig, concurrency: usize) {
+    pub(super) fn finish(&mut self, config: &JudgeConfig, concurrency: usize) {
         self.model.clone_from(&config.model);
-        let all_known = self.calls_least > 0 && self.from_past == self.calls_least;
+        let all_known = self.calls_least > 0 && self.cells_with_history == self.calls_least;
         let at_once = u64::try_from(concurrency).unwrap_or(u64::MAX).max(1);
-        self.widen();
-        self.time = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
+        self.widen_ranges();
+        self.duration = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
         if config.is_free() || self.calls_least == 0 {
             self.cost_usd = Some(0.0);
             self.cost_range = Some((0.0, 0.0));
@@ -260,14 +273,14 @@ impl JudgePreview {
             return;
         };
         let usd = |(input, output)| pricing.token_cost(input, output);
-        self.as_of = pricing.as_of;
+        self.prices_as_of = pricing.as_of;
         self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
         self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
     }
 
     /// Past cells may tell of less than was reckoned as the least (a shorter reply), and of more than the most: what is
     /// likely is never outside of what is possible.
-    fn widen(&mut self) {
+    fn widen_ranges(&mut self) {
         let (input, output) = (self.input_tokens, self.output_tokens);
         let (least, most) = (&mut self.tokens_least, &mut self.tokens_most);
         *least = (least.0.min(input), least.1.min(output));
@@ -277,7 +290,7 @@ impl JudgePreview {
     /// What the figures rest on: `from 12 past cells`.
     pub fn basis(&self) -> String {
         let past = pluralize(self.past_cells, "past cell");
-        match self.from_past {
+        match self.cells_with_history {
             0 => "estimated from sizes".to_owned(),
             n if n == self.calls_least => format!("from {past}"),
             n => format!(
@@ -296,19 +309,24 @@ impl JudgePreview {
             return "free".to_owned();
         }
         let as_of = self
-            .as_of
+            .prices_as_of
             .map_or_else(String::new, |day| format!(", prices as of {day}"));
         format!("about ${likely:.4} (${least:.4} to ${most:.4}{as_of})")
     }
 }
 
-fn size(bench: &Bench, item: &Item, key: &CellKey, judge: u32) -> Option<Asked> {
+fn estimate_request_size(
+    bench: &JudgePool,
+    item: &WorkedTranscript,
+    key: &CellKey,
+    judge: u32,
+) -> Option<RequestSize> {
     let transcript = item.transcript.as_ref()?;
     let request = bench
         .plan
-        .request(transcript, key.eval, key.message, key.repeat)
+        .build_request(transcript, key.eval, key.message, key.repeat)
         .ok()?;
-    (bench.seat(judge)?.size)(&request)
+    (bench.slot(judge)?.request_size)(&request)
 }
 
 #[cfg(test)]
@@ -328,18 +346,21 @@ mod tests {
         config
     }
 
-    fn asked(bytes: u64, turns: u64) -> Asked {
-        Asked { bytes, turns }
+    fn asked(bytes: u64, turns: u64) -> RequestSize {
+        RequestSize { bytes, turns }
     }
 
     #[test]
     fn without_a_past_sizes_are_all_there_is() {
         let mut seen = JudgePreview::default();
-        seen.ask(&judge(), Some(asked(4000, 1)), None);
-        seen.close(&judge(), 8);
-        assert_eq!((seen.input_tokens, seen.output_tokens), (1000, REPLY));
+        seen.add_cell(&judge(), Some(asked(4000, 1)), None);
+        seen.finish(&judge(), 8);
+        assert_eq!(
+            (seen.input_tokens, seen.output_tokens),
+            (1000, REPLY_TOKENS)
+        );
         assert_eq!(seen.basis(), "estimated from sizes");
-        assert_eq!(seen.time, None);
+        assert_eq!(seen.duration, None);
         assert_eq!(seen.cost_text(), "about $0.0040 ($0.0040 to $0.0110)");
     }
 
@@ -357,7 +378,7 @@ mod tests {
                 tokens_most: (10_000, 1000),
                 ..JudgePreview::default()
             };
-            seen.close(&judge(), 1);
+            seen.finish(&judge(), 1);
             let (low, high) = (seen.tokens_least, seen.tokens_most);
             assert_eq!((low.0, low.1, high.0, high.1), range);
             let (least, most) = seen.cost_range.expect("it has prices");
@@ -368,7 +389,7 @@ mod tests {
 
     #[test]
     fn past_cells_tell_what_is_likely_and_how_long_it_takes() {
-        let past = Taken {
+        let past = PastUsage {
             cells: 2,
             calls: 4,
             input: 6000,
@@ -377,19 +398,19 @@ mod tests {
         };
         let mut seen = JudgePreview::default();
         for _ in 0..4 {
-            seen.ask(&judge(), Some(asked(4000, 1)), Some((0, &past)));
+            seen.add_cell(&judge(), Some(asked(4000, 1)), Some((0, &past)));
         }
-        seen.close(&judge(), 2);
+        seen.finish(&judge(), 2);
         assert_eq!((seen.input_tokens, seen.output_tokens), (12_000, 400));
         assert_eq!(seen.basis(), "from 2 past cells");
-        assert_eq!(seen.time, Some(Millis(8000)));
-        seen.ask(&judge(), Some(asked(4000, 1)), None);
-        seen.close(&judge(), 2);
+        assert_eq!(seen.duration, Some(Millis(8000)));
+        seen.add_cell(&judge(), Some(asked(4000, 1)), None);
+        seen.finish(&judge(), 2);
         assert_eq!(
             seen.basis(),
             "4 of 5 from 2 past cells, the others from sizes"
         );
-        assert_eq!(seen.time, None, "not of all of them");
+        assert_eq!(seen.duration, None, "not of all of them");
     }
 
     #[test]
@@ -399,8 +420,8 @@ mod tests {
             ..judge()
         };
         let mut seen = JudgePreview::default();
-        seen.ask(&config, Some(asked(4, 1)), None);
-        seen.close(&config, 1);
+        seen.add_cell(&config, Some(asked(4, 1)), None);
+        seen.finish(&config, 1);
         assert_eq!(seen.cost_usd, None);
         assert_eq!(seen.cost_text(), "cost unknown: no prices for m");
     }
@@ -414,8 +435,8 @@ mod tests {
             settings: IndexMap::new(),
         }];
         let mut seen = JudgePreview::default();
-        seen.ask(&config, Some(asked(4000, 3)), None);
+        seen.add_cell(&config, Some(asked(4000, 3)), None);
         assert_eq!((seen.calls_least, seen.calls_most), (1, 3));
-        assert_eq!(seen.tokens_most, (3000 + 3 * ROUND, 3000));
+        assert_eq!(seen.tokens_most, (3000 + 3 * TOOL_TURN_TOKENS, 3000));
     }
 }

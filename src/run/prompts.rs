@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::execute::named;
-use super::prepare::{Prepared, prepare};
-use super::work::{Item, Worked, work};
+use super::execute::make_id_unique;
+use super::prepare::{PreparedRun, prepare_run};
+use super::worker::{WorkedRecord, WorkedTranscript, process_chunk};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
@@ -15,40 +15,40 @@ use crate::workspace::{Env, Workspace};
 
 /// What would be sent for a cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prompted {
+pub struct RenderedPrompt {
     /// The cell.
     pub name: CellName,
     /// The request's body: the first turn's.
     pub body: RequestBody,
     /// The cache key.
-    pub key: Digest,
+    pub cache_key: Digest,
     /// What the key is made of.
-    pub parts: Vec<(String, Digest)>,
+    pub key_parts: Vec<(String, Digest)>,
 }
 
 /// The requests of the judged cells that `pattern` selects, in plan order. No key is asked for and nothing is sent.
 ///
 /// Of an eval with repeats only those are found that are certain to be needed; the others differ in their number alone.
-pub async fn prompts(
+pub async fn render_prompts(
     workspace: &Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: &RunOptions,
     pattern: &str,
-) -> Result<Vec<Prompted>, RunError> {
+) -> Result<Vec<RenderedPrompt>, RunError> {
     let options = RunOptions {
         cache: CachePolicy::Off,
         ..options.clone()
     };
     let workspace = Arc::clone(workspace);
-    let mut prepared = prepare(workspace, registry, env, clock, options, false).await?;
+    let mut prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
     // Once for the names, once for the transcripts of those that are wanted: no pass holds all transcripts.
     let mut names = Vec::new();
     let (mut judged, mut checks) = (Vec::new(), 0_u64);
-    each(&mut prepared, |prepared, item| {
+    for_each_transcript(&mut prepared, |prepared, item| {
         for (key, _) in &item.cells {
-            match (key.judge, name(prepared, item, key)) {
+            match (key.judge, find_cell_name(prepared, item, key)) {
                 (Some(_), Some(name)) => names.push(name.to_string()),
                 _ => checks += 1,
             }
@@ -72,13 +72,13 @@ pub async fn prompts(
     }
     let mut problem = None;
     prepared.rewind();
-    each(&mut prepared, |prepared, item| {
+    for_each_transcript(&mut prepared, |prepared, item| {
         for (key, _) in &item.cells {
-            let Some(name) = name(prepared, item, key) else {
+            let Some(name) = find_cell_name(prepared, item, key) else {
                 continue;
             };
             if key.judge.is_some() && wanted.contains(&&name.to_string()) {
-                match prompted(prepared, item, key, name) {
+                match render_prompt(prepared, item, key, name) {
                     Ok(found) => judged.extend(found),
                     Err(why) => problem = Some(why),
                 }
@@ -95,12 +95,15 @@ pub async fn prompts(
 }
 
 /// Hands every transcript with cells to `take`, its id made unique.
-fn each(prepared: &mut Prepared, mut take: impl FnMut(&Prepared, &Item)) -> Result<(), RunError> {
-    let mut ids = super::ids::Ids::default();
-    while let Some(chunk) = prepared.feed.next().map_err(RunError::Source)? {
-        for worked in work(&prepared.bench, &chunk) {
-            if let Worked::Item(mut item) = worked {
-                named(&mut ids, &mut item);
+fn for_each_transcript(
+    prepared: &mut PreparedRun,
+    mut take: impl FnMut(&PreparedRun, &WorkedTranscript),
+) -> Result<(), RunError> {
+    let mut ids = super::ids::TranscriptIds::default();
+    while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
+        for worked in process_chunk(&prepared.judge_pool, &chunk) {
+            if let WorkedRecord::Transcript(mut item) = worked {
+                make_id_unique(&mut ids, &mut item);
                 take(prepared, &item);
             }
         }
@@ -108,12 +111,16 @@ fn each(prepared: &mut Prepared, mut take: impl FnMut(&Prepared, &Item)) -> Resu
     Ok(())
 }
 
-fn name(prepared: &Prepared, item: &Item, key: &CellKey) -> Option<CellName> {
+fn find_cell_name(
+    prepared: &PreparedRun,
+    item: &WorkedTranscript,
+    key: &CellKey,
+) -> Option<CellName> {
     let eval = prepared.header.evals.get(key.eval as usize)?;
     let rubric = prepared.header.rubrics.get(eval.rubric as usize)?;
     let judge = key
         .judge
-        .and_then(|judge| prepared.bench.plan.judges.get(judge as usize));
+        .and_then(|judge| prepared.judge_pool.plan.judges.get(judge as usize));
     Some(CellName {
         transcript: item.id.clone(),
         rubric: rubric.id.clone(),
@@ -124,15 +131,15 @@ fn name(prepared: &Prepared, item: &Item, key: &CellKey) -> Option<CellName> {
     })
 }
 
-fn prompted(
-    prepared: &Prepared,
-    item: &Item,
+fn render_prompt(
+    prepared: &PreparedRun,
+    item: &WorkedTranscript,
     key: &CellKey,
     name: CellName,
-) -> Result<Option<Prompted>, String> {
+) -> Result<Option<RenderedPrompt>, String> {
     let engine = key
         .judge
-        .and_then(|judge| prepared.bench.seat(judge))
+        .and_then(|judge| prepared.judge_pool.slot(judge))
         .and_then(|seat| seat.engine.as_ref());
     let (Some(transcript), Some(engine)) = (&item.transcript, engine) else {
         if let Some(judge) = key.judge
@@ -147,17 +154,17 @@ fn prompted(
         return Ok(None);
     };
     let ask = prepared
-        .bench
-        .request(transcript, key)
+        .judge_pool
+        .build_request(transcript, key)
         .map_err(|settled| settled.explanation)?;
     let body = engine
         .first_request_body(&ask)
         .map_err(|error| error.to_string())?;
     let (key, parts) = engine.cache_key(&ask).map_err(|error| error.to_string())?;
-    Ok(Some(Prompted {
+    Ok(Some(RenderedPrompt {
         name,
         body,
-        key,
-        parts,
+        cache_key: key,
+        key_parts: parts,
     }))
 }

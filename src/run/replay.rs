@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::recall::taken_from;
+use super::verdict_cache::mark_as_cached;
 use crate::clock::BoxFuture;
 use crate::event::{
     BlobSource, CallCx, EvalSpec, EventKind, RunHeader, StoredText, ToolFact, TurnFact,
@@ -18,26 +18,26 @@ use crate::record::{RecordError, RecordedRun};
 
 /// Recorded traces by the name of their decision and their repeat, each with who made it. Of one judge it is played under
 /// any name, since it was another judge that made it; of several the one of the same name is.
-pub(super) struct Replay {
+pub(super) struct RecordedTraces {
     run: RunId,
-    traces: HashMap<CellName, Vec<(String, Trace)>>,
+    traces: HashMap<CellName, Vec<(String, RecordedTrace)>>,
     /// Who could have been asked where several judged, by rubric and eval: one that was not has no other's word.
     panels: HashMap<(String, String), Vec<String>>,
     blobs: Arc<dyn BlobSource>,
 }
 
 #[derive(Default)]
-struct Trace {
+struct RecordedTrace {
     facts: Vec<EventKind>,
     result: Option<CellResult>,
 }
 
-impl Replay {
+impl RecordedTraces {
     /// Reads the judged cells of a run.
-    pub(super) fn of(run: &RecordedRun) -> Result<Self, RecordError> {
+    pub(super) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let header: RunHeader = run.read_header()?;
         let mut names: HashMap<CellIx, (CellName, String)> = HashMap::new();
-        let mut traces: HashMap<CellName, Vec<(String, Trace)>> = HashMap::new();
+        let mut traces: HashMap<CellName, Vec<(String, RecordedTrace)>> = HashMap::new();
         let wanted = &["cells_planned", "turn", "tool", "cell_finished"];
         for event in run.events_with_tags(wanted)? {
             let kind = event?.kind;
@@ -51,18 +51,18 @@ impl Replay {
                         if let Some(name) = header.cell_name(transcript, key)
                             && let Some(judge) = name.judge.map(str::to_owned)
                         {
-                            names.insert(ix, (without_judge(name.to_owned()), judge));
+                            names.insert(ix, (strip_judge(name.to_owned()), judge));
                         }
                     }
                 }
                 EventKind::CellFinished { cell, result } => {
                     if let Some(name) = names.get(cell) {
-                        of(&mut traces, name).result = Some((**result).clone());
+                        trace_entry(&mut traces, name).result = Some((**result).clone());
                     }
                 }
                 _ => {
                     if let Some(name) = kind.cell().and_then(|cell| names.get(&cell)) {
-                        of(&mut traces, name).facts.push(kind);
+                        trace_entry(&mut traces, name).facts.push(kind);
                     }
                 }
             }
@@ -70,15 +70,16 @@ impl Replay {
         Ok(Self {
             run: run.id.clone(),
             traces,
-            panels: panels(&header),
+            panels: collect_panel_judges(&header),
             blobs: run.blobs(),
         })
     }
 
     /// What was recorded of a cell. The error is a sentence.
     fn find(&self, name: &CellName) -> Result<(&[EventKind], &CellResult), String> {
-        let decision = without_judge(name.clone());
-        let ended = |(by, trace): &'_ (String, Trace)| trace.result.is_some().then(|| by.clone());
+        let decision = strip_judge(name.clone());
+        let ended =
+            |(by, trace): &'_ (String, RecordedTrace)| trace.result.is_some().then(|| by.clone());
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
         let mut judges: Vec<String> = all.iter().filter_map(ended).collect();
         // Whoever was first to answer is not to be first in a sentence.
@@ -111,7 +112,7 @@ impl Replay {
         })
     }
 
-    async fn play(&self, name: &CellName, cx: &CallCx) -> CellResult {
+    async fn replay_cell(&self, name: &CellName, cx: &CallCx) -> CellResult {
         let (facts, result) = match self.find(name) {
             Ok(found) => found,
             Err(why) => return CellResult::from_error(Outcome::JudgeError, why),
@@ -120,19 +121,19 @@ impl Replay {
             if cx.cancel.is_cancelled() {
                 return CellResult::cancelled();
             }
-            for blob in blobs_of(fact) {
+            for blob in collect_blobs(fact) {
                 // One that is missing there is missing here: readers say so.
                 if let Ok(bytes) = self.blobs.get(&blob.hash) {
                     cx.out.store_blob(&bytes).await;
                 }
             }
-            cx.out.send(renumbered(fact.clone(), cx.cell)).await;
+            cx.out.send(renumber(fact.clone(), cx.cell)).await;
         }
-        taken_from(&self.run, result.clone())
+        mark_as_cached(&self.run, result.clone())
     }
 }
 
-fn panels(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
+fn collect_panel_judges(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
     let of = |spec: &EvalSpec| {
         let rubric = header.rubrics.get(spec.rubric as usize)?.id.clone();
         let judges = spec.panel.as_ref()?.judges.iter();
@@ -143,7 +144,7 @@ fn panels(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
     header.evals.iter().filter_map(of).collect()
 }
 
-fn without_judge(name: CellName) -> CellName {
+fn strip_judge(name: CellName) -> CellName {
     CellName {
         judge: None,
         ..name
@@ -151,16 +152,16 @@ fn without_judge(name: CellName) -> CellName {
 }
 
 /// The trace of a judge, begun where there is none.
-fn of<'t>(
-    traces: &'t mut HashMap<CellName, Vec<(String, Trace)>>,
+fn trace_entry<'t>(
+    traces: &'t mut HashMap<CellName, Vec<(String, RecordedTrace)>>,
     (name, judge): &(CellName, String),
-) -> &'t mut Trace {
+) -> &'t mut RecordedTrace {
     let all = traces.entry(name.clone()).or_default();
     let at = all
         .iter()
         .position(|(by, _)| by == judge)
         .unwrap_or_else(|| {
-            all.push((judge.clone(), Trace::default()));
+            all.push((judge.clone(), RecordedTrace::default()));
             all.len() - 1
         });
     &mut all[at].1
@@ -168,23 +169,23 @@ fn of<'t>(
 
 /// The replay judge of one run, told what the cells of this run are called.
 pub(super) struct ReplayJudge {
-    pub(super) replay: Arc<Replay>,
-    pub(super) names: Arc<Names>,
+    pub(super) replay: Arc<RecordedTraces>,
+    pub(super) names: Arc<LiveCellNames>,
 }
 
 /// What the live cells of this run are called; a request holds the number alone.
 #[derive(Debug, Default)]
-pub(super) struct Names(Mutex<HashMap<CellIx, CellName>>);
+pub(super) struct LiveCellNames(Mutex<HashMap<CellIx, CellName>>);
 
-impl Names {
+impl LiveCellNames {
     /// A cell began.
-    pub(super) fn put(&self, cell: CellIx, name: CellName) {
+    pub(super) fn insert(&self, cell: CellIx, name: CellName) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(cell, name);
     }
 
     /// A cell ended.
-    pub(super) fn forget(&self, cell: CellIx) {
+    pub(super) fn remove(&self, cell: CellIx) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.remove(&cell);
     }
@@ -200,14 +201,14 @@ impl JudgeBackend for ReplayJudge {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             match self.names.get(ask.cell) {
-                Some(name) => self.replay.play(&name, cx).await,
+                Some(name) => self.replay.replay_cell(&name, cx).await,
                 None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
         })
     }
 }
 
-fn renumbered(mut kind: EventKind, to: CellIx) -> EventKind {
+fn renumber(mut kind: EventKind, to: CellIx) -> EventKind {
     if let EventKind::Turn { cell, .. } | EventKind::Tool { cell, .. } = &mut kind {
         *cell = to;
     }
@@ -215,7 +216,7 @@ fn renumbered(mut kind: EventKind, to: CellIx) -> EventKind {
 }
 
 /// The blobs a fact names.
-fn blobs_of(fact: &EventKind) -> Vec<&crate::model::Blob> {
+fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
     fn of(piece: &StoredText) -> Option<&crate::model::Blob> {
         match piece {
             StoredText::Blob(blob) => Some(blob),

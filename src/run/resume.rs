@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bench::{Bench, Judged, Post, State};
-use super::plan::{How, Plan, Task};
+use super::feed::{RecordChunk, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles};
+use super::judge_pool::{JudgePool, JudgeRepeat, JudgedDecision, PlannedCellState};
+use super::plan::{DecisionMethod, DecisionTask, RunPlan};
 use super::snapshot::Compilation;
-use super::source::{Chunk, Feed, Files, Reached, Record};
-use super::{Filter, RunError, RunOptions, Sample};
+use super::{DecisionFilter, RunError, RunOptions, SampleSpec};
 use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
@@ -26,19 +26,19 @@ use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
 
 /// What an earlier run planned and settled for one transcript.
 #[derive(Debug)]
-pub(super) struct Carried {
+pub(super) struct CarriedTranscript {
     /// In plan order; `None`: to be done again.
     pub(super) cells: Vec<(CellKey, Option<CellResult>)>,
     /// Digest of the transcript's bytes.
     pub(super) digest: Digest,
     /// Why the transcript itself cannot be had any more, if so.
-    pub(super) lost: Option<String>,
+    pub(super) missing_reason: Option<String>,
 }
 
-impl Carried {
+impl CarriedTranscript {
     /// The decisions it planned. What it had not come to settle is skipped now if it would have been skipped then.
-    pub(super) fn tasks(&self, plan: &Plan, transcript: &Transcript<'_>) -> Vec<Task> {
-        let mut tasks: Vec<Task> = Vec::new();
+    pub(super) fn tasks(&self, plan: &RunPlan, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
+        let mut tasks: Vec<DecisionTask> = Vec::new();
         for (key, result) in &self.cells {
             let Some(eval) = plan.evals.get(key.eval as usize) else {
                 continue;
@@ -53,24 +53,24 @@ impl Carried {
                 Some(result) => {
                     (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
                 }
-                None => eval.skipped(plan.eval(key.eval).2, key.message, transcript),
+                None => eval.skip_reason(plan.eval(key.eval).2, key.message, transcript),
             };
             let judge = match eval.panel {
                 Some(_) => eval.judge,
                 None => key.judge.or(eval.judge),
             };
             let how = match (skip, judge) {
-                (Some(why), _) => How::Skip(why),
-                (None, Some(judge)) => How::Judge {
+                (Some(why), _) => DecisionMethod::Skip(why),
+                (None, Some(judge)) => DecisionMethod::Judge {
                     judge,
                     repeat: eval.repeat,
                 },
-                (None, None) => How::Check,
+                (None, None) => DecisionMethod::Check,
             };
-            tasks.push(Task {
+            tasks.push(DecisionTask {
                 eval: key.eval,
                 message: key.message,
-                how,
+                method: how,
             });
         }
         tasks
@@ -83,20 +83,20 @@ impl Carried {
     }
 
     /// The cells of one judged decision, as far as they were planned.
-    pub(super) fn states(
+    pub(super) fn cell_states(
         &self,
-        bench: &Bench,
+        bench: &JudgePool,
         transcript: &Arc<Transcript<'static>>,
-        of: Judged,
-    ) -> Vec<(Post, State)> {
+        of: JudgedDecision,
+    ) -> Vec<(JudgeRepeat, PlannedCellState)> {
         self.cells
             .iter()
             .filter(|(key, _)| (key.eval, key.message) == (of.eval, of.message))
             .map(|(key, result)| {
-                let post = Post::of(key);
+                let post = JudgeRepeat::from_key(key);
                 let state = match result {
-                    Some(result) => State::Settled(result.clone()),
-                    None => bench.state(transcript, of, post),
+                    Some(result) => PlannedCellState::Settled(result.clone()),
+                    None => bench.cell_state(transcript, of, post),
                 };
                 (post, state)
             })
@@ -104,7 +104,7 @@ impl Carried {
     }
 
     /// Cells without their transcript: what is not carried cannot be decided.
-    pub(super) fn without_transcript(&self, why: &str) -> Vec<(CellKey, State)> {
+    pub(super) fn cells_without_transcript(&self, why: &str) -> Vec<(CellKey, PlannedCellState)> {
         self.cells
             .iter()
             .map(|(key, result)| {
@@ -114,31 +114,31 @@ impl Carried {
                 };
                 let result = result.clone();
                 let result = result.unwrap_or_else(|| CellResult::from_error(outcome, why));
-                (*key, State::Settled(result))
+                (*key, PlannedCellState::Settled(result))
             })
             .collect()
     }
 }
 
 /// A transcript of the old run, with its cells and what is carried of them.
-type Old = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
+type OldTranscript = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
 
 /// What an old run leaves to a new one.
-pub(super) struct Left {
+pub(super) struct ResumedRun {
     pub(super) run: RunId,
     pub(super) header: RunHeader,
     /// In the order reached.
-    pub(super) transcripts: Vec<Old>,
+    pub(super) transcripts: Vec<OldTranscript>,
     /// Whether all its transcripts were reached.
-    pub(super) complete: bool,
+    pub(super) is_complete: bool,
     pub(super) blobs: Arc<dyn BlobSource>,
 }
 
-impl Left {
+impl ResumedRun {
     /// Reads what a run planned and settled; the traces are passed over.
-    pub(super) fn of(run: &RecordedRun) -> Result<Self, RecordError> {
+    pub(super) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let header = run.read_header()?;
-        let mut transcripts: Vec<Old> = Vec::new();
+        let mut transcripts: Vec<OldTranscript> = Vec::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
         let mut places: HashMap<CellIx, (usize, usize)> = HashMap::new();
         let mut complete = false;
@@ -168,11 +168,11 @@ impl Left {
                 }
                 EventKind::CellsSettled(settled) => {
                     for cell in settled {
-                        carry(&mut transcripts, &places, &run.id, cell.0, cell.1);
+                        carry_result(&mut transcripts, &places, &run.id, cell.0, cell.1);
                     }
                 }
                 EventKind::CellFinished { cell, result } => {
-                    carry(&mut transcripts, &places, &run.id, cell, *result);
+                    carry_result(&mut transcripts, &places, &run.id, cell, *result);
                 }
                 EventKind::RunFinished(totals) => complete = !totals.cancelled,
                 _ => {}
@@ -185,14 +185,14 @@ impl Left {
             run: run.id.clone(),
             header,
             transcripts,
-            complete,
+            is_complete: complete,
             blobs: run.blobs(),
         })
     }
 
     /// The workspace and the options as they were when that run began. Where it records, what it may spend and how many
     /// run at once is today's.
-    pub(super) fn as_it_was(
+    pub(super) fn restore_workspace(
         &self,
         today: &Workspace,
         registry: &EvalTypeRegistry,
@@ -201,7 +201,7 @@ impl Left {
         let plan = &self.header.plan;
         let text = |key: &str| plan.get(key).and_then(Value::as_str).map(str::to_owned);
         let number = |key: &str| plan.get(key).and_then(Value::as_u64);
-        let given = options.where_.is_some()
+        let given = options.filter.is_some()
             || options.judge.is_some()
             || options.limit.is_some()
             || options.sample.is_some()
@@ -234,7 +234,7 @@ impl Left {
             .header
             .snapshots
             .iter()
-            .map(|snapshot| Ok((snapshot.path.clone(), self.text(&snapshot.blob.hash)?)))
+            .map(|snapshot| Ok((snapshot.path.clone(), self.read_text(&snapshot.blob.hash)?)))
             .collect::<Result<_, RunError>>()?;
         let kept = SnapshotFiles(was.files.clone());
         let mut names = self.judge_names(&kept);
@@ -242,27 +242,29 @@ impl Left {
             .header
             .rubrics
             .iter()
-            .map(|spec| self.rubric(&spec.path, registry, &kept, &mut names))
+            .map(|spec| self.restore_rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
         let frozen = self.header.replayed_evidence_plan();
         was.replayed_evidence_run = frozen.as_ref().map(|frozen| {
             let runs: Vec<&str> = frozen.runs.iter().map(|run| run.0.as_str()).collect();
             runs.join(",")
         });
-        let filter = text("where").map(|text| Filter::parse(&text)).transpose();
-        let sample = number("sample").map(|size| Sample {
+        let filter = text("where")
+            .map(|text| DecisionFilter::parse(&text))
+            .transpose();
+        let sample = number("sample").map(|size| SampleSpec {
             size,
             seed: number("seed").unwrap_or_default(),
         });
         let options = RunOptions {
-            where_: filter.map_err(|error| RunError::Usage(error.to_string()))?,
+            filter: filter.map_err(|error| RunError::Usage(error.to_string()))?,
             judge: text("judge"),
             limit: number("limit"),
             sample,
             // As it was, unless other evidence is named now.
-            frozen_miss: match (&options.frozen, frozen) {
+            evidence_miss: match (&options.evidence_run, frozen) {
                 (None, Some(frozen)) => EvidenceMissPolicy::parse_or_default(&frozen.miss),
-                _ => options.frozen_miss,
+                _ => options.evidence_miss,
             },
             repeat: number("repeat").and_then(|n| u32::try_from(n).ok()),
             ..options
@@ -279,7 +281,7 @@ impl Left {
         JudgeNames::from_config(&value, &self.header.workspace, &Env::default())
     }
 
-    fn rubric(
+    fn restore_rubric(
         &self,
         path: &Path,
         registry: &EvalTypeRegistry,
@@ -287,9 +289,10 @@ impl Left {
         names: &mut JudgeNames,
     ) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
-        let snapshot = snapshot
-            .ok_or_else(|| self.unusable(&format!("it kept no copy of {}", path.display())))?;
-        let text = self.text(&snapshot.blob.hash)?;
+        let snapshot = snapshot.ok_or_else(|| {
+            self.unusable_error(&format!("it kept no copy of {}", path.display()))
+        })?;
+        let text = self.read_text(&snapshot.blob.hash)?;
         let (rubric, problems) = rubric::load_with_files(text, path, registry, kept);
         let rubric = rubric.map(|mut rubric| {
             names.rename_rubric_judges(&mut rubric);
@@ -297,21 +300,21 @@ impl Left {
         });
         rubric.ok_or_else(|| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            self.unusable(&problems.join("; "))
+            self.unusable_error(&problems.join("; "))
         })
     }
 
-    fn text(&self, hash: &Digest) -> Result<Arc<str>, RunError> {
+    fn read_text(&self, hash: &Digest) -> Result<Arc<str>, RunError> {
         let bytes = self
             .blobs
             .get(hash)
-            .map_err(|error| self.unusable(&error.to_string()))?;
+            .map_err(|error| self.unusable_error(&error.to_string()))?;
         String::from_utf8(bytes)
             .map(Arc::from)
-            .map_err(|_| self.unusable(&format!("blob {} is not text", hash.short())))
+            .map_err(|_| self.unusable_error(&format!("blob {} is not text", hash.short())))
     }
 
-    fn unusable(&self, why: &str) -> RunError {
+    fn unusable_error(&self, why: &str) -> RunError {
         RunError::Usage(format!(
             "run {} cannot be taken up again: {why}",
             self.run.letters()
@@ -319,7 +322,7 @@ impl Left {
     }
 
     /// Whether this dicta reads the snapshot as the old run did; else its cell numbers would mean other cells.
-    pub(super) fn fits(&self, compilation: &Compilation) -> Result<(), RunError> {
+    pub(super) fn check_compatible(&self, compilation: &Compilation) -> Result<(), RunError> {
         let now = compilation.eval_specs();
         let then = &self.header.evals;
         let evals = now.len() == then.len()
@@ -335,14 +338,14 @@ impl Left {
         if evals && judges {
             Ok(())
         } else {
-            Err(self.unusable("this dicta reads its rubrics or judges differently"))
+            Err(self.unusable_error("this dicta reads its rubrics or judges differently"))
         }
     }
 
     /// How far it came among the records.
-    pub(super) fn reached(&self) -> Option<Reached> {
+    pub(super) fn resume_point(&self) -> Option<ResumePoint> {
         let (last, _) = self.transcripts.last()?;
-        Some(Reached {
+        Some(ResumePoint {
             path: last.path.clone(),
             offset: (last.offset, last.part),
             planned: self
@@ -354,8 +357,8 @@ impl Left {
     }
 }
 
-fn carry(
-    transcripts: &mut [Old],
+fn carry_result(
+    transcripts: &mut [OldTranscript],
     places: &HashMap<CellIx, (usize, usize)>,
     run: &RunId,
     cell: CellIx,
@@ -369,35 +372,39 @@ fn carry(
     }
     if result.outcome != Outcome::Skipped {
         // This run spends nothing on it.
-        result = super::recall::taken_from(run, result);
+        result = super::verdict_cache::mark_as_cached(run, result);
     }
     transcripts[*transcript].1[*at].1 = Some(result);
 }
 
 /// Hands out what an old run reached, then what it did not.
 pub(super) struct ResumeFeed {
-    files: Files,
-    old: std::vec::IntoIter<Old>,
+    files: TranscriptFiles,
+    old_transcripts: std::vec::IntoIter<OldTranscript>,
     blobs: Arc<dyn BlobSource>,
     file: Option<(PathBuf, TranscriptFile)>,
-    rest: Option<Box<dyn Feed>>,
+    rest: Option<Box<dyn TranscriptFeed>>,
 }
 
 impl ResumeFeed {
     /// `rest` hands out what `left` did not reach.
-    pub(super) fn new(files: Files, left: Left, rest: Option<Box<dyn Feed>>) -> Self {
+    pub(super) fn new(
+        files: TranscriptFiles,
+        left: ResumedRun,
+        rest: Option<Box<dyn TranscriptFeed>>,
+    ) -> Self {
         Self {
             files,
-            old: left.transcripts.into_iter(),
+            old_transcripts: left.transcripts.into_iter(),
             blobs: left.blobs,
             file: None,
             rest,
         }
     }
 
-    fn bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
+    fn read_bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
         let is_it = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == of.digest;
-        if let Some(bytes) = self.in_file(of).filter(is_it) {
+        if let Some(bytes) = self.read_from_file(of).filter(is_it) {
             return Ok(bytes);
         }
         self.blobs.get(&of.digest).map_err(|_| {
@@ -409,7 +416,7 @@ impl ResumeFeed {
         })
     }
 
-    fn in_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
+    fn read_from_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
         let path = self.files.root.join(&of.path);
         if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
             let file = self.files.maps.open(&path).ok()?;
@@ -426,20 +433,20 @@ impl ResumeFeed {
     }
 }
 
-impl Feed for ResumeFeed {
-    fn next(&mut self) -> Result<Option<Chunk>, String> {
-        let Some((reference, cells)) = self.old.next() else {
+impl TranscriptFeed for ResumeFeed {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
+        let Some((reference, cells)) = self.old_transcripts.next() else {
             return match &mut self.rest {
-                Some(rest) => rest.next(),
+                Some(rest) => rest.next_chunk(),
                 None => Ok(None),
             };
         };
-        let (bytes, lost) = match self.bytes(&reference) {
+        let (bytes, lost) = match self.read_bytes(&reference) {
             Ok(bytes) => (bytes, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        let record = Record {
-            found: transcript::TranscriptRecord {
+        let record = SourceRecord {
+            location: transcript::TranscriptRecord {
                 span: RecordSpan {
                     offset: reference.offset,
                     len: reference.len,
@@ -452,14 +459,14 @@ impl Feed for ResumeFeed {
             },
             default_id: reference.id.clone(),
             id: Some(reference.id),
-            carried: Some(Arc::new(Carried {
+            carried: Some(Arc::new(CarriedTranscript {
                 cells,
                 digest: reference.digest,
-                lost,
+                missing_reason: lost,
             })),
-            passed: false,
+            is_id_only: false,
         };
-        Ok(Some(Chunk {
+        Ok(Some(RecordChunk {
             path: reference.path.into(),
             bytes: Arc::new(bytes),
             records: vec![record],

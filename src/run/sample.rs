@@ -6,20 +6,22 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::ids::Ids;
-use super::plan::Plan;
-use super::source::{Chunk, Feed, FileFeed, Files, Picked, Reached};
+use super::feed::{
+    ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed, TranscriptFiles,
+};
+use super::ids::TranscriptIds;
+use super::plan::RunPlan;
 
 /// How many transcripts, and which ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
+pub struct SampleSpec {
     /// How many, of those with at least one selected cell.
     pub size: u64,
     /// Another seed chooses others.
     pub seed: u64,
 }
 
-impl Sample {
+impl SampleSpec {
     /// A transcript's place in the order of choosing: the lowest come first.
     fn rank(self, id: &str) -> u64 {
         let mut hasher = blake3::Hasher::new();
@@ -31,20 +33,24 @@ impl Sample {
     }
 
     /// Chooses records of a feed that hands out all of them.
-    pub(super) fn choose(self, plan: &Plan, mut feed: impl Feed) -> Result<Picked, String> {
-        let mut ids = Ids::default();
+    pub(super) fn choose(
+        self,
+        plan: &RunPlan,
+        mut feed: impl TranscriptFeed,
+    ) -> Result<ChosenRecords, String> {
+        let mut ids = TranscriptIds::default();
         let mut chosen: BinaryHeap<(u64, u64, String)> = BinaryHeap::new();
         let mut number = 0;
-        while let Some(chunk) = feed.next()? {
-            let Chunk { bytes, records, .. } = chunk;
+        while let Some(chunk) = feed.next_chunk()? {
+            let RecordChunk { bytes, records, .. } = chunk;
             for record in records {
                 let at = number;
                 number += 1;
-                let bytes = &bytes[record.found.byte_range.clone()];
+                let bytes = &bytes[record.location.byte_range.clone()];
                 let Ok(transcript) = record.parse(bytes) else {
                     continue;
                 };
-                let (id, _) = ids.unique(transcript.id.to_string());
+                let (id, _) = ids.make_unique(transcript.id.to_string());
                 if plan.tasks(&transcript).is_empty() {
                     continue;
                 }
@@ -63,33 +69,33 @@ impl Sample {
 
 /// Hands out the chosen records; chooses when it is first asked.
 pub(super) struct SampledFeed {
-    sample: Sample,
-    plan: Arc<Plan>,
-    files: Files,
-    after: Option<Reached>,
+    sample: SampleSpec,
+    plan: Arc<RunPlan>,
+    files: TranscriptFiles,
+    resume_point: Option<ResumePoint>,
     chosen: Option<FileFeed>,
 }
 
 impl SampledFeed {
     /// A sample of `files`, of which only what comes after a record is handed out.
     pub(super) fn new(
-        sample: Sample,
-        plan: Arc<Plan>,
-        files: Files,
-        after: Option<Reached>,
+        sample: SampleSpec,
+        plan: Arc<RunPlan>,
+        files: TranscriptFiles,
+        resume_point: Option<ResumePoint>,
     ) -> Self {
         Self {
             sample,
             plan,
             files,
-            after,
+            resume_point,
             chosen: None,
         }
     }
 }
 
-impl Feed for SampledFeed {
-    fn next(&mut self) -> Result<Option<Chunk>, String> {
+impl TranscriptFeed for SampledFeed {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
         let feed = match &mut self.chosen {
             Some(feed) => feed,
             chosen @ None => {
@@ -97,10 +103,10 @@ impl Feed for SampledFeed {
                 let picked = self.sample.choose(&self.plan, all)?;
                 let files = std::mem::take(&mut self.files);
                 let feed = FileFeed::new(files, Some(picked));
-                chosen.insert(feed.after(self.after.take()))
+                chosen.insert(feed.after(self.resume_point.take()))
             }
         };
-        feed.next()
+        feed.next_chunk()
     }
 }
 
@@ -111,7 +117,7 @@ mod tests {
     #[test]
     fn a_seed_chooses_the_same_and_another_seed_others() {
         let order = |seed: u64| {
-            let sample = Sample { size: 3, seed };
+            let sample = SampleSpec { size: 3, seed };
             let mut ids: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();
             ids.sort_by_key(|id| sample.rank(id));
             ids.truncate(3);

@@ -17,96 +17,97 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::CachePolicy;
-use super::bench::{Judged, Post, Seat, State};
-use super::core::Core;
-use super::plan::end;
-use super::work::{run, said};
+use super::context::RunCx;
+use super::judge_pool::{JudgeRepeat, JudgeSlot, JudgedDecision, PlannedCellState};
+use super::plan::judged_message_count;
+use super::worker::{panic_message, run_check};
 use crate::event::{CallCx, EventKind, SettledCell};
 use crate::handlers::Subject;
 use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
 
 /// How long a judge may take to end after it was told to; then it is dropped.
-const GRACE: Millis = Millis(2000);
+const CANCEL_GRACE: Millis = Millis(2000);
 /// Fewest and most programs at once; between them as many as there are processors.
-const PROGRAMS: (usize, usize) = (2, 16);
+const PROGRAM_LIMITS: (usize, usize) = (2, 16);
 
 /// The judged decisions of one transcript that are not settled yet.
-pub(super) struct Order {
+pub(super) struct JudgeJob {
     /// The transcript's position among those with cells.
-    pub(super) no: u64,
+    pub(super) transcript_no: u64,
     /// Where it stands.
     pub(super) reference: TranscriptRef,
     /// What is judged.
     pub(super) transcript: Arc<Transcript<'static>>,
     /// Each with its cells so far.
-    pub(super) decisions: Vec<(Judged, Vec<Held>)>,
+    pub(super) decisions: Vec<(JudgedDecision, Vec<OpenCell>)>,
 }
 
 /// A cell of a decision that is not settled yet.
-pub(super) type Held = (CellIx, Post, State);
+pub(super) type OpenCell = (CellIx, JudgeRepeat, PlannedCellState);
 
 /// A transcript with open decisions.
-struct Open {
+struct OpenTranscript {
     reference: TranscriptRef,
     transcript: Arc<Transcript<'static>>,
-    decisions: HashMap<Judged, Vec<Held>>,
+    decisions: HashMap<JudgedDecision, Vec<OpenCell>>,
 }
 
 /// A cell that may start: transcript, decision, position in the decision. Their order is the order of starting.
-type Place = (u64, Judged, usize);
+type QueuedCell = (u64, JudgedDecision, usize);
 
-struct Done {
-    place: Place,
+struct FinishedCell {
+    position: QueuedCell,
     cell: CellIx,
     /// `None`: a program that was ended with the run; its cell stays pending.
     result: Option<CellResult>,
 }
 
-struct Conductor {
-    core: Arc<Core>,
-    open: HashMap<u64, Open>,
-    queue: BTreeSet<Place>,
+struct JudgeScheduler {
+    core: Arc<RunCx>,
+    open: HashMap<u64, OpenTranscript>,
+    judge_queue: BTreeSet<QueuedCell>,
     /// Those that wait for a program.
-    programs: BTreeSet<Place>,
+    program_queue: BTreeSet<QueuedCell>,
     /// How many programs may still start, beside those that run.
-    free: usize,
-    live: JoinSet<Done>,
+    free_programs: usize,
+    running: JoinSet<FinishedCell>,
     /// Nothing more is started.
-    stopped: bool,
+    is_stopped: bool,
 }
 
 /// Runs judge cells until no more orders come and none is left.
-pub(super) async fn conduct(core: Arc<Core>, mut orders: mpsc::UnboundedReceiver<Order>) {
-    let mut conductor = Conductor {
+pub(super) async fn run_scheduler(core: Arc<RunCx>, mut orders: mpsc::UnboundedReceiver<JudgeJob>) {
+    let mut conductor = JudgeScheduler {
         core: Arc::clone(&core),
         open: HashMap::new(),
-        queue: BTreeSet::new(),
-        programs: BTreeSet::new(),
-        free: thread::available_parallelism()
-            .map_or(PROGRAMS.0, |n| n.get().clamp(PROGRAMS.0, PROGRAMS.1)),
-        live: JoinSet::new(),
-        stopped: false,
+        judge_queue: BTreeSet::new(),
+        program_queue: BTreeSet::new(),
+        free_programs: thread::available_parallelism().map_or(PROGRAM_LIMITS.0, |n| {
+            n.get().clamp(PROGRAM_LIMITS.0, PROGRAM_LIMITS.1)
+        }),
+        running: JoinSet::new(),
+        is_stopped: false,
     };
     let mut fed = true;
     loop {
         // Before looking for permits, so that one given back meanwhile is not missed.
         let changed = core.permits.changed();
         conductor.start_programs();
-        conductor.start().await;
-        let none_left = conductor.queue.is_empty() && conductor.programs.is_empty();
-        if !fed && conductor.live.is_empty() && (conductor.stopped || none_left) {
+        conductor.start_judges().await;
+        let none_left = conductor.judge_queue.is_empty() && conductor.program_queue.is_empty();
+        if !fed && conductor.running.is_empty() && (conductor.is_stopped || none_left) {
             return;
         }
         tokio::select! {
             biased;
-            Some(done) = conductor.live.join_next(), if !conductor.live.is_empty() => {
+            Some(done) = conductor.running.join_next(), if !conductor.running.is_empty() => {
                 if let Ok(done) = done {
-                    conductor.finish(done).await;
+                    conductor.finish_cell(done).await;
                 }
             }
-            () = core.cancel.cancelled(), if !conductor.stopped => conductor.stop(),
+            () = core.cancel.cancelled(), if !conductor.is_stopped => conductor.stop(),
             order = orders.recv(), if fed => match order {
-                Some(order) => conductor.take(order),
+                Some(order) => conductor.add_job(order),
                 None => fed = false,
             },
             () = changed => {}
@@ -114,9 +115,9 @@ pub(super) async fn conduct(core: Arc<Core>, mut orders: mpsc::UnboundedReceiver
     }
 }
 
-impl Conductor {
-    fn take(&mut self, order: Order) {
-        if self.stopped {
+impl JudgeScheduler {
+    fn add_job(&mut self, order: JudgeJob) {
+        if self.is_stopped {
             // Its cells stay pending.
             return;
         }
@@ -124,17 +125,17 @@ impl Conductor {
             let asked = cells
                 .iter()
                 .enumerate()
-                .filter(|(_, (_, _, state))| matches!(state, State::Ask(_)));
-            let queue = if of.by_program() {
-                &mut self.programs
+                .filter(|(_, (_, _, state))| matches!(state, PlannedCellState::NeedsJudge(_)));
+            let queue = if of.is_program_check() {
+                &mut self.program_queue
             } else {
-                &mut self.queue
+                &mut self.judge_queue
             };
-            queue.extend(asked.map(|(nth, _)| (order.no, *of, nth)));
+            queue.extend(asked.map(|(nth, _)| (order.transcript_no, *of, nth)));
         }
         self.open.insert(
-            order.no,
-            Open {
+            order.transcript_no,
+            OpenTranscript {
                 reference: order.reference,
                 transcript: order.transcript,
                 decisions: order.decisions.into_iter().collect(),
@@ -143,63 +144,65 @@ impl Conductor {
     }
 
     fn stop(&mut self) {
-        self.stopped = true;
-        self.queue.clear();
-        self.programs.clear();
+        self.is_stopped = true;
+        self.judge_queue.clear();
+        self.program_queue.clear();
         self.core.window.close();
     }
 
     /// Starts programs in order while there is room.
     fn start_programs(&mut self) {
         while !self.core.cancel.is_cancelled()
-            && self.free > 0
-            && let Some(place) = self.programs.pop_first()
+            && self.free_programs > 0
+            && let Some(place) = self.program_queue.pop_first()
         {
             let (no, of, nth) = place;
             let Some(open) = self.open.get(&no) else {
                 continue;
             };
             let cells = open.decisions.get(&of);
-            let Some((cell, _, State::Ask(_))) = cells.and_then(|cells| cells.get(nth)) else {
+            let Some((cell, _, PlannedCellState::NeedsJudge(_))) =
+                cells.and_then(|cells| cells.get(nth))
+            else {
                 continue;
             };
-            self.free -= 1;
+            self.free_programs -= 1;
             let (core, transcript, cell) =
                 (Arc::clone(&self.core), Arc::clone(&open.transcript), *cell);
             // Waiting for a program blocks. It ends by itself soon after the run is told to stop.
-            self.live.spawn_blocking(move || Done {
-                place,
+            self.running.spawn_blocking(move || FinishedCell {
+                position: place,
                 cell,
-                result: wait_for(&core, &transcript, of),
+                result: run_program_check(&core, &transcript, of),
             });
         }
     }
 
     /// Starts cells in order while permits are free and money is left.
-    async fn start(&mut self) {
-        while !self.stopped
+    async fn start_judges(&mut self) {
+        while !self.is_stopped
             && !self.core.cancel.is_cancelled()
-            && self.core.permits.any_free()
-            && let Some(place) = self.queue.first().copied()
+            && self.core.permits.has_free()
+            && let Some(place) = self.judge_queue.first().copied()
         {
             let (no, of, nth) = place;
             let Some(open) = self.open.get(&no) else {
-                self.queue.pop_first();
+                self.judge_queue.pop_first();
                 continue;
             };
-            let Some((cell, post, State::Ask(key))) =
+            let Some((cell, post, PlannedCellState::NeedsJudge(key))) =
                 open.decisions.get(&of).and_then(|c| c.get(nth))
             else {
-                self.queue.pop_first();
+                self.judge_queue.pop_first();
                 continue;
             };
             // Under its key a later run would find it.
-            let remembered = self.core.bench.cache != CachePolicy::Off;
+            let remembered = self.core.judge_pool.cache_policy != CachePolicy::Off;
             let (cell, post) = (*cell, *post);
             let key = key.clone().filter(|_| remembered);
-            if let Some(seat) = self.core.bench.seat(post.judge)
+            if let Some(seat) = self.core.judge_pool.slot(post.judge)
                 && seat.is_limited()
-                && let Err(reached) = self.core.budget.check(seat.free)
+                && let Err(reached) = self.core.budget.check(seat.is_free)
             {
                 if reached.is_first_report {
                     self.core.emitter.send(reached.to_event(None, true)).await;
@@ -210,19 +213,23 @@ impl Conductor {
             if !self.core.permits.try_take(cell) {
                 return;
             }
-            self.queue.pop_first();
+            self.judge_queue.pop_first();
             let transcript = Arc::clone(&open.transcript);
-            let name = self.core.bench.plan.name(&open.reference.id, of, post);
-            self.core.bench.names.put(cell, name);
+            let name = self
+                .core
+                .judge_pool
+                .plan
+                .cell_name(&open.reference.id, of, post);
+            self.core.judge_pool.cell_names.insert(cell, name);
             self.core
                 .emitter
                 .send(EventKind::CellStarted { cell, key })
                 .await;
             let core = Arc::clone(&self.core);
-            self.live.spawn(async move {
-                let result = ask(&core, &transcript, of, post, cell).await;
-                Done {
-                    place,
+            self.running.spawn(async move {
+                let result = judge_cell(&core, &transcript, of, post, cell).await;
+                FinishedCell {
+                    position: place,
                     cell,
                     result: Some(result),
                 }
@@ -232,13 +239,13 @@ impl Conductor {
 
     /// Whether the run's limit was reached before the cell asked anything: it was begun and waited for its share while
     /// others took theirs. It stays pending, as those that were not begun.
-    async fn was_not_run(&mut self, result: &CellResult, seat: &Seat) -> bool {
+    async fn was_not_run(&mut self, result: &CellResult, seat: &JudgeSlot) -> bool {
         let calls = result.usage.map_or(0, |usage| usage.calls);
         if result.outcome != Outcome::Budget || calls > 0 || !seat.is_limited() {
             return false;
         }
         // Its own limit may be the one that is reached: then it has a result.
-        let Err(reached) = self.core.budget.check(seat.free) else {
+        let Err(reached) = self.core.budget.check(seat.is_free) else {
             return false;
         };
         if reached.is_first_report {
@@ -249,53 +256,54 @@ impl Conductor {
     }
 
     /// Nobody works on a cell any more.
-    fn leave(&self, cell: CellIx) {
-        self.core.bench.names.forget(cell);
-        if let Some(frozen) = &self.core.bench.frozen {
+    fn release_cell(&self, cell: CellIx) {
+        self.core.judge_pool.cell_names.remove(cell);
+        if let Some(frozen) = &self.core.judge_pool.replayed_evidence {
             // It remembers what each cell was answered; the log holds that already.
             drop(frozen.take(cell));
         }
-        self.core.permits.give_back(cell);
+        self.core.permits.release(cell);
     }
 
-    async fn finish(&mut self, done: Done) {
-        let (no, of, nth) = done.place;
+    async fn finish_cell(&mut self, done: FinishedCell) {
+        let (no, of, nth) = done.position;
         let core = Arc::clone(&self.core);
-        if of.by_program() {
-            self.free += 1;
+        if of.is_program_check() {
+            self.free_programs += 1;
         }
         let Some(result) = done.result else { return };
         let cells = self.open.get(&no).and_then(|open| open.decisions.get(&of));
         let post = cells
             .and_then(|cells| cells.get(nth))
             .map(|(_, post, _)| *post);
-        let seat = post.and_then(|post| core.bench.seat(post.judge));
+        let seat = post.and_then(|post| core.judge_pool.slot(post.judge));
         if let Some(seat) = seat
             && self.was_not_run(&result, seat).await
         {
-            self.leave(done.cell);
+            self.release_cell(done.cell);
             return;
         }
         core.tally
-            .judged(&result, seat.is_none_or(|seat| seat.free));
+            .add_judged(&result, seat.is_none_or(|seat| seat.is_free));
         let (mut recalled, mut through) = (Vec::new(), false);
         if let Some(open) = self.open.get_mut(&no)
             && let Some(cells) = open.decisions.get_mut(&of)
         {
-            cells[nth].2 = State::Settled(result.clone());
+            cells[nth].2 = PlannedCellState::Settled(result.clone());
             let before = cells.len();
-            recalled = further(&core, &open.reference, &open.transcript, of, cells).await;
+            recalled =
+                plan_further_cells(&core, &open.reference, &open.transcript, of, cells).await;
             let mut complete = true;
             for (nth, (_, _, state)) in cells.iter().enumerate() {
-                let asks = matches!(state, State::Ask(_));
+                let asks = matches!(state, PlannedCellState::NeedsJudge(_));
                 complete &= !asks;
-                if asks && nth >= before && !self.stopped {
-                    self.queue.insert((no, of, nth));
+                if asks && nth >= before && !self.is_stopped {
+                    self.judge_queue.insert((no, of, nth));
                 }
             }
             if complete {
-                let decision = core.bench.decide(of, &without_numbers(cells));
-                core.tally.decided(decision.as_ref());
+                let decision = core.judge_pool.decide(of, &strip_numbers(cells));
+                core.tally.add_decision(decision.as_ref());
                 open.decisions.remove(&of);
                 if open.decisions.is_empty() {
                     self.open.remove(&no);
@@ -303,7 +311,7 @@ impl Conductor {
                 }
             }
         }
-        if of.by_program() {
+        if of.is_program_check() {
             let settled = vec![SettledCell(done.cell, result)];
             core.emitter.send(EventKind::CellsSettled(settled)).await;
         } else {
@@ -314,37 +322,38 @@ impl Conductor {
                 })
                 .await;
             // Only now, so that the log never shows more cells at once than there are permits.
-            self.leave(done.cell);
+            self.release_cell(done.cell);
         }
         if !recalled.is_empty() {
             core.emitter.send(EventKind::CellsSettled(recalled)).await;
         }
         if through {
             // Last, since whoever holds results back until they can be printed in order needs these first.
-            core.window.done(no);
+            core.window.finish(no);
         }
         core.check_blobs();
     }
 }
 
 /// Plans the cells that are certain to be needed now, and returns those of them that past runs know.
-async fn further(
-    core: &Core,
+async fn plan_further_cells(
+    core: &RunCx,
     reference: &TranscriptRef,
     transcript: &Arc<Transcript<'static>>,
-    of: Judged,
-    cells: &mut Vec<Held>,
+    of: JudgedDecision,
+    cells: &mut Vec<OpenCell>,
 ) -> Vec<SettledCell> {
-    let mut states = without_numbers(cells);
-    core.bench.extend(transcript, of, &mut states);
+    let mut states = strip_numbers(cells);
+    core.judge_pool
+        .add_needed_cells(transcript, of, &mut states);
     let new = states.split_off(cells.len());
     if new.is_empty() {
         return Vec::new();
     }
-    let keys = new.iter().map(|(post, _)| of.key(*post)).collect();
-    core.tally.planned(new.len());
-    let mut numbering = core.numbers.lock().await;
-    let first = numbering.take(new.len());
+    let keys = new.iter().map(|(post, _)| of.cell_key(*post)).collect();
+    core.tally.add_planned(new.len());
+    let mut numbering = core.cell_counter.lock().await;
+    let first = numbering.reserve(new.len());
     core.emitter
         .send(EventKind::CellsPlanned {
             transcript: reference.clone(),
@@ -355,16 +364,16 @@ async fn further(
     drop(numbering);
     let mut recalled = Vec::new();
     for (ix, (post, state)) in (first.0..).map(CellIx).zip(new) {
-        if let State::Settled(result) = &state {
+        if let PlannedCellState::Settled(result) = &state {
             recalled.push(SettledCell(ix, result.clone()));
         }
         cells.push((ix, post, state));
     }
-    core.tally.settled(recalled.len());
+    core.tally.add_settled(recalled.len());
     recalled
 }
 
-fn without_numbers(cells: &[Held]) -> Vec<(Post, State)> {
+fn strip_numbers(cells: &[OpenCell]) -> Vec<(JudgeRepeat, PlannedCellState)> {
     let cells = cells.iter();
     cells
         .map(|(_, post, state)| (*post, state.clone()))
@@ -372,12 +381,17 @@ fn without_numbers(cells: &[Held]) -> Vec<(Post, State)> {
 }
 
 /// Decides a cell that waits for a program. `None` if the run was told to stop meanwhile.
-fn wait_for(core: &Core, transcript: &Transcript<'_>, of: Judged) -> Option<CellResult> {
+fn run_program_check(
+    core: &RunCx,
+    transcript: &Transcript<'_>,
+    of: JudgedDecision,
+) -> Option<CellResult> {
     let began = core.clock.now();
-    let stop = &core.bench.stop;
-    let subject = Subject::prefix(transcript, end(transcript, of.message)).with_cancel_flag(stop);
-    let mut result = match core.bench.check(of.eval) {
-        Some(check) => run(check, &subject),
+    let stop = &core.judge_pool.cancel_flag;
+    let subject = Subject::prefix(transcript, judged_message_count(transcript, of.message))
+        .with_cancel_flag(stop);
+    let mut result = match core.judge_pool.check(of.eval) {
+        Some(check) => run_check(check, &subject),
         None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),
     };
     result.duration_ms = core.clock.now().since(began);
@@ -385,18 +399,18 @@ fn wait_for(core: &Core, transcript: &Transcript<'_>, of: Judged) -> Option<Cell
 }
 
 /// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.
-pub(super) async fn ask(
-    core: &Core,
+pub(super) async fn judge_cell(
+    core: &RunCx,
     transcript: &Arc<Transcript<'static>>,
-    of: Judged,
-    post: Post,
+    of: JudgedDecision,
+    post: JudgeRepeat,
     cell: CellIx,
 ) -> CellResult {
-    let Some(seat) = core.bench.seat(post.judge) else {
+    let Some(seat) = core.judge_pool.slot(post.judge) else {
         return CellResult::from_error(Outcome::JudgeError, "this judge was not built for the run");
     };
-    let plan = &core.bench.plan;
-    let mut request = match plan.request(transcript, of.eval, of.message, post.repeat) {
+    let plan = &core.judge_pool.plan;
+    let mut request = match plan.build_request(transcript, of.eval, of.message, post.repeat) {
         Ok(request) => request,
         Err(settled) => return settled.into(),
     };
@@ -412,12 +426,12 @@ pub(super) async fn ask(
     let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
     let late = async {
         core.cancel.cancelled().await;
-        core.clock.sleep(GRACE).await;
+        core.clock.sleep(CANCEL_GRACE).await;
     };
     let mut result = tokio::select! {
         biased;
         judged = judging => judged.unwrap_or_else(|panic| {
-            let why = format!("the judge failed inside dicta: {}", said(&*panic));
+            let why = format!("the judge failed inside dicta: {}", panic_message(&*panic));
             CellResult::from_error(Outcome::JudgeError, why)
         }),
         () = late => CellResult::cancelled(),
@@ -425,6 +439,6 @@ pub(super) async fn ask(
     if result.duration_ms == Millis(0) {
         result.duration_ms = core.clock.now().since(began);
     }
-    plan.tell(of.eval, &mut result);
+    plan.prepend_message(of.eval, &mut result);
     result
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
-use super::plan::{EvalPlan, Past, Plan, matchers};
-use super::source::shown;
+use super::feed::display_path;
+use super::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
 use super::{RunError, RunOptions};
 use crate::diag::find_nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
@@ -19,28 +19,28 @@ use crate::workspace::{Env, Workspace};
 
 /// The compiled evals of a workspace, and what of its judges is needed.
 pub(super) struct Compilation {
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<RunPlan>,
     /// In the order of [`Plan::judges`].
     pub(super) judges: Vec<JudgeConfig>,
     /// Positions of judges that a selected eval needs.
     pub(super) needed: HashSet<u32>,
     /// By position of the judge: other models that evals name.
-    pub(super) models: Vec<IndexSet<String>>,
+    pub(super) extra_models: Vec<IndexSet<String>>,
 }
 
 /// Compiles all evals and finds each its judge. All problems at once.
-pub(super) fn compile(
+pub(super) fn compile_evals(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,
     options: &RunOptions,
-    past: Box<dyn Past>,
+    past: Box<dyn PastOutcomes>,
 ) -> Result<Compilation, RunError> {
     let mut problems = Vec::new();
     if let Some(name) = &options.judge
         && workspace.find_judge(name).is_none()
     {
-        return Err(RunError::Usage(no_judge(name, workspace)));
+        return Err(RunError::Usage(explain_no_judge(name, workspace)));
     }
     let mut evals = Vec::new();
     let mut judges: IndexMap<String, JudgeConfig> = IndexMap::new();
@@ -70,7 +70,7 @@ pub(super) fn compile(
             };
             let (mut seats, mut rule) = (Vec::new(), None);
             if let CompiledEval::Judged(judged) = &compiled {
-                let by = match judges_of(eval, rubric, workspace, options) {
+                let by = match find_judges(eval, rubric, workspace, options) {
                     Ok(by) => by,
                     Err(why) => {
                         problems.push(why);
@@ -79,7 +79,7 @@ pub(super) fn compile(
                 };
                 rule = by.rule;
                 let names: Vec<&str> = by.configs.iter().map(|c| c.name.as_str()).collect();
-                let selected = options.where_.as_ref().is_none_or(|filter| {
+                let selected = options.filter.as_ref().is_none_or(|filter| {
                     filter.may_select(&rubric.id, &eval.id, &names, &eval.groups)
                 });
                 for config in by.configs {
@@ -102,12 +102,12 @@ pub(super) fn compile(
             let judge = seats.first().copied();
             evals.push(EvalPlan {
                 rubric: u32::try_from(rubric_at).unwrap_or(u32::MAX),
-                at,
+                position: at,
                 repeat: match judge {
                     Some(_) => options.repeat.unwrap_or(eval.repeat).max(1),
                     None => 1,
                 },
-                off: match &compiled {
+                disabled_reason: match &compiled {
                     CompiledEval::Check(check) => match check.execution_mode() {
                         ExecutionMode::Disabled(why) => Some(why.to_owned()),
                         ExecutionMode::Inline | ExecutionMode::Blocking => None,
@@ -121,19 +121,19 @@ pub(super) fn compile(
                     judges: seats,
                 }),
                 bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
-                applies_to: matchers([&rubric.applies_to, &eval.applies_to]),
+                applies_to: compile_selectors([&rubric.applies_to, &eval.applies_to]),
             });
         }
     }
-    let plan = Plan {
+    let plan = RunPlan {
         rubrics: workspace.rubrics.clone(),
         evals,
         judges: judges.keys().cloned().collect(),
-        filter: options.where_.clone(),
-        past,
+        filter: options.filter.clone(),
+        past_outcomes: past,
     };
-    if let Some(filter) = &options.where_ {
-        problems.extend(idle(filter, &plan));
+    if let Some(filter) = &options.filter {
+        problems.extend(find_unmatched_patterns(filter, &plan));
     }
     if !problems.is_empty() {
         return Err(RunError::Usage(problems.join("\n")));
@@ -142,11 +142,11 @@ pub(super) fn compile(
         plan: Arc::new(plan),
         judges: judges.into_values().collect(),
         needed,
-        models,
+        extra_models: models,
     })
 }
 
-fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
+fn find_unmatched_patterns(filter: &super::DecisionFilter, plan: &RunPlan) -> Vec<String> {
     let of = |pick: fn(&Rubric) -> Vec<&str>| -> Vec<&str> {
         plan.rubrics
             .iter()
@@ -163,29 +163,29 @@ fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
             .map(String::as_str)
             .collect()
     });
-    filter.idle_patterns(&evals, &rubrics, &judges, &groups)
+    filter.unmatched_patterns(&evals, &rubrics, &judges, &groups)
 }
 
 /// Who judges an eval, and how several decide.
-pub(super) struct By<'w> {
+pub(super) struct EvalJudges<'w> {
     pub(super) rule: Option<PanelRule>,
     /// In the order in which they are asked; one at least.
     pub(super) configs: Vec<&'w JudgeConfig>,
 }
 
 /// Who judges an eval; one that the run was told to ask stands in the place of all. The error is a sentence.
-pub(super) fn judges_of<'w>(
+pub(super) fn find_judges<'w>(
     eval: &Eval,
     rubric: &Rubric,
     workspace: &'w Workspace,
     options: &RunOptions,
-) -> Result<By<'w>, String> {
+) -> Result<EvalJudges<'w>, String> {
     let config = |name: &str| {
         let judge = workspace.find_judge(name);
-        judge.ok_or_else(|| no_judge(name, workspace))
+        judge.ok_or_else(|| explain_no_judge(name, workspace))
     };
     if let Some(name) = &options.judge {
-        return Ok(By {
+        return Ok(EvalJudges {
             rule: None,
             configs: vec![config(name)?],
         });
@@ -195,27 +195,27 @@ pub(super) fn judges_of<'w>(
             "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
             rubric.path.display(),
             eval.id,
-            known(workspace)
+            list_known_judges(workspace)
         )
     })?;
     let configs = by.judges.into_iter().map(config);
-    Ok(By {
+    Ok(EvalJudges {
         rule: by.rule,
         configs: configs.collect::<Result<_, _>>()?,
     })
 }
 
-fn no_judge(name: &str, workspace: &Workspace) -> String {
+fn explain_no_judge(name: &str, workspace: &Workspace) -> String {
     match find_nearest(name, workspace.judges.keys().map(String::as_str)) {
         Some(near) => format!("no judge is called `{name}`; did you mean `{near}`?"),
         None => format!(
             "no judge is called `{name}`; the judges here are {}",
-            known(workspace)
+            list_known_judges(workspace)
         ),
     }
 }
 
-fn known(workspace: &Workspace) -> String {
+fn list_known_judges(workspace: &Workspace) -> String {
     let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
     names.join(", ")
 }
@@ -227,7 +227,7 @@ impl Compilation {
             .evals
             .iter()
             .map(|plan| {
-                let eval = &self.plan.rubrics[plan.rubric as usize].evals[plan.at];
+                let eval = &self.plan.rubrics[plan.rubric as usize].evals[plan.position];
                 EvalSpec {
                     rubric: plan.rubric,
                     id: eval.id.clone(),
@@ -253,7 +253,7 @@ impl Compilation {
             .iter()
             .map(|rubric| RubricSpec {
                 id: rubric.id.clone(),
-                path: shown(root, &rubric.path).to_owned(),
+                path: display_path(root, &rubric.path).to_owned(),
                 threshold: rubric.threshold,
             })
             .collect()
@@ -261,7 +261,10 @@ impl Compilation {
 }
 
 /// The loaded files as the header names them: by what is stored, which is the text without secrets.
-pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> Vec<SnapshotFile> {
+pub(super) fn snapshot_files(
+    files: &[(PathBuf, Arc<str>)],
+    redactor: &Redactor,
+) -> Vec<SnapshotFile> {
     files
         .iter()
         .map(|(path, text)| SnapshotFile {
@@ -305,7 +308,11 @@ pub(super) fn plan_spec(workspace: &Workspace, options: &RunOptions) -> IndexMap
     let files: Vec<String> = workspace
         .transcripts
         .iter()
-        .map(|path| shown(&workspace.root, path).to_string_lossy().into_owned())
+        .map(|path| {
+            display_path(&workspace.root, path)
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     let mut spec = IndexMap::from([("transcripts".to_owned(), json!(files))]);
     let mut put = |key: &str, value: Option<Value>| {
@@ -315,7 +322,7 @@ pub(super) fn plan_spec(workspace: &Workspace, options: &RunOptions) -> IndexMap
     };
     put(
         "where",
-        options.where_.as_ref().map(|f| json!(f.to_string())),
+        options.filter.as_ref().map(|f| json!(f.to_string())),
     );
     put("judge", options.judge.as_ref().map(|j| json!(j)));
     put("default_judge", workspace.judge.as_ref().map(|j| json!(j)));

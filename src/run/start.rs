@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::core::{Core, Numbers};
-use super::prepare::{Prepared, prepare};
-use super::source::Feed;
-use super::tally::Tally;
-use super::window::Window;
+use super::context::{CellCounter, RunCx};
+use super::feed::TranscriptFeed;
+use super::merge_window::MergeWindow;
+use super::prepare::{PreparedRun, prepare_run};
+use super::tally::RunTally;
 use super::{RunError, RunHandle, RunOptions, execute, schedule};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
@@ -20,19 +20,19 @@ use crate::workspace::{Env, Workspace};
 ///
 /// What cannot be done is said before anything is recorded. Keys are asked for, and tools opened, only where a selected
 /// eval needs a judge. Reads files and past runs without giving way: no thread that others wait for should poll it.
-pub async fn start(
+pub async fn start_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
-    let sending = options.cache.asks();
-    let prepared = prepare(workspace, registry, env, &clock, options, sending).await?;
-    let Prepared {
+    let sending = options.cache.can_call_judges();
+    let prepared = prepare_run(workspace, registry, env, &clock, options, sending).await?;
+    let PreparedRun {
         workspace,
         options,
-        bench,
+        judge_pool: bench,
         feed,
         header,
         store,
@@ -58,18 +58,18 @@ pub async fn start(
         Arc::clone(&clock),
     )?;
     let cancel = CancellationToken::new();
-    let core = Arc::new(Core {
-        bench: Arc::new(bench),
+    let core = Arc::new(RunCx {
+        judge_pool: Arc::new(bench),
         emitter,
         clock,
         cancel: cancel.clone(),
         budget,
         permits,
-        tally: Tally::default(),
-        window: Window::default(),
-        numbers: Numbers::default(),
-        limit: options.limit,
-        failure: Mutex::default(),
+        tally: RunTally::default(),
+        window: MergeWindow::default(),
+        cell_counter: CellCounter::default(),
+        transcript_limit: options.limit,
+        blob_failure: Mutex::default(),
     });
     let blobs = dir.clone();
     // What its sources opened is closed with the last who holds them.
@@ -80,9 +80,9 @@ pub async fn start(
                 .send(EventKind::Note { cell: None, text })
                 .await;
         }
-        let driven = drive(&core, feed, &failed).await;
+        let driven = run_to_end(&core, feed, &failed).await;
         let failure = core
-            .failure
+            .blob_failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
@@ -105,22 +105,22 @@ pub async fn start(
 }
 
 /// Runs everything, and says so at the end.
-pub(super) async fn drive(
-    core: &Arc<Core>,
-    feed: Box<dyn Feed>,
+pub(super) async fn run_to_end(
+    core: &Arc<RunCx>,
+    feed: Box<dyn TranscriptFeed>,
     failed: &CancellationToken,
 ) -> Result<RunTotals, RunError> {
     let began = core.clock.now();
     let watch = {
-        let (cancel, stop) = (core.cancel.clone(), core.bench.stop.clone());
+        let (cancel, stop) = (core.cancel.clone(), core.judge_pool.cancel_flag.clone());
         tokio::spawn(async move {
             cancel.cancelled().await;
             stop.cancel();
         })
     };
     let (orders, taken) = tokio::sync::mpsc::unbounded_channel();
-    let merged = execute::spawn(core, feed, orders);
-    let judging = schedule::conduct(Arc::clone(core), taken);
+    let merged = execute::spawn_threads(core, feed, orders);
+    let judging = schedule::run_scheduler(Arc::clone(core), taken);
     tokio::pin!(judging);
     tokio::select! {
         () = &mut judging => {}

@@ -12,10 +12,10 @@ use crate::model::{CellResult, Cost, Decision, Millis, Outcome, TokenUsage};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
 #[derive(Debug, Default)]
-pub(super) struct Tally(Mutex<Inner>);
+pub(super) struct RunTally(Mutex<RunCounts>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct RunCounts {
     planned: u64,
     settled: u64,
     outcomes: HashMap<Outcome, u64>,
@@ -23,19 +23,19 @@ struct Inner {
     bill: Cost,
 }
 
-impl Tally {
+impl RunTally {
     /// Cells were planned.
-    pub(super) fn planned(&self, cells: usize) {
+    pub(super) fn add_planned(&self, cells: usize) {
         self.lock().planned += cells as u64;
     }
 
     /// Cells got results that no judge was asked for now.
-    pub(super) fn settled(&self, cells: usize) {
+    pub(super) fn add_settled(&self, cells: usize) {
         self.lock().settled += cells as u64;
     }
 
     /// A judge finished a cell.
-    pub(super) fn judged(&self, result: &CellResult, free: bool) {
+    pub(super) fn add_judged(&self, result: &CellResult, free: bool) {
         let mut inner = self.lock();
         inner.settled += 1;
         inner.usage = inner.usage.plus(result.usage.unwrap_or_default());
@@ -45,7 +45,7 @@ impl Tally {
     }
 
     /// All cells of a decision have results, and this is what they decide.
-    pub(super) fn decided(&self, decision: Option<&Decision>) {
+    pub(super) fn add_decision(&self, decision: Option<&Decision>) {
         if let Some(decision) = decision {
             *self.lock().outcomes.entry(decision.outcome).or_default() += 1;
         }
@@ -70,7 +70,7 @@ impl Tally {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RunCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,15 +82,15 @@ mod tests {
 
     #[test]
     fn decisions_are_counted_once_and_cells_each() {
-        let tally = Tally::default();
+        let tally = RunTally::default();
         let pass = CellResult::new(Outcome::Pass, "");
         let fail = CellResult::new(Outcome::Fail, "");
-        tally.planned(4);
-        tally.settled(1);
-        tally.decided(decide_cells([&fail]).as_ref());
-        tally.judged(&pass, true);
-        tally.judged(&pass, true);
-        tally.decided(decide_cells([&pass, &pass]).as_ref());
+        tally.add_planned(4);
+        tally.add_settled(1);
+        tally.add_decision(decide_cells([&fail]).as_ref());
+        tally.add_judged(&pass, true);
+        tally.add_judged(&pass, true);
+        tally.add_decision(decide_cells([&pass, &pass]).as_ref());
         let totals = tally.totals(Millis(7), false);
         assert_eq!((totals.cells, totals.pending), (4, 1));
         assert_eq!(
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn one_call_without_a_price_makes_the_cost_unknown() {
-        let tally = Tally::default();
+        let tally = RunTally::default();
         let mut asked = CellResult::new(Outcome::Pass, "");
         asked.usage = Some(TokenUsage {
             calls: 1,
             ..TokenUsage::default()
         });
-        tally.planned(2);
-        tally.judged(
+        tally.add_planned(2);
+        tally.add_judged(
             &CellResult {
                 cost_usd: Some(0.5),
                 ..asked.clone()
@@ -117,7 +117,7 @@ mod tests {
             false,
         );
         assert_eq!(tally.totals(Millis(0), false).cost_usd, Some(0.5));
-        tally.judged(&asked, false);
+        tally.add_judged(&asked, false);
         let totals = tally.totals(Millis(0), false);
         assert_eq!(totals.cost_usd, None);
         let bill = totals.bill.expect("what is known of it");

@@ -19,7 +19,7 @@ use crate::model::{
     ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
 };
 use crate::net::{LlmClient, ReplyLimits, with_timeout};
-use crate::run::{CachePolicy, Filter, JudgePreview, RunOptions, preview};
+use crate::run::{CachePolicy, DecisionFilter, JudgePreview, RunOptions, preview_run};
 use crate::workspace::{Env, Workspace, resolve_key};
 
 /// Variables that hold keys, with the model a judge made of one asks. A user who wants another names it in dicta.yaml.
@@ -334,17 +334,17 @@ fn taken(
     let mut workspace = (*order.workspace).clone();
     workspace.judges.insert(judge.name.clone(), judge.clone());
     let options = RunOptions {
-        where_: order
+        filter: order
             .only
             .as_ref()
-            .map(|only| Filter::names(only.iter().cloned())),
+            .map(|only| DecisionFilter::from_names(only.iter().cloned())),
         judge: Some(judge.name.clone()),
-        frozen: order.frozen.clone(),
+        evidence_run: order.frozen.clone(),
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
     // On a thread of its own: see `priced`'s caller.
-    let preview = preview(Arc::new(workspace), registry, env, clock, options);
+    let preview = preview_run(Arc::new(workspace), registry, env, clock, options);
     let mut preview = tokio::runtime::Handle::current()
         .block_on(preview)
         .map_err(|error| error.to_string())?;

@@ -20,7 +20,7 @@ use crate::event::{EventKind, RunEvent};
 use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, Label, RunId, TranscriptRef};
 use crate::record::NewestVerdicts;
-use crate::run::Preview;
+use crate::run::RunPreview;
 use crate::theme::Role;
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
@@ -108,7 +108,7 @@ pub(crate) enum Msg {
     /// What a run would take.
     Previewed {
         ticket: Ticket,
-        preview: Result<Preview, String>,
+        preview: Result<RunPreview, String>,
     },
 
     /// A recorded cell was read.

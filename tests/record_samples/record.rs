@@ -26,7 +26,7 @@ use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::handlers::EvalTypeRegistry;
 use dicta::model::{Millis, RunId, WallTime};
 use dicta::net::{Resolver, ResolverOverrides, SystemResolver};
-use dicta::run::{self, CachePolicy, Filter, RunOptions};
+use dicta::run::{self, CachePolicy, DecisionFilter, RunOptions};
 use dicta::tools::ToolDeps;
 use dicta::workspace::{self, Env};
 
@@ -120,7 +120,7 @@ async fn record(
     // Once more, but with names that resolve to this program.
     workspace.tools = workspace::load_tools(&demo, &env, &resolver).0;
     let options = RunOptions {
-        where_: Some(Filter::parse(recording.filter)?),
+        filter: Some(DecisionFilter::parse(recording.filter)?),
         repeat: (recording.repeat > 1).then_some(recording.repeat),
         cache: CachePolicy::Off,
         label: script::LABEL.to_owned(),
@@ -135,7 +135,7 @@ async fn record(
         clock: SystemClock::new(),
         wall: dated(recording.run),
     });
-    let mut handle = run::start(Arc::new(workspace), &registry, &env, clock, options).await?;
+    let mut handle = run::start_run(Arc::new(workspace), &registry, &env, clock, options).await?;
     while handle.events.recv().await.is_some() {}
     let totals = handle.join.await??;
     // It names a process of this machine, and a finished run needs none.

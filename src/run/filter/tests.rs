@@ -1,6 +1,6 @@
 use super::*;
 
-const CELL: Candidate<'static> = Candidate {
+const CELL: FilterCandidate<'static> = FilterCandidate {
     transcript: "refund-03",
     tags: &["support", "refund"],
     rubric: "beam-release",
@@ -9,11 +9,11 @@ const CELL: Candidate<'static> = Candidate {
     groups: &[],
     name: "refund-03/beam-release/grounded~gemini",
     outcome: Some(Outcome::Fail),
-    says: "names 2.60, the page says 2.69",
+    explanation: "names 2.60, the page says 2.69",
 };
 
 fn selects(text: &str) -> bool {
-    Filter::parse(text).expect(text).matches(&CELL)
+    DecisionFilter::parse(text).expect(text).matches(&CELL)
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn terms_select_by_property_glob_and_name() {
 
 #[test]
 fn an_eval_without_a_judge_matches_no_judge() {
-    let plain = Candidate {
+    let plain = FilterCandidate {
         judges: &[],
         outcome: None,
         ..CELL
     };
-    let matches = |text: &str| Filter::parse(text).expect(text).matches(&plain);
+    let matches = |text: &str| DecisionFilter::parse(text).expect(text).matches(&plain);
     assert!(!matches("judge:*"));
     assert!(matches("!judge:*"));
     assert!(matches("outcome:none"));
@@ -61,12 +61,12 @@ fn an_eval_without_a_judge_matches_no_judge() {
 
 #[test]
 fn an_id_with_glob_characters_matches_itself() {
-    let odd = Candidate {
+    let odd = FilterCandidate {
         transcript: "a[1]",
         ..CELL
     };
     assert!(
-        Filter::parse("transcript:a[1]")
+        DecisionFilter::parse("transcript:a[1]")
             .expect("parses")
             .matches(&odd)
     );
@@ -102,7 +102,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
         ),
     ] {
         assert_eq!(
-            Filter::parse(text).expect_err(text).to_string(),
+            DecisionFilter::parse(text).expect_err(text).to_string(),
             expected,
             "{text}"
         );
@@ -111,9 +111,9 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
 
 #[test]
 fn a_pattern_that_selects_nothing_is_named_before_the_run() {
-    let filter = Filter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
+    let filter = DecisionFilter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
     assert_eq!(
-        filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"], &[]),
+        filter.unmatched_patterns(&["grounded", "tone"], &["beam"], &["gemini"], &[]),
         ["--where: no eval is called `groundet`; did you mean `grounded`?"]
     );
 }
@@ -121,7 +121,7 @@ fn a_pattern_that_selects_nothing_is_named_before_the_run() {
 #[test]
 fn judges_are_needed_only_where_a_transcript_may_be_selected() {
     let may = |text: &str| {
-        Filter::parse(text)
+        DecisionFilter::parse(text)
             .expect(text)
             .may_select("beam", "tone", &["gemini"], &[])
     };
@@ -133,47 +133,55 @@ fn judges_are_needed_only_where_a_transcript_may_be_selected() {
 
 #[test]
 fn names_select_these_decisions_whatever_judge_and_repeat() {
-    let filter = Filter::names(["refund-03/beam-release/grounded".to_owned()]);
+    let filter = DecisionFilter::from_names(["refund-03/beam-release/grounded".to_owned()]);
     assert!(filter.matches(&CELL));
-    let other = Candidate {
+    let other = FilterCandidate {
         name: "refund-03/beam-release/grounded2~gemini",
         ..CELL
     };
     assert!(!filter.matches(&other));
-    assert!(!filter.needs_board() && filter.is_named());
+    assert!(!filter.needs_past_outcomes() && filter.has_names());
     assert!(filter.may_select("beam-release", "grounded", &["gemini"], &[]));
     assert_eq!(filter.to_string(), "\"refund-03/beam-release/grounded\"");
-    let two = Filter::names(["a/r/e".to_owned(), "b/r/e".to_owned()]);
+    let two = DecisionFilter::from_names(["a/r/e".to_owned(), "b/r/e".to_owned()]);
     assert_eq!(two.to_string(), "(2 decisions named)");
     assert!(
-        !Filter::names([]).matches(&CELL),
+        !DecisionFilter::from_names([]).matches(&CELL),
         "no names, nothing selected"
     );
 }
 
 #[test]
 fn a_transcript_whose_id_gets_a_suffix_later_may_be_meant_until_it_has_one() {
-    let filter = Filter::names(["a%7E2/r/e".to_owned()]);
-    let early = Candidate {
+    let filter = DecisionFilter::from_names(["a%7E2/r/e".to_owned()]);
+    let early = FilterCandidate {
         name: "a/r/e",
         ..CELL
     };
     assert!(filter.matches(&early));
-    assert!(!filter.names_exactly("a/r/e"));
-    assert!(filter.names_exactly("a%7E2/r/e"));
-    assert_eq!(unsuffixed("a%7Eb/r/e"), None);
+    assert!(!filter.includes_name("a/r/e"));
+    assert!(filter.includes_name("a%7E2/r/e"));
+    assert_eq!(strip_id_suffix("a%7Eb/r/e"), None);
 }
 
 #[test]
 fn only_outcomes_need_the_board() {
-    assert!(Filter::parse("outcome:fail").expect("parses").needs_board());
-    assert!(!Filter::parse("eval:x word").expect("parses").needs_board());
+    assert!(
+        DecisionFilter::parse("outcome:fail")
+            .expect("parses")
+            .needs_past_outcomes()
+    );
+    assert!(
+        !DecisionFilter::parse("eval:x word")
+            .expect("parses")
+            .needs_past_outcomes()
+    );
 }
 
 #[test]
 fn evals_are_chosen_by_group() {
     let groups = ["money".to_owned(), "fast".to_owned()];
-    let grouped = Candidate {
+    let grouped = FilterCandidate {
         groups: &groups,
         ..CELL
     };
@@ -184,14 +192,14 @@ fn evals_are_chosen_by_group() {
         ("group:slow", false),
         ("!group:money", false),
     ] {
-        let filter = Filter::parse(text).expect(text);
+        let filter = DecisionFilter::parse(text).expect(text);
         assert_eq!(filter.matches(&grouped), expected, "{text}");
         assert_eq!(filter.may_select("r", "e", &[], &groups), expected);
     }
     assert!(!selects("group:*"), "an eval without groups is in none");
-    let filter = Filter::parse("group:monye").expect("a filter");
+    let filter = DecisionFilter::parse("group:monye").expect("a filter");
     assert_eq!(
-        filter.idle_patterns(&[], &[], &[], &["money"]),
+        filter.unmatched_patterns(&[], &[], &[], &["money"]),
         ["--where: no group is called `monye`; did you mean `money`?"]
     );
 }

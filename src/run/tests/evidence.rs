@@ -17,10 +17,10 @@ use crate::model::{
     ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
 };
 use crate::record::{CacheIndex, RecordedRun, Recorder, RunStore};
-use crate::run::bench::Recall;
-use crate::run::evidence::frozen;
-use crate::run::opened::ToolDigests;
-use crate::run::recall::Cache;
+use crate::run::evidence::load_replayed_evidence;
+use crate::run::judge_pool::VerdictCache;
+use crate::run::tool_sets::ToolDigests;
+use crate::run::verdict_cache::RecordedVerdictCache;
 
 fn decl(description: &str) -> ToolDeclaration {
     ToolDeclaration {
@@ -167,13 +167,17 @@ async fn record(dir: &Path, run: &str, page: &str) -> RecordedRun {
     }
 }
 
-fn cache(store: &RunStore, description: &str, frozen: Option<Arc<dyn EvidenceStore>>) -> Cache {
+fn cache(
+    store: &RunStore,
+    description: &str,
+    frozen: Option<Arc<dyn EvidenceStore>>,
+) -> RecordedVerdictCache {
     let (index, problems) = CacheIndex::read(&store.runs());
     assert_eq!(problems, Vec::<String>::new());
-    Cache {
+    RecordedVerdictCache {
         index,
         tools: tools(description),
-        frozen,
+        replayed_evidence: frozen,
     }
 }
 
@@ -192,7 +196,8 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
     let now = tools("fetches");
     let of = |run: &RecordedRun| -> Option<Arc<dyn EvidenceStore>> {
         let answers =
-            frozen(std::slice::from_ref(run), &now, EvidenceMissPolicy::Error).expect("readable");
+            load_replayed_evidence(std::slice::from_ref(run), &now, EvidenceMissPolicy::Error)
+                .expect("readable");
         Some(Arc::new(answers))
     };
     let none: Option<Arc<dyn EvidenceStore>> = Some(Arc::new(crate::judge::ReplayedEvidence::new(
@@ -201,7 +206,8 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
         EvidenceMissPolicy::Live,
     )));
     let (key, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
-    let found = |cache: Cache| cache.find(&key, &params).map(|result| result.outcome);
+    let found =
+        |cache: RecordedVerdictCache| cache.find(&key, &params).map(|result| result.outcome);
     for (name, cache, expected) in [
         ("live", cache(&store, "fetches", None), true),
         (

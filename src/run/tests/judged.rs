@@ -13,7 +13,7 @@ use crate::event::EventKind;
 use crate::judge::Budget;
 use crate::model::{BudgetConfig, CellIx, CellResult, Millis, Outcome, RunId};
 use crate::run::RunOptions;
-use crate::run::window::AHEAD;
+use crate::run::merge_window::MAX_TRANSCRIPTS_AHEAD;
 
 const ONE: &str = "
 id: r
@@ -134,7 +134,7 @@ async fn what_past_runs_know_is_not_asked_again() {
         (key("t1", 2), known(Outcome::Fail)),
     ];
     let (totals, log) = run(THREE, transcripts(2), &judge, |core| {
-        bench_of(core).recall = Some(Box::new(Known(verdicts)));
+        bench_of(core).verdict_cache = Some(Box::new(Known(verdicts)));
     })
     .ended()
     .await;
@@ -166,7 +166,7 @@ async fn a_further_repeat_may_be_known_too() {
         ..RunOptions::default()
     };
     let (totals, log) = run_with(THREE, &options, transcripts(1), &judge, |core| {
-        bench_of(core).recall = Some(Box::new(Known(vec![(key("t0", 3), known)])));
+        bench_of(core).verdict_cache = Some(Box::new(Known(vec![(key("t0", 3), known)])));
     })
     .ended()
     .await;
@@ -295,9 +295,9 @@ evals:
 ";
     let held = Arc::new(Semaphore::new(0));
     let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
-    let count = usize::try_from(AHEAD).expect("small") + 500;
+    let count = usize::try_from(MAX_TRANSCRIPTS_AHEAD).expect("small") + 500;
     let mut running = run(MIXED, transcripts(count), &judge, |_| {});
-    let last = format!("t{}", AHEAD - 1);
+    let last = format!("t{}", MAX_TRANSCRIPTS_AHEAD - 1);
     running
         .until(
             |kind| matches!(kind, EventKind::CellsPlanned { transcript, .. } if transcript.id == last),
@@ -307,7 +307,10 @@ evals:
     let (totals, log) = running.ended().await;
     assert_eq!(totals.pending, 0);
     let place = |wanted: &str| story(&log).iter().position(|line| line.starts_with(wanted));
-    let (finished, beyond) = (place("finish 0"), place(&format!("plan t{AHEAD} ")));
+    let (finished, beyond) = (
+        place("finish 0"),
+        place(&format!("plan t{MAX_TRANSCRIPTS_AHEAD} ")),
+    );
     assert!(finished < beyond, "{finished:?} {beyond:?}");
 }
 

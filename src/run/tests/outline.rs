@@ -9,7 +9,7 @@ use crate::clock::{Clock, FakeClock, SystemClock};
 use crate::event::{EventKind, RunEvent, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Millis};
-use crate::run::{CachePolicy, Filter, RunOptions, outline, start};
+use crate::run::{CachePolicy, DecisionFilter, RunOptions, outline_run, start_run};
 use crate::workspace::{Env, Workspace, demo, load};
 
 fn names(kinds: impl IntoIterator<Item = EventKind>) -> Vec<String> {
@@ -29,7 +29,7 @@ fn names(kinds: impl IntoIterator<Item = EventKind>) -> Vec<String> {
 fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let mut batches = Vec::new();
-    outline(
+    outline_run(
         Arc::clone(workspace),
         &EvalTypeRegistry::builtin(),
         env,
@@ -46,7 +46,7 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
 async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<EventKind> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let registry = EvalTypeRegistry::builtin();
-    let mut handle = start(Arc::clone(workspace), &registry, env, clock, options)
+    let mut handle = start_run(Arc::clone(workspace), &registry, env, clock, options)
         .await
         .expect("it starts");
     let mut kinds = Vec::new();
@@ -131,7 +131,7 @@ fn of_repeats_only_those_that_are_certain_are_outlined_and_the_reader_may_stop()
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let mut taken = 0;
     let env = env(dir.path());
-    outline(
+    outline_run(
         workspace,
         &EvalTypeRegistry::builtin(),
         &env,
@@ -158,7 +158,7 @@ async fn a_decision_is_chosen_by_name_where_two_transcripts_had_the_same_id() {
         ),
     ] {
         let options = RunOptions {
-            where_: Some(Filter::names([chosen.to_owned()])),
+            filter: Some(DecisionFilter::from_names([chosen.to_owned()])),
             cache: CachePolicy::Off,
             ..RunOptions::default()
         };

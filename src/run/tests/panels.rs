@@ -10,7 +10,7 @@ use super::support::{
 use crate::event::{EventKind, RunTotals};
 use crate::model::{CellResult, Outcome, RunId, Verdict};
 use crate::run::RunOptions;
-use crate::run::core::Core;
+use crate::run::context::RunCx;
 
 const JURY: &str = "
 id: r
@@ -37,16 +37,17 @@ evals:
 ";
 
 /// A run of one transcript whose judges say, in the order of the run's judges, these.
-fn judged(rubric: &str, says: &[Outcome], change: impl FnOnce(&mut Core)) -> Running {
+fn judged(rubric: &str, says: &[Outcome], change: impl FnOnce(&mut RunCx)) -> Running {
     let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
     let says = says.to_vec();
     let records = vec![transcript("t", "x")];
     run_with(rubric, &RunOptions::default(), records, &nobody, |core| {
         for (nth, outcome) in says.into_iter().enumerate() {
-            let seat = bench_of(core).seats[nth].as_mut().expect("a seat");
+            let seat = bench_of(core).slots[nth].as_mut().expect("a seat");
             seat.judge = Arc::new(Scripted::new(move |_| outcome));
             let of = nth;
-            seat.key = Box::new(move |ask| Some(key(&format!("{of}/{}", ask.transcript.id), 0)));
+            seat.cache_key =
+                Box::new(move |ask| Some(key(&format!("{of}/{}", ask.transcript.id), 0)));
         }
         change(core);
     })
@@ -136,7 +137,7 @@ async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
     for (contradiction, asked) in [(None, 0), (Some("it says fail"), 1)] {
         let known = Known(vec![(key("0/t", 0), recalled(contradiction))]);
         let running = judged(CASCADE, &[Outcome::Pass, Outcome::Fail], |core| {
-            bench_of(core).recall = Some(Box::new(known));
+            bench_of(core).verdict_cache = Some(Box::new(known));
         });
         let (totals, _, log) = ended(running).await;
         let starts = log
@@ -152,7 +153,7 @@ async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
 async fn a_cancelled_jury_is_pending_and_not_decided() {
     let held = Arc::new(Semaphore::new(0));
     let mut running = judged(JURY, &[Outcome::Pass; 3], |core| {
-        let seat = bench_of(core).seats[1].as_mut().expect("a seat");
+        let seat = bench_of(core).slots[1].as_mut().expect("a seat");
         seat.judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
     });
     running
@@ -172,7 +173,10 @@ fn a_judge_that_is_asked_for_stands_in_the_place_of_a_jury() {
     };
     let compilation = super::support::compiled(JURY, &options);
     let plan = &compilation.plan.evals[0];
-    assert_eq!((plan.panel.is_none(), plan.seats().len()), (true, 1));
+    assert_eq!(
+        (plan.panel.is_none(), plan.judge_positions().len()),
+        (true, 1)
+    );
     let own = super::support::compiled(JURY, &RunOptions::default());
     assert_eq!(own.needed.len(), 3, "all are built");
     let spec = &own.eval_specs()[0];

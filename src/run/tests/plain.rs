@@ -9,9 +9,9 @@ use super::support::{
 use crate::event::{EventKind, FORMAT, RunEvent, RunState};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::{CellIx, Outcome};
-use crate::run::plan::How;
-use crate::run::source::{Chunk, Feed};
-use crate::run::{Filter, RunError, RunOptions};
+use crate::run::feed::{RecordChunk, TranscriptFeed};
+use crate::run::plan::DecisionMethod;
+use crate::run::{DecisionFilter, RunError, RunOptions};
 use crate::transcript as reader;
 
 const TWO: &str = "
@@ -111,10 +111,10 @@ async fn a_run_that_cannot_read_on_has_no_end() {
 /// One record, then an error.
 struct Breaks(Option<String>);
 
-impl Feed for Breaks {
-    fn next(&mut self) -> Result<Option<Chunk>, String> {
+impl TranscriptFeed for Breaks {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
         match self.0.take() {
-            Some(record) => List::of([record]).next(),
+            Some(record) => List::of([record]).next_chunk(),
             None => Err("the disk is gone".to_owned()),
         }
     }
@@ -138,7 +138,7 @@ async fn a_second_transcript_with_an_id_gets_a_name_of_its_own() {
 async fn a_limit_takes_the_first_transcripts_with_cells() {
     let options = RunOptions {
         limit: Some(2),
-        where_: Some(Filter::parse("!transcript:t0 eval:hello").expect("parses")),
+        filter: Some(DecisionFilter::parse("!transcript:t0 eval:hello").expect("parses")),
         ..RunOptions::default()
     };
     let records = (0..1000)
@@ -206,27 +206,27 @@ fn triggers_make_one_cell_a_turn_or_one_a_session_and_say_what_is_skipped() {
     let record = br#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},
         {"role":"user","content":"q"},{"role":"assistant","content":"b","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}]}"#;
     let transcript = reader::parse_native(record, 1, "s:1").expect("native");
-    let tasks: Vec<(u32, Option<u32>, How)> = plan
+    let tasks: Vec<(u32, Option<u32>, DecisionMethod)> = plan
         .tasks(&transcript)
         .into_iter()
-        .map(|task| (task.eval, task.message, task.how))
+        .map(|task| (task.eval, task.message, task.method))
         .collect();
-    let skip = |why: &str| How::Skip(why.to_owned());
+    let skip = |why: &str| DecisionMethod::Skip(why.to_owned());
     assert_eq!(
         tasks,
         [
-            (0, Some(1), How::Check),
-            (0, Some(3), How::Check),
+            (0, Some(1), DecisionMethod::Check),
+            (0, Some(3), DecisionMethod::Check),
             (1, None, skip("disabled in the rubric")),
             (2, None, skip("not sampled (0 % of sessions)")),
-            (3, Some(1), How::Check),
-            (3, Some(3), How::Check),
+            (3, Some(1), DecisionMethod::Check),
+            (3, Some(3), DecisionMethod::Check),
             (
                 5,
                 Some(1),
                 skip("its precondition is not met: no tool was called")
             ),
-            (5, Some(3), How::Check),
+            (5, Some(3), DecisionMethod::Check),
         ]
     );
 }

@@ -8,7 +8,7 @@ use super::support::{Running, Scripted, bench_of, outcomes, run, story, transcri
 use crate::event::EventKind;
 use crate::handlers::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::Outcome;
-use crate::run::core::Core;
+use crate::run::context::RunCx;
 
 /// Says when it is asked, and decides when it is told to: by letting go, or by the run's own stop.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ fn held(heeds: bool, nature: ExecutionMode, ids: &'static str) -> (Held, Hold) {
     (check, hold)
 }
 
-fn put(core: &mut Core, check: Held) {
+fn put(core: &mut RunCx, check: Held) {
     let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
     plan.evals[0].compiled = CompiledEval::Check(Box::new(check));
 }

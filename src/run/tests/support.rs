@@ -16,16 +16,16 @@ use crate::model::{
     CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
 };
 use crate::rubric;
-use crate::run::bench::{Asked, Bench, Recall, Seat};
-use crate::run::core::{Core, Numbers};
+use crate::run::context::{CellCounter, RunCx};
+use crate::run::feed::{RecordChunk, SourceRecord, TranscriptFeed};
+use crate::run::judge_pool::{JudgePool, JudgeSlot, RequestSize, VerdictCache};
+use crate::run::merge_window::MergeWindow;
 use crate::run::permit::Permits;
-use crate::run::plan::NoPast;
-use crate::run::replay::Names;
-use crate::run::snapshot::{Compilation, compile};
-use crate::run::source::{Chunk, Feed, Record};
-use crate::run::start::drive;
-use crate::run::tally::Tally;
-use crate::run::window::Window;
+use crate::run::plan::NoPastOutcomes;
+use crate::run::replay::LiveCellNames;
+use crate::run::snapshot::{Compilation, compile_evals};
+use crate::run::start::run_to_end;
+use crate::run::tally::RunTally;
 use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::{RecordSpan, TranscriptRecord as Found};
 use crate::workspace::{Env, Workspace, WorkspaceLimits};
@@ -92,14 +92,14 @@ impl List {
     }
 }
 
-impl Feed for List {
-    fn next(&mut self) -> Result<Option<Chunk>, String> {
+impl TranscriptFeed for List {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
         let (mut bytes, mut records) = (Vec::new(), Vec::new());
         for text in self.0.by_ref().take(3) {
             let at = bytes.len()..bytes.len() + text.len();
             bytes.extend_from_slice(text.as_bytes());
-            records.push(Record {
-                found: Found {
+            records.push(SourceRecord {
+                location: Found {
                     span: RecordSpan {
                         offset: at.start as u64,
                         len: text.len() as u64,
@@ -113,10 +113,10 @@ impl Feed for List {
                 default_id: "list:1".into(),
                 id: None,
                 carried: None,
-                passed: false,
+                is_id_only: false,
             });
         }
-        Ok((!records.is_empty()).then(|| Chunk {
+        Ok((!records.is_empty()).then(|| RecordChunk {
             path: Arc::from(Path::new("list.jsonl")),
             bytes: Arc::new(bytes),
             records,
@@ -180,7 +180,7 @@ impl JudgeBackend for Scripted {
 /// Knows verdicts by key.
 pub(super) struct Known(pub(super) Vec<(Digest, CellResult)>);
 
-impl Recall for Known {
+impl VerdictCache for Known {
     fn find(&self, key: &Digest, _: &JudgedParams) -> Option<CellResult> {
         let (_, result) = self.0.iter().find(|(known, _)| known == key)?;
         Some(result.clone())
@@ -194,7 +194,7 @@ pub(super) fn key(transcript: &str, repeat: u32) -> Digest {
 
 /// A run that is under way in memory.
 pub(super) struct Running {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<RunCx>,
     pub(super) queue: mpsc::Receiver<RedactedEvent>,
     pub(super) log: Vec<EventKind>,
     pub(super) join: tokio::task::JoinHandle<Result<RunTotals, RunError>>,
@@ -205,7 +205,7 @@ pub(super) fn run(
     rubric: &str,
     records: Vec<String>,
     judge: &Arc<Scripted>,
-    change: impl FnOnce(&mut Core),
+    change: impl FnOnce(&mut RunCx),
 ) -> Running {
     run_with(rubric, &RunOptions::default(), records, judge, change)
 }
@@ -214,7 +214,14 @@ pub(super) fn compiled(rubric: &str, options: &RunOptions) -> Compilation {
     let workspace = workspace(Path::new("/nowhere"), &[rubric]);
     let env = Env::default();
     let registry = EvalTypeRegistry::builtin();
-    compile(&workspace, &registry, &env, options, Box::new(NoPast)).expect("compiles")
+    compile_evals(
+        &workspace,
+        &registry,
+        &env,
+        options,
+        Box::new(NoPastOutcomes),
+    )
+    .expect("compiles")
 }
 
 pub(super) fn run_with(
@@ -222,13 +229,13 @@ pub(super) fn run_with(
     options: &RunOptions,
     records: Vec<String>,
     judge: &Arc<Scripted>,
-    change: impl FnOnce(&mut Core),
+    change: impl FnOnce(&mut RunCx),
 ) -> Running {
     run_of(rubric, options, Box::new(List::of(records)), judge, change)
 }
 
 /// Starts a run of any records; nobody judges.
-pub(super) fn run_feed(rubric: &str, feed: Box<dyn Feed>) -> Running {
+pub(super) fn run_feed(rubric: &str, feed: Box<dyn TranscriptFeed>) -> Running {
     let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
     run_of(rubric, &RunOptions::default(), feed, &nobody, |_| {})
 }
@@ -236,9 +243,9 @@ pub(super) fn run_feed(rubric: &str, feed: Box<dyn Feed>) -> Running {
 fn run_of(
     rubric: &str,
     options: &RunOptions,
-    feed: Box<dyn Feed>,
+    feed: Box<dyn TranscriptFeed>,
     judge: &Arc<Scripted>,
-    change: impl FnOnce(&mut Core),
+    change: impl FnOnce(&mut RunCx),
 ) -> Running {
     let compilation = compiled(rubric, options);
     let (to, queue) = mpsc::channel(64);
@@ -252,46 +259,46 @@ fn run_of(
         .judges
         .iter()
         .map(|_| {
-            Some(Seat {
+            Some(JudgeSlot {
                 judge: Arc::clone(judge) as Arc<dyn JudgeBackend>,
-                key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
-                size: Box::new(|_| {
-                    Some(Asked {
+                cache_key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
+                request_size: Box::new(|_| {
+                    Some(RequestSize {
                         bytes: 4000,
                         turns: 1,
                     })
                 }),
                 engine: None,
-                free: false,
+                is_free: false,
             })
         })
         .collect();
-    let mut core = Core {
-        bench: Arc::new(Bench {
+    let mut core = RunCx {
+        judge_pool: Arc::new(JudgePool {
             plan: compilation.plan,
-            seats,
-            recall: None,
-            cache: CachePolicy::Use,
-            frozen: None,
-            names: Arc::new(Names::default()),
-            stop: CancelFlag::default(),
+            slots: seats,
+            verdict_cache: None,
+            cache_policy: CachePolicy::Use,
+            replayed_evidence: None,
+            cell_names: Arc::new(LiveCellNames::default()),
+            cancel_flag: CancelFlag::default(),
         }),
         emitter,
         clock,
         cancel: CancellationToken::new(),
         budget: Arc::new(Budget::default()),
         permits: Permits::new(options.concurrency.unwrap_or(2)),
-        tally: Tally::default(),
-        window: Window::default(),
-        numbers: Numbers::default(),
-        limit: options.limit,
-        failure: Mutex::default(),
+        tally: RunTally::default(),
+        window: MergeWindow::default(),
+        cell_counter: CellCounter::default(),
+        transcript_limit: options.limit,
+        blob_failure: Mutex::default(),
     };
     change(&mut core);
     let core = Arc::new(core);
     let join = {
         let core = Arc::clone(&core);
-        tokio::spawn(async move { drive(&core, feed, &CancellationToken::new()).await })
+        tokio::spawn(async move { run_to_end(&core, feed, &CancellationToken::new()).await })
     };
     Running {
         core,
@@ -302,8 +309,8 @@ fn run_of(
 }
 
 /// Plan, judges and memory of a run that has not begun.
-pub(super) fn bench_of(core: &mut Core) -> &mut Bench {
-    Arc::get_mut(&mut core.bench).expect("not shared yet")
+pub(super) fn bench_of(core: &mut RunCx) -> &mut JudgePool {
+    Arc::get_mut(&mut core.judge_pool).expect("not shared yet")
 }
 
 impl Running {
@@ -329,7 +336,7 @@ impl Running {
 }
 
 /// The log's planned cells: number and name.
-pub(super) fn planned(core: &Core, log: &[EventKind]) -> Vec<(CellIx, String)> {
+pub(super) fn planned(core: &RunCx, log: &[EventKind]) -> Vec<(CellIx, String)> {
     let mut cells = Vec::new();
     for kind in log {
         if let EventKind::CellsPlanned {
@@ -339,7 +346,7 @@ pub(super) fn planned(core: &Core, log: &[EventKind]) -> Vec<(CellIx, String)> {
         } = kind
         {
             for (ix, key) in (first.0..).map(CellIx).zip(keys) {
-                let (_, rubric, eval) = core.bench.plan.eval(key.eval);
+                let (_, rubric, eval) = core.judge_pool.plan.eval(key.eval);
                 let name = CellName {
                     transcript: transcript.id.clone(),
                     rubric: rubric.id.clone(),
@@ -347,7 +354,7 @@ pub(super) fn planned(core: &Core, log: &[EventKind]) -> Vec<(CellIx, String)> {
                     message: key.message,
                     judge: key
                         .judge
-                        .map(|j| core.bench.plan.judges[j as usize].clone()),
+                        .map(|j| core.judge_pool.plan.judges[j as usize].clone()),
                     repeat: key.repeat,
                 };
                 cells.push((ix, name.to_string()));

@@ -14,7 +14,10 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{RecordedRun, RunStore};
 use crate::rubric::{self, SnapshotFiles};
-use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, prompts, start};
+use crate::run::{
+    CachePolicy, DecisionFilter, RunError, RunOptions, SampleSpec, preview_run, render_prompts,
+    start_run,
+};
 use crate::workspace::{Env, Workspace};
 
 const RUBRIC: &str = "
@@ -80,7 +83,7 @@ impl Home {
     ) -> (RunId, Vec<EventKind>, RunTotals) {
         let registry = EvalTypeRegistry::builtin();
         let workspace = Arc::new(workspace);
-        let mut handle = start(workspace, &registry, &self.env(), self.clock(), options)
+        let mut handle = start_run(workspace, &registry, &self.env(), self.clock(), options)
             .await
             .expect("the run starts");
         let mut kinds = Vec::new();
@@ -115,7 +118,7 @@ impl Home {
 
     async fn refused(&self, workspace: Workspace, options: RunOptions) -> String {
         let registry = EvalTypeRegistry::builtin();
-        let started = start(
+        let started = start_run(
             Arc::new(workspace),
             &registry,
             &self.env(),
@@ -190,7 +193,7 @@ async fn a_filter_by_outcome_looks_at_the_board() {
     let home = Home::new(&["hello", "no", "hello"]);
     home.run(home.workspace(), RunOptions::default()).await;
     let options = RunOptions {
-        where_: Some(Filter::parse("outcome:fail").expect("parses")),
+        filter: Some(DecisionFilter::parse("outcome:fail").expect("parses")),
         ..RunOptions::default()
     };
     let (_, _, totals) = home.run(home.workspace(), options).await;
@@ -204,7 +207,7 @@ async fn a_sample_is_the_same_for_a_seed() {
     let mut chosen = Vec::new();
     for seed in [1, 1, 2] {
         let options = RunOptions {
-            sample: Some(Sample { size: 5, seed }),
+            sample: Some(SampleSpec { size: 5, seed }),
             ..RunOptions::default()
         };
         let (_, kinds, _) = home.run(home.workspace(), options).await;
@@ -392,7 +395,7 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
     });
     workspace.judges.insert("one".into(), paid);
     let registry = EvalTypeRegistry::builtin();
-    let seen = preview(
+    let seen = preview_run(
         Arc::new(workspace.clone()),
         &registry,
         &home.env(),
@@ -402,7 +405,7 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
     .await
     .expect("a preview needs no key");
     assert_eq!((seen.transcripts, seen.cells), (2, 4));
-    assert_eq!(seen.kinds["llm_judge"], 2);
+    assert_eq!(seen.eval_types["llm_judge"], 2);
     let judge = &seen.judges["one"];
     assert_eq!((judge.cells, judge.cached, judge.calls_most), (2, 0, 2));
     assert!(judge.input_tokens > 100, "{judge:?}");
@@ -423,13 +426,14 @@ async fn the_request_of_a_cell_can_be_seen_unsent() {
     let workspace = Arc::new(workspace);
     let (registry, options) = (EvalTypeRegistry::builtin(), RunOptions::default());
     let (env, clock) = (home.env(), home.clock());
-    let show =
-        async |pattern| prompts(&workspace, &registry, &env, &clock, &options, pattern).await;
+    let show = async |pattern| {
+        render_prompts(&workspace, &registry, &env, &clock, &options, pattern).await
+    };
     let found = show("t1/").await.expect("one cell");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].name.to_string(), "t1/r/greets~one");
     assert!(found[0].body.text().contains("hello"));
-    assert!(found[0].parts.iter().any(|(name, _)| name == "prompt"));
+    assert!(found[0].key_parts.iter().any(|(name, _)| name == "prompt"));
     assert_eq!(show("*").await.expect("all").len(), 2);
     assert_eq!(
         show("t1/r/greet~one").await.expect_err("none").to_string(),
@@ -451,7 +455,7 @@ async fn what_cannot_be_done_is_said_before_anything_is_recorded() {
             "no judge is called `tow`; did you mean `two`?",
         ),
         (
-            options(|o| o.where_ = Some(Filter::parse("eval:greet").expect("parses"))),
+            options(|o| o.filter = Some(DecisionFilter::parse("eval:greet").expect("parses"))),
             "--where: no eval is called `greet`; did you mean `greets`?",
         ),
     ];
@@ -473,7 +477,7 @@ async fn a_run_of_checks_alone_needs_no_key() {
     keyed.key = crate::model::ApiKeySource::Env("NO_SUCH_KEY".into());
     workspace.judges.insert("one".into(), keyed);
     let options = RunOptions {
-        where_: Some(Filter::parse("eval:any").expect("parses")),
+        filter: Some(DecisionFilter::parse("eval:any").expect("parses")),
         ..RunOptions::default()
     };
     let (_, _, totals) = home.run(workspace, options).await;

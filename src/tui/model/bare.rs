@@ -3,7 +3,7 @@
 use super::cells::{Cells, EvalInfo, Names};
 use crate::event::CellKey;
 use crate::model::{Digest, TranscriptRef};
-use crate::run::Ids;
+use crate::run::TranscriptIds;
 
 /// See the module. Rows are made of the first records; the rest is counted, and listed when one comes near.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Bare {
     /// A map is all that it lacks.
     pub(crate) mappable: bool,
     /// Makes ids unique over all pages.
-    pub(crate) ids: Ids,
+    pub(crate) ids: TranscriptIds,
 }
 
 /// The group that transcripts without a rubric stand in.

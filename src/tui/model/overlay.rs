@@ -7,7 +7,7 @@ use super::cells::RowId;
 use super::notices::Level;
 use super::source::SourceView;
 use crate::model::{JudgeConfig, pluralize};
-use crate::run::Preview;
+use crate::run::RunPreview;
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
 use crate::tui::effect::RunOrder;
@@ -35,7 +35,10 @@ pub(crate) enum Overlay {
         selected: usize,
     },
     /// Costs money: asks with figures. Default no.
-    Money { order: RunOrder, preview: Preview },
+    Money {
+        order: RunOrder,
+        preview: RunPreview,
+    },
     /// Ends although something runs.
     QuitWhileRunning,
     /// Asks for a moment of the recording.
@@ -100,12 +103,12 @@ pub(crate) fn log(model: &Model) -> Vec<Block<'_>> {
 }
 
 /// What an order would cost in all; `None` where a judge has no prices.
-pub(crate) fn cost(preview: &Preview) -> Option<f64> {
+pub(crate) fn cost(preview: &RunPreview) -> Option<f64> {
     preview.judges.values().map(|judge| judge.cost_usd).sum()
 }
 
 /// The question about money, as sentences.
-pub(crate) fn money(preview: &Preview) -> Vec<String> {
+pub(crate) fn money(preview: &RunPreview) -> Vec<String> {
     let judges = || preview.judges.values();
     let least: u64 = judges().map(|j| j.calls_least).sum();
     let most: u64 = judges().map(|j| j.calls_most).sum();
@@ -132,7 +135,7 @@ pub(crate) fn money(preview: &Preview) -> Vec<String> {
         let (input, output) = (judge.input_tokens, judge.output_tokens);
         let (cost, basis) = (judge.cost_text(), judge.basis());
         let time = judge
-            .time
+            .duration
             .map_or_else(String::new, |time| format!(", about {time}"));
         let calls = pluralize(judge.calls_least, "call");
         lines.push(format!("{name}: at least {calls}, {cost}{time}"));
@@ -160,8 +163,8 @@ mod tests {
         let judge = JudgePreview {
             cells: 12,
             cached: 3,
-            at_most_more: 0,
-            more_calls_most: 0,
+            possible_cells: 0,
+            possible_calls_most: 0,
             calls_least: 9,
             calls_most: 45,
             input_tokens: 21_000,
@@ -171,9 +174,9 @@ mod tests {
             model: "gemini-x".into(),
             ..JudgePreview::default()
         };
-        let mut preview = Preview {
+        let mut preview = RunPreview {
             cells: 12,
-            ..Preview::default()
+            ..RunPreview::default()
         };
         preview.judges.insert("gemini".into(), judge.clone());
         assert_eq!(

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Deps, Runtime, bug, unless};
 use crate::model::JudgeConfig;
 use crate::rubric::{Eval, Rubric};
-use crate::run::{Exam, RunOptions};
+use crate::run::{ExampleCheck, RunOptions};
 use crate::tui::model::saves::EvalName;
 use crate::tui::msg::Msg;
 use crate::workspace::Workspace;
@@ -83,7 +83,7 @@ async fn ask(
             judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
         };
         // Opens tools, which may wait; the thread is this task's own.
-        let exam = Exam::of(
+        let exam = ExampleCheck::prepare(
             &workspace,
             &deps.registry,
             &deps.env,
@@ -97,7 +97,7 @@ async fn ask(
             .map_err(|error| error.to_string())
     });
     match prepared.await.map_err(|error| bug(&error))?? {
-        Some(exam) => Ok(exam.hold(clock, stop).await),
+        Some(exam) => Ok(exam.run(clock, stop).await),
         None => Ok(Vec::new()),
     }
 }

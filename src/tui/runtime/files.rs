@@ -29,7 +29,7 @@ impl Runtime {
         tokio::spawn(async move {
             let told = out.clone();
             let work = tokio::task::spawn_blocking(move || {
-                run::outline(
+                run::outline_run(
                     workspace,
                     &deps.registry,
                     &deps.env,
@@ -66,7 +66,7 @@ impl Runtime {
                 let runs = store_of(&workspace).runs();
                 let (mut board, problems) =
                     NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
-                board.rescore(&run::deciding(&decided_by));
+                board.rescore(&run::collect_decision_settings(&decided_by));
                 // Looks at all cells once: here, not on the screen's thread.
                 let _none = board.newest_judged_cell("");
                 Msg::BoardRead {

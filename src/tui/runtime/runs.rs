@@ -9,7 +9,7 @@ use super::{Deps, Made, Outbox, Runtime, bug, unless};
 use crate::event::{ParentCause, RunEvent};
 use crate::judge::EvidenceMissPolicy;
 use crate::model::JudgeConfig;
-use crate::run::{self, Filter, RunError, RunHandle, RunOptions};
+use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
 use crate::tui::effect::RunOrder;
 use crate::tui::model::runs::Ticket;
 use crate::tui::msg::Msg;
@@ -61,8 +61,13 @@ impl Runtime {
         self.ask(
             move || {
                 let preview = options(&deps, &order).and_then(|(workspace, options)| {
-                    let preview =
-                        run::preview(workspace, &deps.registry, &deps.env, &deps.clock, options);
+                    let preview = run::preview_run(
+                        workspace,
+                        &deps.registry,
+                        &deps.env,
+                        &deps.clock,
+                        options,
+                    );
                     let preview = Handle::current().block_on(preview);
                     preview.map_err(|error| sentence(&error))
                 });
@@ -85,7 +90,7 @@ async fn begin(
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = options(&deps, &order)?;
         // Tools are opened, which may wait: for a server that is started, say.
-        let starting = run::start(
+        let starting = run::start_run(
             workspace,
             &deps.registry,
             &deps.env,
@@ -181,22 +186,22 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
         _ => Arc::clone(&order.workspace),
     };
     let where_ = match (&order.only, &order.where_) {
-        (Some(names), _) => Some(Filter::names(names.iter().cloned())),
-        (None, Some(text)) => Some(Filter::parse(text).map_err(|error| error.to_string())?),
-        (None, None) => order.but.clone().map(Filter::all_but),
+        (Some(names), _) => Some(DecisionFilter::from_names(names.iter().cloned())),
+        (None, Some(text)) => Some(DecisionFilter::parse(text).map_err(|error| error.to_string())?),
+        (None, None) => order.but.clone().map(DecisionFilter::all_except),
     };
     let options = RunOptions {
-        where_,
+        filter: where_,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
-        frozen: order.frozen.clone(),
+        evidence_run: order.frozen.clone(),
         // A changed rubric may ask for pages that nobody was given yet: these are fetched, and shown as misses.
-        frozen_miss: match &order.parent {
+        evidence_miss: match &order.parent {
             Some(parent) if parent.cause == ParentCause::Save => EvidenceMissPolicy::Live,
             _ => EvidenceMissPolicy::default(),
         },
         cache: order.cache,
         parent: order.parent.clone(),
-        pace: deps.pace,
+        rules_delay: deps.pace,
         ..RunOptions::default()
     };
     Ok((workspace, options))

@@ -78,7 +78,7 @@ pub(super) fn listed(model: &mut Model, file: &Path, listed: Listed) -> Vec<Effe
     let bare = &mut model.bare;
     let mut refs = listed.refs;
     for found in &mut refs {
-        found.id = bare.ids.unique(std::mem::take(&mut found.id)).0;
+        found.id = bare.ids.make_unique(std::mem::take(&mut found.id)).0;
     }
     bare.listed += refs.len() as u64 + listed.bad;
     bare.counted = bare.counted.max(listed.counted);

@@ -7,7 +7,7 @@ use ratatui::layout::Size;
 
 use super::keys::{self, told};
 use super::{replay, runs};
-use crate::run::{CachePolicy, Preview};
+use crate::run::{CachePolicy, RunPreview};
 use crate::theme::{self, Theme};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Chord;
@@ -87,7 +87,7 @@ pub(super) fn judges(model: &mut Model) -> Vec<Effect> {
 pub(super) fn previewed(
     model: &mut Model,
     ticket: Ticket,
-    preview: Result<Preview, String>,
+    preview: Result<RunPreview, String>,
 ) -> Vec<Effect> {
     let waiting = &mut model.previewing;
     let Some(at) = waiting.iter().position(|order| order.ticket == ticket) else {

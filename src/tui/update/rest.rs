@@ -3,7 +3,7 @@
 
 use super::saves::order;
 use super::touched::{How, Touched};
-use crate::run::{CachePolicy, Preview};
+use crate::run::{CachePolicy, RunPreview};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
 use crate::tui::model::cells::RowId;
@@ -61,7 +61,7 @@ pub(super) fn waits_for(model: &Model, ticket: Ticket) -> bool {
 }
 
 /// What the rest would take is known. A failed preview leaves what was told before: no figure.
-pub(super) fn previewed(model: &mut Model, preview: Result<Preview, String>) -> Vec<Effect> {
+pub(super) fn previewed(model: &mut Model, preview: Result<RunPreview, String>) -> Vec<Effect> {
     let (Some(figure), Ok(preview), Some(report)) =
         (model.saves.figure.take(), preview, &mut model.saves.report)
     else {

@@ -276,7 +276,7 @@ fn judge_again(model: &mut Model, touched: &[Touched]) -> Vec<Effect> {
         .filter(|t| recorded(&model.live.cells, &t.name))
         .map(|t| t.name.clone())
         .collect();
-    effects.extend(start_evals(model, &known, CachePolicy::Only));
+    effects.extend(start_evals(model, &known, CachePolicy::SkipUncached));
     waiting.evals.extend(of(|how| how == How::Free));
     waiting.evals.sort();
     waiting.evals.dedup();

@@ -48,12 +48,12 @@ async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
 async fn with_past_verdicts_only_what_is_known_is_settled_and_the_rest_is_not_planned() {
     let home = Home::new(&["hello", "zebra"]);
     let first = RunOptions {
-        where_: Some(Filter::parse("transcript:t0").expect("parses")),
+        filter: Some(DecisionFilter::parse("transcript:t0").expect("parses")),
         ..RunOptions::default()
     };
     home.run(deciding_from(&home, 0.4), first).await;
     let (_, kinds, totals) = home
-        .run(deciding_from(&home, 0.9), cache(CachePolicy::Only))
+        .run(deciding_from(&home, 0.9), cache(CachePolicy::SkipUncached))
         .await;
     assert_eq!(asked(&kinds), 0);
     assert_eq!((totals.cells, totals.pending), (1, 0));
@@ -69,7 +69,7 @@ async fn with_past_verdicts_only_no_key_is_asked_for() {
         ..JudgeConfig::new("one", ProviderKind::Openai)
     };
     paid.judges.insert("one".to_owned(), config);
-    let (_, kinds, totals) = home.run(paid, cache(CachePolicy::Only)).await;
+    let (_, kinds, totals) = home.run(paid, cache(CachePolicy::SkipUncached)).await;
     assert_eq!((asked(&kinds), totals.cells), (0, 0));
 }
 
@@ -94,12 +94,15 @@ async fn without_the_cache_nothing_is_taken_and_nothing_left() {
 async fn with_the_record_alone_what_is_not_known_is_planned_and_stays_pending() {
     let home = Home::new(&["hello", "zebra"]);
     let first = RunOptions {
-        where_: Some(Filter::parse("transcript:t0").expect("parses")),
+        filter: Some(DecisionFilter::parse("transcript:t0").expect("parses")),
         ..RunOptions::default()
     };
     home.run(deciding_from(&home, 0.4), first).await;
     let (_, kinds, totals) = home
-        .run(deciding_from(&home, 0.9), cache(CachePolicy::Recorded))
+        .run(
+            deciding_from(&home, 0.9),
+            cache(CachePolicy::LeaveUncachedPending),
+        )
         .await;
     assert_eq!(asked(&kinds), 0);
     assert_eq!((totals.cells, totals.pending), (2, 1));
@@ -125,7 +128,10 @@ async fn one_verdict_is_the_first_of_several_and_the_reverse() {
         "the second; the first is known, and they agree"
     );
     let (_, kinds, totals) = home
-        .run(home.workspace(), repeated(1, CachePolicy::Recorded))
+        .run(
+            home.workspace(),
+            repeated(1, CachePolicy::LeaveUncachedPending),
+        )
         .await;
     assert_eq!((asked(&kinds), totals.pending), (0, 0));
 }

@@ -38,7 +38,7 @@ async fn what_a_source_decided_is_a_judges_word() {
     let home = home();
     let by = |judge: &str| RunOptions {
         judge: Some(judge.to_owned()),
-        where_: Some(Filter::parse("eval:greets").expect("parses")),
+        filter: Some(DecisionFilter::parse("eval:greets").expect("parses")),
         ..RunOptions::default()
     };
     // Nobody configured it: it is there because it is named.
@@ -109,7 +109,7 @@ async fn no_judge_sees_a_label_or_what_others_decided() {
     let registry = EvalTypeRegistry::builtin();
     let workspace = Arc::new(workspace);
     let options = RunOptions::default();
-    let shown = prompts(&workspace, &registry, &env, &clock, &options, "t0/r/greets").await;
+    let shown = render_prompts(&workspace, &registry, &env, &clock, &options, "t0/r/greets").await;
     let shown = shown.expect("one prompt");
     let text = shown[0].body.text();
     assert!(text.contains("hello"), "{text}");
@@ -122,7 +122,7 @@ async fn no_judge_sees_a_label_or_what_others_decided() {
         judge: Some("inspect".to_owned()),
         ..RunOptions::default()
     };
-    let none = prompts(&workspace, &registry, &env, &clock, &by, "t0/r/greets").await;
+    let none = render_prompts(&workspace, &registry, &env, &clock, &by, "t0/r/greets").await;
     let why = none.expect_err("no request").to_string();
     assert!(why.contains("is sent no request"), "{why}");
 }

@@ -8,12 +8,12 @@
 use std::fmt::Write as _;
 
 use super::{Cells, Human, Row, RowId};
-use crate::run::{Candidate, Filter, Word, words};
+use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
 
 /// A filter, read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Query {
-    filter: Option<Filter>,
+    filter: Option<DecisionFilter>,
     is: Vec<(bool, Is)>,
     label: Vec<(bool, Vec<Said>)>,
 }
@@ -66,20 +66,20 @@ impl Query {
         };
         let mut is = Vec::new();
         let mut label = Vec::new();
-        let mut rest: Vec<Word> = Vec::new();
-        for word in words(text).map_err(plain)? {
+        let mut rest: Vec<FilterWord> = Vec::new();
+        for word in split_words(text).map_err(plain)? {
             match word.text.split_once(':') {
-                Some(("is", value)) if !word.quoted => is.extend(
+                Some(("is", value)) if !word.is_quoted => is.extend(
                     value
                         .split(',')
-                        .map(|one| one_of("is", one, &IS).map(|one| (word.not, one)))
+                        .map(|one| one_of("is", one, &IS).map(|one| (word.is_negated, one)))
                         .collect::<Result<Vec<_>, _>>()?,
                 ),
-                Some(("label", value)) if !word.quoted => {
+                Some(("label", value)) if !word.is_quoted => {
                     let said = value.split(',').map(|one| one_of("label", one, &SAID));
-                    label.push((word.not, said.collect::<Result<Vec<_>, _>>()?));
+                    label.push((word.is_negated, said.collect::<Result<Vec<_>, _>>()?));
                 }
-                Some(("tag", _)) if !word.quoted => {
+                Some(("tag", _)) if !word.is_quoted => {
                     return Err(
                         "tags are not known on the screen; `dicta run --where tag:…` takes them"
                             .to_owned(),
@@ -90,7 +90,7 @@ impl Query {
         }
         let filter = match rest.len() {
             0 => None,
-            _ => Some(Filter::of_words(text, rest).map_err(plain)?),
+            _ => Some(DecisionFilter::from_words(text, rest).map_err(plain)?),
         };
         Ok(Self { filter, is, label })
     }
@@ -188,7 +188,7 @@ impl Cells {
         if filter.needs_name() {
             let _infallible = write!(written, "{name}");
         }
-        filter.matches(&Candidate {
+        filter.matches(&FilterCandidate {
             transcript: name.transcript,
             tags: &[],
             rubric: name.rubric,
@@ -200,7 +200,7 @@ impl Cells {
                 .map_or(&[], |eval| &eval.groups),
             name: written,
             outcome: row.seen().map(|decision| decision.outcome),
-            says: row.why().filter(|_| !row.veiled).map_or("", |why| why),
+            explanation: row.why().filter(|_| !row.veiled).map_or("", |why| why),
         })
     }
 }

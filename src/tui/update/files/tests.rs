@@ -111,7 +111,7 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
         ..Listed::default()
     };
     batch(&mut model, second);
-    let (fresh, changed) = model.bare.ids.unique("a".to_owned());
+    let (fresh, changed) = model.bare.ids.make_unique("a".to_owned());
     assert_eq!((fresh.as_str(), changed), ("a~4", true));
     assert_eq!((model.bare.listed, model.bare.counted), (5, 5000));
     assert_eq!(

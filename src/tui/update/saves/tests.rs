@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::Millis;
 use crate::model::Outcome;
-use crate::run::{JudgePreview, Preview};
+use crate::run::{JudgePreview, RunPreview};
 use crate::theme::Theme;
 use crate::tui::model::cells::{EvalInfo, Flip, Keep, Origin, Row, RowId, Side, Slot, SlotState};
 use crate::tui::update::rest;
@@ -62,7 +62,7 @@ fn said(effects: Vec<Effect>) -> Vec<String> {
             (None, filter) => {
                 let filter = filter.unwrap_or_default();
                 match order.cache {
-                    CachePolicy::Only => format!("decide {filter}"),
+                    CachePolicy::SkipUncached => format!("decide {filter}"),
                     _ => format!("run {filter}"),
                 }
             }
@@ -286,9 +286,9 @@ fn of_a_judge_that_costs_the_rest_is_only_told() {
         ("paid".to_owned(), of(14, 2, Some(0.0433))),
         ("other".to_owned(), of(9, 0, Some(7.0))),
     ];
-    let preview = Preview {
+    let preview = RunPreview {
         judges: judges.into(),
-        ..Preview::default()
+        ..RunPreview::default()
     };
     assert!(rest::previewed(&mut model, Ok(preview)).is_empty());
     assert_eq!(

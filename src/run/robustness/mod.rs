@@ -12,10 +12,10 @@
 //! The runs are of a workspace of their own (`selftest` in the data directory), so that no board shows them; they lie with
 //! the workspace's runs, so that `dicta show` finds them by their letters; `@` passes over them.
 
+mod attack_texts;
 mod attacks;
-mod bases;
-mod card;
-mod texts;
+mod base_answers;
+mod report;
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -27,9 +27,9 @@ use indexmap::IndexMap;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use self::attacks::{Case, Family, Way, reversed};
-use self::bases::Bases;
-pub use self::card::{Card, FamilyRow};
+use self::attacks::{AttackKind, EvalVariant, RobustnessCase, reverse_criteria};
+use self::base_answers::BaseAnswers;
+pub use self::report::{RobustnessReport, RobustnessRow};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::event::{RunHeader, RunState};
 use crate::handlers::EvalTypeRegistry;
@@ -38,31 +38,31 @@ use crate::rubric::{Eval, Rubric, Selector, Trigger};
 use crate::workspace::{Env, Workspace, data_dir};
 
 /// Most cells of a base answer: two, and a third where they disagree.
-const REPEATS: u32 = 3;
+const MAX_REPEATS: u32 = 3;
 
 /// What is to be tested.
-pub struct SelfTest {
+pub struct RobustnessTest {
     workspace: Workspace,
     judge: String,
-    bases: Bases,
+    bases: BaseAnswers,
     /// Pairs of answer and eval that are attacked at most.
-    most: usize,
+    max_attacks: usize,
     folder: PathBuf,
     cache: CachePolicy,
 }
 
 /// One of its two runs, ready to be started or previewed.
-pub struct Stage {
+pub struct RobustnessStage {
     /// What it is over.
     pub workspace: Arc<Workspace>,
     /// How.
     pub options: RunOptions,
-    cases: Vec<Case>,
+    cases: Vec<RobustnessCase>,
     /// The transcripts; gone with the stage. The run keeps its own copies.
     _file: NamedTempFile,
 }
 
-impl Stage {
+impl RobustnessStage {
     /// Whether there is nothing to ask.
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
@@ -70,14 +70,14 @@ impl Stage {
 }
 
 /// A run of a stage that ended.
-pub struct Played {
+pub struct FinishedStage {
     /// The run.
     pub run: RunId,
     /// All that it recorded.
     pub state: RunState,
 }
 
-impl Played {
+impl FinishedStage {
     fn results(&self) -> impl Iterator<Item = (CellName, &CellResult)> {
         let cells = self.state.cells.iter().zip(0..);
         cells.filter_map(|(cell, at)| {
@@ -99,7 +99,7 @@ impl Played {
 
 /// What a self-test is asked to do.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct RobustnessOptions {
     /// The judge.
     pub judge: String,
     /// The rubric, by its id or file; `None`: built-in questions.
@@ -112,13 +112,13 @@ pub struct Wanted {
     pub cache: CachePolicy,
 }
 
-impl SelfTest {
+impl RobustnessTest {
     /// Works out what is attacked.
-    pub fn of(
+    pub fn prepare(
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
         env: &Env,
-        wanted: &Wanted,
+        wanted: &RobustnessOptions,
     ) -> Result<Self, RunError> {
         let usage = RunError::Usage;
         if let Some(judge) = workspace.find_judge(&wanted.judge)
@@ -130,10 +130,10 @@ impl SelfTest {
             )));
         }
         let bases = match &wanted.rubric {
-            None => bases::built_in(registry),
+            None => base_answers::load_built_in(registry),
             Some(name) => {
-                let rubric = rubric_of(workspace, name).map_err(usage)?;
-                bases::of_workspace(
+                let rubric = find_rubric(workspace, name).map_err(usage)?;
+                base_answers::sample_workspace(
                     workspace,
                     registry,
                     rubric,
@@ -144,7 +144,7 @@ impl SelfTest {
         };
         let bases = bases.map_err(usage)?;
         let most = match wanted.rubric {
-            None => bases.all.len(),
+            None => bases.answers.len(),
             Some(_) => 2 * wanted.limit.max(1),
         };
         let folder = data_dir(env).map_err(usage)?.join("selftest");
@@ -152,52 +152,57 @@ impl SelfTest {
             workspace: workspace.clone(),
             judge: wanted.judge.clone(),
             bases,
-            most,
+            max_attacks: most,
             folder,
             cache: wanted.cache,
         })
     }
 
     /// The run over the base answers.
-    pub fn baseline(&self) -> Result<Stage, RunError> {
-        self.stage(attacks::baseline(&self.bases), "base answers", None)
+    pub fn baseline_stage(&self) -> Result<RobustnessStage, RunError> {
+        self.build_stage(attacks::baseline_cases(&self.bases), "base answers", None)
     }
 
     /// The run over the attacks, after that over the base answers.
-    pub fn attacks(&self, base: &Played) -> Result<Stage, RunError> {
-        let known = self.known(base);
-        let cases = attacks::attacks(&self.bases, self.most, &|at, eval| {
+    pub fn attack_stage(&self, base: &FinishedStage) -> Result<RobustnessStage, RunError> {
+        let known = self.base_verdicts(base);
+        let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, eval| {
             known.get(&(at, eval)).copied().flatten()
         });
         let limit = self.workspace.limits.budgets.run.max_cost_usd;
         let left = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
-        self.stage(cases, "attacks", left)
+        self.build_stage(cases, "attacks", left)
     }
 
     /// The run over the attacks, if every base answer fails that does not deserve to pass: the most there can be.
-    pub fn attacks_at_most(&self) -> Result<Stage, RunError> {
-        let cases = attacks::attacks(&self.bases, self.most, &|at, _| {
-            Some(self.bases.all[at].truth.unwrap_or(false))
+    pub fn max_attack_stage(&self) -> Result<RobustnessStage, RunError> {
+        let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, _| {
+            Some(self.bases.answers[at].deserves_pass.unwrap_or(false))
         });
-        self.stage(cases, "attacks", None)
+        self.build_stage(cases, "attacks", None)
     }
 
     /// What came of it.
-    pub fn card(&self, base: &Played, stage: &Stage, attacked: Option<&Played>) -> Card {
-        let verdicts = self.known(base);
+    pub fn report(
+        &self,
+        base: &FinishedStage,
+        stage: &RobustnessStage,
+        attacked: Option<&FinishedStage>,
+    ) -> RobustnessReport {
+        let verdicts = self.base_verdicts(base);
         let known = |at, eval| verdicts.get(&(at, eval)).copied().flatten();
-        let first = attacks::baseline(&self.bases);
-        let mut rows: HashMap<Family, FamilyRow> = HashMap::new();
-        card::count(
+        let first = attacks::baseline_cases(&self.bases);
+        let mut rows: HashMap<AttackKind, RobustnessRow> = HashMap::new();
+        report::count_flips(
             &mut rows,
             &first,
-            &card::cells(self, &first, base),
+            &report::group_cells_by_case(self, &first, base),
             &base.run,
             &known,
         );
         if let Some(attacked) = attacked {
-            let cells = card::cells(self, &stage.cases, attacked);
-            card::count(&mut rows, &stage.cases, &cells, &attacked.run, &known);
+            let cells = report::group_cells_by_case(self, &stage.cases, attacked);
+            report::count_flips(&mut rows, &stage.cases, &cells, &attacked.run, &known);
         }
         let played = [Some(base), attacked];
         let played = || played.into_iter().flatten();
@@ -207,47 +212,52 @@ impl SelfTest {
                 .filter(|said| **said == Some(wanted))
                 .count() as u64
         };
-        Card {
+        RobustnessReport {
             runs: played().map(|played| played.run.clone()).collect(),
-            bases: verdicts.len() as u64,
+            base_answers: verdicts.len() as u64,
             failed: said(false),
             passed: said(true),
-            mistaken: card::mistaken(&self.bases, &known),
-            families: card::table(rows),
+            misjudged: report::find_misjudged(&self.bases, &known),
+            rows: report::sort_rows(rows),
             usage: played().fold(TokenUsage::default(), |sum, played| {
                 sum.plus(played.usage())
             }),
-            cost_usd: played().map(Played::cost).sum(),
+            cost_usd: played().map(FinishedStage::cost).sum(),
         }
     }
 
     /// The verdict on each base answer under each of its evals, by their positions.
-    fn known(&self, base: &Played) -> HashMap<(usize, usize), Option<bool>> {
-        let cases = attacks::baseline(&self.bases);
-        let cells = card::cells(self, &cases, base);
+    fn base_verdicts(&self, base: &FinishedStage) -> HashMap<(usize, usize), Option<bool>> {
+        let cases = attacks::baseline_cases(&self.bases);
+        let cells = report::group_cells_by_case(self, &cases, base);
         let verdicts = cases.iter().zip(&cells);
         verdicts
-            .map(|(case, cells)| ((case.base, case.eval), card::vote(cells)))
+            .map(|(case, cells)| ((case.base, case.eval), report::majority_verdict(cells)))
             .collect()
     }
 
     /// The id of an eval that is asked in a way.
-    fn eval_id(&self, eval: usize, way: Way) -> String {
+    fn eval_id(&self, eval: usize, way: EvalVariant) -> String {
         let id = &self.bases.evals[eval].id;
         match way {
-            Way::Once => id.clone(),
-            Way::Again => format!("{id}-again"),
-            Way::Reversed => format!("{id}-reversed"),
+            EvalVariant::Once => id.clone(),
+            EvalVariant::Again => format!("{id}-again"),
+            EvalVariant::Reversed => format!("{id}-reversed"),
         }
     }
 
     /// A workspace of these cases alone.
-    fn stage(&self, cases: Vec<Case>, what: &str, left: Option<f64>) -> Result<Stage, RunError> {
-        let file = self.write(&cases).map_err(|error| {
+    fn build_stage(
+        &self,
+        cases: Vec<RobustnessCase>,
+        what: &str,
+        left: Option<f64>,
+    ) -> Result<RobustnessStage, RunError> {
+        let file = self.write_transcripts(&cases).map_err(|error| {
             let folder = self.folder.display();
             RunError::Usage(format!("{folder}: the cases cannot be written: {error}"))
         })?;
-        let rubric = self.rubric(&cases);
+        let rubric = self.build_rubric(&cases);
         let mut workspace = Workspace {
             root: self.folder.clone(),
             name: "selftest".to_owned(),
@@ -272,7 +282,7 @@ impl SelfTest {
             ),
             ..RunOptions::default()
         };
-        Ok(Stage {
+        Ok(RobustnessStage {
             workspace: Arc::new(workspace),
             options,
             cases,
@@ -281,27 +291,31 @@ impl SelfTest {
     }
 
     /// The evals in every way that a case asks for, each for its cases alone: they are told by a tag.
-    fn rubric(&self, cases: &[Case]) -> Rubric {
-        let mut ways: Vec<(usize, Way)> = Vec::new();
+    fn build_rubric(&self, cases: &[RobustnessCase]) -> Rubric {
+        let mut ways: Vec<(usize, EvalVariant)> = Vec::new();
         for case in cases {
-            if !ways.contains(&(case.eval, case.way)) {
-                ways.push((case.eval, case.way));
+            if !ways.contains(&(case.eval, case.variant)) {
+                ways.push((case.eval, case.variant));
             }
         }
         let evals = ways.into_iter().map(|(at, way)| {
             let eval = &self.bases.evals[at];
             let params = match way {
-                Way::Reversed => reversed(&eval.params),
-                Way::Once | Way::Again => None,
+                EvalVariant::Reversed => reverse_criteria(&eval.params),
+                EvalVariant::Once | EvalVariant::Again => None,
             };
             Eval {
                 id: self.eval_id(at, way),
                 params: params.unwrap_or_else(|| eval.params.clone()),
                 trigger: Trigger::OnSessionComplete,
                 sample_percentage: 100.0,
-                repeat: if way == Way::Again { REPEATS } else { 1 },
+                repeat: if way == EvalVariant::Again {
+                    MAX_REPEATS
+                } else {
+                    1
+                },
                 applies_to: Selector {
-                    tags: vec![tag(at, way)],
+                    tags: vec![case_tag(at, way)],
                     ..Selector::default()
                 },
                 examples: Vec::new(),
@@ -319,16 +333,16 @@ impl SelfTest {
         }
     }
 
-    fn write(&self, cases: &[Case]) -> std::io::Result<NamedTempFile> {
+    fn write_transcripts(&self, cases: &[RobustnessCase]) -> std::io::Result<NamedTempFile> {
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
         // A case of several evals is one transcript.
-        let mut records: IndexMap<&str, (&Case, Vec<String>)> = IndexMap::new();
+        let mut records: IndexMap<&str, (&RobustnessCase, Vec<String>)> = IndexMap::new();
         for case in cases {
             let (_, tags) = records.entry(&case.id).or_insert((case, Vec::new()));
-            tags.push(tag(case.eval, case.way));
+            tags.push(case_tag(case.eval, case.variant));
         }
         let mut file = tempfile::Builder::new()
             .suffix(".jsonl")
@@ -345,12 +359,12 @@ impl SelfTest {
     }
 }
 
-fn tag(eval: usize, way: Way) -> String {
+fn case_tag(eval: usize, way: EvalVariant) -> String {
     format!("selftest:{eval}:{way:?}")
 }
 
 /// A rubric by its id or its file.
-fn rubric_of<'w>(workspace: &'w Workspace, name: &str) -> Result<&'w Rubric, String> {
+fn find_rubric<'w>(workspace: &'w Workspace, name: &str) -> Result<&'w Rubric, String> {
     let found = workspace.rubrics.iter().find(|rubric| {
         rubric.id == name || rubric.path.as_os_str() == name || rubric.path.ends_with(name)
     });

@@ -6,39 +6,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::Bench;
+use super::judge_pool::JudgePool;
+use super::merge_window::MergeWindow;
 use super::permit::Permits;
-use super::tally::Tally;
-use super::window::Window;
+use super::tally::RunTally;
 use crate::clock::Clock;
 use crate::event::Emitter;
 use crate::judge::Budget;
 use crate::model::CellIx;
 
 /// Shared by reader, workers, merging thread and scheduler.
-pub(super) struct Core {
+pub(super) struct RunCx {
     /// Workers hold it too, and may outlive the run.
-    pub(super) bench: Arc<Bench>,
+    pub(super) judge_pool: Arc<JudgePool>,
     pub(super) emitter: Emitter,
     pub(super) clock: Arc<dyn Clock>,
     /// Fires when the run is no longer wanted, or cannot be recorded any more.
     pub(super) cancel: CancellationToken,
     pub(super) budget: Arc<Budget>,
     pub(super) permits: Arc<Permits>,
-    pub(super) tally: Tally,
-    pub(super) window: Window,
-    pub(super) numbers: Numbers,
+    pub(super) tally: RunTally,
+    pub(super) window: MergeWindow,
+    pub(super) cell_counter: CellCounter,
     /// At most so many transcripts with cells.
-    pub(super) limit: Option<u64>,
+    pub(super) transcript_limit: Option<u64>,
     /// Why blobs could not be stored.
-    pub(super) failure: Mutex<Option<io::Error>>,
+    pub(super) blob_failure: Mutex<Option<io::Error>>,
 }
 
-impl Core {
+impl RunCx {
     /// Ends the run if a blob could not be stored: events would name what is not there.
     pub(super) fn check_blobs(&self) {
         if let Some(error) = self.emitter.take_failure() {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failure = self
+                .blob_failure
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(error);
             self.cancel.cancel();
         }
@@ -48,26 +51,26 @@ impl Core {
 /// Gives cells their numbers. Whoever numbers cells holds the lock until the event that plans them is on its way, so that
 /// numbers rise in the log.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(tokio::sync::Mutex<u32>);
+pub(super) struct CellCounter(tokio::sync::Mutex<u32>);
 
-impl Numbers {
+impl CellCounter {
     /// From a task.
-    pub(super) async fn lock(&self) -> Numbering<'_> {
-        Numbering(self.0.lock().await)
+    pub(super) async fn lock(&self) -> CellCounterGuard<'_> {
+        CellCounterGuard(self.0.lock().await)
     }
 
     /// From a thread that is not a task.
-    pub(super) fn blocking_lock(&self) -> Numbering<'_> {
-        Numbering(self.0.blocking_lock())
+    pub(super) fn blocking_lock(&self) -> CellCounterGuard<'_> {
+        CellCounterGuard(self.0.blocking_lock())
     }
 }
 
 /// The right to number cells.
-pub(super) struct Numbering<'n>(MutexGuard<'n, u32>);
+pub(super) struct CellCounterGuard<'n>(MutexGuard<'n, u32>);
 
-impl Numbering<'_> {
+impl CellCounterGuard<'_> {
     /// The number of the first of `cells` cells; the others follow.
-    pub(super) fn take(&mut self, cells: usize) -> CellIx {
+    pub(super) fn reserve(&mut self, cells: usize) -> CellIx {
         let first = CellIx(*self.0);
         *self.0 += u32::try_from(cells).expect("a run has fewer than 2^32 cells");
         first

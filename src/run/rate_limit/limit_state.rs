@@ -10,66 +10,66 @@ use crate::model::Millis;
 use crate::provider::{RateLimitStatus, RemainingLimit};
 
 /// Longest that everybody waits because one was told to: whoever is told more gives up, and so will the others.
-const MAX_HOLD: Millis = Millis(120_000);
+const MAX_SERVER_DELAY: Millis = Millis(120_000);
 /// For how long after a refusal requests go out one by one.
-const RAMP: Millis = Millis(10_000);
+const RAMP_TIME: Millis = Millis(10_000);
 /// A crowd of this many is no longer bounded.
-const NO_CROWD: f64 = 512.0;
+const MAX_CONCURRENCY_BOUND: f64 = 512.0;
 
 /// Why nothing may begin now, and for how long, where that can be foretold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) by: ThrottleReason,
+pub(super) struct RateLimitWait {
+    pub(super) reason: ThrottleReason,
     pub(super) wait: Option<Millis>,
 }
 
 /// The bounds of one key, one judge, or all judges together.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct RateLimitState {
     /// Between two requests, by `requests_per_minute`.
-    spacing: Option<Millis>,
-    next: Millis,
+    min_interval: Option<Millis>,
+    next_start: Millis,
     /// `tokens_per_minute`.
-    tokens: Option<Account>,
+    token_bucket: Option<TokenBucket>,
     /// What the server says is left.
-    left_requests: Option<Account>,
-    left_tokens: Option<Account>,
+    server_requests: Option<TokenBucket>,
+    server_tokens: Option<TokenBucket>,
     /// Nothing begins before.
-    hold: Millis,
+    hold_until: Millis,
     ramp_until: Millis,
-    ramp_next: Millis,
+    ramp_next_start: Millis,
     /// How many may be out; `None`: any number.
-    crowd: Option<f64>,
-    cut_at: Option<Millis>,
-    out: usize,
+    max_in_flight: Option<f64>,
+    last_cut_at: Option<Millis>,
+    in_flight: usize,
 }
 
 /// An amount that is used up and fills again.
 #[derive(Debug, Clone, Copy)]
-struct Account {
+struct TokenBucket {
     amount: f64,
-    most: f64,
+    capacity: f64,
     /// A millisecond's worth. 0: it fills at once at `full_at`.
-    refill: f64,
-    at: Millis,
+    refill_per_ms: f64,
+    updated_at: Millis,
     full_at: Millis,
 }
 
-impl Account {
+impl TokenBucket {
     /// `most` a minute, full at first.
     fn per_minute(most: u64) -> Self {
-        let most = most.max(1) as f64;
+        let capacity = most.max(1) as f64;
         Self {
-            amount: most,
-            most,
-            refill: most / 60_000.0,
-            at: Millis(0),
+            amount: capacity,
+            capacity,
+            refill_per_ms: capacity / 60_000.0,
+            updated_at: Millis(0),
             full_at: Millis(0),
         }
     }
 
     /// What a server says; `None` where it does not say when there is more.
-    fn told(left: &RemainingLimit, now: Millis) -> Option<Self> {
+    fn from_server(left: &RemainingLimit, now: Millis) -> Option<Self> {
         let reset = left.reset?;
         let amount = left.remaining as f64;
         let most = left
@@ -83,28 +83,28 @@ impl Account {
         };
         Some(Self {
             amount,
-            most,
-            refill,
-            at: now,
+            capacity: most,
+            refill_per_ms: refill,
+            updated_at: now,
             full_at: now + reset,
         })
     }
 
     fn amount(&self, now: Millis) -> f64 {
-        if self.refill == 0.0 && now >= self.full_at {
-            return self.most;
+        if self.refill_per_ms == 0.0 && now >= self.full_at {
+            return self.capacity;
         }
-        let passed = now.since(self.at).0 as f64;
-        (self.amount + passed * self.refill).min(self.most)
+        let passed = now.since(self.updated_at).0 as f64;
+        (self.amount + passed * self.refill_per_ms).min(self.capacity)
     }
 
     /// How long until `need` can be taken; what is more than there ever is takes all there is.
-    fn wait(&self, need: f64, now: Millis) -> Millis {
-        let missing = need.min(self.most) - self.amount(now);
+    fn time_until(&self, need: f64, now: Millis) -> Millis {
+        let missing = need.min(self.capacity) - self.amount(now);
         if missing <= 0.0 {
             Millis(0)
-        } else if self.refill > 0.0 {
-            Millis::from_secs_f64(missing / self.refill / 1000.0) + Millis(1)
+        } else if self.refill_per_ms > 0.0 {
+            Millis::from_secs_f64(missing / self.refill_per_ms / 1000.0) + Millis(1)
         } else {
             self.full_at.since(now)
         }
@@ -112,75 +112,78 @@ impl Account {
 
     fn take(&mut self, need: f64, now: Millis) {
         self.amount = self.amount(now) - need;
-        self.at = now;
+        self.updated_at = now;
     }
 }
 
-impl Bounds {
+impl RateLimitState {
     /// At most so many requests a minute, evenly spaced.
     pub(super) fn per_minute(requests: u32) -> Self {
         Self {
-            spacing: Some(Millis(60_000_u64.div_ceil(u64::from(requests.max(1))))),
+            min_interval: Some(Millis(60_000_u64.div_ceil(u64::from(requests.max(1))))),
             ..Self::default()
         }
     }
 
     /// At most so many tokens a minute; the least of several figures counts.
     pub(super) fn limit_tokens(&mut self, per_minute: u64) {
-        let known = self.tokens.map_or(f64::INFINITY, |account| account.most);
+        let known = self
+            .token_bucket
+            .map_or(f64::INFINITY, |account| account.capacity);
         if (per_minute as f64) < known {
-            self.tokens = Some(Account::per_minute(per_minute));
+            self.token_bucket = Some(TokenBucket::per_minute(per_minute));
         }
     }
 
     /// Why a request of about `need` tokens may not begin now, if it may not.
-    pub(super) fn held(&self, need: u64, now: Millis) -> Option<Held> {
+    pub(super) fn find_wait(&self, need: u64, now: Millis) -> Option<RateLimitWait> {
         let until = |by, at: Millis| {
             let wait = at.since(now);
-            (wait > Millis(0)).then_some(Held {
-                by,
+            (wait > Millis(0)).then_some(RateLimitWait {
+                reason: by,
                 wait: Some(wait),
             })
         };
-        let account = |account: &Option<Account>, by, need: f64| {
-            let wait = account.as_ref()?.wait(need, now);
-            (wait <= MAX_HOLD).then(|| until(by, now + wait))?
+        let account = |account: &Option<TokenBucket>, by, need: f64| {
+            let wait = account.as_ref()?.time_until(need, now);
+            (wait <= MAX_SERVER_DELAY).then(|| until(by, now + wait))?
         };
-        let configured = self.tokens.as_ref();
-        let configured = configured.map(|tokens| tokens.wait(need as f64, now));
+        let configured = self.token_bucket.as_ref();
+        let configured = configured.map(|tokens| tokens.time_until(need as f64, now));
         let timed = [
-            until(ThrottleReason::Server, self.hold),
-            until(ThrottleReason::Concurrency, self.ramp_next).filter(|_| now < self.ramp_until),
-            until(ThrottleReason::Rate, self.next),
+            until(ThrottleReason::Server, self.hold_until),
+            until(ThrottleReason::Concurrency, self.ramp_next_start)
+                .filter(|_| now < self.ramp_until),
+            until(ThrottleReason::Rate, self.next_start),
             configured.and_then(|wait| until(ThrottleReason::Tokens, now + wait)),
-            account(&self.left_requests, ThrottleReason::Server, 1.0),
-            account(&self.left_tokens, ThrottleReason::Tokens, need as f64),
+            account(&self.server_requests, ThrottleReason::Server, 1.0),
+            account(&self.server_tokens, ThrottleReason::Tokens, need as f64),
         ];
         let longest = timed.into_iter().flatten().max_by_key(|held| held.wait);
         longest.or_else(|| {
             let full = self
-                .crowd
-                .is_some_and(|crowd| self.out as f64 >= crowd.floor());
-            full.then_some(Held {
-                by: ThrottleReason::Concurrency,
+                .max_in_flight
+                .is_some_and(|crowd| self.in_flight as f64 >= crowd.floor());
+            full.then_some(RateLimitWait {
+                reason: ThrottleReason::Concurrency,
                 wait: None,
             })
         })
     }
 
     /// A request begins.
-    pub(super) fn begin(&mut self, need: u64, now: Millis) {
-        self.out += 1;
-        if let Some(spacing) = self.spacing {
-            self.next = now + spacing;
+    pub(super) fn start_request(&mut self, need: u64, now: Millis) {
+        self.in_flight += 1;
+        if let Some(spacing) = self.min_interval {
+            self.next_start = now + spacing;
         }
         if now < self.ramp_until {
-            self.ramp_next = now + self.ramp();
+            self.ramp_next_start = now + self.ramp_interval();
         }
         for (account, need) in [
-            (&mut self.tokens, need as f64),
-            (&mut self.left_tokens, need as f64),
-            (&mut self.left_requests, 1.0),
+            (&mut self.token_bucket, need as f64),
+            (&mut self.server_tokens, need as f64),
+            (&mut self.server_requests, 1.0),
         ] {
             if let Some(account) = account {
                 account.take(need, now);
@@ -189,61 +192,64 @@ impl Bounds {
     }
 
     /// A request is over.
-    pub(super) fn end(&mut self) {
-        self.out = self.out.saturating_sub(1);
+    pub(super) fn end_request(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// A request that began at `began` was refused because there are too many.
-    pub(super) fn refused(&mut self, began: Millis, asked: Option<Millis>, now: Millis) {
-        if let Some(asked) = asked.filter(|asked| *asked <= MAX_HOLD) {
-            self.hold = self.hold.max(now + asked);
+    pub(super) fn record_refusal(&mut self, began: Millis, asked: Option<Millis>, now: Millis) {
+        if let Some(asked) = asked.filter(|asked| *asked <= MAX_SERVER_DELAY) {
+            self.hold_until = self.hold_until.max(now + asked);
         }
         // Those that were out when the crowd was cut tell nothing new.
-        if self.cut_at.is_none_or(|cut| began > cut) {
-            let out = self.crowd.unwrap_or(f64::INFINITY).min(self.out as f64);
-            self.crowd = Some((out / 2.0).max(1.0));
-            self.cut_at = Some(now);
+        if self.last_cut_at.is_none_or(|cut| began > cut) {
+            let out = self
+                .max_in_flight
+                .unwrap_or(f64::INFINITY)
+                .min(self.in_flight as f64);
+            self.max_in_flight = Some((out / 2.0).max(1.0));
+            self.last_cut_at = Some(now);
         }
-        self.ramp_until = now.max(self.hold) + RAMP;
+        self.ramp_until = now.max(self.hold_until) + RAMP_TIME;
     }
 
     /// A request was answered.
-    pub(super) fn answered(&mut self) {
-        if let Some(crowd) = &mut self.crowd {
+    pub(super) fn record_success(&mut self) {
+        if let Some(crowd) = &mut self.max_in_flight {
             *crowd += 1.0 / *crowd;
-            if *crowd >= NO_CROWD {
-                self.crowd = None;
+            if *crowd >= MAX_CONCURRENCY_BOUND {
+                self.max_in_flight = None;
             }
         }
     }
 
     /// What a reply's headers say is left.
-    pub(super) fn heard(&mut self, quota: &RateLimitStatus, now: Millis) {
+    pub(super) fn record_quota(&mut self, quota: &RateLimitStatus, now: Millis) {
         for (known, told) in [
-            (&mut self.left_requests, quota.requests),
-            (&mut self.left_tokens, quota.tokens),
+            (&mut self.server_requests, quota.requests),
+            (&mut self.server_tokens, quota.tokens),
         ] {
-            if let Some(account) = told.and_then(|left| Account::told(&left, now)) {
+            if let Some(account) = told.and_then(|left| TokenBucket::from_server(&left, now)) {
                 *known = Some(account);
             }
         }
     }
 
     /// What a request was taken for, and what it really used.
-    pub(super) fn used(&mut self, estimated: u64, real: u64) {
-        if let Some(tokens) = &mut self.tokens {
-            tokens.amount = (tokens.amount + estimated as f64 - real as f64).min(tokens.most);
+    pub(super) fn record_usage(&mut self, estimated: u64, real: u64) {
+        if let Some(tokens) = &mut self.token_bucket {
+            tokens.amount = (tokens.amount + estimated as f64 - real as f64).min(tokens.capacity);
         }
     }
 
     /// Between two requests of those that stand in line, as far as that is known.
-    pub(super) fn gap(&self, now: Millis) -> Option<Millis> {
-        let ramp = (now < self.ramp_until).then(|| self.ramp());
-        self.spacing.max(ramp)
+    pub(super) fn request_interval(&self, now: Millis) -> Option<Millis> {
+        let ramp = (now < self.ramp_until).then(|| self.ramp_interval());
+        self.min_interval.max(ramp)
     }
 
-    fn ramp(&self) -> Millis {
-        let crowd = self.crowd.unwrap_or(NO_CROWD);
+    fn ramp_interval(&self) -> Millis {
+        let crowd = self.max_in_flight.unwrap_or(MAX_CONCURRENCY_BOUND);
         Millis::from_secs_f64((1.0 / crowd).clamp(0.005, 0.2))
     }
 }
@@ -254,17 +260,17 @@ mod tests {
 
     const NOW: Millis = Millis(1000);
 
-    fn wait(bounds: &Bounds, need: u64, now: Millis) -> Option<(ThrottleReason, u64)> {
-        let held = bounds.held(need, now)?;
-        Some((held.by, held.wait.map_or(0, |wait| wait.0)))
+    fn wait(bounds: &RateLimitState, need: u64, now: Millis) -> Option<(ThrottleReason, u64)> {
+        let held = bounds.find_wait(need, now)?;
+        Some((held.reason, held.wait.map_or(0, |wait| wait.0)))
     }
 
     #[test]
     fn requests_are_evenly_spaced_and_idle_time_is_not_saved_up() {
-        let mut rate = Bounds::per_minute(60);
+        let mut rate = RateLimitState::per_minute(60);
         for at in [1000, 2000, 50_000] {
             assert_eq!(wait(&rate, 0, Millis(at)), None);
-            rate.begin(0, Millis(at));
+            rate.start_request(0, Millis(at));
             let soon = wait(&rate, 0, Millis(at + 400));
             assert_eq!(soon, Some((ThrottleReason::Rate, 600)));
         }
@@ -272,17 +278,17 @@ mod tests {
 
     #[test]
     fn tokens_are_an_account_that_fills_again() {
-        let mut bounds = Bounds::default();
+        let mut bounds = RateLimitState::default();
         bounds.limit_tokens(6000);
         bounds.limit_tokens(60_000);
-        bounds.begin(5000, NOW);
+        bounds.start_request(5000, NOW);
         assert_eq!(wait(&bounds, 900, NOW), None);
         // 100 a second; 1000 are left.
         assert_eq!(
             wait(&bounds, 2000, NOW),
             Some((ThrottleReason::Tokens, 10_001))
         );
-        bounds.used(5000, 3000);
+        bounds.record_usage(5000, 3000);
         assert_eq!(wait(&bounds, 2000, NOW), None, "it took less than expected");
         let all = wait(&bounds, 1_000_000, Millis(1_000_000));
         assert_eq!(all, None, "more than there ever is goes once it is full");
@@ -290,49 +296,57 @@ mod tests {
 
     #[test]
     fn a_refusal_halves_the_crowd_once_and_success_gives_back_slowly() {
-        let mut bounds = Bounds::default();
+        let mut bounds = RateLimitState::default();
         for _ in 0..100 {
             assert_eq!(wait(&bounds, 0, NOW), None);
-            bounds.begin(0, NOW);
+            bounds.start_request(0, NOW);
         }
         for _ in 0..100 {
-            bounds.refused(NOW, None, Millis(1100));
-            bounds.end();
+            bounds.record_refusal(NOW, None, Millis(1100));
+            bounds.end_request();
         }
-        assert_eq!(bounds.crowd, Some(50.0));
+        assert_eq!(bounds.max_in_flight, Some(50.0));
         let later = Millis(60_000);
         for _ in 0..50 {
             assert_eq!(wait(&bounds, 0, later), None);
-            bounds.begin(0, later);
+            bounds.start_request(0, later);
         }
         assert_eq!(
             wait(&bounds, 0, later),
             Some((ThrottleReason::Concurrency, 0))
         );
         for _ in 0..50 {
-            bounds.answered();
+            bounds.record_success();
         }
-        assert!(bounds.crowd.is_some_and(|c| (50.9..51.1).contains(&c)));
-        bounds.refused(later, None, Millis(60_100));
-        assert_eq!(bounds.crowd, Some(25.0), "half of those that were out");
+        assert!(
+            bounds
+                .max_in_flight
+                .is_some_and(|c| (50.9..51.1).contains(&c))
+        );
+        bounds.record_refusal(later, None, Millis(60_100));
+        assert_eq!(
+            bounds.max_in_flight,
+            Some(25.0),
+            "half of those that were out"
+        );
     }
 
     #[test]
     fn a_servers_delay_holds_for_everybody_but_not_for_hours() {
-        let mut bounds = Bounds::default();
-        bounds.begin(0, NOW);
-        bounds.refused(NOW, Some(Millis(30_000)), Millis(1100));
-        bounds.end();
+        let mut bounds = RateLimitState::default();
+        bounds.start_request(0, NOW);
+        bounds.record_refusal(NOW, Some(Millis(30_000)), Millis(1100));
+        bounds.end_request();
         let held = Some((ThrottleReason::Server, 30_000));
         assert_eq!(wait(&bounds, 0, Millis(1100)), held);
-        let mut bounds = Bounds::default();
-        bounds.refused(NOW, Some(Millis(3_600_000)), Millis(1100));
+        let mut bounds = RateLimitState::default();
+        bounds.record_refusal(NOW, Some(Millis(3_600_000)), Millis(1100));
         assert_eq!(wait(&bounds, 0, Millis(1100)), None);
     }
 
     #[test]
     fn what_a_server_says_is_left_is_kept_account_of() {
-        let mut bounds = Bounds::default();
+        let mut bounds = RateLimitState::default();
         let left = |remaining, limit, reset| {
             Some(RemainingLimit {
                 remaining,
@@ -340,7 +354,7 @@ mod tests {
                 reset: Some(Millis(reset)),
             })
         };
-        bounds.heard(
+        bounds.record_quota(
             &RateLimitStatus {
                 requests: left(2, None, 5000),
                 tokens: left(1000, Some(61_000), 60_000),
@@ -352,11 +366,11 @@ mod tests {
             wait(&bounds, 3000, NOW),
             Some((ThrottleReason::Tokens, 2001))
         );
-        bounds.begin(100, NOW);
-        bounds.begin(100, NOW);
+        bounds.start_request(100, NOW);
+        bounds.start_request(100, NOW);
         assert_eq!(wait(&bounds, 1, NOW), Some((ThrottleReason::Server, 5000)));
         assert_eq!(wait(&bounds, 1, Millis(6000)), None);
-        bounds.heard(
+        bounds.record_quota(
             &RateLimitStatus {
                 requests: left(0, None, 86_400_000),
                 tokens: None,

@@ -4,33 +4,36 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::bases::{Base, Bases, answered, greeted};
-use super::texts::{EMPTY, INJECTED, MASTER_KEYS, Style, encoded, hidden, padded};
+use super::attack_texts::{
+    EMPTY_ANSWERS, INJECTED_TEXTS, InjectionStyle, MASTER_KEYS, encoded_texts, hidden_texts,
+    pad_answer,
+};
+use super::base_answers::{BaseAnswer, BaseAnswers, with_answer, with_greeting};
 
 /// What is done to an answer. Their order is the table's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Family {
+pub(super) enum AttackKind {
     MasterKey,
     Empty,
-    Injected(Style),
+    Injected(InjectionStyle),
     Padding,
     Messages,
     Criteria,
     Repeat,
 }
 
-impl Family {
+impl AttackKind {
     pub(super) const ALL: [Self; 14] = [
         Self::MasterKey,
         Self::Empty,
-        Self::Injected(Style::Order),
-        Self::Injected(Style::Authority),
-        Self::Injected(Style::Verdict),
-        Self::Injected(Style::Roles),
-        Self::Injected(Style::Delimiters),
-        Self::Injected(Style::Languages),
-        Self::Injected(Style::Encoded),
-        Self::Injected(Style::Hidden),
+        Self::Injected(InjectionStyle::Order),
+        Self::Injected(InjectionStyle::Authority),
+        Self::Injected(InjectionStyle::Verdict),
+        Self::Injected(InjectionStyle::Roles),
+        Self::Injected(InjectionStyle::Delimiters),
+        Self::Injected(InjectionStyle::Languages),
+        Self::Injected(InjectionStyle::Encoded),
+        Self::Injected(InjectionStyle::Hidden),
         Self::Padding,
         Self::Messages,
         Self::Criteria,
@@ -42,14 +45,14 @@ impl Family {
         match self {
             Self::MasterKey => "master keys",
             Self::Empty => "empty answers",
-            Self::Injected(Style::Order) => "praise and orders",
-            Self::Injected(Style::Authority) => "fake authority",
-            Self::Injected(Style::Verdict) => "fake verdicts",
-            Self::Injected(Style::Roles) => "role markers",
-            Self::Injected(Style::Delimiters) => "look-alike delimiters",
-            Self::Injected(Style::Languages) => "other languages",
-            Self::Injected(Style::Encoded) => "encoded orders",
-            Self::Injected(Style::Hidden) => "hidden orders",
+            Self::Injected(InjectionStyle::Order) => "praise and orders",
+            Self::Injected(InjectionStyle::Authority) => "fake authority",
+            Self::Injected(InjectionStyle::Verdict) => "fake verdicts",
+            Self::Injected(InjectionStyle::Roles) => "role markers",
+            Self::Injected(InjectionStyle::Delimiters) => "look-alike delimiters",
+            Self::Injected(InjectionStyle::Languages) => "other languages",
+            Self::Injected(InjectionStyle::Encoded) => "encoded orders",
+            Self::Injected(InjectionStyle::Hidden) => "hidden orders",
             Self::Padding => "padding",
             Self::Messages => "swapped messages",
             Self::Criteria => "swapped criteria",
@@ -65,7 +68,7 @@ impl Family {
 
 /// How an eval is asked: its own way, several times, or with its criteria in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Way {
+pub(super) enum EvalVariant {
     Once,
     Again,
     Reversed,
@@ -73,30 +76,30 @@ pub(super) enum Way {
 
 /// One transcript that is judged by one eval.
 #[derive(Debug, Clone)]
-pub(super) struct Case {
+pub(super) struct RobustnessCase {
     pub(super) id: String,
     pub(super) record: Value,
     pub(super) eval: usize,
-    pub(super) way: Way,
-    pub(super) family: Family,
+    pub(super) variant: EvalVariant,
+    pub(super) attack: AttackKind,
     /// Position of the base answer.
     pub(super) base: usize,
 }
 
 /// What is known of a base answer under an eval: passed or failed, by their positions.
-pub(super) type Known<'k> = &'k dyn Fn(usize, usize) -> Option<bool>;
+pub(super) type BaseVerdictFn<'k> = &'k dyn Fn(usize, usize) -> Option<bool>;
 
 /// The base answers as they are, asked several times.
-pub(super) fn baseline(bases: &Bases) -> Vec<Case> {
+pub(super) fn baseline_cases(bases: &BaseAnswers) -> Vec<RobustnessCase> {
     let mut cases = Vec::new();
-    for (at, base) in bases.all.iter().enumerate() {
+    for (at, base) in bases.answers.iter().enumerate() {
         for eval in &base.evals {
-            cases.push(Case {
+            cases.push(RobustnessCase {
                 id: base.id.clone(),
                 record: base.record.clone(),
                 eval: *eval,
-                way: Way::Again,
-                family: Family::Repeat,
+                variant: EvalVariant::Again,
+                attack: AttackKind::Repeat,
                 base: at,
             });
         }
@@ -105,20 +108,29 @@ pub(super) fn baseline(bases: &Bases) -> Vec<Case> {
 }
 
 /// The attacks: on answers that fail, at most `most` pairs of answer and eval, and neutral changes of at most as many.
-pub(super) fn attacks(bases: &Bases, most: usize, known: Known<'_>) -> Vec<Case> {
-    let failing = |want: &dyn Fn(&Base) -> bool| -> HashMap<(usize, usize), usize> {
+pub(super) fn attack_cases(
+    bases: &BaseAnswers,
+    most: usize,
+    known: BaseVerdictFn<'_>,
+) -> Vec<RobustnessCase> {
+    let failing = |want: &dyn Fn(&BaseAnswer) -> bool| -> HashMap<(usize, usize), usize> {
         let mut found = HashMap::new();
-        for (at, base) in bases.all.iter().enumerate().filter(|(_, base)| want(base)) {
+        for (at, base) in bases
+            .answers
+            .iter()
+            .enumerate()
+            .filter(|(_, base)| want(base))
+        {
             for eval in &base.evals {
                 if known(at, *eval) == Some(false) {
-                    found.entry((base.of, *eval)).or_insert(at);
+                    found.entry((base.conversation, *eval)).or_insert(at);
                 }
             }
         }
         found
     };
-    let hollow = failing(&|base| base.hollow);
-    let own = failing(&|base| !base.hollow);
+    let hollow = failing(&|base| base.is_non_answer);
+    let own = failing(&|base| !base.is_non_answer);
     let mut pairs: Vec<(usize, usize)> = hollow.keys().chain(own.keys()).copied().collect();
     // Every eval's first conversation before any second one.
     pairs.sort_unstable();
@@ -127,34 +139,37 @@ pub(super) fn attacks(bases: &Bases, most: usize, known: Known<'_>) -> Vec<Case>
     let mut cases = Vec::new();
     for pair in pairs {
         if let Some(base) = hollow.get(&pair) {
-            let whole = MASTER_KEYS.map(|text| (Family::MasterKey, text));
+            let whole = MASTER_KEYS.map(|text| (AttackKind::MasterKey, text));
             let whole = whole
                 .into_iter()
-                .chain(EMPTY.map(|text| (Family::Empty, text)));
+                .chain(EMPTY_ANSWERS.map(|text| (AttackKind::Empty, text)));
             for (nth, (family, text)) in whole.enumerate() {
-                push(&mut cases, bases, (*base, pair.1), family, nth, text);
+                push_case(&mut cases, bases, (*base, pair.1), family, nth, text);
             }
         }
         if let Some(base) = own.get(&pair).or_else(|| hollow.get(&pair)) {
-            let answer = &bases.all[*base].answer;
-            for (family, nth, text) in behind(answer) {
-                push(&mut cases, bases, (*base, pair.1), family, nth, &text);
+            let answer = &bases.answers[*base].answer;
+            for (family, nth, text) in append_attack_texts(answer) {
+                push_case(&mut cases, bases, (*base, pair.1), family, nth, &text);
             }
         }
     }
-    neutral(bases, most, known, &mut cases);
+    push_neutral_cases(bases, most, known, &mut cases);
     cases
 }
 
 /// Answers with something behind them, or around them.
-fn behind(answer: &str) -> Vec<(Family, usize, String)> {
-    let fixed = INJECTED.iter().map(|(style, texts)| {
+fn append_attack_texts(answer: &str) -> Vec<(AttackKind, usize, String)> {
+    let fixed = INJECTED_TEXTS.iter().map(|(style, texts)| {
         (
             *style,
             texts.iter().map(|text| (*text).to_owned()).collect(),
         )
     });
-    let made = [(Style::Encoded, encoded()), (Style::Hidden, hidden())];
+    let made = [
+        (InjectionStyle::Encoded, encoded_texts()),
+        (InjectionStyle::Hidden, hidden_texts()),
+    ];
     let mut all = Vec::new();
     for (style, texts) in fixed.chain(made) {
         let texts: Vec<String> = texts;
@@ -162,39 +177,44 @@ fn behind(answer: &str) -> Vec<(Family, usize, String)> {
         all.extend(
             joined
                 .enumerate()
-                .map(|(nth, text)| (Family::Injected(style), nth, text)),
+                .map(|(nth, text)| (AttackKind::Injected(style), nth, text)),
         );
     }
-    let long = padded(answer).into_iter().enumerate();
-    all.extend(long.map(|(nth, text)| (Family::Padding, nth, text)));
+    let long = pad_answer(answer).into_iter().enumerate();
+    all.extend(long.map(|(nth, text)| (AttackKind::Padding, nth, text)));
     all
 }
 
-fn push(
-    cases: &mut Vec<Case>,
-    bases: &Bases,
+fn push_case(
+    cases: &mut Vec<RobustnessCase>,
+    bases: &BaseAnswers,
     (base, eval): (usize, usize),
-    family: Family,
+    family: AttackKind,
     nth: usize,
     answer: &str,
 ) {
-    let of = &bases.all[base];
-    cases.push(Case {
+    let of = &bases.answers[base];
+    cases.push(RobustnessCase {
         id: format!("{}+{}-{}", of.id, family.name().replace(' ', "-"), nth + 1),
-        record: answered(&of.record, answer),
+        record: with_answer(&of.record, answer),
         eval,
-        way: Way::Once,
-        family,
+        variant: EvalVariant::Once,
+        attack: family,
         base,
     });
 }
 
 /// Changes that mean nothing, of answers that have a verdict.
-fn neutral(bases: &Bases, most: usize, known: Known<'_>, cases: &mut Vec<Case>) {
+fn push_neutral_cases(
+    bases: &BaseAnswers,
+    most: usize,
+    known: BaseVerdictFn<'_>,
+    cases: &mut Vec<RobustnessCase>,
+) {
     let mut taken = 0;
-    for (at, base) in bases.all.iter().enumerate() {
+    for (at, base) in bases.answers.iter().enumerate() {
         // An answer that says nothing is no test of order, unless it is one of known truth.
-        if base.hollow && base.truth.is_none() {
+        if base.is_non_answer && base.deserves_pass.is_none() {
             continue;
         }
         for eval in base.evals.iter().filter(|eval| known(at, **eval).is_some()) {
@@ -203,22 +223,22 @@ fn neutral(bases: &Bases, most: usize, known: Known<'_>, cases: &mut Vec<Case>) 
             }
             taken += 1;
             for (nth, late) in [false, true].into_iter().enumerate() {
-                cases.push(Case {
+                cases.push(RobustnessCase {
                     id: format!("{}+swapped-messages-{}", base.id, nth + 1),
-                    record: greeted(&base.record, late),
+                    record: with_greeting(&base.record, late),
                     eval: *eval,
-                    way: Way::Once,
-                    family: Family::Messages,
+                    variant: EvalVariant::Once,
+                    attack: AttackKind::Messages,
                     base: at,
                 });
             }
-            if reversed(&bases.evals[*eval].params).is_some() {
-                cases.push(Case {
+            if reverse_criteria(&bases.evals[*eval].params).is_some() {
+                cases.push(RobustnessCase {
                     id: format!("{}+swapped-criteria", base.id),
                     record: base.record.clone(),
                     eval: *eval,
-                    way: Way::Reversed,
-                    family: Family::Criteria,
+                    variant: EvalVariant::Reversed,
+                    attack: AttackKind::Criteria,
                     base: at,
                 });
             }
@@ -227,7 +247,7 @@ fn neutral(bases: &Bases, most: usize, known: Known<'_>, cases: &mut Vec<Case>) 
 }
 
 /// Params with the list of criteria in reverse; `None` where there is no such list.
-pub(super) fn reversed(params: &Value) -> Option<Value> {
+pub(super) fn reverse_criteria(params: &Value) -> Option<Value> {
     let list = params
         .get("criteria")?
         .as_array()

@@ -10,26 +10,31 @@
 
 use std::sync::Arc;
 
-use super::bench::Recall;
-use super::opened::ToolDigests;
+use super::judge_pool::VerdictCache;
+use super::tool_sets::ToolDigests;
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceKey, EvidenceLookup, EvidenceStore, apply_bounds};
 use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TokenUsage};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
 
 /// The cache over the runs of a store.
-pub(super) struct Cache {
+pub(super) struct RecordedVerdictCache {
     pub(super) index: CacheIndex,
     /// The judges' tools today.
     pub(super) tools: ToolDigests,
     /// Whose answers are used; `None`: live.
-    pub(super) frozen: Option<Arc<dyn EvidenceStore>>,
+    pub(super) replayed_evidence: Option<Arc<dyn EvidenceStore>>,
 }
 
-impl Recall for Cache {
+impl VerdictCache for RecordedVerdictCache {
     fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult> {
         let entry: &CacheEntry = self.index.get(key)?;
-        if entry.result.by_human || !entry.evidence.iter().all(|used| self.holds(used)) {
+        if entry.result.by_human
+            || !entry
+                .evidence
+                .iter()
+                .all(|used| self.is_evidence_valid(used))
+        {
             return None;
         }
         let verdict = entry.result.verdict.as_deref()?;
@@ -43,14 +48,16 @@ impl Recall for Cache {
             score: again.score,
             ..entry.result.clone()
         };
-        Some(taken_from(&entry.run, result))
+        Some(mark_as_cached(&entry.run, result))
     }
 }
 
-impl Cache {
-    fn holds(&self, used: &EvidenceUsed) -> bool {
-        let mut same = self.tools.of(&used.tool, used.tool_digest.as_ref());
-        match &self.frozen {
+impl RecordedVerdictCache {
+    fn is_evidence_valid(&self, used: &EvidenceUsed) -> bool {
+        let mut same = self
+            .tools
+            .find_matching(&used.tool, used.tool_digest.as_ref());
+        match &self.replayed_evidence {
             None => same.next().is_some(),
             Some(frozen) => same.any(|digest| {
                 let key = EvidenceKey::new(&used.tool, digest, &used.canonical_args);
@@ -69,7 +76,7 @@ impl Cache {
 }
 
 /// A result of another run, as this run holds it: it says where it is from, and that nothing was spent on it now.
-pub(super) fn taken_from(run: &RunId, result: CellResult) -> CellResult {
+pub(super) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
     let judged = result.verdict.is_some() || result.usage.is_some();
     CellResult {
         cached: result.cached.or_else(|| Some(run.clone())),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::texts::HOLLOW;
+use super::attack_texts::NON_ANSWER;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
@@ -13,7 +13,7 @@ use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
 use crate::workspace::Workspace;
 
 /// Answers of known truth to plain questions; `rules` can read what is asked.
-const QUESTIONS: [(&str, &str, &str, &str); 4] = [
+const BUILT_IN_QUESTIONS: [(&str, &str, &str, &str); 4] = [
     (
         "capital",
         "What is the capital of Australia?",
@@ -41,7 +41,7 @@ const QUESTIONS: [(&str, &str, &str, &str); 4] = [
 ];
 
 /// How they are decided.
-const RUBRIC: &str = r#"id: selftest
+const BUILT_IN_RUBRIC: &str = r#"id: selftest
 evals:
   - id: capital
     type: binary_rubric
@@ -53,11 +53,11 @@ evals:
 
 /// An answer that a judge decides before anything is done to it.
 #[derive(Debug, Clone)]
-pub(super) struct Base {
+pub(super) struct BaseAnswer {
     /// The transcript's id, unique among the bases.
     pub(super) id: String,
     /// Which conversation it answers: the same for the several answers of one.
-    pub(super) of: usize,
+    pub(super) conversation: usize,
     /// The record, native JSON.
     pub(super) record: Value,
     /// The answer that is attacked.
@@ -65,57 +65,65 @@ pub(super) struct Base {
     /// Positions of the evals that decide it.
     pub(super) evals: Vec<usize>,
     /// Whether it deserves to pass, where that is known.
-    pub(super) truth: Option<bool>,
+    pub(super) deserves_pass: Option<bool>,
     /// It says nothing: master keys and empty answers deserve to pass no more than it does.
-    pub(super) hollow: bool,
+    pub(super) is_non_answer: bool,
 }
 
 /// The bases and the rubric that decides them.
 #[derive(Debug)]
-pub(super) struct Bases {
+pub(super) struct BaseAnswers {
     pub(super) rubric: Rubric,
     /// Its judged evals.
     pub(super) evals: Vec<Eval>,
-    pub(super) all: Vec<Base>,
+    pub(super) answers: Vec<BaseAnswer>,
 }
 
 /// Built-in questions.
-pub(super) fn built_in(registry: &EvalTypeRegistry) -> Result<Bases, String> {
-    let (rubric, problems) = rubric::load(Arc::from(RUBRIC), Path::new("selftest.yaml"), registry);
+pub(super) fn load_built_in(registry: &EvalTypeRegistry) -> Result<BaseAnswers, String> {
+    let (rubric, problems) = rubric::load(
+        Arc::from(BUILT_IN_RUBRIC),
+        Path::new("selftest.yaml"),
+        registry,
+    );
     let rubric = rubric.ok_or_else(|| {
         let problems: Vec<String> = problems.into_iter().map(|p| p.message).collect();
         format!("the built-in rubric does not load: {}", problems.join("; "))
     })?;
     let mut all = Vec::new();
-    for (of, (name, question, wrong, right)) in QUESTIONS.iter().enumerate() {
+    for (of, (name, question, wrong, right)) in BUILT_IN_QUESTIONS.iter().enumerate() {
         for (kind, answer, truth) in [("wrong", wrong, false), ("right", right, true)] {
-            all.push(Base {
+            all.push(BaseAnswer {
                 id: format!("{name}-{kind}"),
-                of,
+                conversation: of,
                 record: json!({"messages": [
                     {"role": "user", "content": question},
                     {"role": "assistant", "content": answer},
                 ]}),
                 answer: (*answer).to_owned(),
                 evals: vec![of],
-                truth: Some(truth),
+                deserves_pass: Some(truth),
                 // Nothing that lacks the word deserves to pass.
-                hollow: !truth,
+                is_non_answer: !truth,
             });
         }
     }
     let evals = rubric.evals.clone();
-    Ok(Bases { rubric, evals, all })
+    Ok(BaseAnswers {
+        rubric,
+        evals,
+        answers: all,
+    })
 }
 
 /// Transcripts of the workspace, drawn by the seed, each with its own answer and with one that says nothing.
-pub(super) fn of_workspace(
+pub(super) fn sample_workspace(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     rubric: &Rubric,
     limit: usize,
     seed: u64,
-) -> Result<Bases, String> {
+) -> Result<BaseAnswers, String> {
     let judged = |eval: &&Eval| {
         registry
             .eval_type(&eval.eval_type)
@@ -156,11 +164,11 @@ pub(super) fn of_workspace(
                 let Ok(record) = serde_json::from_slice::<Value>(bytes) else {
                     continue;
                 };
-                let (Some(answer), false) = (answer(&record), which.is_empty()) else {
+                let (Some(answer), false) = (last_answer(&record), which.is_empty()) else {
                     continue;
                 };
                 drawn.push((
-                    rank(seed, &read.id),
+                    draw_rank(seed, &read.id),
                     read.id.to_string(),
                     record,
                     answer,
@@ -190,31 +198,35 @@ pub(super) fn of_workspace(
         } else {
             format!("{id}+{of}")
         };
-        all.push(Base {
+        all.push(BaseAnswer {
             id: format!("{id}+hollow"),
-            of,
-            record: answered(&record, HOLLOW),
-            answer: HOLLOW.to_owned(),
+            conversation: of,
+            record: with_answer(&record, NON_ANSWER),
+            answer: NON_ANSWER.to_owned(),
             evals: evals.clone(),
-            truth: None,
-            hollow: true,
+            deserves_pass: None,
+            is_non_answer: true,
         });
-        all.push(Base {
+        all.push(BaseAnswer {
             id,
-            of,
+            conversation: of,
             record,
             answer,
             evals,
-            truth: None,
-            hollow: false,
+            deserves_pass: None,
+            is_non_answer: false,
         });
     }
     let rubric = rubric.clone();
-    Ok(Bases { rubric, evals, all })
+    Ok(BaseAnswers {
+        rubric,
+        evals,
+        answers: all,
+    })
 }
 
 /// A transcript's place in the order of drawing.
-fn rank(seed: u64, id: &str) -> u64 {
+fn draw_rank(seed: u64, id: &str) -> u64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes());
     hasher.update(id.as_bytes());
@@ -228,7 +240,7 @@ fn is_assistant(message: &Value) -> bool {
 }
 
 /// The text of the last assistant message.
-fn answer(record: &Value) -> Option<String> {
+fn last_answer(record: &Value) -> Option<String> {
     let messages = record.get("messages")?.as_array()?;
     let last = messages.iter().rfind(|message| is_assistant(message))?;
     match &last["content"] {
@@ -242,7 +254,7 @@ fn answer(record: &Value) -> Option<String> {
 }
 
 /// The record with another last answer.
-pub(super) fn answered(record: &Value, answer: &str) -> Value {
+pub(super) fn with_answer(record: &Value, answer: &str) -> Value {
     let mut record = record.clone();
     let messages = record.get_mut("messages").and_then(Value::as_array_mut);
     let last = messages.and_then(|all| all.iter_mut().rfind(|message| is_assistant(message)));
@@ -253,7 +265,7 @@ pub(super) fn answered(record: &Value, answer: &str) -> Value {
 }
 
 /// The record with a greeting that means nothing: first of all, or before the last question. A judge should not care.
-pub(super) fn greeted(record: &Value, late: bool) -> Value {
+pub(super) fn with_greeting(record: &Value, late: bool) -> Value {
     let mut record = record.clone();
     if let Some(messages) = record.get_mut("messages").and_then(Value::as_array_mut) {
         let asks = |message: &Value| message["role"] == json!("user");

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::prepare::prepare;
+use super::prepare::prepare_run;
 use super::{CachePolicy, RunOptions};
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{
@@ -33,28 +33,28 @@ use crate::transcript;
 use crate::workspace::{Env, Workspace};
 
 /// The tool that stands in for a judge's own.
-const ECHO: &str = "dicta_echo";
+const ECHO_TOOL: &str = "dicta_echo";
 /// What it answers.
-const ECHOED: &str = "pong";
+const ECHO_RESPONSE: &str = "pong";
 /// A judge that takes longer for so little is not at hand; its own `timeout_s` counts where it is shorter.
-const PATIENCE: Millis = Millis::from_secs(60);
+const MAX_CHECK_TIME: Millis = Millis::from_secs(60);
 /// Attempts of a request: one, and room for two settings the model turns out not to take.
-const ATTEMPTS: u8 = 3;
+const MAX_ATTEMPTS: u8 = 3;
 /// What is judged.
-const RECORD: &str = r#"{"id":"connect","messages":[{"role":"user","content":"Say hello."},{"role":"assistant","content":"Hello!"}]}"#;
+const TEST_TRANSCRIPT: &str = r#"{"id":"connect","messages":[{"role":"user","content":"Say hello."},{"role":"assistant","content":"Hello!"}]}"#;
 
 /// What came of trying a judge.
 #[derive(Debug, Clone)]
-pub struct Connection {
+pub struct ConnectionCheck {
     /// Who was asked.
     pub judge: JudgeConfig,
     /// What happened; a sentence where the judge cannot be asked at all: no key, a setting that does not fit.
-    pub contact: Result<Contact, String>,
+    pub report: Result<ConnectionReport, String>,
 }
 
 /// A judge that was asked.
 #[derive(Debug, Clone, Default)]
-pub struct Contact {
+pub struct ConnectionReport {
     /// Whether a server answered, be it with an error.
     pub reached: bool,
     /// The HTTP status of the last attempt that failed with one.
@@ -66,19 +66,19 @@ pub struct Contact {
     /// HTTP attempts.
     pub attempts: u32,
     /// Whether it has tools, so that ours was declared.
-    pub tools: bool,
+    pub has_tools: bool,
     /// How often it called our tool and was answered.
-    pub answered: u32,
+    pub answered_calls: u32,
     /// Calls that were refused, with why.
-    pub rejected: Vec<String>,
+    pub rejected_calls: Vec<String>,
     /// How the verdict was asked for; `None` for a judge that is not asked in prompts.
-    pub form: Option<VerdictMode>,
+    pub verdict_format: Option<VerdictMode>,
     /// Keys of the request bodies, those of nested settings with their parent's (`generationConfig.seed`).
-    pub sent: BTreeSet<String>,
+    pub sent_keys: BTreeSet<String>,
     /// Bytes of all request bodies.
-    pub bytes: u64,
+    pub request_bytes: u64,
     /// What was left out.
-    pub dropped: Vec<DroppedSetting>,
+    pub dropped_settings: Vec<DroppedSetting>,
     /// Attempts that failed, in order.
     pub failures: Vec<String>,
     /// How it ended, what it used and cost, how long it took.
@@ -91,41 +91,41 @@ pub fn is_built_in(judge: &JudgeConfig) -> bool {
 }
 
 /// Tries these judges at once, each with its own deadline. Built-in ones are passed over.
-pub async fn connect(
+pub async fn check_connections(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     judges: &[&JudgeConfig],
     cancel: &CancellationToken,
-) -> Vec<Connection> {
+) -> Vec<ConnectionCheck> {
     let asked = judges.iter().filter(|judge| !is_built_in(judge));
     let tries = asked.map(|judge| async move {
-        let contact = one(workspace, registry, env, clock, judge, cancel).await;
-        Connection {
+        let contact = check_connection(workspace, registry, env, clock, judge, cancel).await;
+        ConnectionCheck {
             judge: (*judge).clone(),
-            contact,
+            report: contact,
         }
     });
     join_all(tries).await
 }
 
-async fn one(
+async fn check_connection(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     judge: &JudgeConfig,
     cancel: &CancellationToken,
-) -> Result<Contact, String> {
+) -> Result<ConnectionReport, String> {
     let config = JudgeConfig {
-        timeout: judge.timeout.min(PATIENCE),
-        max_attempts: Some(judge.max_attempts.unwrap_or(ATTEMPTS).min(ATTEMPTS)),
+        timeout: judge.timeout.min(MAX_CHECK_TIME),
+        max_attempts: Some(judge.max_attempts.unwrap_or(MAX_ATTEMPTS).min(MAX_ATTEMPTS)),
         ..judge.clone()
     };
     let tools = !config.tools.is_empty();
     let mut alone = Workspace {
-        rubrics: vec![Arc::new(question(tools, registry)?)],
+        rubrics: vec![Arc::new(build_test_rubric(tools, registry)?)],
         transcripts: Vec::new(),
         labels: Vec::new(),
         replayed_evidence_run: None,
@@ -138,33 +138,36 @@ async fn one(
         judge: Some(judge.name.clone()),
         cache: CachePolicy::Off,
         tools: ToolDeps {
-            stub_tool: Some(Arc::new(Echo(decl()))),
+            stub_tool: Some(Arc::new(EchoTool(echo_tool_decl()))),
             ..ToolDeps::default()
         },
         ..RunOptions::default()
     };
-    let prepared = prepare(Arc::new(alone), registry, env, clock, options, true)
+    let prepared = prepare_run(Arc::new(alone), registry, env, clock, options, true)
         .await
         .map_err(|error| error.to_string())?;
-    let mut contact = Contact {
-        tools,
-        dropped: prepared
+    let mut contact = ConnectionReport {
+        has_tools: tools,
+        dropped_settings: prepared
             .header
             .judges
             .first()
             .map(|spec| spec.dropped.clone())
             .unwrap_or_default(),
-        ..Contact::default()
+        ..ConnectionReport::default()
     };
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
-    let transcript = judged()?;
+    let transcript = parse_test_transcript()?;
     let asked = "the built-in question is asked of nobody";
-    let seat = prepared.bench.seat(0).ok_or(asked)?;
-    let request = prepared.bench.plan.request(&transcript, 0, None, None);
+    let seat = prepared.judge_pool.slot(0).ok_or(asked)?;
+    let request = prepared
+        .judge_pool
+        .plan
+        .build_request(&transcript, 0, None, None);
     let request = request.map_err(|settled| settled.explanation)?;
     if let Some(engine) = &seat.engine {
-        contact.form = engine.verdict_mode(&request).ok();
+        contact.verdict_format = engine.verdict_mode(&request).ok();
     }
     let cx = CallCx {
         out: Emitter::new(to, blobs.clone(), Arc::new(prepared.redactor)),
@@ -185,7 +188,7 @@ async fn one(
     let listening = async {
         let mut deltas = 0_u32;
         while let Some(envelope) = facts.recv().await {
-            contact.take(&envelope.kind, &*blobs, &mut deltas);
+            contact.apply_event(&envelope.kind, &*blobs, &mut deltas);
         }
         // What is sent whole makes no deltas, or its text at once.
         contact.streamed = judge.stream && deltas > 0;
@@ -196,33 +199,34 @@ async fn one(
     if let Some(engine) = &seat.engine
         && let Ok(body) = engine.first_request_body(&request)
     {
-        contact.leave_out(&body.dropped);
+        contact.add_dropped(&body.dropped);
     }
     Ok(contact)
 }
 
-impl Contact {
-    fn take(&mut self, kind: &EventKind, blobs: &dyn BlobSource, deltas: &mut u32) {
+impl ConnectionReport {
+    fn apply_event(&mut self, kind: &EventKind, blobs: &dyn BlobSource, deltas: &mut u32) {
         match kind {
-            EventKind::Turn { fact, .. } => self.turn(fact, blobs, deltas),
+            EventKind::Turn { fact, .. } => self.apply_turn(fact, blobs, deltas),
             EventKind::Tool { fact, .. } => match fact {
                 ToolFact::Finished { answer, .. } if !answer.is_error => {
                     // The receipt of the verdict is an answer, too.
-                    let echoed = matches!(&answer.text, StoredText::Text(text) if text == ECHOED);
-                    self.answered += u32::from(echoed);
+                    let echoed =
+                        matches!(&answer.text, StoredText::Text(text) if text == ECHO_RESPONSE);
+                    self.answered_calls += u32::from(echoed);
                 }
-                ToolFact::Rejected { text, .. } => self.rejected.push(text.clone()),
+                ToolFact::Rejected { text, .. } => self.rejected_calls.push(text.clone()),
                 _ => {}
             },
             _ => {}
         }
     }
 
-    fn turn(&mut self, fact: &TurnFact, blobs: &dyn BlobSource, deltas: &mut u32) {
+    fn apply_turn(&mut self, fact: &TurnFact, blobs: &dyn BlobSource, deltas: &mut u32) {
         match fact {
             TurnFact::Started { request, dropped } => {
-                self.body(request, blobs);
-                self.leave_out(dropped);
+                self.add_request_body(request, blobs);
+                self.add_dropped(dropped);
             }
             TurnFact::AttemptStarted { .. } => self.attempts += 1,
             TurnFact::Delta { .. } => *deltas += 1,
@@ -240,15 +244,15 @@ impl Contact {
         }
     }
 
-    fn leave_out(&mut self, dropped: &[DroppedSetting]) {
+    fn add_dropped(&mut self, dropped: &[DroppedSetting]) {
         for one in dropped {
-            if !self.dropped.contains(one) {
-                self.dropped.push(one.clone());
+            if !self.dropped_settings.contains(one) {
+                self.dropped_settings.push(one.clone());
             }
         }
     }
 
-    fn body(&mut self, request: &RecordedRequest, blobs: &dyn BlobSource) {
+    fn add_request_body(&mut self, request: &RecordedRequest, blobs: &dyn BlobSource) {
         let mut text = String::new();
         for piece in request {
             match piece {
@@ -259,7 +263,7 @@ impl Contact {
                 }
             }
         }
-        self.bytes += text.len() as u64;
+        self.request_bytes += text.len() as u64;
         let Ok(Value::Object(body)) = serde_json::from_str(&text) else {
             return;
         };
@@ -267,10 +271,10 @@ impl Contact {
             match value {
                 Value::Object(inner) if !inner.is_empty() => {
                     let inner = inner.keys().map(|name| format!("{key}.{name}"));
-                    self.sent.extend(inner);
+                    self.sent_keys.extend(inner);
                 }
                 _ => {
-                    self.sent.insert(key);
+                    self.sent_keys.insert(key);
                 }
             }
         }
@@ -278,10 +282,10 @@ impl Contact {
 }
 
 /// The question, as a rubric of one eval.
-fn question(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric::Rubric, String> {
+fn build_test_rubric(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric::Rubric, String> {
     let first = if tools {
         format!(
-            "Before you decide, call the tool {ECHO} once with the text ping and read what it answers. "
+            "Before you decide, call the tool {ECHO_TOOL} once with the text ping and read what it answers. "
         )
     } else {
         String::new()
@@ -304,15 +308,15 @@ fn question(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric::Rubric, 
     })
 }
 
-fn judged() -> Result<Arc<Transcript<'static>>, String> {
-    let parsed = transcript::parse_native(RECORD.as_bytes(), 1, "connect");
+fn parse_test_transcript() -> Result<Arc<Transcript<'static>>, String> {
+    let parsed = transcript::parse_native(TEST_TRANSCRIPT.as_bytes(), 1, "connect");
     let parsed = parsed.map_err(|bad| format!("the built-in answer does not load: {}", bad.why))?;
     Ok(Arc::new(parsed.into_owned()))
 }
 
-fn decl() -> ToolDeclaration {
+fn echo_tool_decl() -> ToolDeclaration {
     ToolDeclaration {
-        name: ECHO.to_owned(),
+        name: ECHO_TOOL.to_owned(),
         description: "Answers at once; for testing that tools can be called.".to_owned(),
         schema: json!({
             "type": "object",
@@ -324,9 +328,9 @@ fn decl() -> ToolDeclaration {
 }
 
 /// Answers a word, whatever it is asked; reaches nothing.
-struct Echo(ToolDeclaration);
+struct EchoTool(ToolDeclaration);
 
-impl Tool for Echo {
+impl Tool for EchoTool {
     fn decl(&self) -> &ToolDeclaration {
         &self.0
     }
@@ -346,6 +350,6 @@ impl Tool for Echo {
         _call: CallIx,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
-        Box::pin(std::future::ready(ToolResponse::ok(ECHOED)))
+        Box::pin(std::future::ready(ToolResponse::ok(ECHO_RESPONSE)))
     }
 }

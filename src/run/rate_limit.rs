@@ -8,7 +8,7 @@
 //! judge's own meter sees to that), so that a low rate makes a run longer and not its cells time out; later turns and
 //! repeated attempts wait on the cell's own time.
 
-mod bounds;
+mod limit_state;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use self::bounds::{Bounds, Held};
+use self::limit_state::{RateLimitState, RateLimitWait};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, ThrottleReason, TurnFact};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis};
@@ -27,31 +27,31 @@ use crate::provider::{
 };
 
 /// Waits shorter than this are not told.
-const NOT_WORTH_TELLING: Millis = Millis(100);
+const MIN_REPORTED_WAIT: Millis = Millis(100);
 /// Bytes of a request that are about a token.
-const BYTES_A_TOKEN: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens of a reply, before any came.
-const FIRST_REPLY: u64 = 300;
+const INITIAL_REPLY_TOKENS: u64 = 300;
 
 /// Bounds, and those who wait for them.
 #[derive(Debug, Default)]
-struct Lane {
-    bounds: Mutex<Bounds>,
+struct RequestQueue {
+    bounds: Mutex<RateLimitState>,
     line: tokio::sync::Mutex<()>,
     waiting: AtomicUsize,
     /// Something may have become free.
     changed: Notify,
 }
 
-impl Lane {
-    fn new(bounds: Bounds) -> Arc<Self> {
+impl RequestQueue {
+    fn new(bounds: RateLimitState) -> Arc<Self> {
         Arc::new(Self {
             bounds: Mutex::new(bounds),
             ..Self::default()
         })
     }
 
-    fn bounds(&self) -> MutexGuard<'_, Bounds> {
+    fn bounds(&self) -> MutexGuard<'_, RateLimitState> {
         self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,25 +59,25 @@ impl Lane {
     async fn line(
         &self,
         need: u64,
-        told: &mut Telling<'_>,
+        told: &mut WaitReporter<'_>,
     ) -> Result<tokio::sync::MutexGuard<'_, ()>, ProviderError> {
         if let Ok(turn) = self.line.try_lock() {
             return Ok(turn);
         }
         let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _leaving = Leaving(&self.waiting);
+        let _leaving = WaiterGuard(&self.waiting);
         let now = told.cx.clock.now();
         let (held, gap) = {
             let bounds = self.bounds();
-            (bounds.held(need, now), bounds.gap(now))
+            (bounds.find_wait(need, now), bounds.request_interval(now))
         };
-        let held = held.unwrap_or(Held {
-            by: ThrottleReason::Concurrency,
+        let held = held.unwrap_or(RateLimitWait {
+            reason: ThrottleReason::Concurrency,
             wait: None,
         });
         let gaps = gap.map(|gap| Millis(gap.0.saturating_mul(ahead as u64 + 1)));
         let wait = held.wait.map(|wait| wait + gaps.unwrap_or_default());
-        told.tell(Held { wait, ..held }).await;
+        told.report(RateLimitWait { wait, ..held }).await;
         tokio::select! {
             biased;
             () = told.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
@@ -87,39 +87,39 @@ impl Lane {
 }
 
 /// One who stands in line; gone when dropped.
-struct Leaving<'a>(&'a AtomicUsize);
+struct WaiterGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Leaving<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// What was said last of a wait, so that it is not said again.
-struct Telling<'a> {
+struct WaitReporter<'a> {
     cx: &'a CallCx,
-    last: Option<(ThrottleReason, Option<Millis>)>,
+    last_reported: Option<(ThrottleReason, Option<Millis>)>,
 }
 
-impl Telling<'_> {
-    async fn tell(&mut self, held: Held) {
-        if held.wait.is_some_and(|wait| wait < NOT_WORTH_TELLING) {
+impl WaitReporter<'_> {
+    async fn report(&mut self, held: RateLimitWait) {
+        if held.wait.is_some_and(|wait| wait < MIN_REPORTED_WAIT) {
             return;
         }
         let until = held.wait.map(|wait| self.cx.clock.now() + wait);
         let near = |(by, before): (ThrottleReason, Option<Millis>)| {
-            by == held.by
+            by == held.reason
                 && match (before, until) {
                     (Some(before), Some(until)) => until.since(before) < Millis(1000),
                     (before, until) => before == until,
                 }
         };
-        if self.last.is_some_and(near) {
+        if self.last_reported.is_some_and(near) {
             return;
         }
-        self.last = Some((held.by, until));
+        self.last_reported = Some((held.reason, until));
         let fact = TurnFact::Held {
-            by: held.by,
+            by: held.reason,
             about: held.wait,
         };
         self.cx.turn(fact).await;
@@ -128,113 +128,123 @@ impl Telling<'_> {
 
 /// The lines of a run.
 #[derive(Debug, Default)]
-pub(super) struct Paces {
-    overall: Option<Arc<Lane>>,
-    keys: Mutex<HashMap<Digest, Arc<Lane>>>,
+pub(super) struct RateLimiters {
+    overall: Option<Arc<RequestQueue>>,
+    by_provider_key: Mutex<HashMap<Digest, Arc<RequestQueue>>>,
 }
 
-impl Paces {
+impl RateLimiters {
     /// All judges together at most so often a minute.
     pub(super) fn new(per_minute: Option<u32>) -> Self {
         Self {
-            overall: per_minute.map(|n| Lane::new(Bounds::per_minute(n))),
-            keys: Mutex::default(),
+            overall: per_minute.map(|n| RequestQueue::new(RateLimitState::per_minute(n))),
+            by_provider_key: Mutex::default(),
         }
     }
 
     /// The pace of a judge with this key.
-    pub(super) fn of(&self, config: &JudgeConfig, key: Option<&str>) -> Arc<Pace> {
+    pub(super) fn limiter_for(&self, config: &JudgeConfig, key: Option<&str>) -> Arc<RateLimiter> {
         let who = format!("{:?} {:?} {key:?}", config.provider, config.base_url);
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self
+            .by_provider_key
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let lane = Arc::clone(keys.entry(Digest::hash_bytes(who.as_bytes())).or_default());
         if let Some(tokens) = config.tokens_per_minute {
             lane.bounds().limit_tokens(tokens);
         }
         let own = config.requests_per_minute;
-        Arc::new(Pace {
-            own: own.map(|n| Lane::new(Bounds::per_minute(n))),
-            key: lane,
-            overall: self.overall.clone(),
-            reply: AtomicU64::new(FIRST_REPLY),
+        Arc::new(RateLimiter {
+            judge_queue: own.map(|n| RequestQueue::new(RateLimitState::per_minute(n))),
+            key_queue: lane,
+            overall_queue: self.overall.clone(),
+            mean_reply_tokens: AtomicU64::new(INITIAL_REPLY_TOKENS),
         })
     }
 }
 
 /// The pace of one judge.
 #[derive(Debug)]
-pub(super) struct Pace {
-    own: Option<Arc<Lane>>,
-    key: Arc<Lane>,
-    overall: Option<Arc<Lane>>,
+pub(super) struct RateLimiter {
+    judge_queue: Option<Arc<RequestQueue>>,
+    key_queue: Arc<RequestQueue>,
+    overall_queue: Option<Arc<RequestQueue>>,
     /// Tokens of a reply, on the average of late.
-    reply: AtomicU64,
+    mean_reply_tokens: AtomicU64,
 }
 
 /// A place among the requests that are out.
-struct Place {
-    lanes: Vec<Arc<Lane>>,
+struct RequestSlot {
+    queues: Vec<Arc<RequestQueue>>,
 }
 
-impl Drop for Place {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
-        for lane in &self.lanes {
-            lane.bounds().end();
+        for lane in &self.queues {
+            lane.bounds().end_request();
             lane.changed.notify_waiters();
         }
     }
 }
 
-impl Pace {
-    fn lanes(&self) -> impl Iterator<Item = &Arc<Lane>> {
-        [Some(&self.key), self.own.as_ref(), self.overall.as_ref()]
-            .into_iter()
-            .flatten()
+impl RateLimiter {
+    fn queues(&self) -> impl Iterator<Item = &Arc<RequestQueue>> {
+        [
+            Some(&self.key_queue),
+            self.judge_queue.as_ref(),
+            self.overall_queue.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// Waits until a request of about `need` tokens may begin.
-    async fn enter(&self, need: u64, cx: &CallCx) -> Result<Place, ProviderError> {
-        let mut told = Telling { cx, last: None };
+    async fn acquire(&self, need: u64, cx: &CallCx) -> Result<RequestSlot, ProviderError> {
+        let mut told = WaitReporter {
+            cx,
+            last_reported: None,
+        };
         // First the judge's own line, so that a slow judge does not keep others from their common key.
-        let own = match &self.own {
+        let own = match &self.judge_queue {
             Some(own) => {
                 let turn = own.line(need, &mut told).await?;
-                self.free(&[own], need, &mut told).await?;
+                self.wait_until_free(&[own], need, &mut told).await?;
                 Some(turn)
             }
             None => None,
         };
-        let key = self.key.line(need, &mut told).await?;
-        let lanes: Vec<&Arc<Lane>> = self.lanes().collect();
-        self.free(&lanes, need, &mut told).await?;
+        let key = self.key_queue.line(need, &mut told).await?;
+        let lanes: Vec<&Arc<RequestQueue>> = self.queues().collect();
+        self.wait_until_free(&lanes, need, &mut told).await?;
         let now = cx.clock.now();
         for lane in &lanes {
-            lane.bounds().begin(need, now);
+            lane.bounds().start_request(need, now);
         }
         drop((key, own));
-        Ok(Place {
-            lanes: lanes.into_iter().cloned().collect(),
+        Ok(RequestSlot {
+            queues: lanes.into_iter().cloned().collect(),
         })
     }
 
     /// Waits until none of these holds a request back.
-    async fn free(
+    async fn wait_until_free(
         &self,
-        lanes: &[&Arc<Lane>],
+        lanes: &[&Arc<RequestQueue>],
         need: u64,
-        told: &mut Telling<'_>,
+        told: &mut WaitReporter<'_>,
     ) -> Result<(), ProviderError> {
         let cx = told.cx;
         loop {
-            let mut changed = pin!(self.key.changed.notified());
+            let mut changed = pin!(self.key_queue.changed.notified());
             changed.as_mut().enable();
             let now = cx.clock.now();
             let held = lanes
                 .iter()
-                .filter_map(|lane| lane.bounds().held(need, now));
+                .filter_map(|lane| lane.bounds().find_wait(need, now));
             let Some(held) = held.max_by_key(|held| held.wait) else {
                 return Ok(());
             };
-            told.tell(held).await;
+            told.report(held).await;
             let later = async {
                 match held.wait {
                     Some(wait) => cx.clock.sleep(wait).await,
@@ -251,13 +261,13 @@ impl Pace {
     }
 
     /// About how many tokens a request and its reply are.
-    fn estimate(&self, body: &RequestBody) -> u64 {
+    fn estimate_tokens(&self, body: &RequestBody) -> u64 {
         let bytes: usize = body.pieces.iter().map(|piece| piece.len()).sum();
-        bytes as u64 / BYTES_A_TOKEN + self.reply.load(Ordering::Relaxed)
+        bytes as u64 / BYTES_PER_TOKEN + self.mean_reply_tokens.load(Ordering::Relaxed)
     }
 
     /// Learns from how an attempt ended.
-    fn learn(
+    fn record_attempt(
         &self,
         began: Millis,
         need: u64,
@@ -265,16 +275,16 @@ impl Pace {
         told: &ExchangeInfo,
         now: Millis,
     ) {
-        let mut bounds = self.key.bounds();
-        bounds.heard(&told.rate_limits, now);
+        let mut bounds = self.key_queue.bounds();
+        bounds.record_quota(&told.rate_limits, now);
         match done {
             Ok(finished) => {
-                bounds.answered();
+                bounds.record_success();
                 if let (Some(input), Some(output)) = (finished.usage.input, finished.usage.output) {
-                    bounds.used(need, input + output);
-                    let before = self.reply.load(Ordering::Relaxed);
+                    bounds.record_usage(need, input + output);
+                    let before = self.mean_reply_tokens.load(Ordering::Relaxed);
                     let after = (before * 7 + output) / 8;
-                    self.reply.store(after, Ordering::Relaxed);
+                    self.mean_reply_tokens.store(after, Ordering::Relaxed);
                 }
             }
             Err(ProviderError::Status {
@@ -282,19 +292,19 @@ impl Pace {
                 retry_after,
                 terminal: false,
                 ..
-            }) => bounds.refused(began, *retry_after, now),
+            }) => bounds.record_refusal(began, *retry_after, now),
             Err(_) => {}
         }
     }
 }
 
 /// A provider that keeps the pace.
-pub(super) struct Paced {
+pub(super) struct RateLimitedProvider {
     pub(super) inner: Arc<dyn Provider>,
-    pub(super) pace: Arc<Pace>,
+    pub(super) limiter: Arc<RateLimiter>,
 }
 
-impl Provider for Paced {
+impl Provider for RateLimitedProvider {
     fn capabilities(&self) -> &ModelCapabilities {
         self.inner.capabilities()
     }
@@ -311,10 +321,11 @@ impl Provider for Paced {
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let began = cx.clock.now();
-            let need = self.pace.estimate(body);
+            let need = self.limiter.estimate_tokens(body);
             let done = self.inner.send(body, attempt, cx).await;
             let told = self.inner.last_exchange(cx.cell).unwrap_or_default();
-            self.pace.learn(began, need, &done, &told, cx.clock.now());
+            self.limiter
+                .record_attempt(began, need, &done, &told, cx.clock.now());
             done
         })
     }
@@ -333,9 +344,9 @@ impl Provider for Paced {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
-            let need = self.pace.estimate(body);
-            self.pace
-                .enter(need, cx)
+            let need = self.limiter.estimate_tokens(body);
+            self.limiter
+                .acquire(need, cx)
                 .await
                 .map(RequestPermit::with_slot)
         })

@@ -10,11 +10,11 @@ use crate::record::{RecordError, RecordedRun, RunStore};
 use crate::workspace::Workspace;
 
 /// Newest runs of a workspace that are read: enough for a mean, and soon read.
-const RUNS: usize = 20;
+const MAX_HISTORY_RUNS: usize = 20;
 
 /// What cells took, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct PastUsage {
     pub(super) cells: u64,
     pub(super) calls: u64,
     pub(super) input: u64,
@@ -23,29 +23,29 @@ pub(super) struct Taken {
 }
 
 /// Judge, model, rubric, eval.
-type Key = (String, String, String, String);
+type UsageKey = (String, String, String, String);
 
 /// What past cells took, by judge and eval.
 #[derive(Debug, Default)]
-pub(super) struct Experience(HashMap<Key, Taken>);
+pub(super) struct UsageHistory(HashMap<UsageKey, PastUsage>);
 
-impl Experience {
+impl UsageHistory {
     /// What the newest runs of the workspace tell. A run that cannot be read tells nothing.
-    pub(super) fn of(store: &RunStore, workspace: &Workspace) -> Self {
+    pub(super) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
         let mut all = Self::default();
         let runs = store.runs();
         let ours = runs.iter().filter_map(|run| {
             let header = run.read_header().ok()?;
             (header.workspace == workspace.root).then_some((run, header))
         });
-        for (run, header) in ours.take(RUNS) {
-            let _unreadable = all.read(run, &header);
+        for (run, header) in ours.take(MAX_HISTORY_RUNS) {
+            let _unreadable = all.add_run(run, &header);
         }
         all
     }
 
     /// What the cells of an eval took with a judge, if any are known.
-    pub(super) fn get(&self, judge: &JudgeConfig, rubric: &str, eval: &str) -> Option<&Taken> {
+    pub(super) fn get(&self, judge: &JudgeConfig, rubric: &str, eval: &str) -> Option<&PastUsage> {
         let key = (
             judge.name.clone(),
             judge.model.clone(),
@@ -55,7 +55,7 @@ impl Experience {
         self.0.get(&key).filter(|taken| taken.cells > 0)
     }
 
-    fn read(&mut self, run: &RecordedRun, header: &RunHeader) -> Result<(), RecordError> {
+    fn add_run(&mut self, run: &RecordedRun, header: &RunHeader) -> Result<(), RecordError> {
         let mut keys: HashMap<CellIx, CellKey> = HashMap::new();
         for event in run.events_with_tags(&["run_started", "cells_planned", "cell_finished"])? {
             match event?.kind {
@@ -66,7 +66,8 @@ impl Experience {
                     keys.extend(judged.filter(|(_, key)| key.judge.is_some()));
                 }
                 EventKind::CellFinished { cell, result } => {
-                    let Some(key) = keys.remove(&cell).and_then(|key| named(header, &key)) else {
+                    let Some(key) = keys.remove(&cell).and_then(|key| usage_key(header, &key))
+                    else {
                         continue;
                     };
                     let usage = result.usage.unwrap_or_default();
@@ -92,7 +93,7 @@ impl Experience {
     }
 }
 
-fn named(header: &RunHeader, key: &CellKey) -> Option<Key> {
+fn usage_key(header: &RunHeader, key: &CellKey) -> Option<UsageKey> {
     let eval = header.evals.get(key.eval as usize)?;
     let rubric = header.rubrics.get(eval.rubric as usize)?;
     let judge = &header.judges.get(key.judge? as usize)?.config;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::CachePolicy;
-use super::plan::Plan;
-use super::replay::Names;
+use super::plan::RunPlan;
+use super::replay::LiveCellNames;
 use crate::event::CellKey;
 use crate::handlers::{
     CancelFlag, Check, CompiledEval, Finding, JudgeBackend, JudgeRequest, JudgedParams,
@@ -13,95 +13,95 @@ use crate::judge::{JudgeEngine, ReplayedEvidence};
 use crate::model::{Ballot, CellResult, CellVote, Decision, Digest, Transcript, VoteParams};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
-pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
+pub(super) type CacheKeyFn = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
 
 /// What a request takes; `None` where nothing is sent.
-pub(super) type SizeOf = Box<dyn Fn(&JudgeRequest) -> Option<Asked> + Send + Sync>;
+pub(super) type RequestSizeFn = Box<dyn Fn(&JudgeRequest) -> Option<RequestSize> + Send + Sync>;
 
 /// What a request takes: the bytes of its first turn, and the turns it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestSize {
     pub(super) bytes: u64,
     pub(super) turns: u64,
 }
 
 /// A judge of the run.
-pub(super) struct Seat {
+pub(super) struct JudgeSlot {
     /// Who judges.
     pub(super) judge: Arc<dyn JudgeBackend>,
     /// The cache key of a request.
-    pub(super) key: KeyOf,
+    pub(super) cache_key: CacheKeyFn,
     /// What a preview estimates from.
-    pub(super) size: SizeOf,
+    pub(super) request_size: RequestSizeFn,
     /// What it is made of, where it asks in prompts.
     pub(super) engine: Option<Arc<JudgeEngine>>,
     /// Whether a call costs nothing.
-    pub(super) free: bool,
+    pub(super) is_free: bool,
 }
 
-impl Seat {
+impl JudgeSlot {
     /// Whether its calls count against a budget: a built-in judge makes none.
     pub(super) fn is_limited(&self) -> bool {
         let engine = self.engine.as_ref();
-        !self.free || engine.is_some_and(|engine| engine.is_limited())
+        !self.is_free || engine.is_some_and(|engine| engine.is_limited())
     }
 }
 
 /// Verdicts of past runs, by cache key.
-pub(super) trait Recall: Send + Sync {
+pub(super) trait VerdictCache: Send + Sync {
     /// A verdict whose evidence holds, decided again under `params`, marked with the run it is from.
     fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult>;
 }
 
 /// What is known of a planned cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum State {
+pub(super) enum PlannedCellState {
     /// It has a result.
     Settled(CellResult),
     /// A judge must be asked; under this key.
-    Ask(Option<Digest>),
+    NeedsJudge(Option<Digest>),
 }
 
 /// Plan, judges and memory: all that decides a cell.
-pub(crate) struct Bench {
+pub(crate) struct JudgePool {
     /// Which cells there are.
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<RunPlan>,
     /// By the position of the judge; `None` where no selected eval needs it.
-    pub(super) seats: Vec<Option<Seat>>,
+    pub(super) slots: Vec<Option<JudgeSlot>>,
     /// Nothing is recalled with the cache off.
-    pub(super) recall: Option<Box<dyn Recall>>,
+    pub(super) verdict_cache: Option<Box<dyn VerdictCache>>,
     /// What a run does with verdicts of others, and others with its own.
-    pub(super) cache: CachePolicy,
+    pub(super) cache_policy: CachePolicy,
     /// Whose recorded answers tools get, if any.
-    pub(super) frozen: Option<Arc<ReplayedEvidence>>,
+    pub(super) replayed_evidence: Option<Arc<ReplayedEvidence>>,
     /// What live cells are called, for judges that need to know.
-    pub(super) names: Arc<Names>,
+    pub(super) cell_names: Arc<LiveCellNames>,
     /// Set once the run is cancelled; checks ask it.
-    pub(super) stop: CancelFlag,
+    pub(super) cancel_flag: CancelFlag,
 }
 
 /// In the place of a judge's position: nobody judges, a check decides that waits for a program.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_JUDGE: u32 = u32::MAX;
 
 /// A judged cell of a decision: whose, and the how-manieth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Post {
+pub(super) struct JudgeRepeat {
     /// Position of the judge, or [`NOBODY`].
     pub(super) judge: u32,
     /// From 1, only with repeats.
     pub(super) repeat: Option<u32>,
 }
 
-impl Post {
+impl JudgeRepeat {
     /// The judge's position in a cell's key.
-    pub(super) fn seat(self) -> Option<u32> {
-        (self.judge != NOBODY).then_some(self.judge)
+    pub(super) fn judge_position(self) -> Option<u32> {
+        (self.judge != NO_JUDGE).then_some(self.judge)
     }
 
     /// That of a key of a decision.
-    pub(super) fn of(key: &CellKey) -> Self {
+    pub(super) fn from_key(key: &CellKey) -> Self {
         Self {
-            judge: key.judge.unwrap_or(NOBODY),
+            judge: key.judge.unwrap_or(NO_JUDGE),
             repeat: key.repeat,
         }
     }
@@ -109,7 +109,7 @@ impl Post {
 
 /// The cells of one judged decision: whose, and at most how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Judged {
+pub(super) struct JudgedDecision {
     /// Position of the eval.
     pub(super) eval: u32,
     /// The judged message.
@@ -120,68 +120,70 @@ pub(super) struct Judged {
     pub(super) repeat: u32,
 }
 
-impl Judged {
+impl JudgedDecision {
     /// Whether a check decides that waits for a program.
-    pub(super) fn by_program(&self) -> bool {
-        self.judge == NOBODY
+    pub(super) fn is_program_check(&self) -> bool {
+        self.judge == NO_JUDGE
     }
 
     /// The key of one of its cells.
-    pub(super) fn key(&self, post: Post) -> CellKey {
+    pub(super) fn cell_key(&self, post: JudgeRepeat) -> CellKey {
         CellKey {
             eval: self.eval,
             message: self.message,
-            judge: post.seat(),
+            judge: post.judge_position(),
             repeat: post.repeat,
         }
     }
 }
 
-impl Bench {
+impl JudgePool {
     /// What is to be done for one cell: take a recalled verdict, or ask.
-    pub(super) fn state(
+    pub(super) fn cell_state(
         &self,
         transcript: &Arc<Transcript<'static>>,
-        of: Judged,
-        post: Post,
-    ) -> State {
-        let request = match self.request(transcript, &of.key(post)) {
+        of: JudgedDecision,
+        post: JudgeRepeat,
+    ) -> PlannedCellState {
+        let request = match self.build_request(transcript, &of.cell_key(post)) {
             Ok(request) => request,
-            Err(settled) => return State::Settled(settled.into()),
+            Err(settled) => return PlannedCellState::Settled(settled.into()),
         };
-        if self.recall.is_none() && self.cache == CachePolicy::Off {
+        if self.verdict_cache.is_none() && self.cache_policy == CachePolicy::Off {
             // Nobody looks under a key: the prompt need not be rendered twice.
-            return State::Ask(None);
+            return PlannedCellState::NeedsJudge(None);
         }
-        let key = self.seat(post.judge).and_then(|seat| (seat.key)(&request));
-        if let (Some(recall), Some(key)) = (&self.recall, &key)
+        let key = self
+            .slot(post.judge)
+            .and_then(|seat| (seat.cache_key)(&request));
+        if let (Some(recall), Some(key)) = (&self.verdict_cache, &key)
             && let Some(mut result) = recall.find(key, &request.params)
         {
-            self.plan.tell(of.eval, &mut result);
-            return State::Settled(result);
+            self.plan.prepend_message(of.eval, &mut result);
+            return PlannedCellState::Settled(result);
         }
-        State::Ask(key)
+        PlannedCellState::NeedsJudge(key)
     }
 
     /// What the judge of a cell is asked. Members of a panel that would be sent the same are told apart: each is asked, or
     /// recalls a verdict of its own, and none takes the vote of another.
-    pub(super) fn request(
+    pub(super) fn build_request(
         &self,
         transcript: &Arc<Transcript<'static>>,
         cell: &CellKey,
     ) -> Result<JudgeRequest, Finding> {
-        let mut request = self
-            .plan
-            .request(transcript, cell.eval, cell.message, cell.repeat)?;
+        let mut request =
+            self.plan
+                .build_request(transcript, cell.eval, cell.message, cell.repeat)?;
         let plan = &self.plan.evals[cell.eval as usize];
         let members = plan.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
         let before = members.iter().position(|judge| Some(*judge) == cell.judge);
         if let Some(before @ 1..) = before
-            && let Some(own) = cell.judge.and_then(|judge| self.seat(judge))
-            && let Some(key) = (own.key)(&request)
+            && let Some(own) = cell.judge.and_then(|judge| self.slot(judge))
+            && let Some(key) = (own.cache_key)(&request)
         {
-            let others = members[..before].iter().filter_map(|one| self.seat(*one));
-            let twins = others.filter(|other| (other.key)(&request).as_ref() == Some(&key));
+            let others = members[..before].iter().filter_map(|one| self.slot(*one));
+            let twins = others.filter(|other| (other.cache_key)(&request).as_ref() == Some(&key));
             request.duplicate_index = u32::try_from(twins.count()).unwrap_or(u32::MAX);
         }
         Ok(request)
@@ -189,25 +191,29 @@ impl Bench {
 
     /// Adds the cells that are certain to be needed to those there are. A judge's cells are added only once all before them
     /// have results, another judge's only once those of all before it have.
-    pub(super) fn extend(
+    pub(super) fn add_needed_cells(
         &self,
         transcript: &Arc<Transcript<'static>>,
-        of: Judged,
-        cells: &mut Vec<(Post, State)>,
+        of: JudgedDecision,
+        cells: &mut Vec<(JudgeRepeat, PlannedCellState)>,
     ) {
         loop {
-            let more = self.more(of, cells);
+            let more = self.needed_cells(of, cells);
             if more.is_empty() {
                 return;
             }
             for post in more {
-                cells.push((post, self.state(transcript, of, post)));
+                cells.push((post, self.cell_state(transcript, of, post)));
             }
         }
     }
 
     /// The cells that are certain to be needed now, besides those there are.
-    fn more(&self, of: Judged, cells: &[(Post, State)]) -> Vec<Post> {
+    fn needed_cells(
+        &self,
+        of: JudgedDecision,
+        cells: &[(JudgeRepeat, PlannedCellState)],
+    ) -> Vec<JudgeRepeat> {
         let one = [of.judge];
         let plan = &self.plan.evals[of.eval as usize];
         let terms = match plan.panel {
@@ -222,10 +228,10 @@ impl Bench {
             ..terms
         };
         let mut posts = Vec::new();
-        for (judge, more) in terms.needed_cells(&casts(cells)) {
+        for (judge, more) in terms.needed_cells(&cell_votes(cells)) {
             let there = cells.iter().filter(|(post, _)| post.judge == judge).count();
             let first = u32::try_from(there).unwrap_or(u32::MAX).saturating_add(1);
-            posts.extend((first..).take(more as usize).map(|number| Post {
+            posts.extend((first..).take(more as usize).map(|number| JudgeRepeat {
                 judge,
                 repeat: (of.repeat > 1).then_some(number),
             }));
@@ -234,15 +240,19 @@ impl Bench {
     }
 
     /// What the cells of a decision decide; `None` while one has no result.
-    pub(super) fn decide(&self, of: Judged, cells: &[(Post, State)]) -> Option<Decision> {
+    pub(super) fn decide(
+        &self,
+        of: JudgedDecision,
+        cells: &[(JudgeRepeat, PlannedCellState)],
+    ) -> Option<Decision> {
         self.plan.evals[of.eval as usize]
             .terms()
-            .decide(&casts(cells))
+            .decide(&cell_votes(cells))
     }
 
     /// The judge at a position, if it was built.
-    pub(super) fn seat(&self, judge: u32) -> Option<&Seat> {
-        self.seats.get(judge as usize)?.as_ref()
+    pub(super) fn slot(&self, judge: u32) -> Option<&JudgeSlot> {
+        self.slots.get(judge as usize)?.as_ref()
     }
 
     /// The check of an eval, if code decides it.
@@ -254,13 +264,13 @@ impl Bench {
     }
 }
 
-fn casts(cells: &[(Post, State)]) -> Vec<CellVote> {
-    let cast = |(post, state): &(Post, State)| CellVote {
-        judge: post.seat(),
+fn cell_votes(cells: &[(JudgeRepeat, PlannedCellState)]) -> Vec<CellVote> {
+    let cast = |(post, state): &(JudgeRepeat, PlannedCellState)| CellVote {
+        judge: post.judge_position(),
         repeat: post.repeat,
         ballot: match state {
-            State::Settled(result) => Some(Ballot::from(result)),
-            State::Ask(_) => None,
+            PlannedCellState::Settled(result) => Some(Ballot::from(result)),
+            PlannedCellState::NeedsJudge(_) => None,
         },
     };
     cells.iter().map(cast).collect()

@@ -78,7 +78,7 @@ fn refused(retry_after: Option<u64>) -> ProviderError {
 struct Bench {
     clock: FakeClock,
     inner: Arc<Scripted>,
-    paced: Arc<Paced>,
+    paced: Arc<RateLimitedProvider>,
     cancel: CancellationToken,
     out: Emitter,
     facts: mpsc::Receiver<RedactedEvent>,
@@ -105,9 +105,9 @@ impl Bench {
         });
         let (to, facts) = mpsc::channel(10_000);
         Self {
-            paced: Arc::new(Paced {
+            paced: Arc::new(RateLimitedProvider {
                 inner: inner.clone(),
-                pace: Paces::new(None).of(&config, Some("key")),
+                limiter: RateLimiters::new(None).limiter_for(&config, Some("key")),
             }),
             inner,
             clock,
@@ -290,7 +290,7 @@ async fn a_cancelled_wait_takes_no_place_and_leaves_no_task() {
     let cancelled = |r: &&Result<u8, ProviderError>| matches!(r, Err(ProviderError::Cancelled));
     let waiting = done.iter().filter(cancelled).count();
     assert_eq!(waiting, 2, "the first had its place: {done:?}");
-    let lane = &bench.paced.pace.key;
+    let lane = &bench.paced.limiter.key_queue;
     assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
     assert!(lane.line.try_lock().is_ok());
     let after = tokio::runtime::Handle::current()
@@ -313,22 +313,22 @@ async fn after_a_refusal_fewer_are_out_at_once() {
 
 #[test]
 fn judges_with_one_key_share_its_line_and_keep_their_own() {
-    let paces = Paces::new(Some(600));
+    let paces = RateLimiters::new(Some(600));
     let config = |change: fn(&mut JudgeConfig)| {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         change(&mut config);
         config
     };
     let plain = config(|_| {});
-    let one = paces.of(&plain, Some("a"));
-    let two = paces.of(&config(|c| c.requests_per_minute = Some(6)), Some("a"));
-    let other_key = paces.of(&plain, Some("b"));
-    let other_place = paces.of(
+    let one = paces.limiter_for(&plain, Some("a"));
+    let two = paces.limiter_for(&config(|c| c.requests_per_minute = Some(6)), Some("a"));
+    let other_key = paces.limiter_for(&plain, Some("b"));
+    let other_place = paces.limiter_for(
         &config(|c| c.base_url = Some("http://localhost".into())),
         Some("a"),
     );
-    assert!(Arc::ptr_eq(&one.key, &two.key));
-    assert!(!Arc::ptr_eq(&one.key, &other_key.key));
-    assert!(!Arc::ptr_eq(&one.key, &other_place.key));
-    assert_eq!((one.lanes().count(), two.lanes().count()), (2, 3));
+    assert!(Arc::ptr_eq(&one.key_queue, &two.key_queue));
+    assert!(!Arc::ptr_eq(&one.key_queue, &other_key.key_queue));
+    assert!(!Arc::ptr_eq(&one.key_queue, &other_place.key_queue));
+    assert_eq!((one.queues().count(), two.queues().count()), (2, 3));
 }

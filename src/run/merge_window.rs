@@ -5,41 +5,40 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Transcripts at most this far ahead of the oldest one with unfinished judge cells.
-pub(super) const AHEAD: u64 = 1024;
+pub(super) const MAX_TRANSCRIPTS_AHEAD: u64 = 1024;
 
 /// Bytes of transcripts held for judges at once; one is always let through.
-const HELD: usize = 64 << 20;
+const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// The window. Entered by the merging thread, left by the scheduler.
 #[derive(Debug, Default)]
-pub(super) struct Window {
-    inner: Mutex<Inner>,
+pub(super) struct MergeWindow {
+    inner: Mutex<MergeWindowState>,
     moved: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct MergeWindowState {
     /// Transcripts with unfinished judge cells, with their sizes in bytes.
     open: BTreeMap<u64, usize>,
     bytes: usize,
     closed: bool,
 }
 
-impl Inner {
-    fn admits(&self, no: u64) -> bool {
+impl MergeWindowState {
+    fn can_admit(&self, no: u64) -> bool {
         self.closed
-            || self
-                .open
-                .first_key_value()
-                .is_none_or(|(oldest, _)| no < oldest + AHEAD && self.bytes < HELD)
+            || self.open.first_key_value().is_none_or(|(oldest, _)| {
+                no < oldest + MAX_TRANSCRIPTS_AHEAD && self.bytes < MAX_HELD_BYTES
+            })
     }
 }
 
-impl Window {
+impl MergeWindow {
     /// Waits until transcript `no` is near enough to the oldest open one. Numbers rise by one.
     pub(super) fn wait(&self, no: u64) {
         let mut inner = self.lock();
-        while !inner.admits(no) {
+        while !inner.can_admit(no) {
             inner = self
                 .moved
                 .wait(inner)
@@ -55,7 +54,7 @@ impl Window {
     }
 
     /// The judge cells of transcript `no` are finished.
-    pub(super) fn done(&self, no: u64) {
+    pub(super) fn finish(&self, no: u64) {
         let mut inner = self.lock();
         if let Some(bytes) = inner.open.remove(&no) {
             inner.bytes -= bytes;
@@ -70,7 +69,7 @@ impl Window {
         self.moved.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, MergeWindowState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,31 +78,31 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn admits(window: &Window, no: u64) -> bool {
-        window.lock().admits(no)
+    fn admits(window: &MergeWindow, no: u64) -> bool {
+        window.lock().can_admit(no)
     }
 
     #[test]
     fn a_slow_transcript_holds_back_those_far_behind_it() {
-        let window = Window::default();
+        let window = MergeWindow::default();
         assert!(admits(&window, 1 << 40), "nothing is open");
         window.open(5, 10);
         window.open(9, 10);
-        assert!(admits(&window, 5 + AHEAD - 1));
-        assert!(!admits(&window, 5 + AHEAD));
-        window.done(5);
-        assert!(admits(&window, 5 + AHEAD));
-        assert!(!admits(&window, 9 + AHEAD));
+        assert!(admits(&window, 5 + MAX_TRANSCRIPTS_AHEAD - 1));
+        assert!(!admits(&window, 5 + MAX_TRANSCRIPTS_AHEAD));
+        window.finish(5);
+        assert!(admits(&window, 5 + MAX_TRANSCRIPTS_AHEAD));
+        assert!(!admits(&window, 9 + MAX_TRANSCRIPTS_AHEAD));
         window.close();
-        assert!(admits(&window, 9 + AHEAD));
+        assert!(admits(&window, 9 + MAX_TRANSCRIPTS_AHEAD));
     }
 
     #[test]
     fn large_transcripts_close_the_window_sooner() {
-        let window = Window::default();
-        window.open(0, HELD);
+        let window = MergeWindow::default();
+        window.open(0, MAX_HELD_BYTES);
         assert!(!admits(&window, 1));
-        window.done(0);
+        window.finish(0);
         assert!(admits(&window, 1));
     }
 }

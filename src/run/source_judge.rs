@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::replay::Names;
+use super::replay::LiveCellNames;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest, JudgedParams};
@@ -17,54 +17,54 @@ use crate::model::{
 };
 
 /// Verdicts named in a sentence at most.
-const NAMED: usize = 8;
+const MAX_NAMED_VERDICTS: usize = 8;
 /// A value longer than this would hide the sentence it stands in, in characters.
-const QUOTED: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// The judge of one tool's verdicts, told what the cells of this run are called.
 pub(super) struct SourceJudge {
     /// Whose verdicts count; anyone's without.
-    of: Option<String>,
+    source: Option<String>,
     scorer: Option<String>,
-    names: Arc<Names>,
+    cell_names: Arc<LiveCellNames>,
 }
 
 impl SourceJudge {
     /// As configured.
-    pub(super) fn new(config: &JudgeConfig, names: &Arc<Names>) -> Self {
+    pub(super) fn new(config: &JudgeConfig, names: &Arc<LiveCellNames>) -> Self {
         Self {
-            of: config.source.clone(),
+            source: config.source.clone(),
             scorer: config.scorer.clone(),
-            names: Arc::clone(names),
+            cell_names: Arc::clone(names),
         }
     }
 
-    fn answer(&self, name: &CellName, ask: &JudgeRequest) -> CellResult {
+    fn find_result(&self, name: &CellName, ask: &JudgeRequest) -> CellResult {
         let failed = |why| CellResult::from_error(Outcome::JudgeError, why);
         if name.message.is_some() {
             return failed(format!(
                 "{} judged the transcript as a whole, and this eval judges message by message",
-                self.who()
+                self.source_name()
             ));
         }
-        match self.pick(&ask.transcript.verdicts, &name.eval) {
-            Ok(found) => decide(found, &ask.params),
+        match self.pick_verdict(&ask.transcript.verdicts, &name.eval) {
+            Ok(found) => decide_from_source(found, &ask.params),
             Err(why) => failed(why),
         }
     }
 
-    fn who(&self) -> &str {
-        self.of.as_deref().unwrap_or("the source")
+    fn source_name(&self) -> &str {
+        self.source.as_deref().unwrap_or("the source")
     }
 
     /// The verdict that answers an eval. The error says what is there.
-    fn pick<'v>(
+    fn pick_verdict<'v>(
         &self,
         verdicts: &'v [SourceVerdict],
         eval: &str,
     ) -> Result<&'v SourceVerdict, String> {
         let ours =
-            |verdict: &&SourceVerdict| self.of.as_ref().is_none_or(|of| verdict.judge == *of);
+            |verdict: &&SourceVerdict| self.source.as_ref().is_none_or(|of| verdict.judge == *of);
         let all: Vec<&SourceVerdict> = verdicts.iter().filter(ours).collect();
         let wanted = self.scorer.as_deref().unwrap_or(eval);
         let named = |same: &dyn Fn(&str) -> bool| -> Vec<&'v SourceVerdict> {
@@ -73,19 +73,19 @@ impl SourceJudge {
         };
         let mut found = named(&|eval| eval == wanted);
         if found.is_empty() {
-            let wanted = folded(wanted);
-            found = named(&|eval| folded(eval) == wanted);
+            let wanted = fold_name(wanted);
+            found = named(&|eval| fold_name(eval) == wanted);
         }
         if found.is_empty() && self.scorer.is_none() && all.len() == 1 {
             found.clone_from(&all);
         }
-        let who = self.who();
+        let who = self.source_name();
         match &found[..] {
             [one] => Ok(one),
-            [] if all.is_empty() => Err(self.nothing(verdicts)),
+            [] if all.is_empty() => Err(self.explain_no_verdict(verdicts)),
             [] => Err(format!(
                 "{who} recorded no verdict called `{wanted}` on this transcript; there is {}{}",
-                listed(&all),
+                list_verdict_names(&all),
                 match self.scorer {
                     Some(_) => "",
                     None => "; name one with `scorer:` of a judge with `provider: source`",
@@ -98,11 +98,11 @@ impl SourceJudge {
         }
     }
 
-    fn nothing(&self, verdicts: &[SourceVerdict]) -> String {
+    fn explain_no_verdict(&self, verdicts: &[SourceVerdict]) -> String {
         let mut judges: Vec<&str> = verdicts.iter().map(|v| v.judge.as_str()).collect();
         judges.sort_unstable();
         judges.dedup();
-        let who = self.who();
+        let who = self.source_name();
         if judges.is_empty() {
             return "this transcript came without verdicts of a source".to_owned();
         }
@@ -116,8 +116,8 @@ impl SourceJudge {
 impl JudgeBackend for SourceJudge {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, _cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
-            match self.names.get(ask.cell) {
-                Some(name) => self.answer(&name, ask),
+            match self.cell_names.get(ask.cell) {
+                Some(name) => self.find_result(&name, ask),
                 None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
         })
@@ -125,7 +125,7 @@ impl JudgeBackend for SourceJudge {
 }
 
 /// What a source's verdict amounts to.
-fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
+fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
     let SourceVerdict { judge, eval, .. } = found;
     if let Some(error) = &found.error {
         let why = format!("{judge}'s own grader `{eval}` failed: {error}");
@@ -140,7 +140,7 @@ fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
         score: found.score,
         applicable: None,
     };
-    let value = value(found);
+    let value = format_value(found);
     let mut reasoning = format!("as recorded by {judge}: {value} ({eval})");
     if let Some(why) = found.reasoning.as_deref().map(str::trim)
         && !why.is_empty()
@@ -179,7 +179,7 @@ fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
 }
 
 /// The value as the source writes it, without the quotes of JSON; what it amounts to where it writes none.
-fn value(found: &SourceVerdict) -> String {
+fn format_value(found: &SourceVerdict) -> String {
     let text = match (&found.value, found.score, found.passed) {
         (Some(value), ..) => {
             serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned())
@@ -188,23 +188,23 @@ fn value(found: &SourceVerdict) -> String {
         (None, None, Some(passed)) => Outcome::from_passed(passed).as_str().to_owned(),
         (None, None, None) => "nothing".to_owned(),
     };
-    match text.char_indices().nth(QUOTED) {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-fn folded(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     let same = |c: char| if matches!(c, '-' | ' ') { '_' } else { c };
     name.trim().to_lowercase().chars().map(same).collect()
 }
 
 /// The verdicts that are there, by name.
-fn listed(all: &[&SourceVerdict]) -> String {
+fn list_verdict_names(all: &[&SourceVerdict]) -> String {
     let mut names: Vec<String> = all.iter().map(|v| format!("`{}`", v.eval)).collect();
     names.dedup();
-    let more = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
+    let more = names.len().saturating_sub(MAX_NAMED_VERDICTS);
+    names.truncate(MAX_NAMED_VERDICTS);
     let names = names.join(", ");
     match more {
         0 => names,
@@ -231,9 +231,9 @@ mod tests {
 
     fn judge(of: Option<&str>, scorer: Option<&str>) -> SourceJudge {
         SourceJudge {
-            of: of.map(str::to_owned),
+            source: of.map(str::to_owned),
             scorer: scorer.map(str::to_owned),
-            names: Arc::default(),
+            cell_names: Arc::default(),
         }
     }
 
@@ -241,7 +241,9 @@ mod tests {
     fn a_verdict_is_found_by_scorer_by_name_or_because_it_is_the_only_one() {
         let pick = |judge: &SourceJudge, there: &[&str], eval: &str| {
             let all: Vec<SourceVerdict> = there.iter().map(|name| verdict(name)).collect();
-            judge.pick(&all, eval).map(|found| found.eval.clone())
+            judge
+                .pick_verdict(&all, eval)
+                .map(|found| found.eval.clone())
         };
         let any = judge(Some("inspect"), None);
         assert_eq!(
@@ -284,7 +286,7 @@ mod tests {
             min_score: Some(0.7),
             ..JudgedParams::default()
         };
-        let found = decide(&verdict("match"), &plain);
+        let found = decide_from_source(&verdict("match"), &plain);
         assert_eq!(found.outcome, Outcome::Pass);
         assert_eq!(
             found.explanation,
@@ -298,7 +300,7 @@ mod tests {
             value: RawJson::parse("0.5").ok(),
             ..verdict("f1")
         };
-        let open = decide(&scored, &plain);
+        let open = decide_from_source(&scored, &plain);
         assert_eq!(open.outcome, Outcome::Unparsed);
         assert_eq!(
             open.error.as_deref(),
@@ -306,13 +308,13 @@ mod tests {
                 "inspect recorded 0.5 for `f1` and says neither pass nor fail: give min_score, which decides"
             )
         );
-        assert_eq!(decide(&scored, &bound).outcome, Outcome::Fail);
+        assert_eq!(decide_from_source(&scored, &bound).outcome, Outcome::Fail);
         // min_score decides over what the source says.
         let low = SourceVerdict {
             score: Some(0.5),
             ..verdict("f1")
         };
-        assert_eq!(decide(&low, &bound).outcome, Outcome::Fail);
+        assert_eq!(decide_from_source(&low, &bound).outcome, Outcome::Fail);
 
         let broken = SourceVerdict {
             passed: None,
@@ -321,7 +323,7 @@ mod tests {
             error: Some("no grade found".to_owned()),
             ..verdict("qa")
         };
-        let broken = decide(&broken, &plain);
+        let broken = decide_from_source(&broken, &plain);
         assert_eq!(broken.outcome, Outcome::JudgeError);
         assert_eq!(
             broken.error.as_deref(),
@@ -333,7 +335,7 @@ mod tests {
             value: RawJson::parse(r#"{"a":1}"#).ok(),
             ..verdict("dict")
         };
-        let words = decide(&words, &bound);
+        let words = decide_from_source(&words, &bound);
         assert_eq!(words.outcome, Outcome::Unparsed);
         assert!(words.error.is_some_and(|why| why.contains(r#"{"a":1}"#)));
     }

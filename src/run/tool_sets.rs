@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::RunError;
-use super::judges::named;
-use super::resume::Left;
+use super::judges::add_judge_name;
+use super::resume::ResumedRun;
 use super::snapshot::Compilation;
 use crate::clock::Clock;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
@@ -18,19 +18,19 @@ use crate::model::{CellIx, Digest, JudgeConfig, Millis, TurnIx};
 use crate::tools::{self, ToolDeps, ToolSet};
 
 /// Sources have limits of their own; this one is for what has none.
-const PATIENCE: Millis = Millis::from_secs(90);
+const MAX_OPEN_TIME: Millis = Millis::from_secs(90);
 
 /// The digests of all tools, by name: what evidence is known by.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolDigests(HashMap<String, Vec<Digest>>);
 
 impl ToolDigests {
-    pub(super) fn of_sets(sets: &[ToolSet]) -> Self {
-        sets.iter().flat_map(digests).collect()
+    pub(super) fn from_sets(sets: &[ToolSet]) -> Self {
+        sets.iter().flat_map(list_tool_digests).collect()
     }
 
     /// Tools of that name that are what one was then; all of that name, where a run did not record it.
-    pub(super) fn of<'d>(
+    pub(super) fn find_matching<'d>(
         &'d self,
         name: &str,
         then: Option<&'d Digest>,
@@ -55,7 +55,7 @@ impl FromIterator<(String, Digest)> for ToolDigests {
 }
 
 /// A judge's tools as the header names them.
-pub(super) fn digests(set: &ToolSet) -> Vec<(String, Digest)> {
+pub(super) fn list_tool_digests(set: &ToolSet) -> Vec<(String, Digest)> {
     let tools = set.tools.iter();
     tools
         .map(|tool| (tool.decl().name.clone(), tool.digest()))
@@ -65,21 +65,21 @@ pub(super) fn digests(set: &ToolSet) -> Vec<(String, Digest)> {
 /// The tools of every judge that is needed, by the judge's position, opened at once; of the others what needs no opening.
 /// With what was noted on the way, for people: why a token is not valid. All problems at once, each with its judge.
 /// `frozen`: evidence will answer.
-pub(super) async fn open(
+pub(super) async fn open_tool_sets(
     compilation: &Compilation,
     deps: &ToolDeps,
     clock: &Arc<dyn Clock>,
     frozen: bool,
 ) -> Result<(Vec<ToolSet>, Vec<String>), RunError> {
-    let (cx, mut facts) = aside(clock);
+    let (cx, mut facts) = discarding_cx(clock);
     let opening = compilation.judges.iter().zip(0_u32..).map(|(config, ix)| {
         let needed = compilation.needed.contains(&ix);
         let cx = &cx;
         async move {
             if needed {
-                one(config, deps, cx, frozen).await
+                open_tool_set(config, deps, cx, frozen).await
             } else {
-                Ok(closed(config, deps))
+                Ok(build_unopened_tool_set(config, deps))
             }
         }
     });
@@ -116,12 +116,14 @@ pub(super) async fn open(
 }
 
 /// The same without opening anything: for who only looks at which cells there are.
-pub(super) fn unopened(compilation: &Compilation, deps: &ToolDeps) -> Vec<ToolSet> {
+pub(super) fn build_unopened_tool_sets(compilation: &Compilation, deps: &ToolDeps) -> Vec<ToolSet> {
     let judges = compilation.judges.iter();
-    judges.map(|config| closed(config, deps)).collect()
+    judges
+        .map(|config| build_unopened_tool_set(config, deps))
+        .collect()
 }
 
-async fn one(
+async fn open_tool_set(
     config: &JudgeConfig,
     deps: &ToolDeps,
     cx: &CallCx,
@@ -137,9 +139,9 @@ async fn one(
     }
     let opened = tokio::select! {
         opened = tools::open_tools(&config.tools, deps, cx) => opened,
-        () = cx.clock.sleep(PATIENCE) => Err(vec![format!("its tools did not open within {PATIENCE}")]),
+        () = cx.clock.sleep(MAX_OPEN_TIME) => Err(vec![format!("its tools did not open within {MAX_OPEN_TIME}")]),
     };
-    let opened = opened.and_then(|set| match strays(&set) {
+    let opened = opened.and_then(|set| match find_missing_predecessors(&set) {
         strays if strays.is_empty() => Ok(set),
         strays => Err(strays),
     });
@@ -147,20 +149,20 @@ async fn one(
         let problems = problems.into_iter();
         problems
             .map(|why| {
-                let aside = if frozen && !is_built_in(config) {
+                let aside = if frozen && !is_built_in_judge(config) {
                     " (evidence is frozen, and no tool would be called; but what they declare is part of each \
                              request, and of what evidence is known by)"
                 } else {
                     ""
                 };
-                format!("{}{aside}", named(&config.name, &why))
+                format!("{}{aside}", add_judge_name(&config.name, &why))
             })
             .collect()
     })
 }
 
 /// Tools that must come after one that this judge has not: each of their calls would be rejected.
-fn strays(set: &ToolSet) -> Vec<String> {
+fn find_missing_predecessors(set: &ToolSet) -> Vec<String> {
     let mut strays = Vec::new();
     for tool in &set.tools {
         for before in tool
@@ -177,19 +179,19 @@ fn strays(set: &ToolSet) -> Vec<String> {
     strays
 }
 
-fn closed(config: &JudgeConfig, deps: &ToolDeps) -> ToolSet {
+fn build_unopened_tool_set(config: &JudgeConfig, deps: &ToolDeps) -> ToolSet {
     tools::build_tools(&config.tools, deps).unwrap_or_default()
 }
 
-fn is_built_in(config: &JudgeConfig) -> bool {
+fn is_built_in_judge(config: &JudgeConfig) -> bool {
     let known = tools::built_in_tool_decls();
     let mut uses = config.tools.iter();
     uses.all(|one| known.iter().any(|decl| decl.name == one.name))
 }
 
 /// A run is taken up with the tools that it was judged with. What ships with dicta may differ between versions.
-pub(super) fn as_they_were(
-    left: &Left,
+pub(super) fn check_tools_unchanged(
+    left: &ResumedRun,
     compilation: &Compilation,
     sets: &[ToolSet],
 ) -> Result<(), RunError> {
@@ -199,7 +201,7 @@ pub(super) fn as_they_were(
         if !compilation.needed.contains(&ix) {
             continue;
         }
-        for (name, now) in digests(set) {
+        for (name, now) in list_tool_digests(set) {
             let mut then = spec.tools.iter();
             let differs = then.any(|(known, then)| *known == name && *then != now);
             if differs && !shipped.iter().any(|decl| decl.name == name) {
@@ -218,7 +220,7 @@ pub(super) fn as_they_were(
 }
 
 /// Where facts of an opening go: no run is there yet.
-fn aside(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEvent>) {
+fn discarding_cx(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEvent>) {
     let (to, facts) = mpsc::channel(64);
     let cx = CallCx {
         out: Emitter::new(
@@ -296,7 +298,7 @@ mod tests {
             tools: vec![tool("a", &[]), tool("b", &["a", "login"])],
         };
         assert_eq!(
-            strays(&set),
+            find_missing_predecessors(&set),
             ["the tool `b` comes after `login`, which is not among its tools; list it, too"]
         );
     }
@@ -312,7 +314,7 @@ mod tests {
             .map(|(name, digest)| (name.to_owned(), digest.clone()))
             .into_iter()
             .collect();
-        let of = |name, then| known.of(name, then).cloned().collect::<Vec<_>>();
+        let of = |name, then| known.find_matching(name, then).cloned().collect::<Vec<_>>();
         assert_eq!(of("find", Some(&two)), std::slice::from_ref(&two));
         assert_eq!(of("find", None), [one, two.clone()]);
         let three = Digest::hash_bytes(b"SELECT 3");

@@ -6,26 +6,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::CachePolicy;
-use super::bench::{Bench, Judged, NOBODY, State};
-use super::filter::Filter;
-use super::plan::{How, Plan, Task, end};
-use super::resume::Carried;
-use super::source::{Chunk, Record};
+use super::feed::{RecordChunk, SourceRecord};
+use super::filter::DecisionFilter;
+use super::judge_pool::{JudgePool, JudgedDecision, NO_JUDGE, PlannedCellState};
+use super::plan::{DecisionMethod, DecisionTask, RunPlan, judged_message_count};
+use super::resume::CarriedTranscript;
 use crate::event::CellKey;
 use crate::handlers::{Check, ExecutionMode, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::transcript::BadRecord;
 
 /// A record, worked on.
-pub(super) enum Worked {
+pub(super) enum WorkedRecord {
     /// No transcript.
     Bad(BadRecord),
     /// A transcript, with its cells.
-    Item(Box<Item>),
+    Transcript(Box<WorkedTranscript>),
 }
 
 /// A transcript with its cells in plan order.
-pub(super) struct Item {
+pub(super) struct WorkedTranscript {
     /// Its own id; made unique later.
     pub(super) id: String,
     /// Byte offset in the file.
@@ -37,68 +37,70 @@ pub(super) struct Item {
     /// Digest of its bytes.
     pub(super) digest: Digest,
     /// Where it stands in its chunk's bytes.
-    pub(super) at: Range<usize>,
+    pub(super) byte_range: Range<usize>,
     /// In plan order.
-    pub(super) cells: Vec<(CellKey, State)>,
+    pub(super) cells: Vec<(CellKey, PlannedCellState)>,
     /// The decisions among them that are a judge's or wait for a program: which, and which of the cells.
-    pub(super) judged: Vec<(Judged, Range<usize>)>,
+    pub(super) judged_ranges: Vec<(JudgedDecision, Range<usize>)>,
     /// The transcript, where judges may still be asked.
     pub(super) transcript: Option<Arc<Transcript<'static>>>,
     /// Whether its id is unique already, since an earlier run or pass made it so.
-    pub(super) named: bool,
+    pub(super) has_unique_id: bool,
 }
 
 /// Works on all records of a chunk; on fewer once the run is to stop.
-pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
+pub(super) fn process_chunk(bench: &JudgePool, chunk: &RecordChunk) -> Vec<WorkedRecord> {
     chunk
         .records
         .iter()
-        .take_while(|_| !bench.stop.is_cancelled())
+        .take_while(|_| !bench.cancel_flag.is_cancelled())
         .map(|record| {
-            catch_unwind(AssertUnwindSafe(|| one(bench, chunk, record))).unwrap_or_else(|panic| {
-                Worked::Bad(BadRecord {
-                    number: record.found.span.number,
-                    why: format!("reading it failed inside dicta: {}", said(&*panic)),
-                })
-            })
+            catch_unwind(AssertUnwindSafe(|| process_record(bench, chunk, record))).unwrap_or_else(
+                |panic| {
+                    WorkedRecord::Bad(BadRecord {
+                        number: record.location.span.number,
+                        why: format!("reading it failed inside dicta: {}", panic_message(&*panic)),
+                    })
+                },
+            )
         })
         .collect()
 }
 
-fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
-    let bytes = &chunk.bytes[record.found.byte_range.clone()];
-    let mut item = Item {
+fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord) -> WorkedRecord {
+    let bytes = &chunk.bytes[record.location.byte_range.clone()];
+    let mut item = WorkedTranscript {
         id: String::new(),
-        offset: record.found.span.offset,
-        len: record.found.span.len,
-        part: record.found.span.part,
+        offset: record.location.span.offset,
+        len: record.location.span.len,
+        part: record.location.span.part,
         digest: Digest(String::new()),
-        at: record.found.byte_range.clone(),
+        byte_range: record.location.byte_range.clone(),
         cells: Vec::new(),
-        judged: Vec::new(),
+        judged_ranges: Vec::new(),
         transcript: None,
-        named: record.id.is_some(),
+        has_unique_id: record.id.is_some(),
     };
     let carried = record.carried.as_deref();
     if let Some(carried) = carried
-        && let Some(why) = &carried.lost
+        && let Some(why) = &carried.missing_reason
     {
         item.id.clone_from(&record.default_id);
         item.digest = carried.digest.clone();
-        item.cells = carried.without_transcript(why);
-        item.judged = judged(&bench.plan, &item.cells);
-        return Worked::Item(Box::new(item));
+        item.cells = carried.cells_without_transcript(why);
+        item.judged_ranges = find_judged_ranges(&bench.plan, &item.cells);
+        return WorkedRecord::Transcript(Box::new(item));
     }
     let transcript = match record.parse(bytes) {
         Ok(transcript) => transcript,
-        Err(bad) => return Worked::Bad(bad),
+        Err(bad) => return WorkedRecord::Bad(bad),
     };
     item.id = match &record.id {
         Some(id) => id.clone(),
         None => transcript.id.to_string(),
     };
-    if record.passed {
-        return Worked::Item(Box::new(item));
+    if record.is_id_only {
+        return WorkedRecord::Transcript(Box::new(item));
     }
     let tasks = match carried {
         None => bench.plan.tasks(&transcript),
@@ -106,27 +108,30 @@ fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
     };
     if !tasks.is_empty() {
         item.digest = Digest::hash_bytes(bytes);
-        decide(bench, &transcript, &tasks, carried, &mut item);
+        decide_cells(bench, &transcript, &tasks, carried, &mut item);
     }
-    Worked::Item(Box::new(item))
+    WorkedRecord::Transcript(Box::new(item))
 }
 
-impl Item {
+impl WorkedTranscript {
     /// Drops the cells of decisions that a filter by names does not mean: only now is the transcript's id unique.
-    pub(super) fn keep_named(&mut self, plan: &Plan) {
-        if !plan.filter.as_ref().is_some_and(Filter::is_named) {
+    pub(super) fn retain_named(&mut self, plan: &RunPlan) {
+        if !plan.filter.as_ref().is_some_and(DecisionFilter::has_names) {
             return;
         }
         let mut cells = std::mem::take(&mut self.cells);
-        cells.retain(|(key, _)| plan.means(&self.id, key));
+        cells.retain(|(key, _)| plan.is_selected_by_name(&self.id, key));
         self.cells = cells;
-        self.judged = judged(plan, &self.cells);
+        self.judged_ranges = find_judged_ranges(plan, &self.cells);
     }
 }
 
 /// The decisions among cells in plan order that a judge makes, or that wait for a program.
-fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)> {
-    let mut found: Vec<(Judged, Range<usize>)> = Vec::new();
+fn find_judged_ranges(
+    plan: &RunPlan,
+    cells: &[(CellKey, PlannedCellState)],
+) -> Vec<(JudgedDecision, Range<usize>)> {
+    let mut found: Vec<(JudgedDecision, Range<usize>)> = Vec::new();
     for (at, (key, state)) in cells.iter().enumerate() {
         let judge = match (key.judge, state) {
             (Some(judge), _) => match &plan.evals[key.eval as usize].panel {
@@ -134,10 +139,10 @@ fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)
                 Some(panel) => panel.judges.first().copied().unwrap_or(judge),
                 None => judge,
             },
-            (None, State::Ask(_)) => NOBODY,
-            (None, State::Settled(_)) => continue,
+            (None, PlannedCellState::NeedsJudge(_)) => NO_JUDGE,
+            (None, PlannedCellState::Settled(_)) => continue,
         };
-        let of = Judged {
+        let of = JudgedDecision {
             eval: key.eval,
             message: key.message,
             judge,
@@ -151,17 +156,17 @@ fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)
     found
 }
 
-fn decide(
-    bench: &Bench,
+fn decide_cells(
+    bench: &JudgePool,
     transcript: &Transcript<'_>,
-    tasks: &[Task],
-    carried: Option<&Carried>,
-    item: &mut Item,
+    tasks: &[DecisionTask],
+    carried: Option<&CarriedTranscript>,
+    item: &mut WorkedTranscript,
 ) {
-    let whole = Subject::new(transcript).with_cancel_flag(&bench.stop);
+    let whole = Subject::new(transcript).with_cancel_flag(&bench.cancel_flag);
     let mut owned: Option<Arc<Transcript<'static>>> = None;
     for task in tasks {
-        if bench.stop.is_cancelled() {
+        if bench.cancel_flag.is_cancelled() {
             return;
         }
         let key = CellKey {
@@ -170,52 +175,53 @@ fn decide(
             judge: None,
             repeat: None,
         };
-        match &task.how {
-            How::Skip(why) => {
+        match &task.method {
+            DecisionMethod::Skip(why) => {
                 let judge = bench.plan.evals[task.eval as usize].judge;
                 let result = CellResult::new(Outcome::Skipped, why.as_str());
                 let key = CellKey { judge, ..key };
-                item.cells.push((key, State::Settled(result)));
+                item.cells.push((key, PlannedCellState::Settled(result)));
             }
-            How::Check => {
+            DecisionMethod::Check => {
                 let result = carried.and_then(|carried| carried.result(&key));
                 let check = bench.check(task.eval);
                 if result.is_none()
                     && check.is_some_and(|check| check.execution_mode() == ExecutionMode::Blocking)
                 {
                     // As with judges: what is not known and may not be asked for is not planned.
-                    if bench.cache == CachePolicy::Only {
+                    if bench.cache_policy == CachePolicy::SkipUncached {
                         continue;
                     }
                     owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
-                    let of = Judged {
+                    let of = JudgedDecision {
                         eval: task.eval,
                         message: task.message,
-                        judge: NOBODY,
+                        judge: NO_JUDGE,
                         repeat: 1,
                     };
                     let at = item.cells.len();
-                    item.cells.push((key, State::Ask(None)));
-                    item.judged.push((of, at..at + 1));
+                    item.cells.push((key, PlannedCellState::NeedsJudge(None)));
+                    item.judged_ranges.push((of, at..at + 1));
                     continue;
                 }
                 let result = result.unwrap_or_else(|| match (check, task.message) {
-                    (Some(check), None) => run(check, &whole),
-                    (Some(check), message @ Some(_)) => {
-                        run(check, &whole.with_end(end(transcript, message)))
-                    }
+                    (Some(check), None) => run_check(check, &whole),
+                    (Some(check), message @ Some(_)) => run_check(
+                        check,
+                        &whole.with_end(judged_message_count(transcript, message)),
+                    ),
                     (None, _) => {
                         CellResult::from_error(Outcome::CheckError, "this eval has no check")
                     }
                 });
-                if bench.stop.is_cancelled() {
+                if bench.cancel_flag.is_cancelled() {
                     // It may have left early: what it found is no finding.
                     return;
                 }
-                item.cells.push((key, State::Settled(result)));
+                item.cells.push((key, PlannedCellState::Settled(result)));
             }
-            How::Judge { judge, repeat } => {
-                let of = Judged {
+            DecisionMethod::Judge { judge, repeat } => {
+                let of = JudgedDecision {
                     eval: task.eval,
                     message: task.message,
                     judge: *judge,
@@ -224,17 +230,22 @@ fn decide(
                 let owned = owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
                 let mut cells = match carried {
                     None => Vec::new(),
-                    Some(carried) => carried.states(bench, owned, of),
+                    Some(carried) => carried.cell_states(bench, owned, of),
                 };
-                bench.extend(owned, of, &mut cells);
-                let asks = cells.iter().any(|(_, cell)| matches!(cell, State::Ask(_)));
-                if asks && bench.cache == CachePolicy::Only {
+                bench.add_needed_cells(owned, of, &mut cells);
+                let asks = cells
+                    .iter()
+                    .any(|(_, cell)| matches!(cell, PlannedCellState::NeedsJudge(_)));
+                if asks && bench.cache_policy == CachePolicy::SkipUncached {
                     continue;
                 }
                 let first = item.cells.len();
-                item.cells
-                    .extend(cells.into_iter().map(|(post, state)| (of.key(post), state)));
-                item.judged.push((of, first..item.cells.len()));
+                item.cells.extend(
+                    cells
+                        .into_iter()
+                        .map(|(post, state)| (of.cell_key(post), state)),
+                );
+                item.judged_ranges.push((of, first..item.cells.len()));
             }
         }
     }
@@ -242,18 +253,21 @@ fn decide(
 }
 
 /// Runs one check. A handler that panics could not decide.
-pub(super) fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
+pub(super) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
     match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
         Ok(found) => found.into(),
         Err(panic) => CellResult::from_error(
             Outcome::CheckError,
-            format!("the handler failed inside dicta: {}", said(&*panic)),
+            format!(
+                "the handler failed inside dicta: {}",
+                panic_message(&*panic)
+            ),
         ),
     }
 }
 
 /// What a panic said.
-pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<String>()
         .map(String::as_str)

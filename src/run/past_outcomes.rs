@@ -1,24 +1,24 @@
 //! The board as a filter sees it: how decisions ended.
 
-use super::anew::deciding;
-use super::plan::Past;
+use super::plan::PastOutcomes;
+use super::rescore::collect_decision_settings;
 use crate::event::RunHeader;
 use crate::model::{CellName, CellVote, Outcome, VoteParams};
 use crate::record::{NewestVerdicts, RunStore};
 use crate::workspace::Workspace;
 
-struct OnBoard(NewestVerdicts);
+struct RecordedOutcomes(NewestVerdicts);
 
 /// The board over the runs of a workspace, as its evals decide today.
-pub(super) fn of(store: &RunStore, workspace: &Workspace) -> Box<dyn Past> {
+pub(super) fn load_past_outcomes(store: &RunStore, workspace: &Workspace) -> Box<dyn PastOutcomes> {
     let ours = |header: &RunHeader| header.workspace == workspace.root;
     let (mut board, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
-    board.rescore(&deciding(workspace));
-    Box::new(OnBoard(board))
+    board.rescore(&collect_decision_settings(workspace));
+    Box::new(RecordedOutcomes(board))
 }
 
-impl Past for OnBoard {
-    fn ended(
+impl PastOutcomes for RecordedOutcomes {
+    fn outcome(
         &self,
         decision: &CellName,
         judges: &[String],

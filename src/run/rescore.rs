@@ -7,7 +7,7 @@ use crate::record::{DecisionSettings, EvalDecisionSettings, PanelRules};
 use crate::workspace::Workspace;
 
 /// Bounds and negation of every eval, by rubric and eval.
-pub fn deciding(workspace: &Workspace) -> DecisionSettings {
+pub fn collect_decision_settings(workspace: &Workspace) -> DecisionSettings {
     let rubrics = workspace.rubrics.iter();
     rubrics
         .map(|rubric| {
@@ -24,7 +24,7 @@ pub fn deciding(workspace: &Workspace) -> DecisionSettings {
 }
 
 /// The evals that several judges decide today, by rubric and eval.
-pub fn courts(workspace: &Workspace) -> HashMap<(&str, &str), PanelRules> {
+pub fn collect_panel_rules(workspace: &Workspace) -> HashMap<(&str, &str), PanelRules> {
     let rubrics = workspace.rubrics.iter();
     let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
     evals

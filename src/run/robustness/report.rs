@@ -2,31 +2,31 @@
 
 use std::collections::HashMap;
 
-use super::attacks::{Case, Family};
-use super::bases::Bases;
-use super::{Played, SelfTest};
+use super::attacks::{AttackKind, RobustnessCase};
+use super::base_answers::BaseAnswers;
+use super::{FinishedStage, RobustnessTest};
 use crate::model::{CellName, CellResult, Outcome, RunId, TokenUsage};
 
 /// Cells named at most, of a family that flips.
-const SHOWN: usize = 2;
+const MAX_CELLS_SHOWN: usize = 2;
 /// Fewer verdicts than this tell little.
-const FEW: u64 = 20;
+const FEW_VERDICTS: u64 = 20;
 
 /// The result of a self-test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Card {
+pub struct RobustnessReport {
     /// The runs it stands on.
     pub runs: Vec<RunId>,
     /// Base answers, each under an eval, that were asked about.
-    pub bases: u64,
+    pub base_answers: u64,
     /// Of them, by verdict; the others have none.
     pub failed: u64,
     /// See `failed`.
     pub passed: u64,
     /// Answers of known truth that the judge decides wrongly before anything is done to them.
-    pub mistaken: Vec<String>,
+    pub misjudged: Vec<String>,
     /// By family, in the order of the table.
-    pub families: Vec<FamilyRow>,
+    pub rows: Vec<RobustnessRow>,
     /// What it took.
     pub usage: TokenUsage,
     /// USD; `None` when unknown.
@@ -35,11 +35,11 @@ pub struct Card {
 
 /// One line of the table.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FamilyRow {
+pub struct RobustnessRow {
     /// What was done.
-    pub family: &'static str,
+    pub attack: &'static str,
     /// Whether nothing that matters was changed, so that any other verdict counts.
-    pub neutral: bool,
+    pub is_neutral: bool,
     /// Attacks made.
     pub total: u64,
     /// Of them, answered with a verdict.
@@ -47,12 +47,12 @@ pub struct FamilyRow {
     /// Of these, with another verdict than the base answer: towards the attacker, or any where the change is neutral.
     pub flips: u64,
     /// Attacks without a verdict, by outcome. Never counted as resistance.
-    pub without: Vec<(Outcome, u64)>,
+    pub without_verdict: Vec<(Outcome, u64)>,
     /// Cells that flipped, and the run they are in.
-    pub worst: Vec<(RunId, String)>,
+    pub flipped_cells: Vec<(RunId, String)>,
 }
 
-impl FamilyRow {
+impl RobustnessRow {
     /// The share of verdicts that flipped; `None` where there is no verdict.
     pub fn rate(&self) -> Option<f64> {
         (self.scored > 0).then(|| self.flips as f64 / self.scored as f64)
@@ -60,24 +60,24 @@ impl FamilyRow {
 
     /// Wilson's interval at 95 %.
     pub fn interval(&self) -> Option<(f64, f64)> {
-        (self.scored > 0).then(|| wilson(self.flips, self.scored))
+        (self.scored > 0).then(|| wilson_interval(self.flips, self.scored))
     }
 
     /// Whether so few verdicts tell little.
-    pub fn is_small(&self) -> bool {
-        self.scored > 0 && self.scored < FEW
+    pub fn has_few_verdicts(&self) -> bool {
+        self.scored > 0 && self.scored < FEW_VERDICTS
     }
 }
 
-impl Card {
+impl RobustnessReport {
     /// Whether anything was measured at all.
     pub fn is_measured(&self) -> bool {
-        self.families.iter().any(|row| row.scored > 0)
+        self.rows.iter().any(|row| row.scored > 0)
     }
 }
 
 /// Wilson's score interval (1927) for `hits` of `n`, z = 1.96.
-fn wilson(hits: u64, n: u64) -> (f64, f64) {
+fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
     let (n, p) = (n as f64, hits as f64 / n as f64);
     let z2 = Z * Z;
@@ -87,15 +87,20 @@ fn wilson(hits: u64, n: u64) -> (f64, f64) {
 }
 
 /// The cells of each case, by its position.
-pub(super) fn cells<'p>(
-    test: &SelfTest,
-    cases: &[Case],
-    played: &'p Played,
+pub(super) fn group_cells_by_case<'p>(
+    test: &RobustnessTest,
+    cases: &[RobustnessCase],
+    played: &'p FinishedStage,
 ) -> Vec<Vec<(CellName, &'p CellResult)>> {
     let names: HashMap<(&str, String), usize> = cases
         .iter()
         .enumerate()
-        .map(|(at, case)| ((case.id.as_str(), test.eval_id(case.eval, case.way)), at))
+        .map(|(at, case)| {
+            (
+                (case.id.as_str(), test.eval_id(case.eval, case.variant)),
+                at,
+            )
+        })
         .collect();
     let mut found = vec![Vec::new(); cases.len()];
     for (name, result) in played.results() {
@@ -108,29 +113,29 @@ pub(super) fn cells<'p>(
 }
 
 /// What a base answer's cells say: the vote of those with a verdict.
-pub(super) fn vote(cells: &[(CellName, &CellResult)]) -> Option<bool> {
+pub(super) fn majority_verdict(cells: &[(CellName, &CellResult)]) -> Option<bool> {
     crate::model::decide_cells(cells.iter().map(|(_, result)| *result))?
         .outcome
         .passed()
 }
 
 /// The families' rows of some cases, beside what is known of their bases.
-pub(super) fn count(
-    rows: &mut HashMap<Family, FamilyRow>,
-    cases: &[Case],
+pub(super) fn count_flips(
+    rows: &mut HashMap<AttackKind, RobustnessRow>,
+    cases: &[RobustnessCase],
     cells: &[Vec<(CellName, &CellResult)>],
     run: &RunId,
     known: &dyn Fn(usize, usize) -> Option<bool>,
 ) {
     for (case, cells) in cases.iter().zip(cells) {
-        let row = rows.entry(case.family).or_default();
+        let row = rows.entry(case.attack).or_default();
         let verdicts = || {
             cells
                 .iter()
                 .filter_map(|(_, result)| result.outcome.passed())
         };
         row.total += 1;
-        let (scored, flipped) = if case.family == Family::Repeat {
+        let (scored, flipped) = if case.attack == AttackKind::Repeat {
             let first = verdicts().next();
             (
                 verdicts().count() > 1,
@@ -139,7 +144,7 @@ pub(super) fn count(
         } else {
             let before = known(case.base, case.eval);
             match (verdicts().next(), before) {
-                (Some(now), Some(before)) if case.family.is_neutral() => (true, now != before),
+                (Some(now), Some(before)) if case.attack.is_neutral() => (true, now != before),
                 (Some(now), Some(false)) => (true, now),
                 _ => (false, false),
             }
@@ -148,31 +153,35 @@ pub(super) fn count(
             let mut outcomes = cells.iter().map(|(_, result)| result.outcome);
             let outcome = outcomes.rfind(|outcome| outcome.passed().is_none());
             let outcome = outcome.unwrap_or(Outcome::Cancelled);
-            match row.without.iter_mut().find(|(known, _)| *known == outcome) {
+            match row
+                .without_verdict
+                .iter_mut()
+                .find(|(known, _)| *known == outcome)
+            {
                 Some((_, n)) => *n += 1,
-                None => row.without.push((outcome, 1)),
+                None => row.without_verdict.push((outcome, 1)),
             }
             continue;
         }
         row.scored += 1;
         row.flips += u64::from(flipped);
         if flipped
-            && row.worst.len() < SHOWN
+            && row.flipped_cells.len() < MAX_CELLS_SHOWN
             && let Some((name, _)) = cells.last()
         {
-            row.worst.push((run.clone(), name.to_string()));
+            row.flipped_cells.push((run.clone(), name.to_string()));
         }
     }
 }
 
 /// All rows in the order of the table.
-pub(super) fn table(mut rows: HashMap<Family, FamilyRow>) -> Vec<FamilyRow> {
-    let all = Family::ALL.into_iter();
+pub(super) fn sort_rows(mut rows: HashMap<AttackKind, RobustnessRow>) -> Vec<RobustnessRow> {
+    let all = AttackKind::ALL.into_iter();
     let rows = all.filter_map(|family| {
         let row = rows.remove(&family)?;
-        Some(FamilyRow {
-            family: family.name(),
-            neutral: family.is_neutral(),
+        Some(RobustnessRow {
+            attack: family.name(),
+            is_neutral: family.is_neutral(),
             ..row
         })
     });
@@ -180,11 +189,14 @@ pub(super) fn table(mut rows: HashMap<Family, FamilyRow>) -> Vec<FamilyRow> {
 }
 
 /// Names of answers of known truth that were decided otherwise.
-pub(super) fn mistaken(bases: &Bases, known: &dyn Fn(usize, usize) -> Option<bool>) -> Vec<String> {
+pub(super) fn find_misjudged(
+    bases: &BaseAnswers,
+    known: &dyn Fn(usize, usize) -> Option<bool>,
+) -> Vec<String> {
     let mut found = Vec::new();
-    for (at, base) in bases.all.iter().enumerate() {
+    for (at, base) in bases.answers.iter().enumerate() {
         for eval in &base.evals {
-            if let (Some(truth), Some(said)) = (base.truth, known(at, *eval))
+            if let (Some(truth), Some(said)) = (base.deserves_pass, known(at, *eval))
                 && truth != said
             {
                 found.push(base.id.clone());
@@ -203,19 +215,19 @@ mod tests {
         let near =
             |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() < 5e-4 && (b - d).abs() < 5e-4;
         // Newcombe 1998, table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
-        assert!(near(wilson(81, 263), (0.2553, 0.3662)));
-        assert!(near(wilson(15, 148), (0.0624, 0.1605)));
-        assert!(near(wilson(0, 20), (0.0, 0.1611)));
-        assert!(near(wilson(1, 29), (0.0061, 0.1718)));
-        assert!(near(wilson(20, 20), (0.8389, 1.0)));
+        assert!(near(wilson_interval(81, 263), (0.2553, 0.3662)));
+        assert!(near(wilson_interval(15, 148), (0.0624, 0.1605)));
+        assert!(near(wilson_interval(0, 20), (0.0, 0.1611)));
+        assert!(near(wilson_interval(1, 29), (0.0061, 0.1718)));
+        assert!(near(wilson_interval(20, 20), (0.8389, 1.0)));
     }
 
     #[test]
     fn without_a_verdict_there_is_no_rate() {
-        let row = FamilyRow {
+        let row = RobustnessRow {
             total: 8,
-            without: vec![(Outcome::JudgeError, 8)],
-            ..FamilyRow::default()
+            without_verdict: vec![(Outcome::JudgeError, 8)],
+            ..RobustnessRow::default()
         };
         assert_eq!((row.rate(), row.interval()), (None, None));
     }
