@@ -14,7 +14,7 @@ use super::workspace::open;
 use super::{Cx, check, runtime, sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
-use crate::report::{size, words};
+use crate::report::{describe_outcome, format_bytes};
 use crate::run::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
 
 /// As of a run of which a decision ended in an error.
@@ -195,7 +195,7 @@ fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, 
             "✗",
             format!(
                 "reached, no verdict after {took}: {}",
-                words(result.outcome)
+                describe_outcome(result.outcome)
             ),
         ),
         (false, false) => ("✗", format!("not reached ({took}{attempts})")),
@@ -232,7 +232,11 @@ fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, 
     let sent: Vec<&str> = contact.sent_keys.iter().map(String::as_str).collect();
     facts.push((
         sent_as,
-        format!("{} ({})", sent.join(", "), size(contact.request_bytes)),
+        format!(
+            "{} ({})",
+            sent.join(", "),
+            format_bytes(contact.request_bytes)
+        ),
     ));
     for dropped in &contact.dropped_settings {
         facts.push(("dropped", format!("{}: {}", dropped.what, dropped.why)));

@@ -12,7 +12,7 @@ use super::args::ListFormat;
 use super::trouble::Trouble;
 use crate::diag::find_nearest;
 use crate::handlers::{EvalTypeRegistry, FAMILIES};
-use crate::report::wrap;
+use crate::report::wrap_line;
 use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec};
 
 /// Where the sentences of the list begin.
@@ -83,7 +83,7 @@ fn overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
                 names => format!(" (also {})", names.join(", ")),
             };
             let line = format!("{}{also}", first_words(spec.summary));
-            let line = wrap(&line, COLUMN, COLUMN, width);
+            let line = wrap_line(&line, COLUMN, COLUMN, width);
             let room = COLUMN - 4;
             let _infallible = writeln!(out, "  {mark} {name:<room$}{line}");
         }
@@ -106,7 +106,7 @@ fn first_words(summary: &str) -> &str {
 fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
     let mut out = String::new();
     let judged = if spec.judged { "  (asks a judge)" } else { "" };
-    let summary = wrap(spec.summary, 4, 4, width);
+    let summary = wrap_line(spec.summary, 4, 4, width);
     let _infallible = writeln!(out, "{}{judged}\n    {summary}", spec.name);
     for alias in spec.aliases {
         let you = if asked == Some(alias.name) {
@@ -139,11 +139,11 @@ fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
         let kind = kind_of(schema);
         let about = about.replace('\n', " ");
         let line = format!("{mark} {name} ({kind}): {about}{also}");
-        let _infallible = writeln!(out, "   {}", wrap(&line, 3, 9, width));
+        let _infallible = writeln!(out, "   {}", wrap_line(&line, 3, 9, width));
         // A text that is written for the author, such as the criteria of a canned judge, is there to be read.
         let written = schema["default"].as_str().filter(|text| text.len() > 20);
         for line in written.into_iter().flat_map(str::lines) {
-            let _infallible = writeln!(out, "         | {}", wrap(line, 11, 11, width));
+            let _infallible = writeln!(out, "         | {}", wrap_line(line, 11, 11, width));
         }
     }
     let id = spec.name.replace('_', "-");

@@ -5,25 +5,25 @@ use std::os::fd::AsFd;
 
 use crate::diag::{Diagnostic, render};
 use crate::model::make_visible;
-use crate::report::{Style, wrap};
+use crate::report::{TextStyle, wrap_line};
 use crate::workspace::Env;
 
 /// Standard output and error, and how each may look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streams {
-    pub(super) out: Style,
-    pub(super) err: Style,
+    pub(super) out: TextStyle,
+    pub(super) err: TextStyle,
 }
 
 impl Streams {
     /// As the process was started. `NO_COLOR` and `TERM=dumb` are honoured; colours go to terminals only.
     pub(super) fn of_process(env: &Env) -> Self {
         let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
-        let style = |width: Option<usize>| Style {
+        let style = |width: Option<usize>| TextStyle {
             terminal: width.is_some(),
             color: width.is_some() && colors,
             width: width.unwrap_or(0),
-            told: false,
+            has_narrator: false,
         };
         Self {
             out: style(columns(&io::stdout())),
@@ -51,7 +51,7 @@ impl Streams {
         };
         let mut err = io::stderr().lock();
         for line in shown.lines() {
-            let _gone = writeln!(err, "{}", wrap(line, 0, 2, self.err.width));
+            let _gone = writeln!(err, "{}", wrap_line(line, 0, 2, self.err.width));
         }
     }
 

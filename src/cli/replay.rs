@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use super::workspace::store;
 use super::{Cx, open, runtime};
 use crate::record::play_events;
-use crate::report::{FormatName, Narrator, Row, Rows, Style};
+use crate::report::{Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle};
 
 /// Plays a run. Ends quietly when the reader goes away.
 pub(super) fn replay(
@@ -42,11 +42,11 @@ pub(super) fn replay(
         .tell(&format!("replay of {}: nothing is sent anywhere", run.id));
     let clock = Arc::clone(&cx.clock);
     let mut narrator = Narrator::new(io::stdout(), cx.streams.out);
-    let mut rows = Rows::default();
-    let mut writer = FormatName::Human.writer(
+    let mut rows = RowBuilder::default();
+    let mut writer = ReportFormat::Human.writer(
         Box::new(io::stdout()),
-        Style {
-            told: true,
+        TextStyle {
+            has_narrator: true,
             ..cx.streams.out
         },
     );
@@ -56,8 +56,11 @@ pub(super) fn replay(
         speed,
         &*clock,
         |event| {
-            let told = narrator.on(event).and_then(|()| narrator.flush());
-            let told = told.and_then(|()| rows.on(event, &mut |row: &Row<'_>| writer.row(row)));
+            let told = narrator
+                .narrate_event(event)
+                .and_then(|()| narrator.flush());
+            let told = told
+                .and_then(|()| rows.apply(event, &mut |row: &ReportRow<'_>| writer.write_row(row)));
             if told.and_then(|()| writer.flush()).is_err() {
                 gone.cancel();
             }
@@ -66,7 +69,7 @@ pub(super) fn replay(
     if !gone.is_cancelled() {
         let _gone = narrator.finish();
         let _gone = rows
-            .finish(&mut |row: &Row<'_>| writer.row(row))
+            .finish(&mut |row: &ReportRow<'_>| writer.write_row(row))
             .and_then(|_| writer.finish());
     }
     if log.interrupted {

@@ -19,7 +19,10 @@ use crate::event::{EventKind, RunEvent};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{Labels, Millis, pluralize};
-use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
+use crate::report::{
+    EvalVerdicts, Narrator, ReportFormat, ReportRow, ReportWriter, RowBuilder, RunSummary,
+    TextStyle,
+};
 use crate::run::{
     self, CachePolicy, DecisionFilter, JudgePreview, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec,
@@ -216,7 +219,7 @@ fn stray_labels(opened: &Opened, seen: &HashSet<String>) -> Vec<Diagnostic> {
 }
 
 /// Evals of the run that have the same verdict everywhere.
-fn everywhere(opened: &Opened, summary: &Summary) -> Vec<Diagnostic> {
+fn everywhere(opened: &Opened, summary: &RunSummary) -> Vec<Diagnostic> {
     let tally = |of: &EvalVerdicts| EvalTally {
         rubric: of.rubric.clone(),
         eval: of.eval.clone(),
@@ -300,7 +303,7 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
 
 /// Everything that shows a run: results on standard output and in files, turns on standard error.
 struct Printer {
-    rows: Rows,
+    rows: RowBuilder,
     /// The transcripts that cells were planned for, where all are to be seen.
     seen: Option<HashSet<String>>,
     outputs: Vec<Output>,
@@ -311,15 +314,15 @@ struct Output {
     /// `None`: standard output.
     path: Option<std::path::PathBuf>,
     /// `None`: it takes no more, because its reader went away or its disk is full; the run goes on and is recorded.
-    writer: Option<Box<dyn Format>>,
+    writer: Option<Box<dyn ReportWriter>>,
     error: Option<io::Error>,
 }
 
 impl Printer {
     fn new(args: &RunArgs, labels: Labels, cx: &Cx) -> Result<Self, Trouble> {
-        let format = FormatName::from(args.format);
-        let style = Style {
-            told: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
+        let format = ReportFormat::from(args.format);
+        let style = TextStyle {
+            has_narrator: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
             ..cx.streams.out
         };
         let stdout = format.writer(Box::new(io::stdout()), style);
@@ -329,7 +332,7 @@ impl Printer {
             error: None,
         }];
         for path in &args.output {
-            let format = FormatName::of_path(path).ok_or_else(|| {
+            let format = ReportFormat::from_path(path).ok_or_else(|| {
                 let path = path.display();
                 Trouble::usage(format!(
                     "-o {path}: the ending says no format; use .jsonl, .xml, .md or .txt"
@@ -337,7 +340,7 @@ impl Printer {
             })?;
             let file = File::create(path)
                 .map_err(|error| Trouble::usage(format!("-o {}: {error}", path.display())))?;
-            let writer = Some(format.writer(Box::new(file), Style::default()));
+            let writer = Some(format.writer(Box::new(file), TextStyle::default()));
             outputs.push(Output {
                 path: Some(path.clone()),
                 writer,
@@ -351,7 +354,7 @@ impl Printer {
             )
         });
         Ok(Self {
-            rows: Rows::with_labels(labels),
+            rows: RowBuilder::with_labels(labels),
             outputs,
             narrator,
             seen: None,
@@ -372,11 +375,11 @@ impl Printer {
                 seen.insert(transcript.id.clone());
             }
             if let Some(teller) = narrator
-                && teller.on(event).is_err()
+                && teller.narrate_event(event).is_err()
             {
                 *narrator = None;
             }
-            let Ok(()) = rows.on(event, &mut |row| {
+            let Ok(()) = rows.apply(event, &mut |row| {
                 emit(outputs, row);
                 Ok::<(), Infallible>(())
             });
@@ -400,7 +403,7 @@ impl Printer {
     }
 
     /// The summary, and whether every output holds all of it.
-    fn finish(mut self) -> (Summary, Result<(), Trouble>) {
+    fn finish(mut self) -> (RunSummary, Result<(), Trouble>) {
         let outputs = &mut self.outputs;
         let Ok(summary) = self.rows.finish(&mut |row| {
             emit(outputs, row);
@@ -421,14 +424,14 @@ impl Printer {
 }
 
 /// Output never fails a run: who is gone is skipped from then on.
-fn emit(outputs: &mut [Output], row: &Row<'_>) {
+fn emit(outputs: &mut [Output], row: &ReportRow<'_>) {
     for output in outputs {
-        output.write(|writer| writer.row(row));
+        output.write(|writer| writer.write_row(row));
     }
 }
 
 impl Output {
-    fn write(&mut self, what: impl FnOnce(&mut dyn Format) -> io::Result<()>) {
+    fn write(&mut self, what: impl FnOnce(&mut dyn ReportWriter) -> io::Result<()>) {
         let Some(writer) = &mut self.writer else {
             return;
         };

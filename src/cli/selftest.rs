@@ -14,7 +14,7 @@ use super::{Cx, runtime};
 use crate::event::{EventKind, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
-use crate::report::words;
+use crate::report::describe_outcome;
 use crate::run::robustness::{
     FinishedStage, RobustnessOptions, RobustnessReport, RobustnessRow, RobustnessStage,
     RobustnessTest,
@@ -246,7 +246,7 @@ fn line(row: &RobustnessRow) -> String {
     let without: Vec<String> = row
         .without_verdict
         .iter()
-        .map(|(outcome, n)| format!("{n} {}", words(*outcome)))
+        .map(|(outcome, n)| format!("{n} {}", describe_outcome(*outcome)))
         .collect();
     let mark = if row.has_few_verdicts() { "*" } else { "" };
     let name = format!("{}{mark}", row.attack);

@@ -9,14 +9,14 @@ use super::Cx;
 use super::args::{OutFormat, Place};
 use super::trouble::Trouble;
 use super::workspace::{note_labels, store, store_and_workspace};
-use crate::compare::{self, Move};
+use crate::compare::{self, DecisionChange};
 use crate::event::{EventKind, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
 use crate::record::{LogEnding, RecordError, RecordedRun};
-use crate::report::{FormatName, Row, Rows, trace, wrap};
+use crate::report::{ReportFormat, ReportRow, RowBuilder, format_judge_trace, wrap_line};
 use crate::workspace::Workspace;
 
-impl From<OutFormat> for FormatName {
+impl From<OutFormat> for ReportFormat {
     fn from(format: OutFormat) -> Self {
         match format {
             OutFormat::Human => Self::Human,
@@ -70,11 +70,11 @@ const SHOWN: &[&str] = &[
 /// What `dicta runs` says of a run.
 fn line(run: &RecordedRun) -> Result<String, RecordError> {
     let header = run.read_header()?;
-    let mut none = |_: &Row<'_>| Ok::<(), Infallible>(());
-    let mut rows = Rows::default();
+    let mut none = |_: &ReportRow<'_>| Ok::<(), Infallible>(());
+    let mut rows = RowBuilder::default();
     let mut events = run.events_with_tags(RESULTS)?;
     for event in &mut events {
-        let Ok(()) = rows.on(&event?, &mut none);
+        let Ok(()) = rows.apply(&event?, &mut none);
     }
     let Ok(summary) = rows.finish(&mut none);
     let state = match (events.ending(), summary.interrupted) {
@@ -134,7 +134,7 @@ pub(super) fn show(
             if let ([(at, name)], OutFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
                 cx.streams
-                    .print(&trace(name, &state.cells[at.index()], &*blobs));
+                    .print(&format_judge_trace(name, &state.cells[at.index()], &*blobs));
                 return Ok(0);
             }
             Some(
@@ -145,17 +145,25 @@ pub(super) fn show(
             )
         }
     };
-    let mut writer = FormatName::from(format).writer(Box::new(io::stdout()), cx.streams.out);
-    let mut rows = Rows::with_labels(labels);
-    let mut emit = |row: &Row<'_>| match (&selected, row) {
-        (Some(names), Row::Result(result)) if !names.contains(&result.name.to_string()) => Ok(()),
-        (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Stats(_) | Row::Summary(_)) => Ok(()),
-        _ => writer.row(row),
+    let mut writer = ReportFormat::from(format).writer(Box::new(io::stdout()), cx.streams.out);
+    let mut rows = RowBuilder::with_labels(labels);
+    let mut emit = |row: &ReportRow<'_>| match (&selected, row) {
+        (Some(names), ReportRow::Result(result)) if !names.contains(&result.name.to_string()) => {
+            Ok(())
+        }
+        (
+            Some(_),
+            ReportRow::Decision(_)
+            | ReportRow::Rubric(_)
+            | ReportRow::Stats(_)
+            | ReportRow::Summary(_),
+        ) => Ok(()),
+        _ => writer.write_row(row),
     };
     let mut events = run.events_with_tags(SHOWN)?;
     let mut printed = Ok(());
     for event in &mut events {
-        printed = rows.on(&event?, &mut emit);
+        printed = rows.apply(&event?, &mut emit);
         if printed.is_err() {
             break;
         }
@@ -240,12 +248,12 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     let (old, new) = (store.resolve(before)?, store.resolve(after)?);
     let labels = labels_of(workspace.as_deref(), &[&old, &new], cx)?;
     let (old_state, new_state) = (read(&old, cx)?, read(&new, cx)?);
-    let found = compare::compare((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
+    let found = compare::compare_runs((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
     let mut out = format!("{} → {}\n", old.id, new.id);
     let width = cx.streams.out.width;
     moves(&mut out, "flips", &found.flips, &labels, width);
     moves(&mut out, "other changes", &found.changes, &labels, width);
-    for (title, names) in [("new", &found.new), ("gone", &found.gone)] {
+    for (title, names) in [("new", &found.added), ("gone", &found.removed)] {
         if !names.is_empty() {
             let _infallible = writeln!(out, "\n{title}: {}", names.len());
             for name in names {
@@ -269,9 +277,9 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
         "\n{}, {}, {} new, {} gone, {} the same",
         pluralize(found.flips.len() as u64, "flip"),
         pluralize(found.changes.len() as u64, "other change"),
-        found.new.len(),
-        found.gone.len(),
-        found.same
+        found.added.len(),
+        found.removed.len(),
+        found.unchanged
     );
     cx.streams.print(&out);
     Ok(0)
@@ -297,7 +305,7 @@ fn read(run: &RecordedRun, cx: &Cx) -> Result<RunState, Trouble> {
 }
 
 /// Where a flip went, as far as a label says.
-fn whither(change: &Move, labels: &Labels) -> &'static str {
+fn whither(change: &DecisionChange, labels: &Labels) -> &'static str {
     let name = &change.name;
     let label = labels.find(&name.transcript, &name.rubric, &name.eval);
     let (old, new) = (&change.before.decision, &change.after.decision);
@@ -311,7 +319,7 @@ fn whither(change: &Move, labels: &Labels) -> &'static str {
 }
 
 /// `width`: columns of the terminal, 0 without one.
-fn moves(out: &mut String, title: &str, moves: &[Move], labels: &Labels, width: usize) {
+fn moves(out: &mut String, title: &str, moves: &[DecisionChange], labels: &Labels, width: usize) {
     if moves.is_empty() {
         return;
     }
@@ -332,14 +340,14 @@ fn moves(out: &mut String, title: &str, moves: &[Move], labels: &Labels, width: 
                 .score
                 .map(|s| format!(" {s:.2}"))
                 .unwrap_or_default();
-            let mut why = side.why.lines();
+            let mut why = side.explanation.lines();
             let head = format!("{word} {}{score}: ", side.decision.outcome);
             let first = make_visible(why.next().unwrap_or(""), false);
-            let first = wrap(&first, 6 + head.chars().count(), 10, width);
+            let first = wrap_line(&first, 6 + head.chars().count(), 10, width);
             let _infallible = writeln!(out, "      {head}{first}");
             for line in why {
                 let line = make_visible(line, false);
-                let _infallible = writeln!(out, "          {}", wrap(&line, 10, 10, width));
+                let _infallible = writeln!(out, "          {}", wrap_line(&line, 10, 10, width));
             }
         }
     }

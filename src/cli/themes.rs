@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Cx;
 use super::trouble::Trouble;
-use crate::report::wrap;
+use crate::report::wrap_line;
 use crate::theme::{Theme, ThemeError, names, source};
 
 /// Lists the bundled themes with a line each, or prints the file of one.
@@ -26,7 +26,7 @@ fn list(width: usize) -> Result<String, Trouble> {
     let mut out = String::new();
     for name in names {
         let about = Theme::bundled(name).map_err(trouble)?.about;
-        let about = wrap(&about, column, column, width);
+        let about = wrap_line(&about, column, column, width);
         let _infallible = writeln!(out, "{name:column$}{about}");
     }
     out.push_str(

@@ -10,12 +10,12 @@ use super::args::{OutFormat, Place};
 use super::show::RESULTS;
 use super::trouble::Trouble;
 use super::workspace::{note_labels, store_and_workspace};
-use crate::compare::{Counts, Point, Scores, Sweep};
+use crate::compare::{ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
 use crate::diag::find_nearest;
 use crate::event::RunHeader;
 use crate::model::{Labels, ScoreBounds, make_visible, pluralize};
 use crate::record::{EvalDecisionSettings, RecordedRun};
-use crate::report::{Row, Rows};
+use crate::report::{ReportRow, RowBuilder};
 use crate::workspace::Workspace;
 
 /// Thresholds shown at most for people; more are told with `--format jsonl`.
@@ -47,7 +47,7 @@ pub(super) fn thresholds(
     }
     let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
     let labels = Labels::new(labels.iter().cloned());
-    let mut sweeps = scores.sweeps(&labels, &|rubric, eval| {
+    let mut sweeps = scores.compute_sweeps(&labels, &|rubric, eval| {
         deciding(header.as_ref(), workspace, rubric, eval)
     });
     let letters = run.id.letters();
@@ -80,22 +80,22 @@ pub(super) fn thresholds(
     Ok(0)
 }
 
-fn read(run: &RecordedRun) -> Result<(Option<RunHeader>, Scores), Trouble> {
-    let (mut header, mut scores) = (None, Scores::default());
-    let mut take = |row: &Row<'_>| {
+fn read(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector), Trouble> {
+    let (mut header, mut scores) = (None, ScoreCollector::default());
+    let mut take = |row: &ReportRow<'_>| {
         match row {
-            Row::Header(of) => {
+            ReportRow::Header(of) => {
                 header = Some((*of).clone());
-                scores.meet(of);
+                scores.add_panels(of);
             }
-            Row::Result(row) => scores.add(row.name, row.kind, row.result),
+            ReportRow::Result(row) => scores.add_result(row.name, row.eval_type, row.result),
             _ => {}
         }
         Ok::<(), Infallible>(())
     };
-    let mut rows = Rows::default();
+    let mut rows = RowBuilder::default();
     for event in run.events_with_tags(RESULTS)? {
-        let Ok(()) = rows.on(&event?, &mut take);
+        let Ok(()) = rows.apply(&event?, &mut take);
     }
     let Ok(_) = rows.finish(&mut take);
     Ok((header, scores))
@@ -139,7 +139,7 @@ fn rate(of: u64, all: u64) -> Option<f64> {
 }
 
 /// One object a threshold; all keys always there.
-fn lines(out: &mut String, sweep: &Sweep) {
+fn lines(out: &mut String, sweep: &ThresholdSweep) {
     for point in &sweep.points {
         let c = point.counts;
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
@@ -147,13 +147,13 @@ fn lines(out: &mut String, sweep: &Sweep) {
             "type": "threshold",
             "rubric": sweep.rubric,
             "eval": sweep.eval,
-            "kind": sweep.kind,
+            "kind": sweep.eval_type,
             "bound": sweep.bound.as_str(),
-            "threshold": point.at,
+            "threshold": point.threshold,
             "current": point.current,
             "pass": c.pass,
             "fail": c.fail,
-            "other": c.other,
+            "other": c.no_verdict,
             "unscored": sweep.unscored,
             "labelled": c.labelled(),
             "labelled_pass": pass,
@@ -166,13 +166,13 @@ fn lines(out: &mut String, sweep: &Sweep) {
             "false_fail_rate": rate(c.false_fail, pass),
             "true_fail_rate": rate(c.true_fail, fail),
             "false_pass_rate": rate(c.false_pass, fail),
-            "agreement": rate(c.right(), c.labelled()),
+            "agreement": rate(c.agreeing(), c.labelled()),
         });
         let _infallible = writeln!(out, "{line}");
     }
 }
 
-fn table(out: &mut String, sweep: &Sweep) {
+fn table(out: &mut String, sweep: &ThresholdSweep) {
     if !out.is_empty() {
         out.push('\n');
     }
@@ -182,7 +182,7 @@ fn table(out: &mut String, sweep: &Sweep) {
         out,
         "{}  {}: {scored} with a score",
         make_visible(&name, false),
-        sweep.kind
+        sweep.eval_type
     );
     if sweep.unscored > 0 {
         let _infallible = write!(out, ", {} without one left out", sweep.unscored);
@@ -205,7 +205,7 @@ fn table(out: &mut String, sweep: &Sweep) {
     out.push('\n');
     for point in shown(&sweep.points) {
         let mark = if point.current { '→' } else { ' ' };
-        let _infallible = write!(out, "{mark} {:>9}", number(point.at));
+        let _infallible = write!(out, "{mark} {:>9}", number(point.threshold));
         row(out, point.counts, labelled);
     }
     if sweep.points.len() > SHOWN {
@@ -240,7 +240,7 @@ fn number(score: f64) -> String {
     }
 }
 
-fn row(out: &mut String, c: Counts, labelled: bool) {
+fn row(out: &mut String, c: ThresholdCounts, labelled: bool) {
     let _infallible = write!(out, "  {:>4}  {:>4}", c.pass, c.fail);
     if labelled {
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
@@ -252,7 +252,7 @@ fn row(out: &mut String, c: Counts, labelled: bool) {
         ] {
             let _infallible = write!(out, "  {:>11}", share(of, all));
         }
-        let _infallible = write!(out, "  {:>11}", share(c.right(), c.labelled()));
+        let _infallible = write!(out, "  {:>11}", share(c.agreeing(), c.labelled()));
     }
     out.push('\n');
 }
@@ -266,7 +266,7 @@ fn share(of: u64, all: u64) -> String {
 }
 
 /// At most so many thresholds, evenly, the current one among them.
-fn shown(points: &[Point]) -> Vec<&Point> {
+fn shown(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
     let step = points.len().div_ceil(SHOWN).max(1);
     let last = points.len().saturating_sub(1);
     let points = points.iter().enumerate();
@@ -277,8 +277,8 @@ fn shown(points: &[Point]) -> Vec<&Point> {
 }
 
 /// What labels say, with how many they are.
-fn told(out: &mut String, sweep: &Sweep) {
-    let Some((right, best)) = sweep.best() else {
+fn told(out: &mut String, sweep: &ThresholdSweep) {
+    let Some((right, best)) = sweep.best_points() else {
         return;
     };
     let Some(first) = best.first() else { return };
@@ -290,7 +290,11 @@ fn told(out: &mut String, sweep: &Sweep) {
             "  {labels}: too few to call a threshold the best ({NAMED} are the least here)"
         );
     } else {
-        let some: Vec<String> = best.iter().take(LISTED).map(|p| number(p.at)).collect();
+        let some: Vec<String> = best
+            .iter()
+            .take(LISTED)
+            .map(|p| number(p.threshold))
+            .collect();
         let more = if best.len() > LISTED { ", …" } else { "" };
         let at = format!("{}{more}", some.join(", "));
         let _infallible = writeln!(out, "  most labels agree at {at}: {}", share(right, n));

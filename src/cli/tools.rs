@@ -18,7 +18,7 @@ use crate::event::CallCx;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
 use crate::provider::render_tool_declarations;
-use crate::report::wrap;
+use crate::report::wrap_line;
 use crate::tools::toolbox::{FileTool, SourceProvided, ToolDefinition, Toolbox};
 use crate::tools::{
     Tool, ToolDeps, ToolSet, VerifiedClaims, built_in_tool_decls, open_single_tool,
@@ -364,7 +364,7 @@ fn as_json(row: &Row, provider: Option<Dialect>) -> Value {
 fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
     let mut out = format!("{}\n", row.decl.name);
     let mut line = |text: &str| {
-        let _infallible = writeln!(out, "    {}", wrap(text, 4, 4, width));
+        let _infallible = writeln!(out, "    {}", wrap_line(text, 4, 4, width));
     };
     line(&row.decl.description);
     let mut facts = vec![match &row.source {

@@ -13,26 +13,26 @@ use similar::TextDiff;
 use crate::event::{BlobSource, CellKey, RunState};
 use crate::model::{CellName, CellResult, Decision, Outcome};
 
-pub use thresholds::{Bound, Counts, Point, Scores, Sweep};
+pub use thresholds::{BoundKind, ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
 
 /// A decision with why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Side {
+pub struct ExplainedDecision {
     /// What was decided.
     pub decision: Decision,
     /// Why: the explanation of the first cell that voted so, else its error.
-    pub why: String,
+    pub explanation: String,
 }
 
 /// A decision on both sides, different.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Move {
+pub struct DecisionChange {
     /// Its name; judge and repeat are absent.
     pub name: CellName,
     /// On the older side.
-    pub before: Side,
+    pub before: ExplainedDecision,
     /// On the newer side.
-    pub after: Side,
+    pub after: ExplainedDecision,
 }
 
 /// A rubric or workspace file whose text differs.
@@ -46,34 +46,34 @@ pub struct FileDiff {
 
 /// What moved.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Comparison {
+pub struct RunComparison {
     /// Verdicts on both sides, and not the same.
-    pub flips: Vec<Move>,
+    pub flips: Vec<DecisionChange>,
     /// Other changes of outcome: an error that became a verdict, and so on.
-    pub changes: Vec<Move>,
+    pub changes: Vec<DecisionChange>,
     /// Decided on the newer side only.
-    pub new: Vec<CellName>,
+    pub added: Vec<CellName>,
     /// Decided on the older side only.
-    pub gone: Vec<CellName>,
+    pub removed: Vec<CellName>,
     /// Same outcome on both sides.
-    pub same: usize,
+    pub unchanged: usize,
     /// Files whose text differs.
     pub files: Vec<FileDiff>,
 }
 
-impl Comparison {
+impl RunComparison {
     /// Whether nothing moved and no file differs.
     pub fn is_empty(&self) -> bool {
         self.flips.is_empty()
             && self.changes.is_empty()
-            && self.new.is_empty()
-            && self.gone.is_empty()
+            && self.added.is_empty()
+            && self.removed.is_empty()
             && self.files.is_empty()
     }
 }
 
 /// Every decision of a run that has all its results, in plan order.
-pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
+pub fn collect_decisions(state: &RunState) -> IndexMap<CellName, ExplainedDecision> {
     let mut cells: IndexMap<CellName, Vec<(CellKey, Option<&CellResult>)>> = IndexMap::new();
     for (cell, index) in state.cells.iter().zip(0..) {
         if let Some(name) = state.cell_name(crate::model::CellIx(index))
@@ -98,14 +98,20 @@ pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
                 .filter(|(key, _)| decision.counts_judge(key.judge))
                 .filter_map(|(_, result)| *result)
                 .collect();
-            let why = why(&results, decision.outcome);
-            out.insert(name, Side { decision, why });
+            let why = explain_decision(&results, decision.outcome);
+            out.insert(
+                name,
+                ExplainedDecision {
+                    decision,
+                    explanation: why,
+                },
+            );
         }
     }
     out
 }
 
-fn why(results: &[&CellResult], outcome: Outcome) -> String {
+fn explain_decision(results: &[&CellResult], outcome: Outcome) -> String {
     let spoke = results
         .iter()
         .find(|r| r.outcome == outcome)
@@ -116,16 +122,16 @@ fn why(results: &[&CellResult], outcome: Outcome) -> String {
 }
 
 /// Compares an older run with a newer one. Blobs serve the files' diffs.
-pub fn compare(
+pub fn compare_runs(
     (before, before_blobs): (&RunState, &dyn BlobSource),
     (after, after_blobs): (&RunState, &dyn BlobSource),
-) -> Comparison {
-    let (old, mut new) = (decisions(before), decisions(after));
-    let mut out = Comparison::default();
+) -> RunComparison {
+    let (old, mut new) = (collect_decisions(before), collect_decisions(after));
+    let mut out = RunComparison::default();
     for (name, before) in old {
         match new.shift_remove(&name) {
-            None => out.gone.push(name),
-            Some(after) if after.decision.outcome == before.decision.outcome => out.same += 1,
+            None => out.removed.push(name),
+            Some(after) if after.decision.outcome == before.decision.outcome => out.unchanged += 1,
             Some(after) => {
                 let flip =
                     before.decision.outcome.is_verdict() && after.decision.outcome.is_verdict();
@@ -134,7 +140,7 @@ pub fn compare(
                 } else {
                     &mut out.changes
                 };
-                moves.push(Move {
+                moves.push(DecisionChange {
                     name,
                     before,
                     after,
@@ -142,12 +148,12 @@ pub fn compare(
             }
         }
     }
-    out.new.extend(new.into_keys());
-    out.files = files(before, before_blobs, after, after_blobs);
+    out.added.extend(new.into_keys());
+    out.files = diff_files(before, before_blobs, after, after_blobs);
     out
 }
 
-fn files(
+fn diff_files(
     before: &RunState,
     before_blobs: &dyn BlobSource,
     after: &RunState,
@@ -173,11 +179,11 @@ fn files(
                 read(before_blobs, Some(blob)),
                 read(after_blobs, other.as_ref()),
             );
-            out.push(file_diff(path.clone(), texts));
+            out.push(diff_file(path.clone(), texts));
         }
     }
     for (path, blob) in &new {
-        out.push(file_diff(
+        out.push(diff_file(
             path.clone(),
             (Some(String::new()), read(after_blobs, Some(blob))),
         ));
@@ -185,19 +191,19 @@ fn files(
     out
 }
 
-fn file_diff(path: PathBuf, texts: (Option<String>, Option<String>)) -> FileDiff {
+fn diff_file(path: PathBuf, texts: (Option<String>, Option<String>)) -> FileDiff {
     let (Some(old), Some(new)) = texts else {
         return FileDiff {
             path,
             diff: String::new(),
         };
     };
-    let diff = unified(&path, &old, &new);
+    let diff = unified_diff(&path, &old, &new);
     FileDiff { path, diff }
 }
 
 /// The unified diff of a file's two texts, three lines of context.
-pub(crate) fn unified(path: &Path, old: &str, new: &str) -> String {
+pub(crate) fn unified_diff(path: &Path, old: &str, new: &str) -> String {
     let name = path.display().to_string();
     TextDiff::from_lines(old, new)
         .unified_diff()

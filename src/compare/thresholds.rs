@@ -14,14 +14,14 @@ use crate::record::{EvalDecisionSettings, PanelRules};
 
 /// Which bound is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum BoundKind {
     /// `min_score`: from here on it passes.
     Min,
     /// `max_score`: up to here it passes.
     Max,
 }
 
-impl Bound {
+impl BoundKind {
     /// The name as files spell it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,13 +33,13 @@ impl Bound {
 
 /// How decisions end at one threshold, and how many of them as a label says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ThresholdCounts {
     /// Decisions that pass.
     pub pass: u64,
     /// Decisions that fail.
     pub fail: u64,
     /// Decisions without a verdict: a vote for "not applicable", or too few scores.
-    pub other: u64,
+    pub no_verdict: u64,
     /// Pass, and labelled so.
     pub true_pass: u64,
     /// Pass, and labelled otherwise.
@@ -50,7 +50,7 @@ pub struct Counts {
     pub false_fail: u64,
 }
 
-impl Counts {
+impl ThresholdCounts {
     /// Verdicts with a label.
     pub fn labelled(self) -> u64 {
         self.labelled_pass() + self.labelled_fail()
@@ -67,11 +67,11 @@ impl Counts {
     }
 
     /// Verdicts that are as the label says.
-    pub fn right(self) -> u64 {
+    pub fn agreeing(self) -> u64 {
         self.true_pass + self.true_fail
     }
 
-    fn slot(&mut self, outcome: Outcome, label: Option<bool>) -> [Option<&mut u64>; 2] {
+    fn counters_mut(&mut self, outcome: Outcome, label: Option<bool>) -> [Option<&mut u64>; 2] {
         let labelled = match (outcome.passed(), label) {
             (Some(true), Some(true)) => Some(&mut self.true_pass),
             (Some(true), Some(false)) => Some(&mut self.false_pass),
@@ -82,19 +82,19 @@ impl Counts {
         let all = match outcome.passed() {
             Some(true) => &mut self.pass,
             Some(false) => &mut self.fail,
-            None => &mut self.other,
+            None => &mut self.no_verdict,
         };
         [Some(all), labelled]
     }
 
-    fn add(&mut self, outcome: Outcome, label: Option<bool>) {
-        for count in self.slot(outcome, label).into_iter().flatten() {
+    fn count(&mut self, outcome: Outcome, label: Option<bool>) {
+        for count in self.counters_mut(outcome, label).into_iter().flatten() {
             *count += 1;
         }
     }
 
-    fn take(&mut self, outcome: Outcome, label: Option<bool>) {
-        for count in self.slot(outcome, label).into_iter().flatten() {
+    fn uncount(&mut self, outcome: Outcome, label: Option<bool>) {
+        for count in self.counters_mut(outcome, label).into_iter().flatten() {
             *count -= 1;
         }
     }
@@ -102,26 +102,26 @@ impl Counts {
 
 /// One threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct ThresholdPoint {
     /// The threshold: a score that was given, or the one that decides now.
-    pub at: f64,
+    pub threshold: f64,
     /// Whether it decides now.
     pub current: bool,
     /// What it would decide.
-    pub counts: Counts,
+    pub counts: ThresholdCounts,
 }
 
 /// All thresholds of one eval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sweep {
+pub struct ThresholdSweep {
     /// The rubric's id.
     pub rubric: String,
     /// The eval's id.
     pub eval: String,
     /// The eval type.
-    pub kind: String,
+    pub eval_type: String,
     /// Which bound is moved.
-    pub bound: Bound,
+    pub bound: BoundKind,
     /// Where it stands now; `None`: no bound is set, and what the judge or the check itself says decides.
     pub current: Option<f64>,
     /// Decisions with a score.
@@ -129,17 +129,21 @@ pub struct Sweep {
     /// Decisions without one, which are left out.
     pub unscored: u64,
     /// As decided in the run.
-    pub recorded: Counts,
+    pub recorded: ThresholdCounts,
     /// By threshold, ascending.
-    pub points: Vec<Point>,
+    pub points: Vec<ThresholdPoint>,
 }
 
-impl Sweep {
+impl ThresholdSweep {
     /// The thresholds that most labels agree with, and with how many; `None` without labels.
-    pub fn best(&self) -> Option<(u64, Vec<&Point>)> {
-        let most = self.points.iter().map(|point| point.counts.right()).max()?;
+    pub fn best_points(&self) -> Option<(u64, Vec<&ThresholdPoint>)> {
+        let most = self
+            .points
+            .iter()
+            .map(|point| point.counts.agreeing())
+            .max()?;
         let points = self.points.iter();
-        let best: Vec<&Point> = points.filter(|p| p.counts.right() == most).collect();
+        let best: Vec<&ThresholdPoint> = points.filter(|p| p.counts.agreeing() == most).collect();
         let labelled = best.iter().any(|point| point.counts.labelled() > 0);
         labelled.then_some((most, best))
     }
@@ -147,20 +151,20 @@ impl Sweep {
 
 /// Gathers results by eval.
 #[derive(Debug, Default)]
-pub struct Scores {
-    evals: IndexMap<(String, String), OfEval>,
+pub struct ScoreCollector {
+    evals: IndexMap<(String, String), EvalScores>,
 }
 
 #[derive(Debug, Default)]
-struct OfEval {
-    kind: String,
+struct EvalScores {
+    eval_type: String,
     /// How several judges decide it, by their names.
-    court: Option<PanelRules>,
-    decisions: IndexMap<(String, Option<u32>), Vec<Cell>>,
+    panel_rules: Option<PanelRules>,
+    decisions: IndexMap<(String, Option<u32>), Vec<ScoredCell>>,
 }
 
 #[derive(Debug, Clone)]
-struct Cell {
+struct ScoredCell {
     judge: Option<String>,
     repeat: Option<u32>,
     probability: Option<f64>,
@@ -170,7 +174,7 @@ struct Cell {
     stated: Option<VerdictSummary>,
 }
 
-impl Cell {
+impl ScoredCell {
     /// The score, where the outcome follows from one.
     fn score(&self) -> Option<f64> {
         match self.stated {
@@ -181,9 +185,9 @@ impl Cell {
     }
 }
 
-impl Scores {
+impl ScoreCollector {
     /// Learns which evals several judges decide.
-    pub fn meet(&mut self, header: &RunHeader) {
+    pub fn add_panels(&mut self, header: &RunHeader) {
         for spec in &header.evals {
             let (Some(panel), Some(rubric)) =
                 (&spec.panel, header.rubrics.get(spec.rubric as usize))
@@ -195,7 +199,7 @@ impl Scores {
                 Some(of.config.name.clone())
             };
             let of = self.evals.entry((rubric.id.clone(), spec.id.clone()));
-            of.or_default().court = Some(PanelRules {
+            of.or_default().panel_rules = Some(PanelRules {
                 rule: panel.rule,
                 judges: panel.judges.iter().filter_map(name).collect(),
                 bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
@@ -205,15 +209,15 @@ impl Scores {
     }
 
     /// Takes a cell's result.
-    pub fn add(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
+    pub fn add_result(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
         if result.by_human {
             return;
         }
         let eval = (name.rubric.to_owned(), name.eval.to_owned());
         let of = self.evals.entry(eval).or_default();
-        kind.clone_into(&mut of.kind);
+        kind.clone_into(&mut of.eval_type);
         let decision = (name.transcript.to_owned(), name.message);
-        of.decisions.entry(decision).or_default().push(Cell {
+        of.decisions.entry(decision).or_default().push(ScoredCell {
             judge: name.judge.map(str::to_owned),
             repeat: name.repeat,
             probability: verdict_probability(result),
@@ -225,11 +229,11 @@ impl Scores {
     }
 
     /// The thresholds of every eval that has scores, in the order they came. `deciding` says what decides an eval now.
-    pub fn sweeps(
+    pub fn compute_sweeps(
         &self,
         labels: &Labels,
         deciding: &dyn Fn(&str, &str) -> EvalDecisionSettings,
-    ) -> Vec<Sweep> {
+    ) -> Vec<ThresholdSweep> {
         let evals = self.evals.iter();
         let all = evals.filter_map(|((rubric, eval), of)| {
             let label = |transcript: &str, message: Option<u32>| {
@@ -238,51 +242,51 @@ impl Scores {
                 of.filter(|_| message.is_none())
                     .and_then(|label| label.passed)
             };
-            of.sweep((rubric, eval), deciding(rubric, eval), &label)
+            of.compute_sweep((rubric, eval), deciding(rubric, eval), &label)
         });
         all.collect()
     }
 }
 
-impl OfEval {
+impl EvalScores {
     /// Whether what is decided turns elsewhere than at scores: where the threshold leaves the margin of one.
     fn is_cascade(&self) -> bool {
-        let court = self.court.as_ref();
+        let court = self.panel_rules.as_ref();
         court.is_some_and(|court| matches!(court.rule, PanelRule::Cascade { .. }))
     }
 
     /// What each decision comes to at one threshold, worked out for itself.
-    fn counts_at(
+    fn count_at_threshold(
         &self,
         key: f64,
-        moved: Moved,
+        moved: VariedBound,
         bounds: ScoreBounds,
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
-    ) -> Counts {
-        let mut counts = Counts::default();
+    ) -> ThresholdCounts {
+        let mut counts = ThresholdCounts::default();
         for ((transcript, message), cells) in &self.decisions {
             if cells.iter().any(|cell| cell.score().is_some()) {
-                let alone = cells.iter().map(|cell| (cell, moved.outcome(cell, key)));
-                let outcome = self.vote(moved.at(bounds, key), alone);
-                counts.add(outcome, label(transcript, *message));
+                let alone = cells.iter().map(|cell| (cell, moved.outcome_at(cell, key)));
+                let outcome = self.decide_outcome(moved.bounds_at(bounds, key), alone);
+                counts.count(outcome, label(transcript, *message));
             }
         }
         counts
     }
 
     /// What the cells decide together under bounds, each with what it decides alone.
-    fn vote<'c>(
+    fn decide_outcome<'c>(
         &self,
         bounds: ScoreBounds,
-        cells: impl Iterator<Item = (&'c Cell, Outcome)>,
+        cells: impl Iterator<Item = (&'c ScoredCell, Outcome)>,
     ) -> Outcome {
-        let said = |cell: &Cell, outcome| Ballot {
+        let said = |cell: &ScoredCell, outcome| Ballot {
             outcome,
             score: cell.score,
             probability: cell.probability,
             doubt: cell.doubt,
         };
-        let decision = if let Some(court) = &self.court {
+        let decision = if let Some(court) = &self.panel_rules {
             let court = PanelRules {
                 bounds,
                 ..court.clone()
@@ -298,64 +302,67 @@ impl OfEval {
         decision.map_or(Outcome::Skipped, |decision| decision.outcome)
     }
 
-    fn sweep(
+    fn compute_sweep(
         &self,
         (rubric, eval): (&str, &str),
         EvalDecisionSettings { bounds, negate }: EvalDecisionSettings,
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
-    ) -> Option<Sweep> {
+    ) -> Option<ThresholdSweep> {
         let (bound, current) = match bounds {
             ScoreBounds {
                 min: None,
                 max: Some(max),
-            } => (Bound::Max, Some(max)),
-            ScoreBounds { min, .. } => (Bound::Min, min),
+            } => (BoundKind::Max, Some(max)),
+            ScoreBounds { min, .. } => (BoundKind::Min, min),
         };
-        let moved = Moved {
+        let moved = VariedBound {
             bound,
-            other: match bound {
-                Bound::Min => bounds.max,
-                Bound::Max => None,
+            fixed_max: match bound {
+                BoundKind::Min => bounds.max,
+                BoundKind::Max => None,
             },
             negate,
         };
-        let mut sweep = Sweep {
+        let mut sweep = ThresholdSweep {
             rubric: rubric.to_owned(),
             eval: eval.to_owned(),
-            kind: self.kind.clone(),
+            eval_type: self.eval_type.clone(),
             bound,
             current,
             scored: 0,
             unscored: 0,
-            recorded: Counts::default(),
+            recorded: ThresholdCounts::default(),
             points: Vec::new(),
         };
-        let mut start = Counts::default();
+        let mut start = ThresholdCounts::default();
         let mut steps: Vec<(f64, Outcome, Outcome, Option<bool>)> = Vec::new();
-        let mut at: Vec<f64> = current.map(|at| moved.key(at)).into_iter().collect();
+        let mut at: Vec<f64> = current
+            .map(|at| moved.to_sort_key(at))
+            .into_iter()
+            .collect();
         for ((transcript, message), cells) in &self.decisions {
-            let scores = || cells.iter().filter_map(Cell::score);
+            let scores = || cells.iter().filter_map(ScoredCell::score);
             if scores().next().is_none() {
                 sweep.unscored += 1;
                 continue;
             }
             sweep.scored += 1;
             let label = label(transcript, *message);
-            let then = self.vote(bounds, cells.iter().map(|cell| (cell, cell.outcome)));
-            sweep.recorded.add(then, label);
-            let mut own: Vec<f64> = scores().map(|score| moved.key(score)).collect();
+            let then = self.decide_outcome(bounds, cells.iter().map(|cell| (cell, cell.outcome)));
+            sweep.recorded.count(then, label);
+            let mut own: Vec<f64> = scores().map(|score| moved.to_sort_key(score)).collect();
             own.sort_by(f64::total_cmp);
             own.dedup();
             let outcome = |key: f64| {
-                let cells = cells.iter().map(|cell| (cell, moved.outcome(cell, key)));
-                self.vote(moved.at(bounds, key), cells)
+                let cells = cells.iter().map(|cell| (cell, moved.outcome_at(cell, key)));
+                self.decide_outcome(moved.bounds_at(bounds, key), cells)
             };
             if self.is_cascade() {
                 at.extend(own);
                 continue;
             }
             let mut before = outcome(f64::NEG_INFINITY);
-            start.add(before, label);
+            start.count(before, label);
             for (nth, key) in own.iter().enumerate() {
                 // From just above this score up to the next one.
                 let next = own.get(nth + 1).copied().unwrap_or(f64::INFINITY);
@@ -377,20 +384,20 @@ impl OfEval {
         let mut counts = start;
         for key in at {
             if self.is_cascade() {
-                counts = self.counts_at(key, moved, bounds, label);
+                counts = self.count_at_threshold(key, moved, bounds, label);
             }
             while let Some((_, before, after, label)) = steps.next_if(|step| step.0 < key) {
-                counts.take(before, label);
-                counts.add(after, label);
+                counts.uncount(before, label);
+                counts.count(after, label);
             }
-            let at = moved.key(key);
-            sweep.points.push(Point {
-                at,
+            let at = moved.to_sort_key(key);
+            sweep.points.push(ThresholdPoint {
+                threshold: at,
                 current: current == Some(at),
                 counts,
             });
         }
-        if bound == Bound::Max {
+        if bound == BoundKind::Max {
             sweep.points.reverse();
         }
         Some(sweep)
@@ -399,36 +406,36 @@ impl OfEval {
 
 /// A bound that is moved, while the other stays.
 #[derive(Debug, Clone, Copy)]
-struct Moved {
-    bound: Bound,
+struct VariedBound {
+    bound: BoundKind,
     /// `max_score`, while `min_score` is moved.
-    other: Option<f64>,
+    fixed_max: Option<f64>,
     negate: bool,
 }
 
-impl Moved {
+impl VariedBound {
     /// Scores and thresholds so that what is not below the threshold is within it; its own reverse.
-    fn key(self, score: f64) -> f64 {
+    fn to_sort_key(self, score: f64) -> f64 {
         match self.bound {
-            Bound::Min => score,
-            Bound::Max => -score,
+            BoundKind::Min => score,
+            BoundKind::Max => -score,
         }
     }
 
     /// The bounds with this one moved.
-    fn at(self, bounds: ScoreBounds, key: f64) -> ScoreBounds {
-        let at = Some(self.key(key)).filter(|at| at.is_finite());
+    fn bounds_at(self, bounds: ScoreBounds, key: f64) -> ScoreBounds {
+        let at = Some(self.to_sort_key(key)).filter(|at| at.is_finite());
         match self.bound {
-            Bound::Min => ScoreBounds { min: at, ..bounds },
-            Bound::Max => ScoreBounds { max: at, ..bounds },
+            BoundKind::Min => ScoreBounds { min: at, ..bounds },
+            BoundKind::Max => ScoreBounds { max: at, ..bounds },
         }
     }
 
-    fn outcome(self, cell: &Cell, threshold: f64) -> Outcome {
+    fn outcome_at(self, cell: &ScoredCell, threshold: f64) -> Outcome {
         match cell.score() {
             Some(score) => {
-                let within = self.key(score) >= threshold;
-                let within = within && self.other.is_none_or(|max| score <= max);
+                let within = self.to_sort_key(score) >= threshold;
+                let within = within && self.fixed_max.is_none_or(|max| score <= max);
                 Outcome::from_passed(within != self.negate)
             }
             None if cell.stated.is_some_and(|s| s.applicable == Some(false)) => {

@@ -3,7 +3,7 @@
 use crate::model::Verdict;
 
 /// Quotations that were not found, as sentences.
-pub(super) fn missing(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
+pub(super) fn describe_missing_citations(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
     let lost = verdict.citations.iter().filter(|citation| !citation.found);
     lost.map(|citation| {
         format!(
@@ -14,7 +14,7 @@ pub(super) fn missing(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
 }
 
 /// That the verdict contradicts itself, what had to be changed before it could be read, and what its reader does not see.
-pub(super) fn flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
+pub(super) fn describe_flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
     let contradiction = verdict.contradiction.iter();
     let contradiction =
         contradiction.map(|why| format!("the reason seems to contradict the verdict: {why}"));
@@ -31,9 +31,12 @@ pub(super) fn flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
 }
 
 /// A reason with all that is flagged about its verdict below it.
-pub(super) fn flagged(why: &str, verdict: Option<&Verdict>) -> String {
+pub(super) fn append_flags(why: &str, verdict: Option<&Verdict>) -> String {
     let mut out = why.to_owned();
-    for flag in verdict.into_iter().flat_map(|v| missing(v).chain(flags(v))) {
+    for flag in verdict
+        .into_iter()
+        .flat_map(|v| describe_missing_citations(v).chain(describe_flags(v)))
+    {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -69,7 +72,7 @@ mod tests {
             ..Verdict::default()
         };
         assert_eq!(
-            flagged("Names it.", Some(&verdict)),
+            append_flags("Names it.", Some(&verdict)),
             "Names it.\n\
              cited and NOT FOUND there: “invented” [message 1]\n\
              the reason seems to contradict the verdict: it says both\n\
@@ -77,7 +80,10 @@ mod tests {
              the verdict's arguments were repaired: read the JSON inside a text\n\
              fetch 1 holds 2 invisible characters"
         );
-        assert_eq!(flagged("Names it.", Some(&Verdict::default())), "Names it.");
-        assert_eq!(flagged("Names it.", None), "Names it.");
+        assert_eq!(
+            append_flags("Names it.", Some(&Verdict::default())),
+            "Names it."
+        );
+        assert_eq!(append_flags("Names it.", None), "Names it.");
     }
 }

@@ -3,42 +3,44 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::flags::flags;
-use super::labelled::{beside, label_lines};
-use super::stats::{stat_lines, tokens};
-use super::wrap::wrap;
-use super::{DecisionRow, Format, ResultRow, Row, Style, Summary, ruled};
+use super::flags::describe_flags;
+use super::label_agreement::{format_label_lines, format_label_suffix};
+use super::stats::{format_stats, format_tokens};
+use super::wrap::wrap_line;
+use super::{
+    DecisionRow, ReportRow, ReportWriter, ResultRow, RunSummary, TextStyle, describe_panel_decision,
+};
 use crate::event::ReplayedEvidencePlan;
 use crate::model::{Millis, Outcome, VoteCounts, make_visible, pluralize};
 
 /// Columns of an outcome with its score: `✗ fail 0.50`.
-const HEAD: usize = 11;
+const OUTCOME_WIDTH: usize = 11;
 /// What is said of a result stands so far in.
 const INDENT: usize = 4;
 /// Failures listed at the end at most; the others are counted.
-const MOST: usize = 40;
+const MAX_LISTED_FAILURES: usize = 40;
 
 /// Writes lines for people.
-pub struct Human<'w> {
+pub struct HumanReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
-    style: Style,
+    style: TextStyle,
     /// Decisions told, and those that failed or ended in an error.
-    decided: usize,
+    decision_count: usize,
     troubles: Vec<(Outcome, String)>,
-    more: usize,
-    rubrics: bool,
+    unlisted_failures: usize,
+    has_rubric_rows: bool,
 }
 
-impl<'w> Human<'w> {
+impl<'w> HumanReportWriter<'w> {
     /// Lines go to `out`.
-    pub fn new(out: Box<dyn Write + 'w>, style: Style) -> Self {
+    pub fn new(out: Box<dyn Write + 'w>, style: TextStyle) -> Self {
         Self {
             out: io::BufWriter::with_capacity(64 * 1024, out),
             style,
-            decided: 0,
+            decision_count: 0,
             troubles: Vec::new(),
-            more: 0,
-            rubrics: false,
+            unlisted_failures: 0,
+            has_rubric_rows: false,
         }
     }
 
@@ -53,18 +55,22 @@ impl<'w> Human<'w> {
     }
 
     /// Lines under a result, broken where the terminal ends.
-    fn under(&mut self, text: &str) -> io::Result<()> {
+    fn write_indented(&mut self, text: &str) -> io::Result<()> {
         for line in text.lines() {
             let line = make_visible(line, false);
-            let line = wrap(&line, INDENT, INDENT, self.style.width);
+            let line = wrap_line(&line, INDENT, INDENT, self.style.width);
             writeln!(self.out, "{:INDENT$}{line}", "")?;
         }
         Ok(())
     }
 
-    fn result(&mut self, row: &ResultRow<'_>) -> io::Result<()> {
+    fn write_result(&mut self, row: &ResultRow<'_>) -> io::Result<()> {
         let result = row.result;
-        let mut head = format!("{} {}", result.outcome.symbol(), words(result.outcome));
+        let mut head = format!(
+            "{} {}",
+            result.outcome.symbol(),
+            describe_outcome(result.outcome)
+        );
         if let Some(score) = result.score {
             let _infallible = write!(head, " {score:.2}");
         }
@@ -72,7 +78,7 @@ impl<'w> Human<'w> {
         write!(
             self.out,
             "{}  {}",
-            self.paint(result.outcome, &format!("{head:<HEAD$}")),
+            self.paint(result.outcome, &format!("{head:<OUTCOME_WIDTH$}")),
             make_visible(&name, false)
         )?;
         if result.score.is_some() {
@@ -87,17 +93,21 @@ impl<'w> Human<'w> {
             write!(self.out, "  [from {}]", run.letters())?;
         }
         // One of several cells decides nothing alone.
-        let alone = row.name.repeat.is_none() && !row.seated;
-        write!(self.out, "{}", beside(row.label.filter(|_| alone)))?;
+        let alone = row.name.repeat.is_none() && !row.is_panel_member;
+        write!(
+            self.out,
+            "{}",
+            format_label_suffix(row.label.filter(|_| alone))
+        )?;
         writeln!(self.out)?;
-        if row.name.repeat.is_none() && !row.seated {
-            self.note(result.outcome, &name);
+        if row.name.repeat.is_none() && !row.is_panel_member {
+            self.add_failure(result.outcome, &name);
         }
         let live = row.name.judge.is_some() && result.cached.is_none();
-        if self.style.told && live {
+        if self.style.has_narrator && live {
             return Ok(());
         }
-        self.under(result.error.as_deref().unwrap_or(&result.explanation))?;
+        self.write_indented(result.error.as_deref().unwrap_or(&result.explanation))?;
         let Some(verdict) = &result.verdict else {
             return Ok(());
         };
@@ -107,26 +117,26 @@ impl<'w> Human<'w> {
             } else {
                 "  NOT FOUND there"
             };
-            self.under(&format!(
+            self.write_indented(&format!(
                 "“{}” [{}]{found}",
                 make_visible(&citation.quote, false),
                 make_visible(&citation.source, false)
             ))?;
         }
-        for flag in flags(verdict) {
-            self.under(&make_visible(&flag, false))?;
+        for flag in describe_flags(verdict) {
+            self.write_indented(&make_visible(&flag, false))?;
         }
         Ok(())
     }
 
     /// Keeps a decision without a pass for the list at the end.
-    fn note(&mut self, outcome: Outcome, name: &str) {
-        self.decided += 1;
+    fn add_failure(&mut self, outcome: Outcome, name: &str) {
+        self.decision_count += 1;
         if outcome == Outcome::Fail || outcome.is_error() {
-            if self.troubles.len() < MOST {
+            if self.troubles.len() < MAX_LISTED_FAILURES {
                 self.troubles.push((outcome, name.to_owned()));
             } else {
-                self.more += 1;
+                self.unlisted_failures += 1;
             }
         }
     }
@@ -135,29 +145,29 @@ impl<'w> Human<'w> {
     fn troubles(&mut self) -> io::Result<()> {
         /// Fewer decisions stay on a screen.
         const SCREEN: usize = 12;
-        if self.decided <= SCREEN || self.troubles.is_empty() {
+        if self.decision_count <= SCREEN || self.troubles.is_empty() {
             return Ok(());
         }
         writeln!(self.out)?;
         for (outcome, name) in std::mem::take(&mut self.troubles) {
-            let head = format!("{} {}", outcome.symbol(), words(outcome));
+            let head = format!("{} {}", outcome.symbol(), describe_outcome(outcome));
             let head = self.paint(outcome, &head);
             writeln!(self.out, "{head}  {}", make_visible(&name, false))?;
         }
-        if self.more > 0 {
-            writeln!(self.out, "… and {} more", self.more)?;
+        if self.unlisted_failures > 0 {
+            writeln!(self.out, "… and {} more", self.unlisted_failures)?;
         }
         Ok(())
     }
 
-    fn summary(&mut self, summary: &Summary) -> io::Result<()> {
+    fn write_summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.troubles()?;
         writeln!(self.out)?;
         let mut parts = Vec::new();
         for outcome in Outcome::ALL {
             let n = summary.count(outcome);
             if n > 0 || outcome.is_verdict() {
-                let text = format!("{} {n} {}", outcome.symbol(), words(outcome));
+                let text = format!("{} {n} {}", outcome.symbol(), describe_outcome(outcome));
                 parts.push(self.paint(outcome, &text));
             }
         }
@@ -175,11 +185,11 @@ impl<'w> Human<'w> {
             }
             text.push('\n');
         }
-        if let Some(agreed) = agreed(summary) {
+        if let Some(agreed) = describe_agreement(summary) {
             text.push_str(&agreed);
             text.push('\n');
         }
-        for line in label_lines(summary) {
+        for line in format_label_lines(summary) {
             text.push_str(&make_visible(&line, false));
             text.push('\n');
         }
@@ -197,43 +207,43 @@ impl<'w> Human<'w> {
             text.push_str(" · INTERRUPTED");
         }
         if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
-            let _infallible = write!(text, " (dicta run --resume {})", letters(&summary.run));
+            let _infallible = write!(text, " (dicta run --resume {})", run_letters(&summary.run));
         }
         let calls = u64::from(summary.usage.calls);
         if calls > 0 {
             let _infallible = write!(text, " · {}", pluralize(calls, "judge call"));
-            text.push_str(&spent(summary));
+            text.push_str(&describe_spending(summary));
         }
         let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
-        if let Some(frozen) = &summary.frozen {
+        if let Some(frozen) = &summary.evidence {
             text.push('\n');
-            text.push_str(&evidence(frozen, summary));
+            text.push_str(&describe_evidence(frozen, summary));
         }
         for stop in summary.budgets.iter().filter(|stop| stop.hard) {
             let _infallible = write!(
                 text,
                 "\nstopped by the budget: {stop}; {} not run; go on with: dicta run --resume {}",
                 pluralize(summary.pending, "cell"),
-                letters(&summary.run)
+                run_letters(&summary.run)
             );
         }
-        if let Some(as_of) = &summary.as_of {
+        if let Some(as_of) = &summary.prices_as_of {
             let _infallible = write!(
                 text,
                 "\nthe cost is reckoned by dicta's own prices as of {as_of}; `prices:` of a judge says otherwise"
             );
         }
         for line in text.lines() {
-            writeln!(self.out, "{}", wrap(line, 0, 0, self.style.width))?;
+            writeln!(self.out, "{}", wrap_line(line, 0, 0, self.style.width))?;
         }
         Ok(())
     }
 }
 
 /// `evidence frozen to run kvqa: 3 tool calls answered from it, 1 miss (a call without one is refused)`.
-fn evidence(frozen: &ReplayedEvidencePlan, summary: &Summary) -> String {
-    let answered = pluralize(summary.frozen_answers, "tool call");
-    let misses = match summary.frozen_misses {
+fn describe_evidence(frozen: &ReplayedEvidencePlan, summary: &RunSummary) -> String {
+    let answered = pluralize(summary.evidence_answers, "tool call");
+    let misses = match summary.evidence_misses {
         0 => "no misses".to_owned(),
         1 => format!("1 miss ({})", frozen.describe_miss_policy()),
         n => format!("{n} misses ({})", frozen.describe_miss_policy()),
@@ -243,24 +253,24 @@ fn evidence(frozen: &ReplayedEvidencePlan, summary: &Summary) -> String {
 }
 
 /// What judge calls took. A judge that is free and counts no tokens took nothing worth telling.
-fn spent(summary: &Summary) -> String {
+fn describe_spending(summary: &RunSummary) -> String {
     let bill = summary.bill;
     if bill.is_zero() && summary.usage.input.is_none() {
         return ", free".to_owned();
     }
-    format!(", {}, {bill}", tokens(&summary.usage))
+    format!(", {}, {bill}", format_tokens(&summary.usage))
 }
 
 /// How it was decided: `by vote: 2 pass, 1 fail`, or what each judge said.
-fn decided(row: &DecisionRow) -> String {
+fn describe_decision(row: &DecisionRow) -> String {
     match &row.decision.panel {
-        None => format!("by vote: {}", tally(row.decision.votes)),
-        Some(ruling) => ruled(ruling, &row.judges),
+        None => format!("by vote: {}", describe_votes(row.decision.votes)),
+        Some(ruling) => describe_panel_decision(ruling, &row.judges),
     }
 }
 
 /// How far votes agreed: `9 decisions by vote, 7 unanimous, the winner's share 93 % on average`.
-fn agreed(summary: &Summary) -> Option<String> {
+fn describe_agreement(summary: &RunSummary) -> Option<String> {
     let mean = 100.0 * summary.mean_share()?;
     let mut text = format!(
         "{} by vote, {} unanimous, the winner's share {mean:.0} % on average",
@@ -275,7 +285,7 @@ fn agreed(summary: &Summary) -> Option<String> {
 }
 
 /// The votes that were cast: `2 pass, 1 fail`.
-fn tally(votes: VoteCounts) -> String {
+fn describe_votes(votes: VoteCounts) -> String {
     let cast = [
         (votes.pass, "pass"),
         (votes.fail, "fail"),
@@ -290,12 +300,12 @@ fn tally(votes: VoteCounts) -> String {
     cast.join(", ")
 }
 
-fn letters(run: &str) -> &str {
+fn run_letters(run: &str) -> &str {
     run.rsplit_once('-').map_or(run, |(_, letters)| letters)
 }
 
 /// An outcome in words.
-pub fn words(outcome: Outcome) -> &'static str {
+pub fn describe_outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::NotApplicable => "not applicable",
         Outcome::CheckError => "check error",
@@ -305,32 +315,32 @@ pub fn words(outcome: Outcome) -> &'static str {
     }
 }
 
-impl Format for Human<'_> {
-    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+impl ReportWriter for HumanReportWriter<'_> {
+    fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
         match row {
-            Row::Header(header) => {
+            ReportRow::Header(header) => {
                 if !header.label.is_empty() {
                     writeln!(self.out, "{}", make_visible(&header.label, false))?;
                 }
                 Ok(())
             }
-            Row::Result(row) => self.result(row),
-            Row::Decision(row) => {
+            ReportRow::Result(row) => self.write_result(row),
+            ReportRow::Decision(row) => {
                 let outcome = row.decision.outcome;
-                let head = format!("{} {}", outcome.symbol(), words(outcome));
+                let head = format!("{} {}", outcome.symbol(), describe_outcome(outcome));
                 let name = row.name.to_string();
-                self.note(outcome, &name);
-                let label = beside(row.label);
+                self.add_failure(outcome, &name);
+                let label = format_label_suffix(row.label);
                 writeln!(
                     self.out,
                     "{}  {}  {}{label}",
-                    self.paint(outcome, &format!("{head:<HEAD$}")),
+                    self.paint(outcome, &format!("{head:<OUTCOME_WIDTH$}")),
                     make_visible(&name, false),
-                    make_visible(&decided(row), false),
+                    make_visible(&describe_decision(row), false),
                 )
             }
-            Row::Rubric(row) => {
-                if !std::mem::replace(&mut self.rubrics, true) {
+            ReportRow::Rubric(row) => {
+                if !std::mem::replace(&mut self.has_rubric_rows, true) {
                     writeln!(self.out)?;
                 }
                 let passed = match row.passed {
@@ -350,14 +360,14 @@ impl Format for Human<'_> {
                     "rubric {rubric} on {transcript}: {passed}, {score}"
                 )
             }
-            Row::Stats(stats) => {
+            ReportRow::Stats(stats) => {
                 writeln!(self.out)?;
-                for line in stat_lines(stats) {
-                    writeln!(self.out, "{}", wrap(&line, 0, 2, self.style.width))?;
+                for line in format_stats(stats) {
+                    writeln!(self.out, "{}", wrap_line(&line, 0, 2, self.style.width))?;
                 }
                 Ok(())
             }
-            Row::Summary(summary) => self.summary(summary),
+            ReportRow::Summary(summary) => self.write_summary(summary),
         }
     }
 
@@ -384,23 +394,23 @@ mod tests {
         repeat: None,
     };
 
-    fn printed(style: Style, rows: &[Row<'_>]) -> String {
+    fn printed(style: TextStyle, rows: &[ReportRow<'_>]) -> String {
         let mut out = Vec::new();
-        let mut human = Human::new(Box::new(&mut out), style);
+        let mut human = HumanReportWriter::new(Box::new(&mut out), style);
         for row in rows {
-            human.row(row).expect("a Vec takes everything");
+            human.write_row(row).expect("a Vec takes everything");
         }
         human.finish().expect("a Vec takes everything");
         drop(human);
         String::from_utf8(out).expect("text")
     }
 
-    fn row(result: &CellResult) -> Row<'_> {
-        Row::Result(ResultRow {
+    fn row(result: &CellResult) -> ReportRow<'_> {
+        ReportRow::Result(ResultRow {
             name: NAME,
-            kind: "llm_judge",
+            eval_type: "llm_judge",
             bounds: ScoreBounds::default(),
-            seated: false,
+            is_panel_member: false,
             label: None,
             result,
         })
@@ -408,9 +418,9 @@ mod tests {
 
     #[test]
     fn reasons_are_broken_where_the_terminal_ends() {
-        let style = Style {
+        let style = TextStyle {
             width: 40,
-            ..Style::default()
+            ..TextStyle::default()
         };
         let result = CellResult::new(
             Outcome::Fail,
@@ -424,9 +434,9 @@ mod tests {
 
     #[test]
     fn a_reason_that_was_told_live_is_not_told_again() {
-        let style = Style {
-            told: true,
-            ..Style::default()
+        let style = TextStyle {
+            has_narrator: true,
+            ..TextStyle::default()
         };
         let live = CellResult::new(Outcome::Fail, "too long");
         let mut recalled = live.clone();
@@ -447,9 +457,9 @@ mod tests {
         );
         let mut rows = vec![row(&pass); 12];
         rows.push(row(&fail));
-        let summary = Summary::default();
-        rows.push(Row::Summary(&summary));
-        let text = printed(Style::default(), &rows);
+        let summary = RunSummary::default();
+        rows.push(ReportRow::Summary(&summary));
+        let text = printed(TextStyle::default(), &rows);
         assert_eq!(text.matches("✗ fail").count(), 2, "{text}");
         assert!(
             text.contains("\n\n✗ fail  refund/support/brief~quick\n\n"),

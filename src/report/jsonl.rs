@@ -6,22 +6,22 @@ use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 
-use super::labelled::{self, LabelsLine};
+use super::label_agreement::{self, LabelsLine};
 use super::stats::{JudgeLine, ToolLine};
-use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
+use super::{DecisionRow, ReportRow, ReportWriter, ResultRow, RubricRow, RunSummary};
 use crate::model::{
     ArgumentChange, CalibratedScore, Citation, Doubt, Outcome, RunId, TokenUsage, VerdictPart,
     VoteCounts, VoteShare, is_invisible,
 };
 
 /// Writes JSON lines.
-pub struct Jsonl<'w> {
+pub struct JsonlReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     terminal: bool,
     line: Vec<u8>,
 }
 
-impl<'w> Jsonl<'w> {
+impl<'w> JsonlReportWriter<'w> {
     /// `terminal`: characters that a terminal obeys or hides are written as `\u` escapes; else bytes are exact.
     pub fn new(out: Box<dyn Write + 'w>, terminal: bool) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl<'w> Jsonl<'w> {
         if self.terminal
             && let Ok(text) = std::str::from_utf8(&self.line)
         {
-            let safe = escape(text);
+            let safe = escape_json(text);
             return self.out.write_all(safe.as_bytes());
         }
         self.out.write_all(&self.line)
@@ -46,7 +46,7 @@ impl<'w> Jsonl<'w> {
 }
 
 /// JSON escapes C0 controls only; a terminal obeys more than those.
-fn escape(json: &str) -> String {
+fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if c == '\u{7F}' || is_invisible(c) {
@@ -61,23 +61,23 @@ fn escape(json: &str) -> String {
     out
 }
 
-impl Format for Jsonl<'_> {
-    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+impl ReportWriter for JsonlReportWriter<'_> {
+    fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
         match row {
-            Row::Header(_) => Ok(()),
-            Row::Result(row) => self.line(&ResultLine::of(row)),
-            Row::Decision(row) => self.line(&DecisionLine::of(row)),
-            Row::Rubric(row) => self.line(&RubricLine::of(row)),
-            Row::Stats(stats) => {
+            ReportRow::Header(_) => Ok(()),
+            ReportRow::Result(row) => self.line(&ResultLine::from_row(row)),
+            ReportRow::Decision(row) => self.line(&DecisionLine::from_row(row)),
+            ReportRow::Rubric(row) => self.line(&RubricLine::from_row(row)),
+            ReportRow::Stats(stats) => {
                 for judge in stats.active_judges() {
-                    self.line(&JudgeLine::of(judge))?;
+                    self.line(&JudgeLine::from_stats(judge))?;
                 }
                 for (name, tool) in &stats.tools {
-                    self.line(&ToolLine::of(name, tool))?;
+                    self.line(&ToolLine::from_stats(name, tool))?;
                 }
                 Ok(())
             }
-            Row::Summary(summary) => self.line(&SummaryLine::of(summary)),
+            ReportRow::Summary(summary) => self.line(&SummaryLine::from_summary(summary)),
         }
     }
 
@@ -93,7 +93,7 @@ impl Format for Jsonl<'_> {
 #[derive(Serialize)]
 struct ResultLine<'a> {
     r#type: &'static str,
-    cell: Shown<crate::model::CellNameRef<'a>>,
+    cell: DisplayAsText<crate::model::CellNameRef<'a>>,
     transcript: &'a str,
     rubric: &'a str,
     eval: &'a str,
@@ -123,15 +123,15 @@ struct ResultLine<'a> {
 }
 
 impl<'a> ResultLine<'a> {
-    fn of(row: &'a ResultRow<'a>) -> Self {
+    fn from_row(row: &'a ResultRow<'a>) -> Self {
         let result = row.result;
         Self {
             r#type: "result",
-            cell: Shown(row.name),
+            cell: DisplayAsText(row.name),
             transcript: row.name.transcript,
             rubric: row.name.rubric,
             eval: row.name.eval,
-            kind: row.kind,
+            kind: row.eval_type,
             message: row.name.message,
             judge: row.name.judge,
             repeat: row.name.repeat,
@@ -152,7 +152,7 @@ impl<'a> ResultLine<'a> {
                 .and_then(|v| v.contradiction.as_deref()),
             repaired: result.verdict.as_deref().map_or(&[], |v| &v.repaired),
             hidden: result.verdict.as_deref().map_or(&[], |v| &v.hidden),
-            usage: result.usage.map(UsageLine::of),
+            usage: result.usage.map(UsageLine::from_usage),
             cost_usd: result.cost_usd,
             duration_ms: result.duration_ms.0,
             cached: result.cached.is_some(),
@@ -163,9 +163,9 @@ impl<'a> ResultLine<'a> {
 }
 
 /// Serialises what displays, without a copy.
-struct Shown<T>(T);
+struct DisplayAsText<T>(T);
 
-impl<T: std::fmt::Display> Serialize for Shown<T> {
+impl<T: std::fmt::Display> Serialize for DisplayAsText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
@@ -181,7 +181,7 @@ pub(super) struct UsageLine {
 }
 
 impl UsageLine {
-    pub(super) fn of(usage: TokenUsage) -> Self {
+    pub(super) fn from_usage(usage: TokenUsage) -> Self {
         let TokenUsage {
             input,
             output,
@@ -228,14 +228,14 @@ struct MemberLine<'a> {
 }
 
 impl<'a> DecisionLine<'a> {
-    fn of(row: &'a DecisionRow) -> Self {
+    fn from_row(row: &'a DecisionRow) -> Self {
         let ruling = row.decision.panel.as_deref();
         Self {
             r#type: "decision",
             transcript: &row.name.transcript,
             rubric: &row.name.rubric,
             eval: &row.name.eval,
-            kind: &row.kind,
+            kind: &row.eval_type,
             message: row.name.message,
             outcome: row.decision.outcome,
             passed: row.decision.outcome.passed(),
@@ -273,7 +273,7 @@ struct RubricLine<'a> {
 }
 
 impl<'a> RubricLine<'a> {
-    fn of(row: &'a RubricRow) -> Self {
+    fn from_row(row: &'a RubricRow) -> Self {
         Self {
             r#type: "rubric",
             transcript: &row.transcript,
@@ -334,9 +334,9 @@ struct BudgetLine<'a> {
 }
 
 impl<'a> SummaryLine<'a> {
-    fn of(summary: &'a Summary) -> Self {
+    fn from_summary(summary: &'a RunSummary) -> Self {
         let count = |outcome| summary.count(outcome);
-        let frozen = summary.frozen.as_ref();
+        let frozen = summary.evidence.as_ref();
         Self {
             r#type: "summary",
             run: &summary.run,
@@ -362,11 +362,11 @@ impl<'a> SummaryLine<'a> {
             mean_share: summary.mean_share(),
             cascades: summary.cascades,
             escalated: summary.escalated,
-            usage: UsageLine::of(summary.usage),
+            usage: UsageLine::from_usage(summary.usage),
             cost_usd: summary.cost_usd,
             known_usd: summary.bill.usd,
             unknown_calls: summary.bill.unknown,
-            prices_as_of: summary.as_of.as_deref(),
+            prices_as_of: summary.prices_as_of.as_deref(),
             budgets: summary
                 .budgets
                 .iter()
@@ -379,9 +379,9 @@ impl<'a> SummaryLine<'a> {
                 .collect(),
             duration_ms: summary.duration_ms,
             frozen: frozen.map(|frozen| frozen.runs.as_slice()),
-            frozen_answers: frozen.map(|_| summary.frozen_answers),
-            frozen_misses: frozen.map(|_| summary.frozen_misses),
-            labels: labelled::in_json(summary),
+            frozen_answers: frozen.map(|_| summary.evidence_answers),
+            frozen_misses: frozen.map(|_| summary.evidence_misses),
+            labels: label_agreement::collect_labels_lines(summary),
         }
     }
 }

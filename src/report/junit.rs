@@ -8,23 +8,23 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::flags::flagged;
-use super::human::words;
-use super::ruled;
-use super::{DecisionRow, Format, ResultRow, Row};
+use super::describe_panel_decision;
+use super::flags::append_flags;
+use super::human::describe_outcome;
+use super::{DecisionRow, ReportRow, ReportWriter, ResultRow};
 use crate::model::{CellName, Outcome, is_invisible};
 
 /// Gathers cases; a suite's counts stand in front of them, so that nothing can be written before the end.
-pub struct Junit<'w> {
+pub struct JunitReportWriter<'w> {
     out: Box<dyn Write + 'w>,
     terminal: bool,
     suites: IndexMap<String, TestSuite>,
     name: String,
     /// Repeats and judges that wait for their decision, by its name.
-    held: IndexMap<String, Vec<Case>>,
+    pending_cases: IndexMap<String, Vec<JunitCase>>,
 }
 
-impl<'w> Junit<'w> {
+impl<'w> JunitReportWriter<'w> {
     /// XML goes to `out` at the end. `terminal`: characters that a terminal obeys or hides are written as references.
     pub fn new(out: Box<dyn Write + 'w>, terminal: bool) -> Self {
         Self {
@@ -32,45 +32,51 @@ impl<'w> Junit<'w> {
             terminal,
             suites: IndexMap::new(),
             name: "dicta".to_owned(),
-            held: IndexMap::new(),
+            pending_cases: IndexMap::new(),
         }
     }
 
-    fn case(&mut self, row: &ResultRow<'_>) {
+    fn add_result(&mut self, row: &ResultRow<'_>) {
         let result = row.result;
         let why = result.error.as_deref().unwrap_or(&result.explanation);
-        let case = Case {
+        let case = JunitCase {
             name: row.name.to_owned(),
             outcome: result.outcome,
-            why: fit(&flagged(why, result.verdict.as_deref())),
-            flags: fit(&flagged("", result.verdict.as_deref())),
+            why: strip_invalid_chars(&append_flags(why, result.verdict.as_deref())),
+            flags: strip_invalid_chars(&append_flags("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
         };
-        if row.name.repeat.is_none() && !row.seated {
-            self.add(case);
+        if row.name.repeat.is_none() && !row.is_panel_member {
+            self.add_case(case);
         } else {
             let decision = case.name.clone().decision_name().to_string();
-            self.held.entry(decision).or_default().push(case);
+            self.pending_cases.entry(decision).or_default().push(case);
         }
     }
 
     /// Several cells are one decision and one case, so that a server counts as the exit code does.
-    fn decision(&mut self, row: &DecisionRow) {
+    fn add_decision(&mut self, row: &DecisionRow) {
         let cells = self
-            .held
+            .pending_cases
             .shift_remove(&row.name.to_string())
             .unwrap_or_default();
         let ruling = row.decision.panel.as_deref();
-        let ruling = ruling.map(|ruling| fit(&ruled(ruling, &row.judges)));
-        let whys = cells
-            .iter()
-            .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why));
+        let ruling =
+            ruling.map(|ruling| strip_invalid_chars(&describe_panel_decision(ruling, &row.judges)));
+        let whys = cells.iter().map(|cell| {
+            format!(
+                "{}: {}: {}",
+                cell.name,
+                describe_outcome(cell.outcome),
+                cell.why
+            )
+        });
         let whys: Vec<String> = ruling.into_iter().chain(whys).collect();
         let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
         let flags: Vec<String> = flags
             .map(|cell| format!("{}: {}", cell.name, cell.flags))
             .collect();
-        self.add(Case {
+        self.add_case(JunitCase {
             name: row.name.clone(),
             outcome: row.decision.outcome,
             flags: flags.join("\n"),
@@ -80,22 +86,27 @@ impl<'w> Junit<'w> {
     }
 
     /// What a run left before it was decided is neither a failure nor a success, whatever some of its cells say.
-    fn undecided(&mut self, mut cells: Vec<Case>) {
-        let skipped = |cell: &Case| cell.outcome == Outcome::Skipped;
+    fn add_undecided(&mut self, mut cells: Vec<JunitCase>) {
+        let skipped = |cell: &JunitCase| cell.outcome == Outcome::Skipped;
         if let [one] = &cells[..]
             && skipped(one)
         {
-            return self.add(cells.remove(0));
+            return self.add_case(cells.remove(0));
         }
         let Some(name) = cells.first().map(|cell| cell.name.clone().decision_name()) else {
             return;
         };
-        let said = cells
-            .iter()
-            .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why));
+        let said = cells.iter().map(|cell| {
+            format!(
+                "{}: {}: {}",
+                cell.name,
+                describe_outcome(cell.outcome),
+                cell.why
+            )
+        });
         let open = "not decided: further cells of it are pending".to_owned();
         let why: Vec<String> = std::iter::once(open).chain(said).collect();
-        self.add(Case {
+        self.add_case(JunitCase {
             name,
             outcome: Outcome::Skipped,
             why: why.join("\n"),
@@ -104,12 +115,12 @@ impl<'w> Junit<'w> {
         });
     }
 
-    fn add(&mut self, case: Case) {
+    fn add_case(&mut self, case: JunitCase) {
         let status = match case.outcome {
             Outcome::Pass => TestCaseStatus::success(),
             Outcome::NotApplicable | Outcome::Skipped => {
                 let mut status = TestCaseStatus::skipped();
-                tell(&mut status, case.why);
+                set_status_message(&mut status, case.why);
                 status
             }
             outcome => {
@@ -120,11 +131,11 @@ impl<'w> Junit<'w> {
                 };
                 let mut status = TestCaseStatus::non_success(kind);
                 status.set_type(outcome.as_str());
-                tell(&mut status, case.why);
+                set_status_message(&mut status, case.why);
                 status
             }
         };
-        let mut test = TestCase::new(fit(&case.name.to_string()), status);
+        let mut test = TestCase::new(strip_invalid_chars(&case.name.to_string()), status);
         test.set_time(case.time);
         if case.outcome == Outcome::Pass && !case.flags.is_empty() {
             test.set_system_out(case.flags);
@@ -139,7 +150,7 @@ impl<'w> Junit<'w> {
 }
 
 /// A reader of XML makes blanks of an attribute's line ends, so that a text of several lines stands in the element.
-fn tell(status: &mut TestCaseStatus, why: String) {
+fn set_status_message(status: &mut TestCaseStatus, why: String) {
     match why.split_once('\n') {
         Some((first, _)) => {
             status.set_message(first);
@@ -152,7 +163,7 @@ fn tell(status: &mut TestCaseStatus, why: String) {
 }
 
 /// A reference means the same to a reader of XML and nothing to a terminal.
-fn escape(xml: &str) -> String {
+fn escape_xml(xml: &str) -> String {
     let mut out = String::with_capacity(xml.len());
     for c in xml.chars() {
         if c == '\u{7F}' || is_invisible(c) {
@@ -165,12 +176,12 @@ fn escape(xml: &str) -> String {
 }
 
 /// Text without the two characters that no XML document may hold and `quick_junit` lets through (XML 1.0, 2.2).
-fn fit(text: &str) -> String {
+fn strip_invalid_chars(text: &str) -> String {
     text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
 /// What becomes a test case.
-struct Case {
+struct JunitCase {
     name: CellName,
     outcome: Outcome,
     why: String,
@@ -179,29 +190,29 @@ struct Case {
     time: Duration,
 }
 
-impl Format for Junit<'_> {
-    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+impl ReportWriter for JunitReportWriter<'_> {
+    fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
         match row {
-            Row::Header(header) => {
+            ReportRow::Header(header) => {
                 self.name = format!("dicta {}", header.run);
             }
-            Row::Result(row) => self.case(row),
-            Row::Decision(row) => self.decision(row),
+            ReportRow::Result(row) => self.add_result(row),
+            ReportRow::Decision(row) => self.add_decision(row),
             _ => {}
         }
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        for cells in std::mem::take(&mut self.held).into_values() {
-            self.undecided(cells);
+        for cells in std::mem::take(&mut self.pending_cases).into_values() {
+            self.add_undecided(cells);
         }
         let mut report = Report::new(self.name.clone());
         report.add_test_suites(std::mem::take(&mut self.suites).into_values());
         // Written by us, so that an error of the stream keeps its kind.
         let mut xml = report.to_string().map_err(io::Error::other)?;
         if self.terminal {
-            xml = escape(&xml);
+            xml = escape_xml(&xml);
         }
         self.out.write_all(xml.as_bytes())?;
         self.out.flush()
@@ -219,7 +230,7 @@ mod tests {
     #[test]
     fn a_terminal_gets_references_for_what_it_would_obey_or_hide() {
         assert_eq!(
-            escape("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
+            escape_xml("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
             "<a b=\"&#x202E;x&#x7F;&#xFEFF;\">\n"
         );
     }
@@ -227,7 +238,7 @@ mod tests {
     #[test]
     fn several_lines_stand_in_the_element_as_they_are() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        tell(&mut status, "2 missing\n- a\n  b".to_owned());
+        set_status_message(&mut status, "2 missing\n- a\n  b".to_owned());
         let mut suite = TestSuite::new("s");
         suite.add_test_case(TestCase::new("c", status));
         let mut report = Report::new("r");
@@ -239,6 +250,9 @@ mod tests {
 
     #[test]
     fn a_report_holds_no_character_that_xml_forbids() {
-        assert_eq!(fit("a\u{fffe}b\u{ffff}✓"), "a\u{fffd}b\u{fffd}✓");
+        assert_eq!(
+            strip_invalid_chars("a\u{fffe}b\u{ffff}✓"),
+            "a\u{fffd}b\u{fffd}✓"
+        );
     }
 }

@@ -2,46 +2,46 @@
 
 use std::io::{self, Write};
 
-use super::flags::flagged;
-use super::human::words;
-use super::labelled::label_lines;
-use super::stats::stat_lines;
-use super::{Format, Row, ruled};
+use super::flags::append_flags;
+use super::human::describe_outcome;
+use super::label_agreement::format_label_lines;
+use super::stats::format_stats;
+use super::{ReportRow, ReportWriter, describe_panel_decision};
 use crate::model::{Outcome, make_visible};
 
 /// Failures shown at most; the rest is counted.
-const MOST: usize = 200;
+const MAX_LISTED_FAILURES: usize = 200;
 
 /// Writes a summary table and the failures.
-pub struct Markdown<'w> {
+pub struct MarkdownReportWriter<'w> {
     out: Box<dyn Write + 'w>,
     failures: Vec<String>,
     /// What several judges decided.
-    rulings: Vec<String>,
-    more: usize,
+    panel_decisions: Vec<String>,
+    unlisted_failures: usize,
     /// Of cells that did not fail: what is flagged about their verdicts.
-    doubts: Vec<String>,
-    more_doubts: usize,
+    flagged_cells: Vec<String>,
+    unlisted_flagged: usize,
     stats: Vec<String>,
 }
 
-impl<'w> Markdown<'w> {
+impl<'w> MarkdownReportWriter<'w> {
     /// Text goes to `out`.
     pub fn new(out: Box<dyn Write + 'w>) -> Self {
         Self {
             out,
             failures: Vec::new(),
-            rulings: Vec::new(),
-            more: 0,
-            doubts: Vec::new(),
-            more_doubts: 0,
+            panel_decisions: Vec::new(),
+            unlisted_failures: 0,
+            flagged_cells: Vec::new(),
+            unlisted_flagged: 0,
             stats: Vec::new(),
         }
     }
 }
 
 /// A table cell: one line, nothing that Markdown or HTML would obey.
-fn cell(text: &str) -> String {
+fn escape_table_cell(text: &str) -> String {
     let mut out = String::new();
     let mut leads = false;
     for c in make_visible(text.trim_end(), true).chars() {
@@ -62,14 +62,14 @@ fn cell(text: &str) -> String {
     out
 }
 
-impl Format for Markdown<'_> {
-    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+impl ReportWriter for MarkdownReportWriter<'_> {
+    fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
         match row {
-            Row::Result(row)
+            ReportRow::Result(row)
                 if row.result.outcome == Outcome::Fail || row.result.outcome.is_error() =>
             {
-                if self.failures.len() == MOST {
-                    self.more += 1;
+                if self.failures.len() == MAX_LISTED_FAILURES {
+                    self.unlisted_failures += 1;
                     return Ok(());
                 }
                 let why = row
@@ -82,50 +82,50 @@ impl Format for Markdown<'_> {
                 self.failures.push(format!(
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
-                    words(outcome),
-                    cell(&name),
-                    cell(&flagged(why, row.result.verdict.as_deref()))
+                    describe_outcome(outcome),
+                    escape_table_cell(&name),
+                    escape_table_cell(&append_flags(why, row.result.verdict.as_deref()))
                 ));
                 Ok(())
             }
             // One that passed is told only where there is something against trusting it.
-            Row::Result(row) => {
-                let flags = flagged("", row.result.verdict.as_deref());
+            ReportRow::Result(row) => {
+                let flags = append_flags("", row.result.verdict.as_deref());
                 if flags.is_empty() {
                     return Ok(());
                 }
-                if self.doubts.len() == MOST {
-                    self.more_doubts += 1;
+                if self.flagged_cells.len() == MAX_LISTED_FAILURES {
+                    self.unlisted_flagged += 1;
                     return Ok(());
                 }
                 let (name, outcome) = (row.name.to_string(), row.result.outcome);
-                self.doubts.push(format!(
+                self.flagged_cells.push(format!(
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
-                    words(outcome),
-                    cell(&name),
-                    cell(&flags)
+                    describe_outcome(outcome),
+                    escape_table_cell(&name),
+                    escape_table_cell(&flags)
                 ));
                 Ok(())
             }
-            Row::Stats(stats) => {
-                self.stats = stat_lines(stats);
+            ReportRow::Stats(stats) => {
+                self.stats = format_stats(stats);
                 Ok(())
             }
-            Row::Decision(row) => {
+            ReportRow::Decision(row) => {
                 if let Some(ruling) = &row.decision.panel {
                     let outcome = row.decision.outcome;
-                    self.rulings.push(format!(
+                    self.panel_decisions.push(format!(
                         "| {} {} | {} | {} |",
                         outcome.symbol(),
-                        words(outcome),
-                        cell(&row.name.to_string()),
-                        cell(&ruled(ruling, &row.judges))
+                        describe_outcome(outcome),
+                        escape_table_cell(&row.name.to_string()),
+                        escape_table_cell(&describe_panel_decision(ruling, &row.judges))
                     ));
                 }
                 Ok(())
             }
-            Row::Summary(summary) => {
+            ReportRow::Summary(summary) => {
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if summary.demo {
                     writeln!(self.out, "This ran the built-in demo.\n")?;
@@ -138,7 +138,7 @@ impl Format for Markdown<'_> {
                             self.out,
                             "| {} {} | {n} |",
                             outcome.symbol(),
-                            words(outcome)
+                            describe_outcome(outcome)
                         )?;
                     }
                 }
@@ -146,28 +146,32 @@ impl Format for Markdown<'_> {
                     writeln!(self.out, "| pending cells | {} |", summary.pending)?;
                 }
                 for stop in summary.budgets.iter().filter(|stop| stop.hard) {
-                    let stop = cell(&stop.to_string());
+                    let stop = escape_table_cell(&stop.to_string());
                     let run = &summary.run;
                     writeln!(
                         self.out,
                         "\nStopped by the budget: {stop}. Go on with `dicta run --resume {run}`."
                     )?;
                 }
-                for (at, line) in label_lines(summary).iter().enumerate() {
+                for (at, line) in format_label_lines(summary).iter().enumerate() {
                     let gap = if at == 0 { "\nAgainst labels:\n\n" } else { "" };
-                    writeln!(self.out, "{gap}- {}", cell(line))?;
+                    writeln!(self.out, "{gap}- {}", escape_table_cell(line))?;
                 }
                 for (at, line) in self.stats.iter().enumerate() {
                     let gap = if at == 0 { "\n" } else { "" };
-                    writeln!(self.out, "{gap}- {}", cell(line))?;
+                    writeln!(self.out, "{gap}- {}", escape_table_cell(line))?;
                 }
-                if !self.rulings.is_empty() {
+                if !self.panel_decisions.is_empty() {
                     writeln!(self.out, "\n| outcome | decision | by |\n|---|---|---|")?;
-                    for line in self.rulings.iter().take(MOST) {
+                    for line in self.panel_decisions.iter().take(MAX_LISTED_FAILURES) {
                         writeln!(self.out, "{line}")?;
                     }
-                    if self.rulings.len() > MOST {
-                        writeln!(self.out, "\n… and {} more.", self.rulings.len() - MOST)?;
+                    if self.panel_decisions.len() > MAX_LISTED_FAILURES {
+                        writeln!(
+                            self.out,
+                            "\n… and {} more.",
+                            self.panel_decisions.len() - MAX_LISTED_FAILURES
+                        )?;
                     }
                 }
                 if !self.failures.is_empty() {
@@ -176,17 +180,17 @@ impl Format for Markdown<'_> {
                         writeln!(self.out, "{line}")?;
                     }
                 }
-                if self.more > 0 {
-                    writeln!(self.out, "\n… and {} more.", self.more)?;
+                if self.unlisted_failures > 0 {
+                    writeln!(self.out, "\n… and {} more.", self.unlisted_failures)?;
                 }
-                if !self.doubts.is_empty() {
+                if !self.flagged_cells.is_empty() {
                     writeln!(self.out, "\n| outcome | cell | flagged |\n|---|---|---|")?;
-                    for line in &self.doubts {
+                    for line in &self.flagged_cells {
                         writeln!(self.out, "{line}")?;
                     }
                 }
-                if self.more_doubts > 0 {
-                    writeln!(self.out, "\n… and {} more.", self.more_doubts)?;
+                if self.unlisted_flagged > 0 {
+                    writeln!(self.out, "\n… and {} more.", self.unlisted_flagged)?;
                 }
                 Ok(())
             }
@@ -209,6 +213,9 @@ mod tests {
 
     #[test]
     fn a_diff_keeps_its_first_column() {
-        assert_eq!(cell("x y\n- a\n  b c"), "x y<br>- a<br>&nbsp;&nbsp;b c");
+        assert_eq!(
+            escape_table_cell("x y\n- a\n  b c"),
+            "x y<br>- a<br>&nbsp;&nbsp;b c"
+        );
     }
 }

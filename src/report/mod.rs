@@ -7,43 +7,43 @@
 //! [`Rows`] turns events into rows in plan order; a [`Format`] writes rows. [`Narrator`] tells live turns as text.
 
 mod flags;
-mod floor;
 mod human;
+mod interleave;
 mod jsonl;
+mod judge_trace;
 mod junit;
-mod labelled;
+mod label_agreement;
 mod markdown;
 mod narrate;
+mod panel_decision;
 mod reasoning;
 mod rows;
 #[cfg(test)]
 mod rows_tests;
-mod ruling;
 mod score;
 mod stats;
-mod trace;
 mod wrap;
 
 use std::io;
 use std::path::Path;
 
-pub use human::{Human, words};
-pub use jsonl::Jsonl;
-pub use junit::Junit;
-pub use labelled::EvalVerdicts;
-pub use markdown::Markdown;
-pub use narrate::{Narrator, size};
-pub use reasoning::reasoning_in;
-pub use rows::{DecisionRow, ResultRow, Row, Rows, RubricRow, Summary};
-pub use ruling::{ruled, undecided, unsure};
-pub use stats::{stat_lines, tokens};
-pub use trace::{piece_text, rope_text, trace};
-pub use wrap::wrap;
+pub use human::{HumanReportWriter, describe_outcome};
+pub use jsonl::JsonlReportWriter;
+pub use judge_trace::{format_judge_trace, read_piece, read_rope};
+pub use junit::JunitReportWriter;
+pub use label_agreement::EvalVerdicts;
+pub use markdown::MarkdownReportWriter;
+pub use narrate::{Narrator, format_bytes};
+pub use panel_decision::{describe_panel_decision, describe_undecided, explain_doubt};
+pub use reasoning::extract_reasoning;
+pub use rows::{DecisionRow, ReportRow, ResultRow, RowBuilder, RubricRow, RunSummary};
+pub use stats::{format_stats, format_tokens};
+pub use wrap::wrap_line;
 
 /// Writes rows in one format.
-pub trait Format {
+pub trait ReportWriter {
     /// Writes a row.
-    fn row(&mut self, row: &Row<'_>) -> io::Result<()>;
+    fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()>;
     /// Writes what only the end can tell, and flushes.
     fn finish(&mut self) -> io::Result<()>;
     /// Flushes what is buffered.
@@ -52,7 +52,7 @@ pub trait Format {
 
 /// The formats by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FormatName {
+pub enum ReportFormat {
     /// For people.
     Human,
     /// One JSON object a line; design.md 4.
@@ -63,9 +63,9 @@ pub enum FormatName {
     Markdown,
 }
 
-impl FormatName {
+impl ReportFormat {
     /// The format a file's ending asks for.
-    pub fn of_path(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "jsonl" | "ndjson" => Some(Self::Jsonl),
             "xml" => Some(Self::Junit),
@@ -76,19 +76,23 @@ impl FormatName {
     }
 
     /// A writer of this format. `terminal`: `out` is one.
-    pub fn writer<'w>(self, out: Box<dyn io::Write + 'w>, style: Style) -> Box<dyn Format + 'w> {
+    pub fn writer<'w>(
+        self,
+        out: Box<dyn io::Write + 'w>,
+        style: TextStyle,
+    ) -> Box<dyn ReportWriter + 'w> {
         match self {
-            Self::Human => Box::new(Human::new(out, style)),
-            Self::Jsonl => Box::new(Jsonl::new(out, style.terminal)),
-            Self::Junit => Box::new(Junit::new(out, style.terminal)),
-            Self::Markdown => Box::new(Markdown::new(out)),
+            Self::Human => Box::new(HumanReportWriter::new(out, style)),
+            Self::Jsonl => Box::new(JsonlReportWriter::new(out, style.terminal)),
+            Self::Junit => Box::new(JunitReportWriter::new(out, style.terminal)),
+            Self::Markdown => Box::new(MarkdownReportWriter::new(out)),
         }
     }
 }
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Style {
+pub struct TextStyle {
     /// A terminal reads it: hostile characters are escaped.
     pub terminal: bool,
     /// ANSI colours may be used.
@@ -96,10 +100,10 @@ pub struct Style {
     /// Columns to break lines at; 0: lines are not broken.
     pub width: usize,
     /// A [`Narrator`] tells the reasons of judged cells on the same screen.
-    pub told: bool,
+    pub has_narrator: bool,
 }
 
-impl Style {
+impl TextStyle {
     /// What begins and ends text of a colour (parameters of SGR, ECMA-48 8.3.117); nothing without colours.
     fn paint(self, code: &str) -> (String, &'static str) {
         if self.color && !code.is_empty() {

@@ -8,53 +8,53 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use super::Style;
-use super::floor::Floor;
-use super::human::words;
-use super::reasoning::{Reasoning, Told};
+use super::TextStyle;
+use super::human::describe_outcome;
+use super::interleave::Interleaver;
+use super::reasoning::{ReasoningParser, ReasoningPiece};
 use crate::event::{
     BudgetStop, DeltaPart, EventKind, RecordedRequest, RunEvent, RunHeader, StoredText, TurnFact,
 };
 use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, pluralize};
 
 /// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
-const WIDEST: usize = 400;
+const MAX_PENDING_CHARS: usize = 400;
 
 /// Tells turns.
 pub struct Narrator<W> {
-    floor: Floor<W>,
+    interleaver: Interleaver<W>,
     header: Option<Box<RunHeader>>,
     /// Names of judge cells that have no result yet.
-    names: HashMap<CellIx, String>,
+    cell_names: HashMap<CellIx, String>,
     /// Text of a line that is not complete, by cell and part.
-    partial: HashMap<(CellIx, DeltaPart), Partial>,
+    partial_lines: HashMap<(CellIx, DeltaPart), PartialLine>,
     /// Verdicts that are coming as JSON, by cell and part.
-    reasons: HashMap<(CellIx, DeltaPart), Reasoning>,
+    reasoning_parsers: HashMap<(CellIx, DeltaPart), ReasoningParser>,
     /// Lines told of a cell, so that a reason is not told twice.
-    told: HashMap<CellIx, HashSet<String>>,
+    written_lines: HashMap<CellIx, HashSet<String>>,
     /// Calls that only state the verdict: it is told when it was read.
-    verdicts: HashSet<(CellIx, TurnIx, CallIx)>,
+    verdict_calls: HashSet<(CellIx, TurnIx, CallIx)>,
 }
 
 impl<W: Write> Narrator<W> {
     /// Text goes to `out`.
-    pub fn new(out: W, style: Style) -> Self {
+    pub fn new(out: W, style: TextStyle) -> Self {
         Self {
-            floor: Floor::new(out, style),
+            interleaver: Interleaver::new(out, style),
             header: None,
-            names: HashMap::new(),
-            partial: HashMap::new(),
-            reasons: HashMap::new(),
-            told: HashMap::new(),
-            verdicts: HashSet::new(),
+            cell_names: HashMap::new(),
+            partial_lines: HashMap::new(),
+            reasoning_parsers: HashMap::new(),
+            written_lines: HashMap::new(),
+            verdict_calls: HashSet::new(),
         }
     }
 
     /// Tells an event; most tell nothing.
-    pub fn on(&mut self, event: &RunEvent) -> io::Result<()> {
-        self.floor.at(event.at);
+    pub fn narrate_event(&mut self, event: &RunEvent) -> io::Result<()> {
+        self.interleaver.set_time(event.at);
         match &event.kind {
-            EventKind::RunStarted(header) => self.begin(header),
+            EventKind::RunStarted(header) => self.narrate_header(header),
             EventKind::CellsPlanned {
                 transcript,
                 first,
@@ -67,45 +67,49 @@ impl<W: Write> Narrator<W> {
                     if key.judge.is_some()
                         && let Some(name) = header.cell_name(transcript, key)
                     {
-                        self.names.insert(cell, name.to_string());
+                        self.cell_names.insert(cell, name.to_string());
                     }
                 }
                 Ok(())
             }
             EventKind::CellsSettled(settled) => {
                 for cell in settled {
-                    self.names.remove(&cell.0);
+                    self.cell_names.remove(&cell.0);
                 }
                 Ok(())
             }
-            EventKind::CellStarted { cell, .. } => self.open(*cell),
+            EventKind::CellStarted { cell, .. } => self.open_cell(*cell),
             EventKind::CellFinished { cell, result } => {
-                self.end_lines(*cell)?;
+                self.end_partial_lines(*cell)?;
                 let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
-                let mut text = format!("{}{score}", words(result.outcome));
-                let known = |error| self.told.get(cell).is_some_and(|told| told.contains(error));
+                let mut text = format!("{}{score}", describe_outcome(result.outcome));
+                let known = |error| {
+                    self.written_lines
+                        .get(cell)
+                        .is_some_and(|told| told.contains(error))
+                };
                 // The attempt or the reply that ended it may have said why already.
                 if let Some(error) = result.error.as_ref().filter(|error| !known(*error)) {
                     text.push_str(": ");
                     text.push_str(error);
                 }
-                self.say(*cell, &result.outcome.symbol().to_string(), &text)?;
-                self.floor.close(*cell)?;
-                self.names.remove(cell);
-                self.told.remove(cell);
-                self.verdicts.retain(|(c, ..)| c != cell);
+                self.write_cell_line(*cell, &result.outcome.symbol().to_string(), &text)?;
+                self.interleaver.close_cell(*cell)?;
+                self.cell_names.remove(cell);
+                self.written_lines.remove(cell);
+                self.verdict_calls.retain(|(c, ..)| c != cell);
                 Ok(())
             }
-            EventKind::Turn { cell, turn, fact } => self.turn(*cell, turn.0 + 1, fact),
+            EventKind::Turn { cell, turn, fact } => self.narrate_turn(*cell, turn.0 + 1, fact),
             EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
-            } => self.tool((*cell, *turn, *call), fact),
-            EventKind::Paused { cell, .. } => self.say(*cell, "‖", "paused"),
+            } => self.narrate_tool((*cell, *turn, *call), fact),
+            EventKind::Paused { cell, .. } => self.write_cell_line(*cell, "‖", "paused"),
             EventKind::Resumed { cell, how } => {
-                self.say(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
+                self.write_cell_line(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
             }
             EventKind::BudgetReached {
                 hard,
@@ -117,7 +121,7 @@ impl<W: Write> Narrator<W> {
                 } else {
                     "a limit is near: the judge is asked to conclude"
                 };
-                self.say(*cell, "budget", what)
+                self.write_cell_line(*cell, "budget", what)
             }
             EventKind::BudgetReached { hard, .. } => {
                 let what = if *hard {
@@ -126,46 +130,46 @@ impl<W: Write> Narrator<W> {
                     "judges are asked to conclude"
                 };
                 match BudgetStop::from_event(&event.kind) {
-                    Some(stop) => self.line(&format!("budget: {stop}: {what}")),
+                    Some(stop) => self.write_run_line(&format!("budget: {stop}: {what}")),
                     None => Ok(()),
                 }
             }
             EventKind::Note {
                 cell: Some(cell),
                 text,
-            } => self.say(*cell, "note", text),
-            EventKind::Note { cell: None, text } => self.line(&format!("note: {text}")),
-            EventKind::RunFinished(_) => self.floor.rest(),
+            } => self.write_cell_line(*cell, "note", text),
+            EventKind::Note { cell: None, text } => self.write_run_line(&format!("note: {text}")),
+            EventKind::RunFinished(_) => self.interleaver.write_buffered(),
             EventKind::BlobStored(_) | EventKind::Unknown(_) => Ok(()),
         }
     }
 
     /// Writes out what is buffered.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.floor.flush()
+        self.interleaver.flush()
     }
 
     /// Tells what waits: no event will come.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.floor.rest()?;
-        self.floor.flush()
+        self.interleaver.write_buffered()?;
+        self.interleaver.flush()
     }
 
-    fn begin(&mut self, header: &RunHeader) -> io::Result<()> {
+    fn narrate_header(&mut self, header: &RunHeader) -> io::Result<()> {
         if header.demo {
-            self.line("This is the built-in demo: invented agents, pages written for it, labels included.")?;
+            self.write_run_line("This is the built-in demo: invented agents, pages written for it, labels included.")?;
         }
         for judge in &header.judges {
             if judge.config.provider == ProviderKind::Rules {
                 let name = &judge.config.name;
-                self.line(&format!(
+                self.write_run_line(&format!(
                     "Judge `{name}` is `rules`, a built-in checker of clauses. It is not a model."
                 ))?;
             }
         }
         let uses = header.judges.iter().any(|judge| !judge.tools.is_empty());
         if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses) {
-            self.line(&format!(
+            self.write_run_line(&format!(
                 "Evidence is frozen to {}: {} of tools stand for live calls; {}.",
                 frozen.describe_runs(),
                 pluralize(frozen.answers, "answer"),
@@ -176,16 +180,19 @@ impl<W: Write> Narrator<W> {
         Ok(())
     }
 
-    fn turn(&mut self, cell: CellIx, turn: u16, fact: &TurnFact) -> io::Result<()> {
+    fn narrate_turn(&mut self, cell: CellIx, turn: u16, fact: &TurnFact) -> io::Result<()> {
         match fact {
             TurnFact::Started { request, dropped } => {
-                self.say(
+                self.write_cell_line(
                     cell,
                     "·",
-                    &format!("turn {turn}: a prompt of {}", size(rope_bytes(request))),
+                    &format!(
+                        "turn {turn}: a prompt of {}",
+                        format_bytes(count_rope_bytes(request))
+                    ),
                 )?;
                 for drop in dropped {
-                    self.say(
+                    self.write_cell_line(
                         cell,
                         "·",
                         &format!("not sent: {} ({})", drop.what, drop.why),
@@ -196,10 +203,10 @@ impl<W: Write> Narrator<W> {
             TurnFact::Held { by, about } => {
                 let about = about.map_or_else(String::new, |about| format!(" about {about}"));
                 let text = format!("turn {turn}: waiting{about} for {}", by.as_str());
-                self.say(cell, "·", &text)
+                self.write_cell_line(cell, "·", &text)
             }
             TurnFact::AttemptStarted { .. } => Ok(()),
-            TurnFact::Delta { part, text, .. } => self.delta(cell, *part, text),
+            TurnFact::Delta { part, text, .. } => self.narrate_delta(cell, *part, text),
             TurnFact::AttemptFailed {
                 attempt,
                 why,
@@ -208,9 +215,9 @@ impl<W: Write> Narrator<W> {
                 exchange,
                 ..
             } => {
-                self.partial.retain(|(c, _), _| *c != cell);
-                self.reasons.retain(|(c, _), _| *c != cell);
-                self.told.remove(&cell);
+                self.partial_lines.retain(|(c, _), _| *c != cell);
+                self.reasoning_parsers.retain(|(c, _), _| *c != cell);
+                self.written_lines.remove(&cell);
                 let next = match retry_in {
                     Some(wait) => {
                         let why = wait_why.as_ref();
@@ -225,23 +232,23 @@ impl<W: Write> Narrator<W> {
                     Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
                     _ => "",
                 };
-                self.say(
+                self.write_cell_line(
                     cell,
                     "!",
                     &format!("attempt {attempt} failed: {said}{cost}; {next}"),
                 )?;
-                self.remember(cell, why);
+                self.remember_line(cell, why);
                 Ok(())
             }
             TurnFact::Finished { attempt, usage, .. } => {
-                self.end_lines(cell)?;
+                self.end_partial_lines(cell)?;
                 let again = if *attempt > 1 {
                     format!(", at attempt {attempt}")
                 } else {
                     String::new()
                 };
                 match (usage.input, usage.output) {
-                    (Some(input), Some(output)) => self.say(
+                    (Some(input), Some(output)) => self.write_cell_line(
                         cell,
                         "·",
                         &format!("turn {turn} took {input} + {output} tokens{again}"),
@@ -251,64 +258,73 @@ impl<W: Write> Narrator<W> {
             }
             TurnFact::VerdictReached(verdict) => {
                 for line in verdict.reasoning.lines().filter(|l| !l.trim().is_empty()) {
-                    if !self.told.get(&cell).is_some_and(|told| told.contains(line)) {
-                        self.say(cell, "=", line)?;
+                    if !self
+                        .written_lines
+                        .get(&cell)
+                        .is_some_and(|told| told.contains(line))
+                    {
+                        self.write_cell_line(cell, "=", line)?;
                     }
                 }
                 if let Some(calibrated) = &verdict.calibrated {
-                    self.say(cell, "=", &calibrated.summary_line())?;
+                    self.write_cell_line(cell, "=", &calibrated.summary_line())?;
                 }
                 for (part, number) in verdict.parts.iter().zip(1..) {
-                    self.say(cell, "=", &part.format_line(number))?;
+                    self.write_cell_line(cell, "=", &part.format_line(number))?;
                 }
                 Ok(())
             }
             TurnFact::VerdictUnparsed { why, .. } => {
-                self.say(cell, "!", &format!("no valid verdict: {why}"))?;
-                self.remember(cell, why);
+                self.write_cell_line(cell, "!", &format!("no valid verdict: {why}"))?;
+                self.remember_line(cell, why);
                 Ok(())
             }
         }
     }
 
-    fn delta(&mut self, cell: CellIx, part: DeltaPart, text: &str) -> io::Result<()> {
+    fn narrate_delta(&mut self, cell: CellIx, part: DeltaPart, text: &str) -> io::Result<()> {
         let mark = match part {
             DeltaPart::Text | DeltaPart::Args(_) => "│",
             DeltaPart::Thought => "┊",
         };
         let text = match part {
             DeltaPart::Thought => text.to_owned(),
-            _ => match self.reasons.entry((cell, part)).or_default().push(text) {
-                Told::Reasoning(text) => text,
-                Told::Prose(text) if part == DeltaPart::Text => text,
+            _ => match self
+                .reasoning_parsers
+                .entry((cell, part))
+                .or_default()
+                .push(text)
+            {
+                ReasoningPiece::Reasoning(text) => text,
+                ReasoningPiece::Prose(text) if part == DeltaPart::Text => text,
                 // Arguments of a call are told whole, when it is received.
-                Told::Prose(_) => return Ok(()),
+                ReasoningPiece::Prose(_) => return Ok(()),
             },
         };
-        let mut partial = self.partial.remove(&(cell, part)).unwrap_or_default();
+        let mut partial = self.partial_lines.remove(&(cell, part)).unwrap_or_default();
         for c in text.chars() {
-            let full = partial.line.len();
+            let full = partial.pending.len();
             if c == '\n' {
-                self.say_once(cell, mark, &partial.line)?;
-                self.remember(cell, &partial.whole);
-                partial = Partial::default();
-            } else if (full >= WIDEST && c == ' ') || full >= 4 * WIDEST {
-                self.say_once(cell, mark, &partial.line)?;
-                partial.line.clear();
+                self.write_once(cell, mark, &partial.pending)?;
+                self.remember_line(cell, &partial.full_text);
+                partial = PartialLine::default();
+            } else if (full >= MAX_PENDING_CHARS && c == ' ') || full >= 4 * MAX_PENDING_CHARS {
+                self.write_once(cell, mark, &partial.pending)?;
+                partial.pending.clear();
                 partial.push(c, c != ' ');
             } else {
                 partial.push(c, true);
             }
         }
-        self.partial.insert((cell, part), partial);
+        self.partial_lines.insert((cell, part), partial);
         Ok(())
     }
 
     /// Tells lines that were waiting for their end.
-    fn end_lines(&mut self, cell: CellIx) -> io::Result<()> {
-        self.reasons.retain(|(c, _), _| *c != cell);
+    fn end_partial_lines(&mut self, cell: CellIx) -> io::Result<()> {
+        self.reasoning_parsers.retain(|(c, _), _| *c != cell);
         let mut parts: Vec<DeltaPart> = self
-            .partial
+            .partial_lines
             .keys()
             .filter(|(c, _)| *c == cell)
             .map(|(_, part)| *part)
@@ -320,77 +336,77 @@ impl<W: Write> Narrator<W> {
             } else {
                 "│"
             };
-            if let Some(partial) = self.partial.remove(&(cell, part)) {
-                self.say_once(cell, mark, &partial.line)?;
-                self.remember(cell, &partial.whole);
+            if let Some(partial) = self.partial_lines.remove(&(cell, part)) {
+                self.write_once(cell, mark, &partial.pending)?;
+                self.remember_line(cell, &partial.full_text);
             }
         }
         Ok(())
     }
 
     /// Tells a line of a reply unless this cell said it before (a thought that became the reason).
-    fn say_once(&mut self, cell: CellIx, mark: &str, line: &str) -> io::Result<()> {
+    fn write_once(&mut self, cell: CellIx, mark: &str, line: &str) -> io::Result<()> {
         let known = |told: &HashSet<String>| told.contains(line);
-        if line.trim().is_empty() || self.told.get(&cell).is_some_and(known) {
+        if line.trim().is_empty() || self.written_lines.get(&cell).is_some_and(known) {
             return Ok(());
         }
-        self.remember(cell, line);
-        self.say(cell, mark, line)
+        self.remember_line(cell, line);
+        self.write_cell_line(cell, mark, line)
     }
 
-    fn remember(&mut self, cell: CellIx, line: &str) {
+    fn remember_line(&mut self, cell: CellIx, line: &str) {
         /// Enough for a reason; a reply that goes on for ever is not kept.
         const KEPT: usize = 500;
-        let told = self.told.entry(cell).or_default();
+        let told = self.written_lines.entry(cell).or_default();
         if told.len() < KEPT && !told.contains(line) {
             told.insert(line.to_owned());
         }
     }
 
-    fn say(&mut self, cell: CellIx, mark: &str, text: &str) -> io::Result<()> {
-        let name = name_of(&self.names, cell);
-        self.floor.say(cell, &name, mark, text)
+    fn write_cell_line(&mut self, cell: CellIx, mark: &str, text: &str) -> io::Result<()> {
+        let name = find_cell_name(&self.cell_names, cell);
+        self.interleaver.write_cell_line(cell, &name, mark, text)
     }
 
-    fn open(&mut self, cell: CellIx) -> io::Result<()> {
-        let name = name_of(&self.names, cell);
-        self.floor.open(cell, &name)
+    fn open_cell(&mut self, cell: CellIx) -> io::Result<()> {
+        let name = find_cell_name(&self.cell_names, cell);
+        self.interleaver.open_cell(cell, &name)
     }
 
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        self.floor.line(text)
+    fn write_run_line(&mut self, text: &str) -> io::Result<()> {
+        self.interleaver.write_run_line(text)
     }
 }
 
 /// A line of a reply that is not complete.
 #[derive(Default)]
-struct Partial {
+struct PartialLine {
     /// What of it was not told yet: long lines are told in pieces.
-    line: String,
+    pending: String,
     /// All of it, up to a limit.
-    whole: String,
+    full_text: String,
 }
 
-impl Partial {
+impl PartialLine {
     fn push(&mut self, c: char, told: bool) {
         /// A reply without line breaks that goes on for ever is not kept.
         const KEPT: usize = 16 * 1024;
-        if self.whole.len() < KEPT {
-            self.whole.push(c);
+        if self.full_text.len() < KEPT {
+            self.full_text.push(c);
         }
         if told {
-            self.line.push(c);
+            self.pending.push(c);
         }
     }
 }
 
-fn name_of(names: &HashMap<CellIx, String>, cell: CellIx) -> Cow<'_, str> {
+fn find_cell_name(names: &HashMap<CellIx, String>, cell: CellIx) -> Cow<'_, str> {
     names
         .get(&cell)
         .map_or_else(|| format!("cell {}", cell.0).into(), Cow::from)
 }
 
-fn rope_bytes(rope: &RecordedRequest) -> u64 {
+fn count_rope_bytes(rope: &RecordedRequest) -> u64 {
     rope.iter()
         .map(|piece| match piece {
             StoredText::Text(text) => text.len() as u64,
@@ -400,7 +416,7 @@ fn rope_bytes(rope: &RecordedRequest) -> u64 {
 }
 
 /// Bytes for people: `812 B`, `12.4 KB`.
-pub fn size(bytes: u64) -> String {
+pub fn format_bytes(bytes: u64) -> String {
     if bytes < 1000 {
         format!("{bytes} B")
     } else {

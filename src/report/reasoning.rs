@@ -3,32 +3,32 @@
 /// Finds and decodes the string values of one name in a JSON text that arrives in pieces: a verdict in parts has a
 /// reason for each. They are told with a line break between them.
 #[derive(Debug, Default)]
-pub(super) struct Reasoning {
-    seen: String,
+pub(super) struct ReasoningParser {
+    buffer: String,
     /// Where decoding goes on in `seen`.
-    at: usize,
-    state: State,
+    position: usize,
+    state: ReasoningParserState,
     /// Whether nothing of this value was told yet, and whether something of any was.
-    first: bool,
-    any: bool,
+    at_value_start: bool,
+    has_output: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
-enum State {
+enum ReasoningParserState {
     /// Nothing is known yet.
     #[default]
     Start,
     /// It begins as prose: no JSON.
     Prose,
     /// JSON, before a value.
-    Before,
+    BeforeValue,
     /// Inside one.
-    Inside,
+    InsideValue,
 }
 
 /// What a piece of text is.
 #[derive(Debug, PartialEq)]
-pub(super) enum Told {
+pub(super) enum ReasoningPiece {
     /// Prose, to be told as it is.
     Prose(String),
     /// More of the reasoning, decoded; empty while there is none.
@@ -36,71 +36,71 @@ pub(super) enum Told {
 }
 
 /// The reasoning so far in a verdict's JSON that may be cut anywhere; `None` if the text is no JSON object.
-pub fn reasoning_in(text: &str) -> Option<String> {
-    match Reasoning::default().push(text) {
-        Told::Prose(_) => None,
-        Told::Reasoning(reasoning) => Some(reasoning),
+pub fn extract_reasoning(text: &str) -> Option<String> {
+    match ReasoningParser::default().push(text) {
+        ReasoningPiece::Prose(_) => None,
+        ReasoningPiece::Reasoning(reasoning) => Some(reasoning),
     }
 }
 
-const KEY: &str = "\"reasoning\"";
+const REASONING_KEY: &str = "\"reasoning\"";
 
-impl Reasoning {
+impl ReasoningParser {
     /// Takes more of the text.
-    pub(super) fn push(&mut self, text: &str) -> Told {
-        if self.state == State::Prose {
-            return Told::Prose(text.to_owned());
+    pub(super) fn push(&mut self, text: &str) -> ReasoningPiece {
+        if self.state == ReasoningParserState::Prose {
+            return ReasoningPiece::Prose(text.to_owned());
         }
-        self.seen.push_str(text);
-        if self.state == State::Start {
-            match self.seen.trim_start().chars().next() {
-                None => return Told::Reasoning(String::new()),
-                Some('{') => self.state = State::Before,
+        self.buffer.push_str(text);
+        if self.state == ReasoningParserState::Start {
+            match self.buffer.trim_start().chars().next() {
+                None => return ReasoningPiece::Reasoning(String::new()),
+                Some('{') => self.state = ReasoningParserState::BeforeValue,
                 Some(_) => {
-                    self.state = State::Prose;
-                    return Told::Prose(std::mem::take(&mut self.seen));
+                    self.state = ReasoningParserState::Prose;
+                    return ReasoningPiece::Prose(std::mem::take(&mut self.buffer));
                 }
             }
         }
         let mut told = String::new();
         loop {
-            if self.state == State::Before && !self.find() {
+            if self.state == ReasoningParserState::BeforeValue && !self.find_next_value() {
                 break;
             }
-            let text = self.decode();
-            if self.first && !text.is_empty() && self.any {
+            let text = self.decode_available();
+            if self.at_value_start && !text.is_empty() && self.has_output {
                 told.push('\n');
             }
             if !text.is_empty() {
-                (self.first, self.any) = (false, true);
+                (self.at_value_start, self.has_output) = (false, true);
             }
             told.push_str(&text);
-            if self.state == State::Inside {
+            if self.state == ReasoningParserState::InsideValue {
                 break;
             }
         }
-        Told::Reasoning(told)
+        ReasoningPiece::Reasoning(told)
     }
 
     /// Goes to the next value, if it has begun.
-    fn find(&mut self) -> bool {
-        let Some(key) = self.seen[self.at..].find(KEY) else {
+    fn find_next_value(&mut self) -> bool {
+        let Some(key) = self.buffer[self.position..].find(REASONING_KEY) else {
             return false;
         };
-        let rest = &self.seen[self.at + key + KEY.len()..];
+        let rest = &self.buffer[self.position + key + REASONING_KEY.len()..];
         let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
         let Some(value) = value.and_then(|v| v.strip_prefix('"')) else {
             return false;
         };
-        self.at = self.seen.len() - value.len();
-        self.state = State::Inside;
-        self.first = true;
+        self.position = self.buffer.len() - value.len();
+        self.state = ReasoningParserState::InsideValue;
+        self.at_value_start = true;
         true
     }
 
     /// Decodes what is complete: an escape that is cut waits for its rest.
-    fn decode(&mut self) -> String {
-        let rest = &self.seen[self.at..];
+    fn decode_available(&mut self) -> String {
+        let rest = &self.buffer[self.position..];
         let mut end = 0;
         let mut chars = rest.char_indices();
         let mut closed = false;
@@ -131,9 +131,9 @@ impl Reasoning {
         else {
             return String::new();
         };
-        self.at += end;
+        self.position += end;
         if closed {
-            self.state = State::Before;
+            self.state = ReasoningParserState::BeforeValue;
         }
         decoded
     }
@@ -145,12 +145,12 @@ mod tests {
 
     fn told(text: &str, size: usize) -> (String, String) {
         let (mut reader, mut prose, mut reasoning) =
-            (Reasoning::default(), String::new(), String::new());
+            (ReasoningParser::default(), String::new(), String::new());
         let chars: Vec<char> = text.chars().collect();
         for piece in chars.chunks(size) {
             match reader.push(&piece.iter().collect::<String>()) {
-                Told::Prose(text) => prose.push_str(&text),
-                Told::Reasoning(text) => reasoning.push_str(&text),
+                ReasoningPiece::Prose(text) => prose.push_str(&text),
+                ReasoningPiece::Reasoning(text) => reasoning.push_str(&text),
             }
         }
         (prose, reasoning)

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 
-use super::labelled::{EvalVerdicts, by_human, label};
-use super::ruling::judges;
+use super::label_agreement::{EvalVerdicts, find_label, is_edited_by_human};
+use super::panel_decision::find_judge_names;
 use super::score::RubricScore;
 use crate::event::{
     BudgetStop, CellKey, EventKind, ReplayedEvidencePlan, RunEvent, RunHeader, RunStats, ToolFact,
@@ -21,7 +21,7 @@ use crate::model::{
 
 /// One line of a report.
 #[derive(Debug, Clone)]
-pub enum Row<'a> {
+pub enum ReportRow<'a> {
     /// The run's header, first.
     Header(&'a RunHeader),
     /// A cell's result.
@@ -33,7 +33,7 @@ pub enum Row<'a> {
     /// Per judge and per tool, before the end; only where a judge was needed.
     Stats(&'a RunStats),
     /// The end.
-    Summary(&'a Summary),
+    Summary(&'a RunSummary),
 }
 
 /// A cell's result with all that names it.
@@ -42,11 +42,11 @@ pub struct ResultRow<'a> {
     /// The full name.
     pub name: CellNameRef<'a>,
     /// The eval type.
-    pub kind: &'a str,
+    pub eval_type: &'a str,
     /// What decides a score: `min_score` and `max_score`, where set.
     pub bounds: ScoreBounds,
     /// Its judge is one of several: alone it decides nothing.
-    pub seated: bool,
+    pub is_panel_member: bool,
     /// What a person says of its decision.
     pub label: Option<bool>,
     /// The result.
@@ -59,7 +59,7 @@ pub struct DecisionRow {
     /// Its name; `judge` and `repeat` are absent.
     pub name: CellName,
     /// The eval type.
-    pub kind: String,
+    pub eval_type: String,
     /// What was decided.
     pub decision: Decision,
     /// What a person says of it.
@@ -83,7 +83,7 @@ pub struct RubricRow {
 
 /// What a run came to. Outcomes count decisions; `cells` and `pending` count cells.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Summary {
+pub struct RunSummary {
     /// The run's id.
     pub run: String,
     /// Whether it ran the demo.
@@ -103,7 +103,7 @@ pub struct Summary {
     /// What is known of it.
     pub bill: Cost,
     /// The day of the built-in prices, where some of it is reckoned by these.
-    pub as_of: Option<String>,
+    pub prices_as_of: Option<String>,
     /// Limits of the run that were reached, in order.
     pub budgets: Vec<BudgetStop>,
     /// Milliseconds from the first to the last event.
@@ -113,24 +113,24 @@ pub struct Summary {
     /// Verdicts by eval, in the order of the header.
     pub evals: Vec<EvalVerdicts>,
     /// Whose evidence answered judges' tool calls, if any.
-    pub frozen: Option<ReplayedEvidencePlan>,
+    pub evidence: Option<ReplayedEvidencePlan>,
     /// Calls that it answered.
-    pub frozen_answers: u64,
+    pub evidence_answers: u64,
     /// Calls that it had no answer for.
-    pub frozen_misses: u64,
+    pub evidence_misses: u64,
     /// Decisions that a vote of several won.
     pub voted: u64,
     /// Of them: all voted so.
     pub unanimous: u64,
     /// Their winners' shares, added up.
-    pub shares: f64,
+    pub share_sum: f64,
     /// Decisions of a cascade.
     pub cascades: u64,
     /// Of them: the first judge was unsure.
     pub escalated: u64,
 }
 
-impl Summary {
+impl RunSummary {
     /// How many decisions ended so.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
@@ -147,7 +147,7 @@ impl Summary {
 
     /// The mean share of the winning votes; `None` where nothing was voted on.
     pub fn mean_share(&self) -> Option<f64> {
-        (self.voted > 0).then(|| self.shares / self.voted as f64)
+        (self.voted > 0).then(|| self.share_sum / self.voted as f64)
     }
 
     fn count_votes(&mut self, decision: &Decision) {
@@ -162,7 +162,7 @@ impl Summary {
         if let Some(share) = decision.winning_share().filter(|share| share.total > 1) {
             self.voted += 1;
             self.unanimous += u64::from(share.won == share.total);
-            self.shares += share.fraction();
+            self.share_sum += share.fraction();
         }
     }
 
@@ -182,37 +182,37 @@ impl Summary {
 
 /// Gathers events into rows.
 #[derive(Default)]
-pub struct Rows {
+pub struct RowBuilder {
     header: Option<Box<RunHeader>>,
     /// Transcripts with unprinted cells, in plan order.
-    open: BTreeMap<u64, Open>,
+    incomplete: BTreeMap<u64, IncompleteTranscript>,
     /// Cells by their first number: how many, whose transcript's place in `open`, and from where in its cells.
-    ranges: BTreeMap<CellIx, Range>,
-    next: u64,
+    ranges: BTreeMap<CellIx, PlannedCellRange>,
+    last_transcript_no: u64,
     decisions: Vec<DecisionRow>,
     rubrics: Vec<RubricRow>,
-    summary: Summary,
+    summary: RunSummary,
     /// With frozen evidence: the tools of calls that have not ended.
-    calls: HashMap<(CellIx, TurnIx, CallIx), String>,
+    pending_calls: HashMap<(CellIx, TurnIx, CallIx), String>,
     stats: RunStats,
-    asked: bool,
+    has_judge_calls: bool,
     labels: Labels,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Range {
+struct PlannedCellRange {
     len: usize,
-    place: u64,
-    from: usize,
+    transcript_no: u64,
+    first_cell: usize,
 }
 
-struct Open {
+struct IncompleteTranscript {
     source: TranscriptRef,
     cells: Vec<(CellKey, Option<CellResult>)>,
-    missing: usize,
+    missing_results: usize,
 }
 
-impl Rows {
+impl RowBuilder {
     /// Rows that say what people said, too.
     pub fn with_labels(labels: Labels) -> Self {
         Self {
@@ -222,10 +222,10 @@ impl Rows {
     }
 
     /// Takes an event and passes on the rows that are complete.
-    pub fn on<E>(
+    pub fn apply<E>(
         &mut self,
         event: &RunEvent,
-        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.summary.duration_ms = event.at.0;
         self.stats.apply(event);
@@ -243,31 +243,33 @@ impl Rows {
                     ..EvalVerdicts::default()
                 });
                 self.summary.evals = evals.collect();
-                self.summary.frozen = header.replayed_evidence_plan();
-                emit(&Row::Header(header))?;
+                self.summary.evidence = header.replayed_evidence_plan();
+                emit(&ReportRow::Header(header))?;
                 self.header = Some(header.clone());
             }
             EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
-            } => self.plan(transcript, *first, keys),
+            } => self.add_planned_cells(transcript, *first, keys),
             EventKind::CellsSettled(settled) => {
                 for cell in settled {
-                    self.result(cell.0, &cell.1);
+                    self.add_result(cell.0, &cell.1);
                 }
-                self.print(false, emit)?;
+                self.emit_complete(false, emit)?;
             }
             EventKind::CellFinished { cell, result } => {
-                self.result(*cell, result);
-                self.print(false, emit)?;
+                self.add_result(*cell, result);
+                self.emit_complete(false, emit)?;
             }
             EventKind::Tool {
                 cell,
                 turn,
                 call,
                 fact,
-            } if self.summary.frozen.is_some() => self.tool((*cell, *turn, *call), fact),
+            } if self.summary.evidence.is_some() => {
+                self.count_evidence_use((*cell, *turn, *call), fact)
+            }
             EventKind::BudgetReached { .. } => {
                 self.summary
                     .budgets
@@ -280,9 +282,9 @@ impl Rows {
     }
 
     /// Counts what frozen evidence answered, and what it did not.
-    fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
+    fn count_evidence_use(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
         if let ToolFact::Received { name, .. } = fact {
-            self.calls.insert(at, name.clone());
+            self.pending_calls.insert(at, name.clone());
             return;
         }
         let Some(header) = &self.header else { return };
@@ -290,13 +292,13 @@ impl Rows {
             |source: &ToolResponseSource| matches!(source, ToolResponseSource::Frozen { .. });
         match fact {
             ToolFact::Finished { source, .. } if frozen(source) => {
-                self.summary.frozen_answers += 1;
-                self.calls.remove(&at);
+                self.summary.evidence_answers += 1;
+                self.pending_calls.remove(&at);
             }
             ToolFact::Finished { .. } | ToolFact::Rejected { .. } => {
-                let tool = self.calls.remove(&at).unwrap_or_default();
+                let tool = self.pending_calls.remove(&at).unwrap_or_default();
                 let missed = fact.is_evidence_miss(header) && header.has_evidence_for(&tool);
-                self.summary.frozen_misses += u64::from(missed);
+                self.summary.evidence_misses += u64::from(missed);
             }
             _ => {}
         }
@@ -305,58 +307,61 @@ impl Rows {
     /// Passes on what is left, and the summary.
     pub fn finish<E>(
         mut self,
-        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
-    ) -> Result<Summary, E> {
-        self.print(true, emit)?;
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<RunSummary, E> {
+        self.emit_complete(true, emit)?;
         for row in &self.decisions {
-            emit(&Row::Decision(row))?;
+            emit(&ReportRow::Decision(row))?;
         }
         for row in &self.rubrics {
-            emit(&Row::Rubric(row))?;
+            emit(&ReportRow::Rubric(row))?;
         }
         if !self.stats.is_empty() {
-            emit(&Row::Stats(&self.stats))?;
+            emit(&ReportRow::Stats(&self.stats))?;
         }
         self.summary.bill = self.stats.total_cost();
-        self.summary.as_of = self.stats.oldest_price_date().map(str::to_owned);
+        self.summary.prices_as_of = self.stats.oldest_price_date().map(str::to_owned);
         let bill = self.summary.bill;
-        self.summary.cost_usd = bill.known_usd().filter(|_| self.asked);
-        emit(&Row::Summary(&self.summary))?;
+        self.summary.cost_usd = bill.known_usd().filter(|_| self.has_judge_calls);
+        emit(&ReportRow::Summary(&self.summary))?;
         Ok(self.summary)
     }
 
-    fn plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
+    fn add_planned_cells(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
         // Further repeats of a transcript are planned later, under new numbers; few transcripts are open at a time.
         let known = self
-            .open
+            .incomplete
             .iter()
             .find(|(_, open)| open.source == *transcript)
             .map(|(place, _)| *place);
         let place = known.unwrap_or_else(|| {
             self.summary.transcripts += 1;
-            self.next += 1;
-            self.next
+            self.last_transcript_no += 1;
+            self.last_transcript_no
         });
-        let open = self.open.entry(place).or_insert_with(|| Open {
-            source: transcript.clone(),
-            cells: Vec::with_capacity(keys.len()),
-            missing: 0,
-        });
+        let open = self
+            .incomplete
+            .entry(place)
+            .or_insert_with(|| IncompleteTranscript {
+                source: transcript.clone(),
+                cells: Vec::with_capacity(keys.len()),
+                missing_results: 0,
+            });
         self.ranges.insert(
             first,
-            Range {
+            PlannedCellRange {
                 len: keys.len(),
-                place,
-                from: open.cells.len(),
+                transcript_no: place,
+                first_cell: open.cells.len(),
             },
         );
         open.cells.extend(keys.iter().map(|key| (*key, None)));
-        open.missing += keys.len();
+        open.missing_results += keys.len();
         self.summary.cells += keys.len() as u64;
         self.summary.pending += keys.len() as u64;
     }
 
-    fn result(&mut self, cell: CellIx, result: &CellResult) {
+    fn add_result(&mut self, cell: CellIx, result: &CellResult) {
         let Some((first, range)) = self.ranges.range(..=cell).next_back() else {
             return;
         };
@@ -364,51 +369,51 @@ impl Rows {
         if offset >= range.len {
             return;
         }
-        let Some(open) = self.open.get_mut(&range.place) else {
+        let Some(open) = self.incomplete.get_mut(&range.transcript_no) else {
             return;
         };
-        let slot = &mut open.cells[range.from + offset].1;
+        let slot = &mut open.cells[range.first_cell + offset].1;
         if slot.is_some() {
             return;
         }
         *slot = Some(result.clone());
-        open.missing -= 1;
+        open.missing_results -= 1;
         self.summary.pending -= 1;
         if let (Some(usage), None) = (result.usage, &result.cached) {
             self.summary.usage = self.summary.usage.plus(usage);
-            self.asked = true;
+            self.has_judge_calls = true;
         }
     }
 
     /// Prints transcripts from the oldest on while they are complete; all that have results with `all`.
-    fn print<E>(
+    fn emit_complete<E>(
         &mut self,
         all: bool,
-        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(header) = self.header.take() else {
             return Ok(());
         };
         let mut outcome = Ok(());
-        while let Some(entry) = self.open.first_entry() {
-            if !all && entry.get().missing > 0 {
+        while let Some(entry) = self.incomplete.first_entry() {
+            if !all && entry.get().missing_results > 0 {
                 break;
             }
             let (place, mut open) = entry.remove_entry();
             open.cells
                 .sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
-            self.ranges.retain(|_, range| range.place != place);
-            outcome = open.rows(&header, &self.labels, emit);
+            self.ranges.retain(|_, range| range.transcript_no != place);
+            outcome = open.emit_rows(&header, &self.labels, emit);
             if outcome.is_err() {
                 break;
             }
-            self.count(&header, &open);
+            self.count_transcript(&header, &open);
         }
         self.header = Some(header);
         outcome
     }
 
-    fn count(&mut self, header: &RunHeader, open: &Open) {
+    fn count_transcript(&mut self, header: &RunHeader, open: &IncompleteTranscript) {
         let mut scores: IndexMap<u32, RubricScore> = IndexMap::new();
         for group in open
             .cells
@@ -419,10 +424,10 @@ impl Rows {
                 continue;
             };
             let score = scores.entry(eval.rubric).or_default();
-            score.weighted |= eval.weighted;
+            score.has_weights |= eval.weighted;
             let name = header.cell_name(&open.source, &key);
             let of = name.map(|name| (name.transcript, name.rubric, name.eval));
-            let said = of.and_then(|of| label(&self.labels, of, key.message));
+            let said = of.and_then(|of| find_label(&self.labels, of, key.message));
             let results = || group.iter().map(|(_, result)| result.as_ref());
             let decision = if results().all(|result| result.is_some()) {
                 eval.decide(group.iter().map(|(key, result)| (key, result.as_ref())))
@@ -430,11 +435,11 @@ impl Rows {
                 score.undecided |= eval.required;
                 None
             };
-            if let Some(said) = said.filter(|_| !by_human(results()))
+            if let Some(said) = said.filter(|_| !is_edited_by_human(results()))
                 && let Some(of) = self.summary.evals.get_mut(key.eval as usize)
             {
                 let outcome = decision.as_ref().map(|decision| decision.outcome);
-                of.label(outcome.and_then(Outcome::passed), said);
+                of.count_label(outcome.and_then(Outcome::passed), said);
             }
             let Some(decision) = decision else { continue };
             self.summary.outcomes[decision.outcome as usize] += 1;
@@ -450,8 +455,8 @@ impl Rows {
             {
                 self.decisions.push(DecisionRow {
                     name: name.to_owned().decision_name(),
-                    kind: eval.eval_type.clone(),
-                    judges: judges(header, &decision),
+                    eval_type: eval.eval_type.clone(),
+                    judges: find_judge_names(header, &decision),
                     label: said,
                     decision,
                 });
@@ -461,8 +466,8 @@ impl Rows {
             let Some(spec) = header.rubrics.get(rubric as usize) else {
                 continue;
             };
-            if spec.threshold.is_some() || score.weighted {
-                let (passed, value) = score.close(spec.threshold.unwrap_or(1.0));
+            if spec.threshold.is_some() || score.has_weights {
+                let (passed, value) = score.finish(spec.threshold.unwrap_or(1.0));
                 self.rubrics.push(RubricRow {
                     transcript: open.source.id.clone(),
                     rubric: spec.id.clone(),
@@ -474,12 +479,12 @@ impl Rows {
     }
 }
 
-impl Open {
-    fn rows<E>(
+impl IncompleteTranscript {
+    fn emit_rows<E>(
         &self,
         header: &RunHeader,
         labels: &Labels,
-        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         for (key, result) in &self.cells {
             let (Some(result), Some(eval), Some(name)) = (
@@ -489,12 +494,12 @@ impl Open {
             ) else {
                 continue;
             };
-            emit(&Row::Result(ResultRow {
+            emit(&ReportRow::Result(ResultRow {
                 name,
-                kind: &eval.eval_type,
+                eval_type: &eval.eval_type,
                 bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
-                seated: eval.panel.is_some(),
-                label: label(
+                is_panel_member: eval.panel.is_some(),
+                label: find_label(
                     labels,
                     (name.transcript, name.rubric, name.eval),
                     key.message,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use indexmap::IndexMap;
 
-use super::rows::{Row, Rows, Summary};
+use super::rows::{ReportRow, RowBuilder, RunSummary};
 use crate::event::{
     CellKey, EvalSpec, EventKind, FORMAT, RubricSpec, RunEvent, RunHeader, SettledCell,
 };
@@ -86,25 +86,25 @@ fn finished(cell: u32, outcome: Outcome) -> EventKind {
     }
 }
 
-fn told(kinds: Vec<EventKind>) -> (Vec<String>, Summary) {
+fn told(kinds: Vec<EventKind>) -> (Vec<String>, RunSummary) {
     let mut lines = Vec::new();
-    let mut rows = Rows::default();
-    let mut emit = |row: &Row<'_>| {
+    let mut rows = RowBuilder::default();
+    let mut emit = |row: &ReportRow<'_>| {
         match row {
-            Row::Result(row) => lines.push(format!("{} {}", row.name, row.result.outcome)),
-            Row::Decision(row) => {
+            ReportRow::Result(row) => lines.push(format!("{} {}", row.name, row.result.outcome)),
+            ReportRow::Decision(row) => {
                 lines.push(format!("decision {} {}", row.name, row.decision.outcome));
             }
-            Row::Rubric(row) => lines.push(format!(
+            ReportRow::Rubric(row) => lines.push(format!(
                 "rubric {} {:?} {:?}",
                 row.transcript, row.passed, row.score
             )),
-            Row::Header(_) | Row::Stats(_) | Row::Summary(_) => {}
+            ReportRow::Header(_) | ReportRow::Stats(_) | ReportRow::Summary(_) => {}
         }
         Ok::<(), Infallible>(())
     };
     for (kind, seq) in kinds.into_iter().zip(0..) {
-        let Ok(()) = rows.on(
+        let Ok(()) = rows.apply(
             &RunEvent {
                 seq,
                 at: Millis(seq),
@@ -208,7 +208,7 @@ fn a_rubric_is_scored_over_its_verdicts_and_required_ones_must_pass() {
 fn exit_codes_follow_decisions() {
     use Outcome::{Fail, JudgeError, NotApplicable, Pass, Skipped};
     let code = |outcomes: &[Outcome]| {
-        let mut summary = Summary::default();
+        let mut summary = RunSummary::default();
         for outcome in outcomes {
             summary.outcomes[*outcome as usize] += 1;
         }
@@ -219,9 +219,9 @@ fn exit_codes_follow_decisions() {
     assert_eq!(code(&[Pass, JudgeError]), 3);
     assert_eq!(code(&[Skipped, NotApplicable]), 4);
     assert_eq!(
-        Summary {
+        RunSummary {
             pending: 1,
-            ..Summary::default()
+            ..RunSummary::default()
         }
         .exit_code(),
         3,

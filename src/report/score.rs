@@ -5,7 +5,7 @@ use crate::model::Outcome;
 /// A rubric's score on a transcript, as it adds up (design.md 5).
 #[derive(Debug, Default)]
 pub(super) struct RubricScore {
-    pub(super) weighted: bool,
+    pub(super) has_weights: bool,
     sum: f64,
     weights: f64,
     required_failed: bool,
@@ -33,7 +33,7 @@ impl RubricScore {
     }
 
     /// Whether it passed, and the score; `None` for what is not decided.
-    pub(super) fn close(&self, threshold: f64) -> (Option<bool>, Option<f64>) {
+    pub(super) fn finish(&self, threshold: f64) -> (Option<bool>, Option<f64>) {
         /// Sums of tenths are not exact; a score that prints as the threshold reaches it.
         const SLACK: f64 = 1e-9;
         if self.weights <= 0.0 {

@@ -5,19 +5,19 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::jsonl::UsageLine;
-use super::narrate::size;
+use super::narrate::format_bytes;
 use crate::event::{CallDurations, JudgeStats, RunStats, ToolStats};
 use crate::model::{TokenUsage, make_visible, pluralize};
 
 /// A line a judge, then a line a tool.
-pub fn stat_lines(stats: &RunStats) -> Vec<String> {
-    let judges = stats.active_judges().map(judge_line);
+pub fn format_stats(stats: &RunStats) -> Vec<String> {
+    let judges = stats.active_judges().map(format_judge_line);
     let tools = stats.tools.iter();
-    let tools = tools.map(|(name, tool)| tool_line(name, tool));
+    let tools = tools.map(|(name, tool)| format_tool_line(name, tool));
     judges.chain(tools).collect()
 }
 
-fn judge_line(of: &JudgeStats) -> String {
+fn format_judge_line(of: &JudgeStats) -> String {
     let mut line = format!("judge {}", make_visible(&of.name, false));
     if !of.model.is_empty() {
         let _infallible = write!(line, " ({})", make_visible(&of.model, false));
@@ -39,16 +39,16 @@ fn judge_line(of: &JudgeStats) -> String {
         of.failed,
         of.repaired,
         of.rejected,
-        percentiles(&of.times),
-        size(of.sent_bytes),
-        size(of.bytes)
+        format_percentiles(&of.times),
+        format_bytes(of.sent_bytes),
+        format_bytes(of.bytes)
     );
     let bill = of.bill();
     if !of.free && bill.is_zero() && of.usage.input.is_none() {
         line.push_str(" · nothing billed");
         return line;
     }
-    let tokens = tokens(&of.usage);
+    let tokens = format_tokens(&of.usage);
     if !(of.free && of.usage.input.is_none()) {
         let _infallible = write!(line, " · {tokens}");
     }
@@ -63,7 +63,7 @@ fn judge_line(of: &JudgeStats) -> String {
     line
 }
 
-fn tool_line(name: &str, of: &ToolStats) -> String {
+fn format_tool_line(name: &str, of: &ToolStats) -> String {
     // What few tools have is told of those alone.
     let few = |count: u64, what: &str| match count {
         0 => String::new(),
@@ -79,19 +79,19 @@ fn tool_line(name: &str, of: &ToolStats) -> String {
         few(of.retried, "tried twice"),
         of.cached,
         pluralize(of.errors, "error"),
-        percentiles(&of.times),
-        size(of.bytes),
-        size(of.text_bytes),
-        about_tokens(of.text_bytes),
+        format_percentiles(&of.times),
+        format_bytes(of.bytes),
+        format_bytes(of.text_bytes),
+        estimate_tokens(of.text_bytes),
     )
 }
 
 /// Four bytes a token, roughly.
-fn about_tokens(bytes: u64) -> u64 {
+fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-fn percentiles(of: &CallDurations) -> String {
+fn format_percentiles(of: &CallDurations) -> String {
     match (of.percentile(50), of.percentile(95)) {
         (Some(p50), Some(p95)) => format!(", p50 {p50}, p95 {p95}"),
         _ => String::new(),
@@ -99,7 +99,7 @@ fn percentiles(of: &CallDurations) -> String {
 }
 
 /// `21000 (1000 cached) + 2700 (200 thinking) tokens`; what is not known says so.
-pub fn tokens(of: &TokenUsage) -> String {
+pub fn format_tokens(of: &TokenUsage) -> String {
     let (Some(input), Some(output)) = (of.input, of.output) else {
         return "tokens unknown".to_owned();
     };
@@ -139,7 +139,7 @@ pub(super) struct JudgeLine<'a> {
 }
 
 impl<'a> JudgeLine<'a> {
-    pub(super) fn of(of: &'a JudgeStats) -> Self {
+    pub(super) fn from_stats(of: &'a JudgeStats) -> Self {
         let bill = of.bill();
         Self {
             r#type: "judge",
@@ -156,7 +156,7 @@ impl<'a> JudgeLine<'a> {
             p95_ms: of.times.percentile(95).map(|ms| ms.0),
             sent_bytes: of.sent_bytes,
             bytes: of.bytes,
-            usage: UsageLine::of(of.usage),
+            usage: UsageLine::from_usage(of.usage),
             cost_usd: bill.known_usd(),
             known_usd: bill.usd,
             unknown_calls: bill.unknown,
@@ -188,7 +188,7 @@ pub(super) struct ToolLine<'a> {
 }
 
 impl<'a> ToolLine<'a> {
-    pub(super) fn of(name: &'a str, of: &ToolStats) -> Self {
+    pub(super) fn from_stats(name: &'a str, of: &ToolStats) -> Self {
         Self {
             r#type: "tool",
             tool: name,
@@ -203,7 +203,7 @@ impl<'a> ToolLine<'a> {
             p95_ms: of.times.percentile(95).map(|ms| ms.0),
             bytes: of.bytes,
             text_bytes: of.text_bytes,
-            tokens_estimate: about_tokens(of.text_bytes),
+            tokens_estimate: estimate_tokens(of.text_bytes),
             cost_usd: None,
         }
     }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_says_so_and_cached_and_thinking_stand_apart() {
-        assert_eq!(tokens(&TokenUsage::default()), "tokens unknown");
+        assert_eq!(format_tokens(&TokenUsage::default()), "tokens unknown");
         let usage = TokenUsage {
             input: Some(100),
             output: Some(20),
@@ -223,12 +223,15 @@ mod tests {
             thinking: Some(5),
             calls: 1,
         };
-        assert_eq!(tokens(&usage), "100 (30 cached) + 20 (5 thinking) tokens");
+        assert_eq!(
+            format_tokens(&usage),
+            "100 (30 cached) + 20 (5 thinking) tokens"
+        );
     }
 
     #[test]
     fn a_tool_of_hostile_name_is_shown_visibly() {
-        let line = tool_line("a\u{1b}[2J", &ToolStats::default());
+        let line = format_tool_line("a\u{1b}[2J", &ToolStats::default());
         assert!(!line.contains('\u{1b}'), "{line}");
         assert!(line.contains("0 calls, 0 repaired, 0 rejected, 0 cached, 0 errors"));
     }
@@ -241,18 +244,19 @@ mod tests {
             retried: 1,
             ..ToolStats::default()
         };
-        let line = tool_line("find", &of);
+        let line = format_tool_line("find", &of);
         assert!(
             line.contains("0 repaired, 2 coerced, 0 rejected, 1 tried twice, 0 cached"),
             "{line}"
         );
-        let json = serde_json::to_value(ToolLine::of("find", &of)).expect("JSON");
+        let json = serde_json::to_value(ToolLine::from_stats("find", &of)).expect("JSON");
         assert_eq!((&json["coerced"], &json["retried"]), (&2.into(), &1.into()));
     }
 
     #[test]
     fn a_line_has_all_its_keys() {
-        let judge = serde_json::to_value(JudgeLine::of(&JudgeStats::default())).expect("JSON");
+        let judge =
+            serde_json::to_value(JudgeLine::from_stats(&JudgeStats::default())).expect("JSON");
         for key in [
             "calls", "repaired", "rejected", "cached", "errors", "p50_ms", "p95_ms", "bytes",
             "usage", "cost_usd",

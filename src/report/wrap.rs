@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr as _;
 
 /// Less room than this is not worth breaking for.
-const LEAST: usize = 20;
+const MIN_WRAP_WIDTH: usize = 20;
 
 /// Breaks one line at spaces so that it fits into `width` columns; 0 leaves it whole. It begins at column `first`, its
 /// further lines at column `indent`. A word that is wider than the room stays whole: names and URLs can be copied.
-pub fn wrap(text: &str, first: usize, indent: usize, width: usize) -> Cow<'_, str> {
-    if width < indent + LEAST || first + text.width() <= width {
+pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'_, str> {
+    if width < indent + MIN_WRAP_WIDTH || first + text.width() <= width {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 64);
@@ -39,11 +39,11 @@ mod tests {
     #[test]
     fn lines_are_broken_at_spaces_and_hang() {
         assert_eq!(
-            wrap("one two three four five six", 4, 4, 24),
+            wrap_line("one two three four five six", 4, 4, 24),
             "one two three four\n    five six"
         );
         assert_eq!(
-            wrap("日本語の答え 日本語の答え", 0, 2, 22),
+            wrap_line("日本語の答え 日本語の答え", 0, 2, 22),
             "日本語の答え\n  日本語の答え",
             "wide characters take two columns"
         );
@@ -52,13 +52,13 @@ mod tests {
     #[test]
     fn what_cannot_be_broken_stays_whole() {
         let url = "https://releases.beamline.example/downloads";
-        assert_eq!(wrap(url, 4, 4, 30), url);
+        assert_eq!(wrap_line(url, 4, 4, 30), url);
         assert_eq!(
-            wrap(&format!("see {url} there"), 4, 4, 30),
+            wrap_line(&format!("see {url} there"), 4, 4, 30),
             format!("see\n    {url}\n    there")
         );
         assert_eq!(
-            wrap("no width is known of a pipe", 0, 0, 0),
+            wrap_line("no width is known of a pipe", 0, 0, 0),
             "no width is known of a pipe"
         );
     }

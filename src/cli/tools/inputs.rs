@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::report::wrap;
+use crate::report::wrap_line;
 
 /// Longest name that others are aligned to.
 const WIDEST: usize = 24;
@@ -30,7 +30,7 @@ pub(super) fn inputs(schema: &Value, width: usize) -> String {
     let mut out = String::new();
     for (name, property) in properties {
         let text = format!("{name:<widest$}  {}", told(property, required(name)));
-        let _infallible = writeln!(out, "      {}", wrap(&text, 6, 8 + widest, width));
+        let _infallible = writeln!(out, "      {}", wrap_line(&text, 6, 8 + widest, width));
     }
     out
 }

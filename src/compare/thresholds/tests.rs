@@ -46,8 +46,13 @@ fn by(min: Option<f64>, max: Option<f64>) -> impl Fn(&str, &str) -> EvalDecision
     }
 }
 
-fn sweep(scores: &Scores, labels: &[Label], min: Option<f64>, max: Option<f64>) -> Sweep {
-    let mut all = scores.sweeps(&Labels::new(labels.iter().cloned()), &by(min, max));
+fn sweep(
+    scores: &ScoreCollector,
+    labels: &[Label],
+    min: Option<f64>,
+    max: Option<f64>,
+) -> ThresholdSweep {
+    let mut all = scores.compute_sweeps(&Labels::new(labels.iter().cloned()), &by(min, max));
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -55,22 +60,22 @@ fn sweep(scores: &Scores, labels: &[Label], min: Option<f64>, max: Option<f64>) 
 /// Threshold, pass, fail, true pass, false pass, true fail, false fail.
 type Line = (f64, u64, u64, [u64; 4]);
 
-fn lines(sweep: &Sweep) -> Vec<Line> {
-    let line = |point: &Point| {
+fn lines(sweep: &ThresholdSweep) -> Vec<Line> {
+    let line = |point: &ThresholdPoint| {
         let c = point.counts;
         let labelled = [c.true_pass, c.false_pass, c.true_fail, c.false_fail];
-        (point.at, c.pass, c.fail, labelled)
+        (point.threshold, c.pass, c.fail, labelled)
     };
     sweep.points.iter().map(line).collect()
 }
 
 #[test]
 fn every_score_is_a_threshold_and_the_current_one_is_marked() {
-    let mut scores = Scores::default();
+    let mut scores = ScoreCollector::default();
     for (transcript, score) in [("a", 0.2), ("b", 0.6), ("c", 0.6), ("d", 0.9)] {
-        scores.add(name(transcript, None), "llm_judge", &judged(score));
+        scores.add_result(name(transcript, None), "llm_judge", &judged(score));
     }
-    scores.add(name("x", None), "llm_judge", &CellResult::cancelled());
+    scores.add_result(name("x", None), "llm_judge", &CellResult::cancelled());
     let labels = [
         label("a", false),
         label("b", true),
@@ -91,22 +96,22 @@ fn every_score_is_a_threshold_and_the_current_one_is_marked() {
         .points
         .iter()
         .filter(|p| p.current)
-        .map(|p| p.at)
+        .map(|p| p.threshold)
         .collect();
     assert_eq!((current, sweep.scored, sweep.unscored), (vec![0.7], 4, 1));
-    let (right, best) = sweep.best().expect("labels");
+    let (right, best) = sweep.best_points().expect("labels");
     assert_eq!((right, best.len()), (3, 3));
     assert_eq!(sweep.recorded.pass, 3, "as the judge itself said");
 }
 
 #[test]
 fn a_max_score_is_moved_where_it_alone_decides() {
-    let mut scores = Scores::default();
+    let mut scores = ScoreCollector::default();
     for (transcript, score) in [("a", 0.1), ("b", 0.5)] {
-        scores.add(name(transcript, None), "llm_judge", &judged(score));
+        scores.add_result(name(transcript, None), "llm_judge", &judged(score));
     }
     let sweep = sweep(&scores, &[], None, Some(0.3));
-    assert_eq!(sweep.bound, Bound::Max);
+    assert_eq!(sweep.bound, BoundKind::Max);
     assert_eq!(
         lines(&sweep),
         [
@@ -115,14 +120,14 @@ fn a_max_score_is_moved_where_it_alone_decides() {
             (0.5, 2, 0, [0; 4])
         ]
     );
-    assert_eq!(sweep.best(), None, "nothing is best without labels");
+    assert_eq!(sweep.best_points(), None, "nothing is best without labels");
 }
 
 #[test]
 fn with_both_bounds_the_upper_one_stays() {
-    let mut scores = Scores::default();
+    let mut scores = ScoreCollector::default();
     for (transcript, score) in [("a", 0.4), ("b", 0.95)] {
-        scores.add(name(transcript, None), "llm_judge", &judged(score));
+        scores.add_result(name(transcript, None), "llm_judge", &judged(score));
     }
     let sweep = sweep(&scores, &[], Some(0.4), Some(0.9));
     assert_eq!(lines(&sweep), [(0.4, 1, 1, [0; 4]), (0.95, 0, 2, [0; 4])]);
@@ -130,9 +135,9 @@ fn with_both_bounds_the_upper_one_stays() {
 
 #[test]
 fn repeats_vote_at_each_threshold() {
-    let mut scores = Scores::default();
+    let mut scores = ScoreCollector::default();
     for (repeat, score) in [(1, 0.2), (2, 0.6), (3, 0.8)] {
-        scores.add(name("a", Some(repeat)), "llm_judge", &judged(score));
+        scores.add_result(name("a", Some(repeat)), "llm_judge", &judged(score));
     }
     let sweep = sweep(&scores, &[], None, None);
     assert_eq!(
@@ -147,15 +152,15 @@ fn repeats_vote_at_each_threshold() {
 
 #[test]
 fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
-    let mut scores = Scores::default();
+    let mut scores = ScoreCollector::default();
     let mut na = judged(0.9);
     na.outcome = Outcome::NotApplicable;
     if let Some(verdict) = &mut na.verdict {
         verdict.applicable = Some(false);
     }
-    scores.add(name("a", None), "llm_judge", &na);
+    scores.add_result(name("a", None), "llm_judge", &na);
     let check = CellResult::new(Outcome::Pass, "");
-    scores.add(
+    scores.add_result(
         CellNameRef {
             eval: "plain",
             ..name("a", None)
@@ -165,7 +170,7 @@ fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
     );
     assert!(
         scores
-            .sweeps(&Labels::default(), &by(None, None))
+            .compute_sweeps(&Labels::default(), &by(None, None))
             .is_empty()
     );
 }
@@ -177,23 +182,23 @@ proptest! {
         all in prop::collection::vec(prop::collection::vec(0_u8..=4, 1..4), 1..8),
         max in prop::bool::ANY,
     ) {
-        let mut scores = Scores::default();
+        let mut scores = ScoreCollector::default();
         for (nth, cells) in all.iter().enumerate() {
             for (repeat, score) in (1..).zip(cells) {
                 let transcript = nth.to_string();
-                scores.add(name(&transcript, Some(repeat)), "k", &judged(f64::from(*score) / 4.0));
+                scores.add_result(name(&transcript, Some(repeat)), "k", &judged(f64::from(*score) / 4.0));
             }
         }
         let (low, high) = if max { (None, Some(0.5)) } else { (Some(0.5), None) };
         let sweep = sweep(&scores, &[], low, high);
         for point in &sweep.points {
-            let bounds = if max { ScoreBounds { min: None, max: Some(point.at) } } else { ScoreBounds { min: Some(point.at), max: None } };
+            let bounds = if max { ScoreBounds { min: None, max: Some(point.threshold) } } else { ScoreBounds { min: Some(point.threshold), max: None } };
             let passes = all.iter().filter(|cells| {
                 let hold = |score: &u8| Outcome::from_passed(bounds.contains(f64::from(*score) / 4.0));
                 let cells: Vec<CellResult> = cells.iter().map(|score| CellResult::new(hold(score), "")).collect();
                 crate::model::decide_cells(&cells).map(|d| d.outcome) == Some(Outcome::Pass)
             });
-            prop_assert_eq!(point.counts.pass, passes.count() as u64, "{}", point.at);
+            prop_assert_eq!(point.counts.pass, passes.count() as u64, "{}", point.threshold);
         }
     }
 }

@@ -2,27 +2,31 @@
 
 use std::io::{self, Write};
 
-use super::{Narrator, size};
+use super::{Narrator, format_bytes};
 use crate::event::{RecordedToolResponse, StoredText, ToolFact, ToolResponseSource};
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, SUBMIT_VERDICT, TurnIx};
 
 /// Longest excerpt of arguments and pages, in characters.
-const EXCERPT: usize = 160;
+const MAX_EXCERPT_CHARS: usize = 160;
 
 impl<W: Write> Narrator<W> {
-    pub(super) fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) -> io::Result<()> {
+    pub(super) fn narrate_tool(
+        &mut self,
+        at: (CellIx, TurnIx, CallIx),
+        fact: &ToolFact,
+    ) -> io::Result<()> {
         let cell = at.0;
         match fact {
             ToolFact::Received { name, raw, .. } => {
-                self.end_lines(cell)?;
+                self.end_partial_lines(cell)?;
                 if name == SUBMIT_VERDICT {
-                    self.verdicts.insert(at);
+                    self.verdict_calls.insert(at);
                     return Ok(());
                 }
-                self.say(cell, "→", &format!("{name}({})", shorten(raw)))
+                self.write_cell_line(cell, "→", &format!("{name}({})", shorten(raw)))
             }
             ToolFact::Repaired { .. } | ToolFact::Finished { .. }
-                if self.verdicts.contains(&at) =>
+                if self.verdict_calls.contains(&at) =>
             {
                 Ok(())
             }
@@ -30,25 +34,26 @@ impl<W: Write> Narrator<W> {
                 let what = if changes.is_empty() {
                     "spelling".to_owned()
                 } else {
-                    listed(changes)
+                    list_changes(changes)
                 };
-                self.say(cell, "→", &format!("as {} ({what})", canonical.get()))
+                self.write_cell_line(cell, "→", &format!("as {} ({what})", canonical.get()))
             }
             ToolFact::Validated { values, coerced } if !coerced.is_empty() => {
-                let what = listed(coerced);
+                let what = list_changes(coerced);
                 let text = format!("with {} ({what})", shorten(values.get()));
-                self.say(cell, "→", &text)
+                self.write_cell_line(cell, "→", &text)
             }
             ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
-            ToolFact::Rejected { rule, text } if self.verdicts.contains(&at) => self.say(
-                cell,
-                "✗",
-                &format!("{SUBMIT_VERDICT} rejected ({rule}): {text}"),
-            ),
+            ToolFact::Rejected { rule, text } if self.verdict_calls.contains(&at) => self
+                .write_cell_line(
+                    cell,
+                    "✗",
+                    &format!("{SUBMIT_VERDICT} rejected ({rule}): {text}"),
+                ),
             ToolFact::Rejected { rule, text } => {
-                self.say(cell, "✗", &format!("call rejected ({rule}): {text}"))
+                self.write_cell_line(cell, "✗", &format!("call rejected ({rule}): {text}"))
             }
-            ToolFact::Hop(hop) => self.hop(cell, hop),
+            ToolFact::Hop(hop) => self.narrate_hop(cell, hop),
             ToolFact::Finished {
                 answer,
                 source,
@@ -57,23 +62,27 @@ impl<W: Write> Narrator<W> {
             } => {
                 if let Some(first) = retried {
                     let text = format!("tried twice; first: {}", shorten(first));
-                    self.say(cell, "·", &text)?;
+                    self.write_cell_line(cell, "·", &text)?;
                 }
-                self.answer(cell, answer, source, *elapsed)
+                self.narrate_response(cell, answer, source, *elapsed)
             }
         }
     }
 
-    fn hop(&mut self, cell: CellIx, hop: &Hop) -> io::Result<()> {
+    fn narrate_hop(&mut self, cell: CellIx, hop: &Hop) -> io::Result<()> {
         let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
         match (&hop.refused, hop.status) {
-            (Some(why), _) => self.say(cell, "✗", &format!("{}{address} refused: {why}", hop.url)),
-            (None, Some(status)) => self.say(cell, "←", &format!("{status} {}{address}", hop.url)),
-            (None, None) => self.say(cell, "←", &format!("{}{address}", hop.url)),
+            (Some(why), _) => {
+                self.write_cell_line(cell, "✗", &format!("{}{address} refused: {why}", hop.url))
+            }
+            (None, Some(status)) => {
+                self.write_cell_line(cell, "←", &format!("{status} {}{address}", hop.url))
+            }
+            (None, None) => self.write_cell_line(cell, "←", &format!("{}{address}", hop.url)),
         }
     }
 
-    fn answer(
+    fn narrate_response(
         &mut self,
         cell: CellIx,
         answer: &RecordedToolResponse,
@@ -93,20 +102,24 @@ impl<W: Write> Narrator<W> {
         };
         let cut = if answer.truncated { ", cut" } else { "" };
         let text = match &answer.text {
-            StoredText::Text(text) => gist(text),
+            StoredText::Text(text) => summarize_text(text),
             StoredText::Blob(_) => "a long text".to_owned(),
         };
         let mark = if answer.is_error { "✗" } else { "←" };
-        self.say(
+        self.write_cell_line(
             cell,
             mark,
-            &format!("{}{cut} {from}: {}", size(answer.bytes), shorten(&text)),
+            &format!(
+                "{}{cut} {from}: {}",
+                format_bytes(answer.bytes),
+                shorten(&text)
+            ),
         )
     }
 }
 
 /// The first line that says something; of pretty JSON, its first lines on one.
-fn gist(text: &str) -> String {
+fn summarize_text(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
     if !matches!(first, "{" | "[") {
@@ -116,7 +129,7 @@ fn gist(text: &str) -> String {
     for line in lines {
         gist.push(' ');
         gist.push_str(line);
-        if gist.len() > 4 * EXCERPT {
+        if gist.len() > 4 * MAX_EXCERPT_CHARS {
             break;
         }
     }
@@ -124,7 +137,7 @@ fn gist(text: &str) -> String {
 }
 
 /// What was changed, each with its place.
-fn listed(changes: &[ArgumentChange]) -> String {
+fn list_changes(changes: &[ArgumentChange]) -> String {
     let all = changes.iter().map(|change| match change.path.as_str() {
         "" => change.what.clone(),
         path => format!("{path}: {}", change.what),
@@ -133,7 +146,7 @@ fn listed(changes: &[ArgumentChange]) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(EXCERPT) {
+    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
@@ -144,15 +157,15 @@ mod tests {
     use super::*;
     use crate::event::{EventKind, RunEvent};
     use crate::model::{Millis, RawJson};
-    use crate::report::Style;
+    use crate::report::TextStyle;
 
     fn told(facts: Vec<ToolFact>) -> String {
         let mut out = Vec::new();
-        let style = Style {
+        let style = TextStyle {
             terminal: false,
             color: false,
             width: 0,
-            told: false,
+            has_narrator: false,
         };
         let mut narrator = Narrator::new(&mut out, style);
         for (fact, seq) in facts.into_iter().zip(0..) {
@@ -166,7 +179,7 @@ mod tests {
                     fact,
                 },
             };
-            narrator.on(&event).expect("to memory");
+            narrator.narrate_event(&event).expect("to memory");
         }
         narrator.finish().expect("to memory");
         drop(narrator);
@@ -175,8 +188,8 @@ mod tests {
 
     #[test]
     fn pretty_json_is_told_by_what_is_in_it() {
-        assert_eq!(gist("\n  a page\nmore"), "  a page".trim());
-        assert_eq!(gist("[\n  {\"id\": 1}\n]\n"), "[ {\"id\": 1} ]");
+        assert_eq!(summarize_text("\n  a page\nmore"), "  a page".trim());
+        assert_eq!(summarize_text("[\n  {\"id\": 1}\n]\n"), "[ {\"id\": 1} ]");
     }
 
     fn change(path: &str, what: &str) -> ArgumentChange {

@@ -340,7 +340,7 @@ fn gap<'a>() -> Block<'a> {
 
 /// A count with digits of its own: `12.4 KB`.
 fn size(bytes: u64) -> String {
-    crate::report::size(bytes)
+    crate::report::format_bytes(bytes)
 }
 
 /// Where a pane stands in its text; the cells have a list instead.

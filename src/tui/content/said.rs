@@ -3,7 +3,7 @@
 use super::verdict::of;
 use super::{Ink, gap, heading};
 use crate::event::{AttemptState, TurnState};
-use crate::report::reasoning_in;
+use crate::report::extract_reasoning;
 use crate::theme::Role;
 use crate::tui::model::trace::{Shown, turn_at};
 use crate::tui::widget::flow::Block;
@@ -55,7 +55,10 @@ fn attempt(turn: &TurnState) -> Option<&AttemptState> {
 fn reasoning(json: &str, out: &mut Vec<Block<'_>>) -> bool {
     /// A verdict is short; what is longer is shown as it comes.
     const READ: usize = 64 << 10;
-    let Some(reasoning) = (json.len() <= READ).then(|| reasoning_in(json)).flatten() else {
+    let Some(reasoning) = (json.len() <= READ)
+        .then(|| extract_reasoning(json))
+        .flatten()
+    else {
         return false;
     };
     if !reasoning.is_empty() {

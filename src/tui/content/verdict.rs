@@ -7,7 +7,7 @@ use super::said::said;
 use super::votes::votes;
 use super::{Ink, Text, gap, heading, human, no_cell, rich};
 use crate::model::{CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, pluralize};
-use crate::report::words;
+use crate::report::describe_outcome;
 use crate::theme::Role;
 use crate::tui::model::cells::{Human, SlotState, towards};
 use crate::tui::model::phase::{attempts, phase_line};
@@ -87,7 +87,10 @@ fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
         .unwrap_or_default();
     let (label, agrees, judged) = label(ink, shown, outcome);
     rich([
-        (format!("{mark} {}", words(outcome)).as_str(), role),
+        (
+            format!("{mark} {}", describe_outcome(outcome)).as_str(),
+            role,
+        ),
         (score.as_str(), role),
         (needs.as_str(), Role::Muted),
         (label.as_str(), Role::Label),
@@ -186,7 +189,7 @@ fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
             Role::Flipped,
         ),
         (
-            format!("{mark} {}{score}", words(before.outcome)).as_str(),
+            format!("{mark} {}{score}", describe_outcome(before.outcome)).as_str(),
             role,
         ),
         (why, Role::Muted),

@@ -2,7 +2,9 @@
 
 use super::{Ink, rich};
 use crate::model::Decision;
-use crate::report::{ruled, undecided as why_undecided, words};
+use crate::report::{
+    describe_outcome, describe_panel_decision, describe_undecided as why_undecided,
+};
 use crate::theme::Role;
 use crate::tui::model::cells::SlotState;
 use crate::tui::model::trace::Shown;
@@ -31,10 +33,13 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         let (mark, role) = ink.mark(decision.outcome);
         out.push(rich([
             (
-                format!("{mark} {} ", words(decision.outcome)).as_str(),
+                format!("{mark} {} ", describe_outcome(decision.outcome)).as_str(),
                 role,
             ),
-            (ruled(ruling, &names).as_str(), Role::Muted),
+            (
+                describe_panel_decision(ruling, &names).as_str(),
+                Role::Muted,
+            ),
         ]));
     } else if let Some(decision) = &shown.row.decision
         && shown.row.slots.len() > 1
@@ -43,7 +48,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         let votes = decision.votes;
         out.push(rich([
             (
-                format!("by vote {mark} {}", words(decision.outcome)).as_str(),
+                format!("by vote {mark} {}", describe_outcome(decision.outcome)).as_str(),
                 role,
             ),
             (

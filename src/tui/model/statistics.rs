@@ -3,7 +3,7 @@
 use super::Model;
 use super::runs::Run;
 use crate::model::{RunId, pluralize};
-use crate::report::stat_lines;
+use crate::report::format_stats;
 use crate::theme::Role;
 use crate::tui::widget::flow::Block;
 
@@ -87,7 +87,7 @@ fn of_run(model: &Model) -> Vec<Block<'static>> {
         };
         blocks.push(Block::new(what, Role::Warning));
     }
-    let lines = stat_lines(&state.stats);
+    let lines = format_stats(&state.stats);
     if lines.is_empty() {
         let text = "no judge was needed: code decided every cell";
         blocks.push(Block::new(text, Role::Muted));

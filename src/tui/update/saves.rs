@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::rest::costly;
 use super::touched::{self, How, Touched};
 use super::{examples, frozen, labels};
-use crate::compare::unified;
+use crate::compare::unified_diff;
 use crate::diag::Diagnostic;
 use crate::event::{ParentCause, ParentRun};
 use crate::model::RunId;
@@ -236,7 +236,7 @@ fn edited(path: &Path, old: &Workspace, new: &Workspace) -> Edited {
     let diff = if old.len().max(new.len()) > MAX_DIFF {
         format!("(too large to compare here: {} bytes)\n", new.len())
     } else {
-        unified(path, &old, &new)
+        unified_diff(path, &old, &new)
     };
     Edited {
         path: path.to_owned(),

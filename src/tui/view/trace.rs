@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use crate::event::{CallState, TurnState};
 use crate::model::{Outcome, SUBMIT_VERDICT};
-use crate::report::size;
+use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role};
 use crate::tui::content::{self, veiled};
 use crate::tui::model::Model;
@@ -356,7 +356,9 @@ fn call_text(shown: &Shown<'_>, call: &CallState, glyphs: &Glyphs) -> (String, R
             (format!("{name} {} error", glyphs.fail), Role::Error)
         }
         (None, Some(_)) if call.name == SUBMIT_VERDICT => (name, Role::Tool),
-        (None, Some((answer, _, _))) => (format!("{name} {}", size(answer.bytes)), Role::Tool),
+        (None, Some((answer, _, _))) => {
+            (format!("{name} {}", format_bytes(answer.bytes)), Role::Tool)
+        }
         (None, None) => (format!("{name} {}", glyphs.ellipsis), Role::Live),
     }
 }
@@ -368,7 +370,7 @@ fn outcome(shown: &Shown<'_>, glyphs: &Glyphs) -> Option<(String, Role)> {
     let rest = match result.score {
         Some(score) => format!("{score:.2}"),
         None if result.outcome == Outcome::Pass || result.outcome == Outcome::Fail => String::new(),
-        None => crate::report::words(result.outcome).to_owned(),
+        None => crate::report::describe_outcome(result.outcome).to_owned(),
     };
     Some((format!("{mark} {rest}").trim_end().to_owned(), role))
 }

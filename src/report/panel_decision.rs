@@ -1,6 +1,6 @@
 //! How several judges came to a decision, in words: for lines, tables and screens.
 
-use super::human::words;
+use super::human::describe_outcome;
 use crate::event::RunHeader;
 use crate::model::{
     Decision, Doubt, Outcome, PanelDecision, PanelMember, PanelRule, UndecidedPanel,
@@ -10,13 +10,13 @@ use crate::model::{
 ///
 /// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
 /// strong fail`
-pub fn ruled<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
+pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
     let PanelRule::Cascade { margin } = ruling.rule else {
         let said = ruling.members.iter().enumerate();
-        let said = said.map(|(at, member)| format!("{} {}", name(at), of(member)));
+        let said = said.map(|(at, member)| format!("{} {}", name(at), format_member(member)));
         let said: Vec<String> = said.collect();
-        let share = share(ruling);
+        let share = format_share(ruling);
         return format!("by {}{share}: {}", ruling.rule.as_str(), said.join(", "));
     };
     let Some(at) = ruling.deciding_member else {
@@ -25,7 +25,7 @@ pub fn ruled<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
     let unsure: Vec<String> = ruling.members[..at.min(ruling.members.len())]
         .iter()
         .enumerate()
-        .map(|(at, member)| format!("{} was unsure: {}", name(at), unsure(member, margin)))
+        .map(|(at, member)| format!("{} was unsure: {}", name(at), explain_doubt(member, margin)))
         .collect();
     let own = ruling.members.get(at).map_or_else(String::new, |member| {
         let left = if member.doubt.is_some() && ruling.members.len() > 1 {
@@ -33,7 +33,7 @@ pub fn ruled<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
         } else {
             ""
         };
-        format!("{}{left}", of(member))
+        format!("{}{left}", format_member(member))
     });
     if unsure.is_empty() {
         return format!("by {}, which was sure: {own}", name(at));
@@ -43,7 +43,7 @@ pub fn ruled<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
         .enumerate()
         .filter(|(_, member)| member.outcome.is_verdict())
         .filter(|(_, member)| Some(member.outcome) != ruling.members.get(at).map(|m| m.outcome))
-        .map(|(at, member)| format!("{} said {}, ", name(at), words(member.outcome)))
+        .map(|(at, member)| format!("{} said {}, ", name(at), describe_outcome(member.outcome)))
         .collect();
     let conflict = conflict.concat();
     let who = name(at);
@@ -51,7 +51,7 @@ pub fn ruled<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
 }
 
 /// `, 2 of 3`: the winner's share of a majority. There is none where errors left no winner, and of one vote.
-fn share(ruling: &PanelDecision) -> String {
+fn format_share(ruling: &PanelDecision) -> String {
     let of = ruling.members.len();
     let said = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
     let verdicts = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
@@ -68,17 +68,19 @@ fn share(ruling: &PanelDecision) -> String {
 /// Why several judges have not decided though all that were asked have answered.
 ///
 /// `undecided: cheap is unsure (score 0.55, margin 0.30); so strong is to be asked`
-pub fn undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], next: &[N]) -> String {
+pub fn describe_undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], next: &[N]) -> String {
     let next: Vec<&str> = next.iter().map(AsRef::as_ref).collect();
     let next = next.join(" and ");
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
     let members = open.members.iter().enumerate();
     let said: Vec<String> = match open.rule {
         PanelRule::Cascade { margin } => members
-            .map(|(at, member)| format!("{} is unsure ({})", name(at), unsure(member, margin)))
+            .map(|(at, member)| {
+                format!("{} is unsure ({})", name(at), explain_doubt(member, margin))
+            })
             .collect(),
         PanelRule::Majority | PanelRule::Unanimity => members
-            .map(|(at, member)| format!("{} {}", name(at), of(member)))
+            .map(|(at, member)| format!("{} {}", name(at), format_member(member)))
             .collect(),
     };
     let said = said.join(", ");
@@ -91,23 +93,23 @@ pub fn undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], next: &[N]) 
 }
 
 /// `pass 0.80`, `fail, 2 of 3`
-fn of(member: &PanelMember) -> String {
+fn format_member(member: &PanelMember) -> String {
     let score = member.score.map(|score| format!(" {score:.2}"));
     let cells = member.votes.pass + member.votes.fail + member.votes.na + member.votes.error;
     let votes = if cells > 1 {
-        format!(" ({} votes)", split(member))
+        format!(" ({} votes)", format_split(member))
     } else {
         String::new()
     };
     format!(
         "{}{}{votes}",
-        words(member.outcome),
+        describe_outcome(member.outcome),
         score.unwrap_or_default()
     )
 }
 
 /// `2:1`
-fn split(member: &PanelMember) -> String {
+fn format_split(member: &PanelMember) -> String {
     let votes = member.votes;
     let cast = [votes.pass, votes.fail, votes.na, votes.error];
     let cast = cast.iter().filter(|n| **n > 0);
@@ -116,11 +118,11 @@ fn split(member: &PanelMember) -> String {
 }
 
 /// Why a member of a cascade was unsure.
-pub fn unsure(member: &PanelMember, margin: f64) -> String {
+pub fn explain_doubt(member: &PanelMember, margin: f64) -> String {
     match member.doubt {
         None => "nothing speaks against it".to_owned(),
-        Some(Doubt::NoVerdict) => words(member.outcome).to_owned(),
-        Some(Doubt::Split) => format!("its votes were split {}", split(member)),
+        Some(Doubt::NoVerdict) => describe_outcome(member.outcome).to_owned(),
+        Some(Doubt::Split) => format!("its votes were split {}", format_split(member)),
         Some(Doubt::Margin) => {
             let score = member.score.unwrap_or_default();
             format!("score {score:.2}, margin {margin:.2}")
@@ -131,7 +133,7 @@ pub fn unsure(member: &PanelMember, margin: f64) -> String {
 }
 
 /// The names of who decided, in the order of the ruling's members.
-pub(super) fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
+pub(super) fn find_judge_names(header: &RunHeader, decision: &Decision) -> Vec<String> {
     let members = decision.panel.iter().flat_map(|ruling| &ruling.members);
     let name = |judge: u32| {
         let spec = header.judges.get(judge as usize);
@@ -169,7 +171,7 @@ mod tests {
             deciding_member: None,
         };
         assert_eq!(
-            ruled(&ruling, &["a", "b"]),
+            describe_panel_decision(&ruling, &["a", "b"]),
             "by majority, 1 of 2: a pass 0.80, b judge error"
         );
     }
@@ -184,11 +186,11 @@ mod tests {
         let near = member(Outcome::Pass, Some(0.55), Some(Doubt::Margin));
         let fail = member(Outcome::Fail, Some(0.1), None);
         assert_eq!(
-            ruled(&ruling(1, vec![near, fail.clone()]), &["cheap", "strong"]),
+            describe_panel_decision(&ruling(1, vec![near, fail.clone()]), &["cheap", "strong"]),
             "by strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass, strong fail 0.10"
         );
         assert_eq!(
-            ruled(&ruling(0, vec![fail]), &["cheap"]),
+            describe_panel_decision(&ruling(0, vec![fail]), &["cheap"]),
             "by cheap, which was sure: fail 0.10"
         );
     }
@@ -198,7 +200,7 @@ mod tests {
         use Outcome::{Fail, JudgeError, Pass};
         let of = |rule, outcomes: &[Outcome]| {
             let members = outcomes.iter().map(|o| member(*o, None, None)).collect();
-            share(&PanelDecision {
+            format_share(&PanelDecision {
                 rule,
                 members,
                 deciding_member: None,
@@ -228,13 +230,13 @@ mod tests {
             vec![1],
         );
         assert_eq!(
-            undecided(&cascade, &["cheap"], &["strong"]),
+            describe_undecided(&cascade, &["cheap"], &["strong"]),
             "undecided: cheap is unsure (score 0.75, margin 0.40); so strong is to be asked"
         );
         let fail = member(Outcome::Fail, None, None);
         let jury = open(PanelRule::Majority, vec![near, fail], vec![2]);
         assert_eq!(
-            undecided(&jury, &["a", "b"], &["c"]),
+            describe_undecided(&jury, &["a", "b"], &["c"]),
             "undecided: a pass 0.75, b fail; so c is to be asked"
         );
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Summary;
+use super::RunSummary;
 use crate::model::{CellResult, Label, LabelAgreement, Labels, pluralize};
 
 /// How an eval's decisions ended that have a verdict, and what labels say of them.
@@ -20,27 +20,27 @@ pub struct EvalVerdicts {
     /// Decisions that failed.
     pub fail: u64,
     /// Those of them with a label.
-    pub against: LabelAgreement,
+    pub agreement: LabelAgreement,
     /// Labelled decisions without a verdict.
     pub without_verdict: u64,
 }
 
 impl EvalVerdicts {
     /// Counts a decision with a label; `None`: it has no verdict.
-    pub(super) fn label(&mut self, passed: Option<bool>, label: bool) {
+    pub(super) fn count_label(&mut self, passed: Option<bool>, label: bool) {
         match passed {
-            Some(passed) => self.against.add(passed, label),
+            Some(passed) => self.agreement.add(passed, label),
             None => self.without_verdict += 1,
         }
     }
 
     fn is_labelled(&self) -> bool {
-        self.against.total() + self.without_verdict > 0
+        self.agreement.total() + self.without_verdict > 0
     }
 }
 
 /// The label of a decision. A label is about a whole transcript, never about one message of it.
-pub(super) fn label(
+pub(super) fn find_label(
     labels: &Labels,
     (transcript, rubric, eval): (&str, &str, &str),
     message: Option<u32>,
@@ -53,12 +53,14 @@ pub(super) fn label(
 }
 
 /// Whether a person changed one of a decision's cells: such a decision enters no statistics.
-pub(super) fn by_human<'r>(mut results: impl Iterator<Item = Option<&'r CellResult>>) -> bool {
+pub(super) fn is_edited_by_human<'r>(
+    mut results: impl Iterator<Item = Option<&'r CellResult>>,
+) -> bool {
     results.any(|result| result.is_some_and(|result| result.by_human))
 }
 
 /// `grounded  12 labelled: 7 true passes, 1 false pass, 3 true fails, 1 false fail`, a line an eval with labels.
-pub(super) fn label_lines(summary: &Summary) -> Vec<String> {
+pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
     let labelled = || summary.evals.iter().filter(|eval| eval.is_labelled());
     let alone = |of: &EvalVerdicts| labelled().filter(|eval| eval.eval == of.eval).count() == 1;
     let names = labelled().map(|of| {
@@ -72,9 +74,9 @@ pub(super) fn label_lines(summary: &Summary) -> Vec<String> {
     let wide = names.iter().map(|name| name.chars().count()).max();
     let width = wide.unwrap_or_default();
     let line = |(of, name): (&EvalVerdicts, &String)| {
-        let counts = match of.against.total() {
+        let counts = match of.agreement.total() {
             0 => "none labelled with a verdict".to_owned(),
-            n => format!("{n} labelled: {}", counts(of.against)),
+            n => format!("{n} labelled: {}", format_agreement(of.agreement)),
         };
         let left = match of.without_verdict {
             0 => String::new(),
@@ -89,7 +91,7 @@ pub(super) fn label_lines(summary: &Summary) -> Vec<String> {
 }
 
 /// `7 true passes, 1 false pass, 3 true fails, 1 false fail`.
-fn counts(of: LabelAgreement) -> String {
+fn format_agreement(of: LabelAgreement) -> String {
     let word = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     [
         word(of.true_pass, "true pass", "true passes"),
@@ -113,15 +115,15 @@ pub(super) struct LabelsLine {
 }
 
 /// Those of a run.
-pub(super) fn in_json(summary: &Summary) -> BTreeMap<String, LabelsLine> {
+pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, LabelsLine> {
     let labelled = summary.evals.iter().filter(|eval| eval.is_labelled());
     let line = |of: &EvalVerdicts| {
         let counts = LabelsLine {
-            n: of.against.total(),
-            true_pass: of.against.true_pass,
-            false_pass: of.against.false_pass,
-            true_fail: of.against.true_fail,
-            false_fail: of.against.false_fail,
+            n: of.agreement.total(),
+            true_pass: of.agreement.true_pass,
+            false_pass: of.agreement.false_pass,
+            true_fail: of.agreement.true_fail,
+            false_fail: of.agreement.false_fail,
             without_verdict: of.without_verdict,
         };
         (format!("{}/{}", of.rubric, of.eval), counts)
@@ -130,7 +132,7 @@ pub(super) fn in_json(summary: &Summary) -> BTreeMap<String, LabelsLine> {
 }
 
 /// A label as it stands beside a verdict.
-pub(super) fn beside(label: Option<bool>) -> &'static str {
+pub(super) fn format_label_suffix(label: Option<bool>) -> &'static str {
     match label {
         Some(true) => "  [label ✓]",
         Some(false) => "  [label ✗]",
@@ -150,34 +152,34 @@ mod tests {
             ..EvalVerdicts::default()
         };
         for (passed, label) in [(true, true), (true, true), (true, false), (false, true)] {
-            one.label(Some(passed), label);
+            one.count_label(Some(passed), label);
         }
-        one.label(None, true);
+        one.count_label(None, true);
         let mut none = EvalVerdicts {
             rubric: "r".to_owned(),
             eval: "tone".to_owned(),
             ..EvalVerdicts::default()
         };
-        none.label(None, false);
+        none.count_label(None, false);
         let other = EvalVerdicts {
             rubric: "s".to_owned(),
             ..one.clone()
         };
         let unlabelled = EvalVerdicts::default();
-        let mut summary = Summary {
+        let mut summary = RunSummary {
             evals: vec![one, none, unlabelled],
-            ..Summary::default()
+            ..RunSummary::default()
         };
         assert_eq!(
-            label_lines(&summary),
+            format_label_lines(&summary),
             [
                 "grounded  4 labelled: 2 true passes, 1 false pass, 0 true fails, 1 false fail (1 labelled decision without a verdict left out)",
                 "tone      none labelled with a verdict (1 labelled decision without a verdict left out)",
             ]
         );
         summary.evals.push(other);
-        assert!(label_lines(&summary)[0].starts_with("r/grounded  4 labelled"));
-        let json = serde_json::to_value(in_json(&summary)).expect("JSON");
+        assert!(format_label_lines(&summary)[0].starts_with("r/grounded  4 labelled"));
+        let json = serde_json::to_value(collect_labels_lines(&summary)).expect("JSON");
         assert_eq!(json["r/grounded"]["true_pass"], 2);
         assert_eq!(json["r/tone"]["n"], 0);
         assert_eq!(json["r/tone"]["without_verdict"], 1);

@@ -8,83 +8,83 @@ use std::io::{self, Write};
 
 use indexmap::IndexMap;
 
-use super::Style;
-use super::wrap::wrap;
+use super::TextStyle;
+use super::wrap::wrap_line;
 use crate::model::{CellIx, Millis, make_visible};
 
 /// So long a speaker may be silent before another gets the floor.
-const PATIENCE: Millis = Millis(2000);
+const MAX_SILENCE: Millis = Millis(2000);
 /// So many cells that are done wait at most.
-const MANY: usize = 8;
+const MAX_FINISHED_WAITING: usize = 8;
 /// Lines of a block stand so far in, behind a mark and a space.
 const INDENT: usize = 4;
 
 /// The floor.
-pub(super) struct Floor<W> {
+pub(super) struct Interleaver<W> {
     out: W,
-    style: Style,
+    style: TextStyle,
     now: Millis,
     /// When the speaker was last heard.
-    last: Millis,
-    speaker: Option<CellIx>,
+    last_output: Millis,
+    live_cell: Option<CellIx>,
     /// Whose heading is the newest.
-    heard: Option<CellIx>,
+    last_heading: Option<CellIx>,
     /// Who has a heading already.
-    begun: HashSet<CellIx>,
-    waiting: IndexMap<CellIx, Waiting>,
+    with_heading: HashSet<CellIx>,
+    waiting: IndexMap<CellIx, BufferedCell>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct BufferedCell {
     name: String,
     lines: Vec<String>,
     done: bool,
 }
 
-impl<W: Write> Floor<W> {
-    pub(super) fn new(out: W, style: Style) -> Self {
+impl<W: Write> Interleaver<W> {
+    pub(super) fn new(out: W, style: TextStyle) -> Self {
         Self {
             out,
             style,
             now: Millis(0),
-            last: Millis(0),
-            speaker: None,
-            heard: None,
-            begun: HashSet::new(),
+            last_output: Millis(0),
+            live_cell: None,
+            last_heading: None,
+            with_heading: HashSet::new(),
             waiting: IndexMap::new(),
         }
     }
 
     /// What follows happened then.
-    pub(super) fn at(&mut self, now: Millis) {
+    pub(super) fn set_time(&mut self, now: Millis) {
         self.now = now;
     }
 
     /// A cell says a line.
-    pub(super) fn say(
+    pub(super) fn write_cell_line(
         &mut self,
         cell: CellIx,
         name: &str,
         mark: &str,
         text: &str,
     ) -> io::Result<()> {
-        let line = self.line_of(mark, text);
-        self.hear(cell, name, Some(line))
+        let line = self.format_line(mark, text);
+        self.write_or_buffer(cell, name, Some(line))
     }
 
     /// A cell has begun; its heading says so.
-    pub(super) fn open(&mut self, cell: CellIx, name: &str) -> io::Result<()> {
-        self.hear(cell, name, None)
+    pub(super) fn open_cell(&mut self, cell: CellIx, name: &str) -> io::Result<()> {
+        self.write_or_buffer(cell, name, None)
     }
 
     /// A cell has nothing more to say.
-    pub(super) fn close(&mut self, cell: CellIx) -> io::Result<()> {
-        if self.speaker == Some(cell) {
-            self.speaker = None;
-            self.begun.remove(&cell);
-            self.tell_done()?;
+    pub(super) fn close_cell(&mut self, cell: CellIx) -> io::Result<()> {
+        if self.live_cell == Some(cell) {
+            self.live_cell = None;
+            self.with_heading.remove(&cell);
+            self.write_finished()?;
             if let Some(next) = self.waiting.keys().next().copied() {
-                self.give(next)?;
+                self.make_live(next)?;
             }
             return Ok(());
         }
@@ -92,23 +92,23 @@ impl<W: Write> Floor<W> {
             waiting.done = true;
         }
         let done = self.waiting.values().filter(|w| w.done).count();
-        if done >= MANY || self.silent() {
-            self.tell_done()?;
+        if done >= MAX_FINISHED_WAITING || self.is_silent() {
+            self.write_finished()?;
         }
         Ok(())
     }
 
     /// A line of the run as a whole.
-    pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
-        self.heard = None;
+    pub(super) fn write_run_line(&mut self, text: &str) -> io::Result<()> {
+        self.last_heading = None;
         let text = make_visible(text, false);
-        writeln!(self.out, "{}", wrap(&text, 0, 0, self.style.width))
+        writeln!(self.out, "{}", wrap_line(&text, 0, 0, self.style.width))
     }
 
     /// Tells all that waits.
-    pub(super) fn rest(&mut self) -> io::Result<()> {
+    pub(super) fn write_buffered(&mut self) -> io::Result<()> {
         for (cell, waiting) in std::mem::take(&mut self.waiting) {
-            self.block(cell, &waiting)?;
+            self.write_block(cell, &waiting)?;
         }
         Ok(())
     }
@@ -117,14 +117,19 @@ impl<W: Write> Floor<W> {
         self.out.flush()
     }
 
-    fn silent(&self) -> bool {
-        self.now.since(self.last) >= PATIENCE
+    fn is_silent(&self) -> bool {
+        self.now.since(self.last_output) >= MAX_SILENCE
     }
 
-    fn hear(&mut self, cell: CellIx, name: &str, line: Option<String>) -> io::Result<()> {
-        if *self.speaker.get_or_insert(cell) == cell {
-            self.last = self.now;
-            self.heading(cell, name)?;
+    fn write_or_buffer(
+        &mut self,
+        cell: CellIx,
+        name: &str,
+        line: Option<String>,
+    ) -> io::Result<()> {
+        if *self.live_cell.get_or_insert(cell) == cell {
+            self.last_output = self.now;
+            self.write_heading(cell, name)?;
             if let Some(line) = line {
                 writeln!(self.out, "{line}")?;
             }
@@ -133,48 +138,48 @@ impl<W: Write> Floor<W> {
         let waiting = self.waiting.entry(cell).or_default();
         name.clone_into(&mut waiting.name);
         waiting.lines.extend(line);
-        if self.silent() {
-            self.give(cell)?;
+        if self.is_silent() {
+            self.make_live(cell)?;
         }
         Ok(())
     }
 
     /// Gives a waiting cell the floor.
-    fn give(&mut self, cell: CellIx) -> io::Result<()> {
-        self.speaker = Some(cell);
-        self.last = self.now;
+    fn make_live(&mut self, cell: CellIx) -> io::Result<()> {
+        self.live_cell = Some(cell);
+        self.last_output = self.now;
         match self.waiting.shift_remove(&cell) {
-            Some(waiting) => self.block(cell, &waiting),
+            Some(waiting) => self.write_block(cell, &waiting),
             None => Ok(()),
         }
     }
 
-    fn tell_done(&mut self) -> io::Result<()> {
+    fn write_finished(&mut self) -> io::Result<()> {
         let (done, waiting): (IndexMap<_, _>, IndexMap<_, _>) = std::mem::take(&mut self.waiting)
             .into_iter()
-            .partition(|(_, waiting): &(_, Waiting)| waiting.done);
+            .partition(|(_, waiting): &(_, BufferedCell)| waiting.done);
         self.waiting = waiting;
         for (cell, waiting) in done {
-            self.block(cell, &waiting)?;
-            self.begun.remove(&cell);
+            self.write_block(cell, &waiting)?;
+            self.with_heading.remove(&cell);
         }
         Ok(())
     }
 
-    fn block(&mut self, cell: CellIx, waiting: &Waiting) -> io::Result<()> {
-        self.heading(cell, &waiting.name)?;
+    fn write_block(&mut self, cell: CellIx, waiting: &BufferedCell) -> io::Result<()> {
+        self.write_heading(cell, &waiting.name)?;
         for line in &waiting.lines {
             writeln!(self.out, "{line}")?;
         }
         Ok(())
     }
 
-    fn heading(&mut self, cell: CellIx, name: &str) -> io::Result<()> {
-        if self.heard == Some(cell) {
+    fn write_heading(&mut self, cell: CellIx, name: &str) -> io::Result<()> {
+        if self.last_heading == Some(cell) {
             return Ok(());
         }
-        self.heard = Some(cell);
-        let again = if self.begun.insert(cell) {
+        self.last_heading = Some(cell);
+        let again = if self.with_heading.insert(cell) {
             ""
         } else {
             " (goes on)"
@@ -184,7 +189,7 @@ impl<W: Write> Floor<W> {
         writeln!(self.out, "{on}▸ {name}{off}{again}")
     }
 
-    fn line_of(&self, mark: &str, text: &str) -> String {
+    fn format_line(&self, mark: &str, text: &str) -> String {
         let (on, off) = self.style.paint(match mark {
             "✓" => "32",
             "✗" => "31",
@@ -193,7 +198,7 @@ impl<W: Write> Floor<W> {
             _ => "",
         });
         let text = make_visible(text, false);
-        let text = wrap(&text, INDENT, INDENT, self.style.width);
+        let text = wrap_line(&text, INDENT, INDENT, self.style.width);
         format!("{on}  {mark} {text}{off}")
     }
 }
@@ -205,24 +210,25 @@ mod tests {
     const A: CellIx = CellIx(0);
     const B: CellIx = CellIx(1);
 
-    fn told(script: impl FnOnce(&mut Floor<&mut Vec<u8>>) -> io::Result<()>) -> String {
+    fn told(script: impl FnOnce(&mut Interleaver<&mut Vec<u8>>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
-        script(&mut Floor::new(&mut out, Style::default())).expect("a Vec takes everything");
+        script(&mut Interleaver::new(&mut out, TextStyle::default()))
+            .expect("a Vec takes everything");
         String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn two_judges_at_once_are_two_blocks() {
         let text = told(|floor| {
-            floor.open(A, "a")?;
-            floor.open(B, "b")?;
-            floor.say(A, "a", "│", "one")?;
-            floor.say(B, "b", "│", "uno")?;
-            floor.say(A, "a", "│", "two")?;
-            floor.say(B, "b", "✓", "pass")?;
-            floor.close(B)?;
-            floor.say(A, "a", "✗", "fail")?;
-            floor.close(A)
+            floor.open_cell(A, "a")?;
+            floor.open_cell(B, "b")?;
+            floor.write_cell_line(A, "a", "│", "one")?;
+            floor.write_cell_line(B, "b", "│", "uno")?;
+            floor.write_cell_line(A, "a", "│", "two")?;
+            floor.write_cell_line(B, "b", "✓", "pass")?;
+            floor.close_cell(B)?;
+            floor.write_cell_line(A, "a", "✗", "fail")?;
+            floor.close_cell(A)
         });
         assert_eq!(
             text,
@@ -233,12 +239,12 @@ mod tests {
     #[test]
     fn a_silent_speaker_loses_the_floor_and_goes_on_later() {
         let text = told(|floor| {
-            floor.open(A, "a")?;
-            floor.say(B, "b", "│", "uno")?;
-            floor.at(Millis(2500));
-            floor.say(B, "b", "│", "due")?;
-            floor.say(A, "a", "│", "one")?;
-            floor.rest()
+            floor.open_cell(A, "a")?;
+            floor.write_cell_line(B, "b", "│", "uno")?;
+            floor.set_time(Millis(2500));
+            floor.write_cell_line(B, "b", "│", "due")?;
+            floor.write_cell_line(A, "a", "│", "one")?;
+            floor.write_buffered()
         });
         assert_eq!(text, "▸ a\n▸ b\n  │ uno\n  │ due\n▸ a (goes on)\n  │ one\n");
     }
@@ -246,12 +252,12 @@ mod tests {
     #[test]
     fn those_who_are_done_do_not_wait_for_ever() {
         let text = told(|floor| {
-            floor.open(A, "a")?;
+            floor.open_cell(A, "a")?;
             for number in 1..=8 {
-                floor.say(CellIx(number), &format!("c{number}"), "✓", "pass")?;
-                floor.close(CellIx(number))?;
+                floor.write_cell_line(CellIx(number), &format!("c{number}"), "✓", "pass")?;
+                floor.close_cell(CellIx(number))?;
             }
-            floor.say(A, "a", "│", "one")
+            floor.write_cell_line(A, "a", "│", "one")
         });
         assert!(text.starts_with("▸ a\n▸ c1\n  ✓ pass\n"), "{text}");
         assert!(

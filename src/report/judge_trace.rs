@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::human::words;
+use super::human::describe_outcome;
 use crate::event::{
     BlobSource, CallState, CellState, RecordedRequest, StoredText, ToolResponseSource, TurnState,
 };
 use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
-pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
+pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
     let mut out = format!("cell {name}\n");
     let mut before = None;
     for (turn, number) in cell.judge_trace.iter().zip(1..) {
-        before = Some(turn_text(&mut out, turn, number, before.as_ref(), blobs));
+        before = Some(write_turn(&mut out, turn, number, before.as_ref(), blobs));
     }
     if cell.judge_trace.is_empty() {
         out.push_str(match &cell.result {
@@ -34,7 +34,7 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
         .count();
     match &cell.result {
         Some(result) => {
-            result_text(&mut out, result);
+            write_result(&mut out, result);
             if failed > 0 {
                 let all = attempts().count();
                 let _infallible = writeln!(out, "{all} attempts, {failed} failed");
@@ -46,7 +46,7 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
 }
 
 /// A piece's text; one that cannot be read says so.
-pub fn piece_text(piece: &StoredText, blobs: &dyn BlobSource) -> String {
+pub fn read_piece(piece: &StoredText, blobs: &dyn BlobSource) -> String {
     match piece {
         StoredText::Text(text) => text.clone(),
         StoredText::Blob(blob) => match blobs.get(&blob.hash) {
@@ -57,11 +57,11 @@ pub fn piece_text(piece: &StoredText, blobs: &dyn BlobSource) -> String {
 }
 
 /// A whole request body.
-pub fn rope_text(rope: &RecordedRequest, blobs: &dyn BlobSource) -> String {
-    rope.iter().map(|piece| piece_text(piece, blobs)).collect()
+pub fn read_rope(rope: &RecordedRequest, blobs: &dyn BlobSource) -> String {
+    rope.iter().map(|piece| read_piece(piece, blobs)).collect()
 }
 
-fn heading(out: &mut String, text: &str) {
+fn write_heading(out: &mut String, text: &str) {
     let _infallible = writeln!(
         out,
         "\n── {text} {}",
@@ -70,19 +70,19 @@ fn heading(out: &mut String, text: &str) {
 }
 
 /// A request's values by their place.
-type Request = HashMap<String, String>;
+type RequestTexts = HashMap<String, String>;
 
 /// A turn; of its request what the one before did not hold. Returns the request, for the next.
-fn turn_text(
+fn write_turn(
     out: &mut String,
     turn: &TurnState,
     number: usize,
-    before: Option<&Request>,
+    before: Option<&RequestTexts>,
     blobs: &dyn BlobSource,
-) -> Request {
-    heading(out, &format!("prompt, turn {number}"));
-    let body = rope_text(&turn.request, blobs);
-    let request = request_text(out, &body, number, before);
+) -> RequestTexts {
+    write_heading(out, &format!("prompt, turn {number}"));
+    let body = read_rope(&turn.request, blobs);
+    let request = write_request(out, &body, number, before);
     for dropped in &turn.dropped {
         let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);
     }
@@ -104,33 +104,38 @@ fn turn_text(
     }
     if let Some((_, reply)) = &turn.finished {
         if !reply.thought.is_empty() {
-            heading(out, "thinking");
+            write_heading(out, "thinking");
             let _infallible = writeln!(out, "{}", reply.thought.trim_end());
         }
         if !reply.text.is_empty() {
-            heading(out, "reply");
+            write_heading(out, "reply");
             let _infallible = writeln!(out, "{}", reply.text);
         }
     }
     for call in &turn.calls {
-        call_text(out, call, blobs);
+        write_call(out, call, blobs);
     }
     if let Some((why, raw)) = &turn.unparsed {
-        heading(out, "no valid verdict");
-        let _infallible = writeln!(out, "{why}\n{}", piece_text(raw, blobs));
+        write_heading(out, "no valid verdict");
+        let _infallible = writeln!(out, "{why}\n{}", read_piece(raw, blobs));
     }
     request
 }
 
 /// A request body for reading: the texts of its messages with their line breaks, the rest as JSON. A later turn repeats
 /// all that was sent before; what is new would drown in it.
-fn request_text(out: &mut String, body: &str, number: usize, before: Option<&Request>) -> Request {
+fn write_request(
+    out: &mut String,
+    body: &str,
+    number: usize,
+    before: Option<&RequestTexts>,
+) -> RequestTexts {
     let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else {
         let _infallible = writeln!(out, "{body}");
-        return Request::new();
+        return RequestTexts::new();
     };
     let mut values = Vec::new();
-    texts(&value, "", &mut values);
+    collect_texts(&value, "", &mut values);
     let known =
         |(path, text): &&(String, String)| before.is_some_and(|b| b.get(path) == Some(text));
     if values.iter().any(|value| known(&value)) {
@@ -143,17 +148,17 @@ fn request_text(out: &mut String, body: &str, number: usize, before: Option<&Req
 }
 
 /// Each value by its place, as it is shown.
-fn texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, String)>) {
+fn collect_texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, String)>) {
     use serde_json::Value;
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                texts(value, &format!("{path}.{key}"), out);
+                collect_texts(value, &format!("{path}.{key}"), out);
             }
         }
         Value::Array(list) => {
             for (value, at) in list.iter().zip(0..) {
-                texts(value, &format!("{path}[{at}]"), out);
+                collect_texts(value, &format!("{path}[{at}]"), out);
             }
         }
         Value::String(text) if text.contains('\n') => {
@@ -167,8 +172,8 @@ fn texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, String)>)
     }
 }
 
-fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
-    heading(out, "function call");
+fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
+    write_heading(out, "function call");
     let _infallible = writeln!(out, "{}({})", call.name, call.raw);
     if let Some(canonical) = &call.canonical {
         let _infallible = writeln!(out, "canonical: {}", canonical.get());
@@ -219,7 +224,7 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             ToolResponseSource::ByHand => "written by hand".to_owned(),
             ToolResponseSource::Transcript => "read from the transcript".to_owned(),
         };
-        heading(
+        write_heading(
             out,
             if answer.is_error {
                 "error"
@@ -241,18 +246,18 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             let count = pluralize(answer.hidden, "character");
             let _infallible = writeln!(out, "hidden: {count} that a browser does not show");
         }
-        let _infallible = writeln!(out, "{}", piece_text(&answer.text, blobs));
+        let _infallible = writeln!(out, "{}", read_piece(&answer.text, blobs));
     }
 }
 
-fn result_text(out: &mut String, result: &CellResult) {
-    heading(out, "verdict");
+fn write_result(out: &mut String, result: &CellResult) {
+    write_heading(out, "verdict");
     let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
     let _infallible = writeln!(
         out,
         "{} {}{score}",
         result.outcome.symbol(),
-        words(result.outcome)
+        describe_outcome(result.outcome)
     );
     if let Some(error) = &result.error {
         let _infallible = writeln!(out, "{error}");
@@ -261,7 +266,7 @@ fn result_text(out: &mut String, result: &CellResult) {
         let _infallible = writeln!(out, "{}", result.explanation);
     }
     if let Some(verdict) = &result.verdict {
-        verdict_text(out, verdict);
+        write_verdict(out, verdict);
     }
     if let Some(run) = &result.cached {
         let _infallible = writeln!(out, "taken from run {run}");
@@ -288,7 +293,7 @@ fn result_text(out: &mut String, result: &CellResult) {
     }
 }
 
-fn verdict_text(out: &mut String, verdict: &Verdict) {
+fn write_verdict(out: &mut String, verdict: &Verdict) {
     if let Some(raw) = verdict.raw_score {
         let _infallible = writeln!(out, "the judge's own score: {raw}");
     }
