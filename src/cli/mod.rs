@@ -143,7 +143,7 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
         Some(Command::Themes { name }) => themes::themes(name.as_deref(), cx),
         Some(Command::Keys { markdown }) => {
-            cx.streams.print(&crate::tui::keys(markdown));
+            cx.streams.print(&crate::tui::render_key_bindings(markdown));
             Ok(0)
         }
         Some(Command::Completions { shell }) => {

@@ -10,8 +10,8 @@ use super::trouble::Trouble;
 use super::workspace::{open as open_workspace, store_and_workspace};
 use crate::handlers::EvalTypeRegistry;
 use crate::record::{RecordedRun, RunStore};
-use crate::theme::{Depth, Theme, ThemeError};
-use crate::tui::{self, Open, Setup};
+use crate::theme::{ColorDepth, Theme, ThemeError};
+use crate::tui::{self, OpenRequest, WorkbenchSetup};
 use crate::workspace::{self, CONFIG_FILE, Workspace};
 
 /// Why there can be no screen, if so.
@@ -28,7 +28,7 @@ pub(super) fn no_screen(cx: &Cx) -> Option<&'static str> {
 /// `dicta`: the workbench on the workspace found here or above, else on the demo.
 pub(super) fn here(look: &Look, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open_workspace(None, cx)?;
-    show(Open::Workspace(opened.workspace), look, cx)
+    show(OpenRequest::Workspace(opened.workspace), look, cx)
 }
 
 /// `dicta open PATH`: a workspace, a file in one, a file of transcripts, a run.
@@ -53,9 +53,9 @@ pub(super) fn replay(
     show(recording(run, Some(speed), around), look, cx)
 }
 
-fn recording(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>) -> Open {
-    Open::Run {
-        around,
+fn recording(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>) -> OpenRequest {
+    OpenRequest::Run {
+        workspace: around,
         run: run.id,
         dir: run.dir,
         speed,
@@ -82,7 +82,7 @@ fn instead(folder: &Path) -> String {
 }
 
 /// What a path on the command line is.
-fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
+fn what_is(path: &Path, cx: &Cx) -> Result<OpenRequest, Trouble> {
     let text = path.to_string_lossy();
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
         // A run by its name, where no file has that name; a path to one is found without a workspace.
@@ -123,7 +123,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
                 instead(path)
             )));
         }
-        return Ok(Open::File(path.to_owned()));
+        return Ok(OpenRequest::File(path.to_owned()));
     };
     let loaded =
         workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).map_err(Trouble::files)?;
@@ -138,27 +138,27 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
             .extension()
             .is_some_and(|end| end == "yaml" || end == "yml");
     if belongs {
-        Ok(Open::Workspace(Arc::new(loaded)))
+        Ok(OpenRequest::Workspace(Arc::new(loaded)))
     } else {
-        Ok(Open::File(path.to_owned()))
+        Ok(OpenRequest::File(path.to_owned()))
     }
 }
 
-fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
+fn show(what: OpenRequest, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
     if let Some(why) = no_screen(cx) {
         return Err(Trouble::usage(format!(
             "{why}: `dicta run`, `dicta show` and `dicta replay --print` work without one"
         )));
     }
     let no_colour = cx.env.get("NO_COLOR").is_some();
-    let left = tui::open(Setup {
+    let left = tui::run_workbench(WorkbenchSetup {
         open: what,
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
         theme: chosen(look, no_colour, cx)?,
     })
     .map_err(Trouble::usage)?;
-    cx.streams.tell(&left.line);
+    cx.streams.tell(&left.summary);
     if let Some(problem) = left.problem {
         cx.streams.tell(&format!("dicta: {problem}"));
     }
@@ -167,9 +167,9 @@ fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
 
 /// The theme that was asked for, as the terminal can show it.
 fn chosen(look: &Look, no_colour: bool, cx: &Cx) -> Result<Theme, Trouble> {
-    let depth = Depth::of(cx.env.get("COLORTERM"), cx.env.get("TERM"));
+    let depth = ColorDepth::detect(cx.env.get("COLORTERM"), cx.env.get("TERM"));
     let theme = match &look.theme {
-        Some(name) => Theme::named(name),
+        Some(name) => Theme::load(name),
         None => Theme::bundled(Theme::default_for(depth)),
     };
     let theme = theme

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Cx;
 use super::trouble::Trouble;
 use crate::report::wrap_line;
-use crate::theme::{Theme, ThemeError, names, source};
+use crate::theme::{Theme, ThemeError, bundled_names, bundled_source};
 
 /// Lists the bundled themes with a line each, or prints the file of one.
 pub(super) fn themes(name: Option<&str>, cx: &Cx) -> Result<u8, Trouble> {
@@ -13,7 +13,7 @@ pub(super) fn themes(name: Option<&str>, cx: &Cx) -> Result<u8, Trouble> {
         None => list(cx.streams.out.width)?,
         Some(name) => {
             Theme::bundled(name).map_err(trouble)?;
-            source(name).unwrap_or_default().to_owned()
+            bundled_source(name).unwrap_or_default().to_owned()
         }
     };
     cx.streams.print(&text);
@@ -21,7 +21,7 @@ pub(super) fn themes(name: Option<&str>, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 fn list(width: usize) -> Result<String, Trouble> {
-    let names = names();
+    let names = bundled_names();
     let column = names.iter().map(|name| name.len()).max().unwrap_or(0) + 2;
     let mut out = String::new();
     for name in names {
@@ -59,6 +59,6 @@ mod tests {
             text.ends_with("`inherits: dark` and what differs.\n"),
             "{text}"
         );
-        assert_eq!(text.lines().count(), names().len() + 2, "{text}");
+        assert_eq!(text.lines().count(), bundled_names().len() + 2, "{text}");
     }
 }

@@ -16,7 +16,7 @@ use super::Role;
 
 /// What a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lang {
+pub enum CodeLanguage {
     /// JSON.
     Json,
     /// YAML.
@@ -30,16 +30,16 @@ pub enum Lang {
 }
 
 /// How much of a text is looked at, in bytes.
-const MOST: usize = 256 << 10;
+const MAX_HIGHLIGHTED_BYTES: usize = 256 << 10;
 /// A longer line stays plain, in bytes: syntect takes 22 ms for one of 60 kB, and far longer for one made to hurt.
-const LONGEST_LINE: usize = 1_000;
+const MAX_LINE_BYTES: usize = 1_000;
 
 /// A range of bytes and what stands there.
-type Spans = Vec<(Range<usize>, Role)>;
+type RoleSpans = Vec<(Range<usize>, Role)>;
 
 /// The roles of a text's pieces: byte ranges, sorted, not overlapping, none over a line's end; what is in none is plain.
 /// May take seconds on a large text: call it off the screen's thread.
-pub fn highlight(text: &str, lang: Lang) -> Vec<(Range<usize>, Role)> {
+pub fn highlight(text: &str, lang: CodeLanguage) -> Vec<(Range<usize>, Role)> {
     highlight_while(text, lang, &mut || true)
 }
 
@@ -47,23 +47,25 @@ pub fn highlight(text: &str, lang: Lang) -> Vec<(Range<usize>, Role)> {
 /// left then is plain.
 pub fn highlight_while(
     text: &str,
-    lang: Lang,
+    lang: CodeLanguage,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Vec<(Range<usize>, Role)> {
-    let text = head(text);
+    let text = truncate_text(text);
     match lang {
-        Lang::Diff => diff::highlight(text),
-        Lang::Json | Lang::Yaml | Lang::Html | Lang::Markdown => parse(text, lang, go_on),
+        CodeLanguage::Diff => diff::highlight_diff(text),
+        CodeLanguage::Json | CodeLanguage::Yaml | CodeLanguage::Html | CodeLanguage::Markdown => {
+            highlight_syntax(text, lang, go_on)
+        }
     }
 }
 
 /// Its first [`MOST`] bytes, cut at a character.
-fn head(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST)]
+fn truncate_text(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_HIGHLIGHTED_BYTES)]
 }
 
 /// The lines of a text: where each begins, and it with its line break.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn split_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split_inclusive('\n').map(move |line| {
         let start = at;
@@ -73,40 +75,40 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// A line without its break.
-fn bare(line: &str) -> &str {
+fn strip_line_break(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-fn syntaxes() -> &'static SyntaxSet {
+fn load_syntaxes() -> &'static SyntaxSet {
     static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
     SYNTAXES.get_or_init(SyntaxSet::load_defaults_newlines)
 }
 
-fn syntax(set: &SyntaxSet, lang: Lang) -> &SyntaxReference {
+fn find_syntax(set: &SyntaxSet, lang: CodeLanguage) -> &SyntaxReference {
     let name = match lang {
-        Lang::Json => "JSON",
-        Lang::Yaml => "YAML",
-        Lang::Html => "HTML",
-        Lang::Markdown => "Markdown",
-        Lang::Diff => "Diff",
+        CodeLanguage::Json => "JSON",
+        CodeLanguage::Yaml => "YAML",
+        CodeLanguage::Html => "HTML",
+        CodeLanguage::Markdown => "Markdown",
+        CodeLanguage::Diff => "Diff",
     };
     set.find_syntax_by_name(name)
         .unwrap_or_else(|| set.find_syntax_plain_text())
 }
 
-fn parse(text: &str, lang: Lang, go_on: &mut dyn FnMut() -> bool) -> Spans {
-    let set = syntaxes();
-    let syntax = syntax(set, lang);
-    let highlighter = Highlighter::new(scopes::theme());
+fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> bool) -> RoleSpans {
+    let set = load_syntaxes();
+    let syntax = find_syntax(set, lang);
+    let highlighter = Highlighter::new(scopes::role_theme());
     let fresh = || {
         let state = HighlightState::new(&highlighter, ScopeStack::new());
         (ParseState::new(syntax), state)
     };
     let (mut parser, mut state) = fresh();
-    let mut spans = Spans::new();
-    for (start, line) in lines(text) {
-        if line.len() > LONGEST_LINE {
+    let mut spans = RoleSpans::new();
+    for (start, line) in split_lines(text) {
+        if line.len() > MAX_LINE_BYTES {
             continue;
         }
         if !go_on() {
@@ -117,19 +119,21 @@ fn parse(text: &str, lang: Lang, go_on: &mut dyn FnMut() -> bool) -> Spans {
             (parser, state) = fresh();
             continue;
         };
-        let end = bare(line).len();
+        let end = strip_line_break(line).len();
         for (style, _, range) in
             RangedHighlightIterator::new(&mut state, &changes, line, &highlighter)
         {
             let range = range.start..range.end.min(end);
-            if let Some(role) = scopes::role(style)
+            if let Some(role) = scopes::decode_role(style)
                 && !range.is_empty()
             {
                 let role = match lang {
-                    Lang::Yaml => in_yaml(role, &line[range.clone()], &line[range.end..]),
+                    CodeLanguage::Yaml => {
+                        adjust_yaml_role(role, &line[range.clone()], &line[range.end..])
+                    }
                     _ => role,
                 };
-                push(&mut spans, start + range.start..start + range.end, role);
+                push_span(&mut spans, start + range.start..start + range.end, role);
             }
         }
     }
@@ -137,7 +141,7 @@ fn parse(text: &str, lang: Lang, go_on: &mut dyn FnMut() -> bool) -> Spans {
 }
 
 /// The syntax is of YAML 1.1 and takes `no` and `On` for values, as keys too; our reader does not (see `diag::yaml`).
-fn in_yaml(role: Role, word: &str, after: &str) -> Role {
+fn adjust_yaml_role(role: Role, word: &str, after: &str) -> Role {
     let value = matches!(role, Role::CodeKeyword | Role::CodeNumber);
     if value && after.trim_start().starts_with(':') {
         return Role::CodeKey;
@@ -150,7 +154,7 @@ fn in_yaml(role: Role, word: &str, after: &str) -> Role {
 }
 
 /// Adds a piece; one that goes on in the same role becomes one with it.
-fn push(spans: &mut Spans, range: Range<usize>, role: Role) {
+fn push_span(spans: &mut RoleSpans, range: Range<usize>, role: Role) {
     match spans.last_mut() {
         Some((last, same)) if last.end == range.start && *same == role => last.end = range.end,
         _ => spans.push((range, role)),

@@ -3,7 +3,7 @@
 
 use ratatui::style::Color;
 
-use super::depth::rgb_of;
+use super::color_depth::indexed_to_rgb;
 use super::*;
 
 /// What is looked past: at least 3, as WCAG 2 asks of what is no text. All else: 4.5.
@@ -13,7 +13,7 @@ const FAINT: &[Role] = &[Role::Muted, Role::Stale, Role::Border, Role::Bar];
 fn light(colour: Color) -> [f64; 3] {
     let (r, g, b) = match colour {
         Color::Rgb(r, g, b) => (r, g, b),
-        Color::Indexed(index) => rgb_of(index),
+        Color::Indexed(index) => indexed_to_rgb(index),
         other => unreachable!("{other:?} is the terminal's"),
     };
     [r, g, b].map(|part| {
@@ -100,10 +100,10 @@ fn every_theme_can_be_read() {
 fn every_theme_can_be_read_in_256_colours() {
     for name in ["dark", "light", "colour-blind"] {
         let theme = Theme::bundled(name).expect("it loads");
-        check(&theme.for_depth(Depth::Indexed256), 4.5, 3.0);
+        check(&theme.for_depth(ColorDepth::Indexed256), 4.5, 3.0);
     }
     let theme = Theme::bundled("high-contrast").expect("it loads");
-    check(&theme.for_depth(Depth::Indexed256), 7.0, 7.0);
+    check(&theme.for_depth(ColorDepth::Indexed256), 7.0, 7.0);
 }
 
 /// What a colour is to the eye, in CIE L*a*b* (D65); ten apart is plain to see side by side, 2.3 just so.
@@ -148,7 +148,7 @@ const DEUTERANOPIA: [[f64; 3]; 3] = [
 #[test]
 fn verdicts_differ_for_those_who_do_not_tell_red_from_green() {
     let full = Theme::bundled("colour-blind").expect("it loads");
-    let few = full.clone().for_depth(Depth::Indexed256);
+    let few = full.clone().for_depth(ColorDepth::Indexed256);
     let pairs = [
         (Role::Pass, Role::Fail),
         (Role::Pass, Role::Flipped),

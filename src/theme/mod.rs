@@ -9,16 +9,16 @@
 //! [`Role::Text`], whose background is the ground everything else stands on.
 
 mod code;
-mod depth;
-mod file;
+mod color_depth;
 mod glyphs;
 mod role;
+mod theme_file;
 
-pub use code::{Lang, highlight, highlight_while};
-pub use depth::Depth;
-pub use file::{ThemeError, names, source};
+pub use code::{CodeLanguage, highlight, highlight_while};
+pub use color_depth::ColorDepth;
 pub use glyphs::Glyphs;
 pub use role::Role;
+pub use theme_file::{ThemeError, bundled_names, bundled_source};
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub struct Theme {
     pub about: String,
     styles: Vec<Style>,
     glyphs: Glyphs,
-    depth: Depth,
+    depth: ColorDepth,
     colour: bool,
 }
 
@@ -44,7 +44,7 @@ impl Theme {
             about,
             styles,
             glyphs: Glyphs::UNICODE,
-            depth: Depth::TrueColour,
+            depth: ColorDepth::TrueColour,
             colour: true,
         }
     }
@@ -61,31 +61,31 @@ impl Theme {
 
     /// A bundled theme by its name.
     pub fn bundled(name: &str) -> Result<Self, ThemeError> {
-        file::bundled(name)
+        theme_file::load_bundled(name)
     }
 
     /// The theme of a user's file.
-    pub fn of_file(path: &Path) -> Result<Self, ThemeError> {
-        file::of_file(path)
+    pub fn from_file(path: &Path) -> Result<Self, ThemeError> {
+        theme_file::load_file(path)
     }
 
     /// What `--theme` names: a bundled theme, else a file (with a `/` or a `.` in it).
-    pub fn named(name: &str) -> Result<Self, ThemeError> {
-        file::named(name)
+    pub fn load(name: &str) -> Result<Self, ThemeError> {
+        theme_file::load_named(name)
     }
 
     /// The theme of someone who chose none. `ansi` takes the terminal's own 16 colours, which a palette reduced to 16
     /// would only guess at.
-    pub const fn default_for(depth: Depth) -> &'static str {
+    pub const fn default_for(depth: ColorDepth) -> &'static str {
         match depth {
-            Depth::TrueColour | Depth::Indexed256 => "dark",
-            Depth::Ansi16 => "ansi",
+            ColorDepth::TrueColour | ColorDepth::Indexed256 => "dark",
+            ColorDepth::Ansi16 => "ansi",
         }
     }
 
     /// Another theme on the same terminal: in its depth, without colours and in ASCII where this one is.
     #[must_use]
-    pub fn switched(&self, to: Self) -> Self {
+    pub fn replaced_by(&self, to: Self) -> Self {
         let to = to.for_depth(self.depth);
         let to = if self.colour { to } else { to.without_colour() };
         if self.glyphs.ascii { to.in_ascii() } else { to }
@@ -93,10 +93,10 @@ impl Theme {
 
     /// The same in the colours a terminal can show.
     #[must_use]
-    pub fn for_depth(mut self, depth: Depth) -> Self {
+    pub fn for_depth(mut self, depth: ColorDepth) -> Self {
         let ground = self.style(Role::Text);
         for style in &mut self.styles {
-            *style = depth.reduce(*style, ground);
+            *style = depth.reduce_style(*style, ground);
         }
         self.depth = depth;
         self
@@ -110,7 +110,7 @@ impl Theme {
             style.fg = None;
             style.bg = None;
             style.underline_color = None;
-            *style = style.add_modifier(role.weight());
+            *style = style.add_modifier(role.fallback_modifier());
         }
         self.colour = false;
         self

@@ -133,7 +133,7 @@ roles! {
 
 impl Role {
     /// What tells it from text where there are no colours.
-    pub(super) const fn weight(self) -> Modifier {
+    pub(super) const fn fallback_modifier(self) -> Modifier {
         const fn both(a: Modifier, b: Modifier) -> Modifier {
             a.union(b)
         }

@@ -12,7 +12,7 @@ fn user(text: &str) -> Result<Theme, ThemeError> {
     let dir = tempfile::tempdir().expect("a folder for a test");
     let path = dir.path().join("mine.yaml");
     fs::write(&path, text).expect("a test's file is written");
-    Theme::of_file(&path).map_err(|error| without(error, dir.path()))
+    Theme::from_file(&path).map_err(|error| without(error, dir.path()))
 }
 
 /// The same error without the folder it happened in.
@@ -35,13 +35,13 @@ fn fault(text: &str) -> String {
 
 fn bundled() -> Vec<Theme> {
     let load = |name| Theme::bundled(name).expect("a bundled theme loads");
-    names().into_iter().map(load).collect()
+    bundled_names().into_iter().map(load).collect()
 }
 
 #[test]
 fn the_bundled_themes_load_and_say_what_they_are() {
     assert_eq!(
-        names(),
+        bundled_names(),
         ["dark", "light", "high-contrast", "colour-blind", "ansi"]
     );
     for theme in bundled() {
@@ -134,7 +134,7 @@ fn two_files_that_inherit_from_each_other_are_refused_where_the_circle_closes() 
     };
     let one = write("one.yaml", "inherits: two.yaml\n");
     write("two.yaml", "inherits: ./one.yaml\n");
-    let error = Theme::of_file(&one)
+    let error = Theme::from_file(&one)
         .expect_err("a circle has no start")
         .to_string();
     assert!(
@@ -144,19 +144,19 @@ fn two_files_that_inherit_from_each_other_are_refused_where_the_circle_closes() 
 
     write("base.yaml", "inherits: light\nroles: {pass: magenta}\n");
     let child = write("child.yaml", "inherits: base.yaml\n");
-    let theme = Theme::of_file(&child).expect("it loads");
+    let theme = Theme::from_file(&child).expect("it loads");
     assert_eq!(theme.style(Role::Pass).fg, Some(Color::Magenta));
 }
 
 #[test]
 fn a_theme_is_named_by_name_or_by_file() {
-    assert_eq!(Theme::named("light"), Theme::bundled("light"));
-    let unknown = Theme::named("hihg-contrast").expect_err("no such theme");
+    assert_eq!(Theme::load("light"), Theme::bundled("light"));
+    let unknown = Theme::load("hihg-contrast").expect_err("no such theme");
     assert_eq!(
         unknown.to_string(),
         "there is no theme `hihg-contrast`; did you mean `high-contrast`?"
     );
-    let missing = Theme::named("./no/such.yaml").expect_err("no such file");
+    let missing = Theme::load("./no/such.yaml").expect_err("no such file");
     assert!(
         missing
             .to_string()
@@ -168,7 +168,7 @@ fn a_theme_is_named_by_name_or_by_file() {
 #[test]
 fn hostile_theme_files_are_refused_and_shown() {
     assert_eq!(
-        Theme::named("\u{1b}[2J")
+        Theme::load("\u{1b}[2J")
             .expect_err("no such theme")
             .to_string(),
         "there is no theme `␛[2J`; there are dark, light, high-contrast, colour-blind, ansi (a file of your own needs \
@@ -233,7 +233,11 @@ fn every_theme_tells_what_matters_apart_without_colours() {
 
 #[test]
 fn selection_focus_and_what_flipped_show_on_any_terminal() {
-    for depth in [Depth::TrueColour, Depth::Indexed256, Depth::Ansi16] {
+    for depth in [
+        ColorDepth::TrueColour,
+        ColorDepth::Indexed256,
+        ColorDepth::Ansi16,
+    ] {
         for theme in bundled() {
             let theme = theme.for_depth(depth);
             let text = theme.style(Role::Text);
@@ -258,8 +262,8 @@ fn selection_focus_and_what_flipped_show_on_any_terminal() {
 fn a_reduced_theme_holds_no_colour_the_terminal_lacks() {
     for theme in bundled() {
         for role in Role::ALL {
-            let few = theme.clone().for_depth(Depth::Ansi16).style(*role);
-            let more = theme.clone().for_depth(Depth::Indexed256).style(*role);
+            let few = theme.clone().for_depth(ColorDepth::Ansi16).style(*role);
+            let more = theme.clone().for_depth(ColorDepth::Indexed256).style(*role);
             for colour in [few.fg, few.bg].into_iter().flatten() {
                 assert!(!matches!(colour, Color::Rgb(..) | Color::Indexed(_)));
             }
@@ -292,15 +296,18 @@ fn ansi_states_no_colour_that_vanishes_on_a_light_or_a_dark_ground() {
 fn another_theme_keeps_to_the_terminal() {
     let plain = Theme::bundled("dark")
         .expect("it loads")
-        .for_depth(Depth::Ansi16)
+        .for_depth(ColorDepth::Ansi16)
         .without_colour()
         .in_ascii();
     let light = Theme::bundled("light").expect("it loads");
-    let switched = plain.switched(light.clone());
+    let switched = plain.replaced_by(light.clone());
     assert_eq!(
         switched,
-        light.for_depth(Depth::Ansi16).without_colour().in_ascii()
+        light
+            .for_depth(ColorDepth::Ansi16)
+            .without_colour()
+            .in_ascii()
     );
-    assert_eq!(Theme::default_for(Depth::TrueColour), "dark");
-    assert_eq!(Theme::default_for(Depth::Ansi16), "ansi");
+    assert_eq!(Theme::default_for(ColorDepth::TrueColour), "dark");
+    assert_eq!(Theme::default_for(ColorDepth::Ansi16), "ansi");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ratatui::layout::Size;
 use tempfile::TempDir;
 
-use super::model::Place;
+use super::state::OpenedItem;
 use super::testing::Driven;
 use crate::workspace::Env;
 
@@ -24,14 +24,14 @@ fn opened(name: &str, text: &str) -> (Driven, PathBuf) {
     let env = Env([("DICTA_DATA_DIR".to_owned(), dir)].into());
     let root = data.path().to_owned();
     let size = Size::new(120, 40);
-    let place = Place::Bare(file.clone());
+    let place = OpenedItem::TranscriptFile(file.clone());
     let mut driven = Driven::on(place, size, None, (env, data, root), Vec::new());
     driven.settle();
     (driven, file)
 }
 
 fn said(driven: &Driven) -> String {
-    let last = driven.app.model.notices.log.last();
+    let last = driven.event_loop.app.notices.log.last();
     last.map_or_else(String::new, |notice| notice.text.clone())
 }
 
@@ -54,7 +54,7 @@ fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
     let folder = file.with_file_name("orders-rubrics");
     assert!(folder.join("rubrics/first.yaml").is_file());
     driven.keys("R").settle();
-    let total = driven.app.model.live.cells.total;
+    let total = driven.event_loop.app.live_session.cells.total;
     assert!(total.pass > 0 && total.fail > 0, "{total:?}");
 
     driven.keys("W");
@@ -75,7 +75,7 @@ fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_a
     assert!(said(&driven).contains("R judges it"), "{}", said(&driven));
     assert!(file.with_file_name("support-rubrics").is_dir());
     driven.keys("R").settle();
-    assert!(driven.app.model.live.cells.total.pass > 0);
+    assert!(driven.event_loop.app.live_session.cells.total.pass > 0);
     driven.keys("j").settle();
     driven.keys("O").settle();
     let screen = driven.screen();
@@ -98,7 +98,7 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
         "{}",
         said(&driven)
     );
-    let log = &driven.app.model.notices.log;
+    let log = &driven.event_loop.app.notices.log;
     assert!(
         log.iter()
             .any(|n| n.text.contains("2 records 1 were not understood"))
@@ -117,9 +117,9 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
             .is_file()
     );
     driven.keys("R").settle();
-    let cells = &driven.app.model.live.cells;
+    let cells = &driven.event_loop.app.live_session.cells;
     let name = "row-1/promptfoo/exact".parse().expect("a name");
-    let row = cells.row_of(&name).expect("what was there is a decision");
+    let row = cells.find_row(&name).expect("what was there is a decision");
     assert!(cells.row(row).is_some());
     assert!(cells.total.fail >= 2, "{:?}", cells.total);
 }

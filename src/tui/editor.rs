@@ -15,7 +15,7 @@ pub(crate) struct EditorCommand {
 
 /// Where in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct FilePosition {
     /// From 1.
     pub(crate) line: u32,
     /// From 1.
@@ -23,10 +23,10 @@ pub(crate) struct At {
 }
 
 /// The command that opens `path` there: `$VISUAL`, else `$EDITOR`, else one that is installed. The error is a sentence.
-pub(crate) fn command(
+pub(crate) fn build_editor_command(
     env: &Env,
     path: &Path,
-    at: At,
+    at: FilePosition,
     installed: impl Fn(&Path) -> bool,
 ) -> Result<EditorCommand, String> {
     let set = ["VISUAL", "EDITOR"]
@@ -35,15 +35,15 @@ pub(crate) fn command(
         .filter(|(_, value)| !value.is_empty());
     let mut words = match set {
         Some((name, value)) => {
-            words(value).map_err(|why| format!("${name} is `{value}`: {why}"))?
+            split_shell_words(value).map_err(|why| format!("${name} is `{value}`: {why}"))?
         }
-        None => vec![fallback(env, installed)?],
+        None => vec![find_installed_editor(env, installed)?],
     };
     if words.is_empty() {
         return Err("$EDITOR names no program".to_owned());
     }
     let program = words.remove(0);
-    words.extend(place(&program, path, at));
+    words.extend(position_args(&program, path, at));
     Ok(EditorCommand {
         program,
         args: words,
@@ -51,7 +51,7 @@ pub(crate) fn command(
 }
 
 /// Every system has one of these, or nearly.
-fn fallback(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, String> {
+fn find_installed_editor(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, String> {
     let folders: Vec<PathBuf> =
         std::env::split_paths(env.get("PATH").unwrap_or_default()).collect();
     ["nano", "vi"]
@@ -65,9 +65,9 @@ fn fallback(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, Stri
 }
 
 /// The arguments that name the file and the line, in the editor's own way.
-fn place(program: &str, path: &Path, at: At) -> Vec<String> {
+fn position_args(program: &str, path: &Path, at: FilePosition) -> Vec<String> {
     let file = path.display().to_string();
-    let At { line, column } = at;
+    let FilePosition { line, column } = at;
     let name = Path::new(program)
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
@@ -86,7 +86,7 @@ fn place(program: &str, path: &Path, at: At) -> Vec<String> {
 }
 
 /// Splits like a shell, without running one: quotes and backslashes, no variables.
-fn words(text: &str) -> Result<Vec<String>, String> {
+fn split_shell_words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -117,11 +117,11 @@ fn words(text: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    const AT: At = At { line: 7, column: 3 };
+    const AT: FilePosition = FilePosition { line: 7, column: 3 };
 
     fn called(editor: &str) -> Result<String, String> {
         let env = Env([("EDITOR".to_owned(), editor.to_owned())].into());
-        let command = command(&env, Path::new("/w/a b.yaml"), AT, |_| false)?;
+        let command = build_editor_command(&env, Path::new("/w/a b.yaml"), AT, |_| false)?;
         Ok(format!("{} {}", command.program, command.args.join("|")))
     }
 
@@ -146,7 +146,7 @@ mod tests {
             called("vim 'x"),
             Err("$EDITOR is `vim 'x`: a ' is not closed".to_owned())
         );
-        let none = command(&Env::default(), Path::new("/f"), AT, |_| false);
+        let none = build_editor_command(&Env::default(), Path::new("/f"), AT, |_| false);
         assert!(none.is_err_and(|why| why.contains("set EDITOR")));
     }
 
@@ -160,7 +160,7 @@ mod tests {
         };
         let both = env(&[("VISUAL", "hx"), ("EDITOR", "vi")]);
         let program = |env: &Env| {
-            command(env, Path::new("/f"), AT, |path| path == Path::new("/b/vi"))
+            build_editor_command(env, Path::new("/f"), AT, |path| path == Path::new("/b/vi"))
                 .map(|command| command.program)
         };
         assert_eq!(program(&both).as_deref(), Ok("hx"));

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::content::Unshown;
-use super::model::cells::RowId;
-use super::model::marks::{EvalOf, MarksKey};
-use super::model::request::RequestKey;
-use super::model::runs::Ticket;
-use super::model::saves::EvalName;
-use super::model::trace::Which;
+use super::content::HiddenTextRequest;
+use super::state::cells::RowId;
+use super::state::finding_marks::{FindingMarksKey, RubricEval};
+use super::state::judge_trace::CellRef;
+use super::state::readable_request::RequestKey;
+use super::state::runs::RunTicket;
+use super::state::saves::EvalName;
 use crate::event::{ParentRun, RecordedRequest};
 use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::run::CachePolicy;
-use crate::theme::Lang;
+use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
 
@@ -21,21 +21,21 @@ use crate::workspace::Workspace;
 #[derive(Debug, Clone)]
 pub(crate) enum Effect {
     /// Find out which cells there are.
-    Outline {
+    ComputeOutline {
         generation: u64,
         workspace: Arc<Workspace>,
     },
     /// Read the board of past runs, as the evals of `decided_by` decide: of the workspace itself, or of it before a save,
     /// so that what the save moves can be told.
-    ReadBoard {
+    ReadNewestVerdicts {
         generation: u64,
         workspace: Arc<Workspace>,
         decided_by: Arc<Workspace>,
     },
     /// Watch the workspace's files from now on, instead of those watched before.
-    Watch(Arc<Workspace>),
+    WatchWorkspace(Arc<Workspace>),
     /// Look at the watched files now.
-    LookAgain,
+    RescanFiles,
     /// Try the evals' own examples: what code decides, then those of these judged evals. No run begins before the first
     /// part is done. A newer one ends an older one.
     TryExamples {
@@ -46,19 +46,19 @@ pub(crate) enum Effect {
     /// Start a run.
     StartRun(RunOrder),
     /// End a run.
-    CancelRun(Ticket),
+    CancelRun(RunTicket),
     /// Find out what a run would take.
-    Preview(RunOrder),
+    PreviewRun(RunOrder),
     /// Read a recorded cell's trace.
     ReadTrace {
         row: RowId,
         run: RunId,
-        cell: Which,
+        cell: CellRef,
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
     /// Read a blob of a run.
-    ReadText { dir: PathBuf, blob: Blob },
+    ReadBlob { dir: PathBuf, blob: Blob },
     /// Make a request readable, beside that of the turn before.
     ReadRequest {
         key: RequestKey,
@@ -69,11 +69,14 @@ pub(crate) enum Effect {
     /// Highlight a text.
     Highlight {
         key: u64,
-        lang: Lang,
+        lang: CodeLanguage,
         text: Arc<str>,
     },
     /// Find where a browser does not show what a page says; told as looks.
-    FindUnshown { dir: PathBuf, page: Unshown },
+    FindUnshown {
+        dir: PathBuf,
+        page: HiddenTextRequest,
+    },
     /// Read a transcript; from the run's blob where the file no longer holds it.
     ReadDocument {
         transcript: TranscriptRef,
@@ -82,13 +85,13 @@ pub(crate) enum Effect {
     },
     /// Read what the file itself has of a transcript.
     ReadSource {
-        of: TranscriptRef,
+        transcript: TranscriptRef,
         map: Option<Arc<FieldMapping>>,
     },
     /// Have the check decide again, for the places its finding rests on.
     FindMarks {
-        key: MarksKey,
-        eval: EvalOf,
+        key: FindingMarksKey,
+        eval: RubricEval,
         message: Option<u32>,
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
@@ -107,9 +110,9 @@ pub(crate) enum Effect {
     /// Make a workspace and a first rubric around a file of transcripts.
     MakeWorkspace { file: PathBuf },
     /// Write what a person said into the file of labels. Orders are carried out one after the other.
-    WriteLabel(LabelOrder),
+    WriteLabel(LabelWriteOrder),
     /// Open an editor at a place; the screen is the editor's meanwhile.
-    Edit {
+    OpenEditor {
         path: PathBuf,
         line: u32,
         column: u32,
@@ -126,43 +129,43 @@ pub(crate) enum Effect {
 
 /// A label to be written.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LabelOrder {
+pub(crate) struct LabelWriteOrder {
     /// Counts up.
     pub(crate) number: u64,
     pub(crate) file: PathBuf,
-    pub(crate) what: LabelChange,
+    pub(crate) change: LabelChange,
 }
 
 /// What of a file of labels is to be changed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LabelChange {
     /// This is said of it now; `None`: unsure.
-    Say(CellName, Option<bool>),
+    Set(CellName, Option<bool>),
     /// Nothing is.
     Remove(CellName),
     /// What the order of that number changed is taken back.
-    TakeBack(u64),
+    Undo(u64),
 }
 
 /// A run to be started.
 #[derive(Debug, Clone)]
 pub(crate) struct RunOrder {
     /// Names the run before it has an id.
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: RunTicket,
     /// What it is over.
     pub(crate) workspace: Arc<Workspace>,
     /// Only these decisions (cell names without judge and repeat); `None`: all.
     pub(crate) only: Option<Arc<Vec<String>>>,
     /// Only what this filter selects (`rubric:x eval:y,z`); `only` goes before it.
-    pub(crate) where_: Option<String>,
+    pub(crate) filter: Option<String>,
     /// All but this decision, where neither of them is given.
-    pub(crate) but: Option<String>,
+    pub(crate) except: Option<String>,
     /// Another judge for the judged evals; it need not be in the workspace.
     pub(crate) judge: Option<JudgeConfig>,
     /// Whether past verdicts are taken.
     pub(crate) cache: CachePolicy,
     /// Whose evidence answers tool calls; `None`: the workspace's.
-    pub(crate) frozen: Option<String>,
+    pub(crate) replayed_evidence: Option<String>,
     /// Where it comes from.
     pub(crate) parent: Option<ParentRun>,
 }

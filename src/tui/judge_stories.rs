@@ -1,7 +1,7 @@
 //! Another judge, asked with `J`, over the whole workbench.
 
 use super::effect::{Effect, RunOrder};
-use super::model::Model;
+use super::state::App;
 use super::testing::Driven;
 use crate::model::{CellName, JudgeConfig, Outcome, ProviderKind};
 use crate::run::CachePolicy;
@@ -17,34 +17,36 @@ fn judged() -> Driven {
         .type_in("eval:tone refund-02")
         .keys("enter j");
     driven.settle();
-    let cells = &driven.app.model.live.cells;
-    let name = cells.selected().and_then(|row| cells.name(row));
+    let cells = &driven.event_loop.app.live_session.cells;
+    let name = cells
+        .selected_row()
+        .and_then(|row| cells.decision_name(row));
     assert_eq!(name.map(|name| name.to_string()).as_deref(), Some(CELL));
     driven
 }
 
 /// As the overlay orders it. Another `rules` stands for a model: it needs no network.
 fn ask_besides(driven: &mut Driven) {
-    let model = &mut driven.app.model;
+    let model = &mut driven.event_loop.app;
     let order = RunOrder {
-        but: None,
-        ticket: model.ticket(),
+        except: None,
+        ticket: model.next_ticket(),
         workspace: model.workspace().cloned().expect("the demo"),
         only: Some(vec![CELL.to_owned()].into()),
-        where_: None,
+        filter: None,
         judge: Some(JudgeConfig::new("second", ProviderKind::Rules)),
         cache: CachePolicy::Refresh,
-        frozen: None,
+        replayed_evidence: None,
         parent: None,
     };
     driven.effect(Effect::StartRun(order)).settle();
 }
 
-fn row(model: &Model) -> &super::model::cells::Row {
+fn row(model: &App) -> &super::state::cells::CellsRow {
     let name: CellName = CELL.parse().expect("a name");
-    let cells = &model.live.cells;
+    let cells = &model.live_session.cells;
     cells
-        .row_of(&name)
+        .find_row(&name)
         .and_then(|row| cells.row(row))
         .expect("a row")
 }
@@ -59,22 +61,22 @@ fn a_cell_that_rules_cannot_read_says_which_key_shows_real_judges() {
 #[test]
 fn another_judge_is_shown_at_work_and_beside_the_verdict() {
     let mut driven = judged();
-    let before = row(&driven.app.model).clone();
+    let before = row(&driven.event_loop.app).clone();
     assert_eq!(
         before.decision.as_ref().map(|d| d.outcome),
         Some(Outcome::NotApplicable)
     );
-    let moved = driven.app.model.saves.report.is_some();
+    let moved = driven.event_loop.app.saves.report.is_some();
     ask_besides(&mut driven);
 
-    let now = row(&driven.app.model);
+    let now = row(&driven.event_loop.app);
     assert_eq!(
         (&now.slots, &now.decision),
         (&before.slots, &before.decision)
     );
-    assert_eq!(now.asides.len(), 1);
+    assert_eq!(now.second_opinions.len(), 1);
     assert_eq!(
-        driven.app.model.saves.report.is_some(),
+        driven.event_loop.app.saves.report.is_some(),
         moved,
         "no flip is told"
     );
@@ -84,13 +86,13 @@ fn another_judge_is_shown_at_work_and_beside_the_verdict() {
     }
     driven.keys(",").settle();
     assert_eq!(
-        driven.app.model.live.trace.slot, 0,
+        driven.event_loop.app.live_session.trace_panes.slot, 0,
         "the eval's own is one step away"
     );
 
     // Once more, and the eval's own judge again: neither takes the other's place.
     ask_besides(&mut driven);
     driven.keys("r").settle();
-    let now = row(&driven.app.model);
-    assert_eq!((now.slots.len(), now.asides.len()), (1, 1));
+    let now = row(&driven.event_loop.app);
+    assert_eq!((now.slots.len(), now.second_opinions.len()), (1, 1));
 }

@@ -14,23 +14,23 @@ use std::sync::LazyLock;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::command::{COMMANDS, Command, CommandSpec, Scope};
-use super::model::Model;
-use super::model::pane::Pane;
+use super::command::{COMMANDS, CommandScope, CommandSpec, UiCommand};
+use super::state::App;
+use super::state::pane::Pane;
 
 /// A key with its modifiers, as one presses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Chord {
+pub(crate) struct KeyChord {
     /// The key.
     pub(crate) code: KeyCode,
     /// ctrl and alt; shift only where the key is no character.
     pub(crate) modifiers: KeyModifiers,
 }
 
-impl Chord {
+impl KeyChord {
     /// From a terminal's event.
-    pub(crate) fn of(event: KeyEvent) -> Self {
-        Self::normal(event.code, event.modifiers)
+    pub(crate) fn from_event(event: KeyEvent) -> Self {
+        Self::normalize(event.code, event.modifiers)
     }
 
     /// A key without modifiers.
@@ -42,7 +42,7 @@ impl Chord {
     }
 
     /// The one form of a key that terminals send in several.
-    fn normal(code: KeyCode, modifiers: KeyModifiers) -> Self {
+    fn normalize(code: KeyCode, modifiers: KeyModifiers) -> Self {
         let mut modifiers =
             modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         let mut code = code;
@@ -77,77 +77,84 @@ impl Chord {
 
 /// What keys mean so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum KeyMeaning {
     /// This.
-    Command(Command),
+    Command(UiCommand),
     /// They begin something longer.
-    Begun,
+    Prefix,
     /// Nothing.
     Nothing,
 }
 
 /// The table with its keys read, once.
-static KEYS: LazyLock<Vec<(Vec<Chord>, &'static CommandSpec)>> = LazyLock::new(|| {
+static KEY_TABLE: LazyLock<Vec<(Vec<KeyChord>, &'static CommandSpec)>> = LazyLock::new(|| {
     COMMANDS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |keys| (*keys, spec)))
-        .filter_map(|(keys, spec)| Some((chords(keys).ok()?, spec)))
+        .filter_map(|(keys, spec)| Some((parse_chords(keys).ok()?, spec)))
         .collect()
 });
 
 /// Keys as they stand in the table: chords with spaces between.
-pub(crate) fn chords(keys: &str) -> Result<Vec<Chord>, String> {
+pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, String> {
     keys.split(' ').map(str::parse).collect()
 }
 
 /// Where a key is looked for, nearest first.
-pub(crate) fn scopes(model: &Model) -> impl Iterator<Item = Scope> + use<> {
-    let replay = model.replay.as_ref().map(|_| Scope::Replay);
-    let pane: &[Scope] = match model.ui.focus {
-        Pane::Cells => &[Scope::Cells, Scope::Verdicts],
-        Pane::Verdict => &[Scope::Verdicts],
-        Pane::Transcript => &[Scope::Transcript],
+pub(crate) fn active_scopes(model: &App) -> impl Iterator<Item = CommandScope> + use<> {
+    let replay = model.replay.as_ref().map(|_| CommandScope::Replay);
+    let pane: &[CommandScope] = match model.ui.focus {
+        Pane::Cells => &[CommandScope::Cells, CommandScope::Verdicts],
+        Pane::Verdict => &[CommandScope::Verdicts],
+        Pane::Transcript => &[CommandScope::Transcript],
         _ => &[],
     };
     replay
         .into_iter()
         .chain(pane.iter().copied())
-        .chain(std::iter::once(Scope::Global))
+        .chain(std::iter::once(CommandScope::Global))
 }
 
 /// What the keys pressed so far mean.
-pub(crate) fn resolve(scopes: impl Iterator<Item = Scope>, pressed: &[Chord]) -> Meaning {
+pub(crate) fn resolve_keys(
+    scopes: impl Iterator<Item = CommandScope>,
+    pressed: &[KeyChord],
+) -> KeyMeaning {
     for scope in scopes {
         let mut begun = false;
-        for (keys, spec) in KEYS.iter().filter(|(_, spec)| spec.scope == scope) {
+        for (keys, spec) in KEY_TABLE.iter().filter(|(_, spec)| spec.scope == scope) {
             if keys == pressed {
-                return Meaning::Command(spec.command);
+                return KeyMeaning::Command(spec.command);
             }
             begun |= keys.starts_with(pressed);
         }
         if begun {
-            return Meaning::Begun;
+            return KeyMeaning::Prefix;
         }
     }
-    Meaning::Nothing
+    KeyMeaning::Nothing
 }
 
 /// What can follow keys that begin something: the rest of the keys, and what they do.
-pub(crate) fn following(
-    scopes: impl Iterator<Item = Scope>,
-    pressed: &[Chord],
+pub(crate) fn following_keys(
+    scopes: impl Iterator<Item = CommandScope>,
+    pressed: &[KeyChord],
 ) -> Vec<(String, &'static CommandSpec)> {
     scopes
-        .flat_map(|scope| KEYS.iter().filter(move |(_, spec)| spec.scope == scope))
+        .flat_map(|scope| {
+            KEY_TABLE
+                .iter()
+                .filter(move |(_, spec)| spec.scope == scope)
+        })
         .filter_map(|(keys, spec)| {
             let rest = keys.strip_prefix(pressed)?;
-            let rest: Vec<String> = rest.iter().map(Chord::to_string).collect();
+            let rest: Vec<String> = rest.iter().map(KeyChord::to_string).collect();
             (!rest.is_empty()).then(|| (rest.join(" "), *spec))
         })
         .collect()
 }
 
-const NAMED: [(&str, KeyCode); 17] = [
+const NAMED_KEYS: [(&str, KeyCode); 17] = [
     ("space", KeyCode::Char(' ')),
     ("enter", KeyCode::Enter),
     ("esc", KeyCode::Esc),
@@ -167,7 +174,7 @@ const NAMED: [(&str, KeyCode); 17] = [
     ("plus", KeyCode::Char('+')),
 ];
 
-impl fmt::Display for Chord {
+impl fmt::Display for KeyChord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.code == KeyCode::BackTab {
             return f.write_str("shift-tab");
@@ -181,7 +188,10 @@ impl fmt::Display for Chord {
                 f.write_str(name)?;
             }
         }
-        match (NAMED.iter().find(|(_, code)| *code == self.code), self.code) {
+        match (
+            NAMED_KEYS.iter().find(|(_, code)| *code == self.code),
+            self.code,
+        ) {
             (_, KeyCode::Char('-')) => f.write_str("-"),
             (_, KeyCode::Char('+')) => f.write_str("+"),
             (Some((name, _)), _) => f.write_str(name),
@@ -192,7 +202,7 @@ impl fmt::Display for Chord {
     }
 }
 
-impl FromStr for Chord {
+impl FromStr for KeyChord {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -220,18 +230,18 @@ impl FromStr for Chord {
         let mut chars = rest.chars();
         let code = match (chars.next(), chars.next()) {
             (Some(c), None) => KeyCode::Char(c),
-            _ => NAMED
+            _ => NAMED_KEYS
                 .iter()
                 .find(|(name, _)| *name == rest)
                 .map(|(_, code)| *code)
-                .or_else(|| function_key(rest))
+                .or_else(|| parse_function_key(rest))
                 .ok_or_else(|| format!("`{text}` is no key"))?,
         };
-        Ok(Self::normal(code, modifiers))
+        Ok(Self::normalize(code, modifiers))
     }
 }
 
-fn function_key(text: &str) -> Option<KeyCode> {
+fn parse_function_key(text: &str) -> Option<KeyCode> {
     let number: u8 = text.strip_prefix('f')?.parse().ok()?;
     (1..=24).contains(&number).then_some(KeyCode::F(number))
 }

@@ -6,22 +6,22 @@
 
 use std::path::Path;
 
-use super::reads::missed;
+use super::reads::describe_skipped;
 use crate::model::{Digest, TranscriptRef};
 use crate::transcript::{TranscriptError, TranscriptFile, TranscriptIndexEntry, TranscriptRecord};
 
 /// So many records are listed at a time.
-pub(crate) const PAGE: u64 = 2000;
+pub(crate) const PAGE_RECORDS: u64 = 2000;
 /// So many of a file's own directory, which is read whole for each page.
-const DIRECTORY_PAGE: u64 = 50_000;
+const DIRECTORY_PAGE_RECORDS: u64 = 50_000;
 /// So many are handed on at once: the first rows are there before the page is.
-const BATCH: usize = 200;
+const BATCH_RECORDS: usize = 200;
 /// Counting tells how far it is every so many records.
-const TOLD: u64 = 100_000;
+const PROGRESS_INTERVAL: u64 = 100_000;
 
 /// What was found since the last one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListingUpdate {
     /// Transcripts, in the order of the file; ids as written or made of the record's number, not yet unique.
     pub(crate) refs: Vec<TranscriptRef>,
     /// Records that are no transcripts, with the first one's reason.
@@ -31,11 +31,11 @@ pub(crate) struct Listed {
     /// Records of the file so far.
     pub(crate) counted: u64,
     /// The page is complete: rows for more are asked for when one comes near.
-    pub(crate) page: bool,
+    pub(crate) page_complete: bool,
     /// All records are counted.
-    pub(crate) whole: bool,
+    pub(crate) fully_counted: bool,
     /// What of the file was not understood, once all of it was read.
-    pub(crate) missed: Option<String>,
+    pub(crate) not_understood: Option<String>,
     /// The file cannot be read, or no further: a sentence.
     pub(crate) problem: Option<String>,
     /// It only lacks a map, which a workspace around it would have.
@@ -44,80 +44,85 @@ pub(crate) struct Listed {
 
 /// Lists a page of a file's transcripts past its first `after` records, then counts the rest. Stops when `tell` returns
 /// `false`.
-pub(crate) fn list(file: &Path, after: u64, tell: &mut dyn FnMut(Listed) -> bool) {
-    let mut found = Listed::default();
-    match walk(file, after, &mut found, tell) {
-        Ok(Goes::On) => {
-            found.page = true;
-            found.whole = true;
+pub(crate) fn list_transcripts(
+    file: &Path,
+    after: u64,
+    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+) {
+    let mut found = ListingUpdate::default();
+    match list_by_reading(file, after, &mut found, tell) {
+        Ok(ListingFlow::Continue) => {
+            found.page_complete = true;
+            found.fully_counted = true;
         }
-        Ok(Goes::Stopped) => return,
+        Ok(ListingFlow::Stopped) => return,
         Err(why) => {
-            found.page = true;
-            found.whole = true;
+            found.page_complete = true;
+            found.fully_counted = true;
             found.problem = Some(why);
         }
     }
     tell(found);
 }
 
-enum Goes {
-    On,
+enum ListingFlow {
+    Continue,
     Stopped,
 }
 
-fn walk(
+fn list_by_reading(
     path: &Path,
     after: u64,
-    found: &mut Listed,
-    tell: &mut dyn FnMut(Listed) -> bool,
-) -> Result<Goes, String> {
+    found: &mut ListingUpdate,
+    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+) -> Result<ListingFlow, String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut file = TranscriptFile::open(&path).map_err(|error| {
         found.mappable = matches!(error, TranscriptError::Unmapped { .. });
         error.to_string()
     })?;
     if let Some(entries) = file.read_index().map_err(|error| error.to_string())? {
-        return Ok(by_directory(&file, &entries, after, found, tell));
+        return Ok(list_by_directory(&file, &entries, after, found, tell));
     }
     let mut told = 0;
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
         for (record, bytes) in block.records() {
             let span = record.span;
             found.counted = span.number;
-            if span.number > after && span.number <= after.saturating_add(PAGE) {
-                take(found, &file, record, bytes);
+            if span.number > after && span.number <= after.saturating_add(PAGE_RECORDS) {
+                add_record(found, &file, record, bytes);
             }
-            let page = span.number == after.saturating_add(PAGE);
-            if page || found.refs.len() == BATCH || span.number - told >= TOLD {
+            let page = span.number == after.saturating_add(PAGE_RECORDS);
+            if page || found.refs.len() == BATCH_RECORDS || span.number - told >= PROGRESS_INTERVAL
+            {
                 told = span.number;
-                found.page = span.number >= after.saturating_add(PAGE);
-                let next = Listed {
+                found.page_complete = span.number >= after.saturating_add(PAGE_RECORDS);
+                let next = ListingUpdate {
                     counted: found.counted,
-                    page: found.page,
-                    ..Listed::default()
+                    page_complete: found.page_complete,
+                    ..ListingUpdate::default()
                 };
                 if !tell(std::mem::replace(found, next)) {
-                    return Ok(Goes::Stopped);
+                    return Ok(ListingFlow::Stopped);
                 }
             }
         }
     }
-    found.missed = file.tally().and_then(missed);
-    Ok(Goes::On)
+    found.not_understood = file.tally().and_then(describe_skipped);
+    Ok(ListingFlow::Continue)
 }
 
 /// A page of what the file's own directory lists: all of them are counted, and none is read.
-fn by_directory(
+fn list_by_directory(
     file: &TranscriptFile,
     entries: &[TranscriptIndexEntry],
     after: u64,
-    found: &mut Listed,
-    tell: &mut dyn FnMut(Listed) -> bool,
-) -> Goes {
+    found: &mut ListingUpdate,
+    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+) -> ListingFlow {
     found.counted = entries.len() as u64;
     let after = usize::try_from(after).unwrap_or(usize::MAX);
-    for (entry, _) in entries.iter().skip(after).zip(0..DIRECTORY_PAGE) {
+    for (entry, _) in entries.iter().skip(after).zip(0..DIRECTORY_PAGE_RECORDS) {
         found.refs.push(TranscriptRef {
             id: entry.id.clone(),
             path: file.path().to_owned(),
@@ -126,20 +131,25 @@ fn by_directory(
             part: entry.span.part,
             digest: Digest::unread(),
         });
-        if found.refs.len() == BATCH {
-            let next = Listed {
+        if found.refs.len() == BATCH_RECORDS {
+            let next = ListingUpdate {
                 counted: found.counted,
-                ..Listed::default()
+                ..ListingUpdate::default()
             };
             if !tell(std::mem::replace(found, next)) {
-                return Goes::Stopped;
+                return ListingFlow::Stopped;
             }
         }
     }
-    Goes::On
+    ListingFlow::Continue
 }
 
-fn take(found: &mut Listed, file: &TranscriptFile, record: &TranscriptRecord, bytes: &[u8]) {
+fn add_record(
+    found: &mut ListingUpdate,
+    file: &TranscriptFile,
+    record: &TranscriptRecord,
+    bytes: &[u8],
+) {
     let span = record.span;
     match record.parse(bytes, &file.default_id(span.number)) {
         Ok(transcript) => found.refs.push(TranscriptRef {
@@ -163,16 +173,16 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn listed(file: &Path, after: u64) -> Vec<Listed> {
+    fn listed(file: &Path, after: u64) -> Vec<ListingUpdate> {
         let mut all = Vec::new();
-        list(file, after, &mut |listed| {
+        list_transcripts(file, after, &mut |listed| {
             all.push(listed);
             true
         });
         all
     }
 
-    fn ids(listed: &[Listed]) -> Vec<&str> {
+    fn ids(listed: &[ListingUpdate]) -> Vec<&str> {
         let refs = listed.iter().flat_map(|listed| &listed.refs);
         refs.map(|found| found.id.as_str()).collect()
     }
@@ -187,17 +197,21 @@ mod tests {
         }
         out.flush().expect("written");
         let first = listed(&path, 0);
-        assert_eq!(first[0].refs.len(), BATCH, "rows come at once");
-        assert_eq!(ids(&first).len() as u64, PAGE, "and no more than a page");
+        assert_eq!(first[0].refs.len(), BATCH_RECORDS, "rows come at once");
+        assert_eq!(
+            ids(&first).len() as u64,
+            PAGE_RECORDS,
+            "and no more than a page"
+        );
         let last = first.last().expect("an end");
-        assert_eq!((last.counted, last.whole), (1_000_000, true));
-        let page_at = first.iter().position(|listed| listed.page);
+        assert_eq!((last.counted, last.fully_counted), (1_000_000, true));
+        let page_at = first.iter().position(|listed| listed.page_complete);
         assert_eq!(
             page_at,
-            Some(usize::try_from(PAGE).expect("small") / BATCH - 1)
+            Some(usize::try_from(PAGE_RECORDS).expect("small") / BATCH_RECORDS - 1)
         );
-        let second = listed(&path, PAGE);
-        assert_eq!(ids(&second)[0], format!("many:{}", PAGE + 1));
+        let second = listed(&path, PAGE_RECORDS);
+        assert_eq!(ids(&second)[0], format!("many:{}", PAGE_RECORDS + 1));
         assert_eq!(ids(&listed(&path, 999_999)), ["many:1000000"]);
     }
 
@@ -227,12 +241,15 @@ mod tests {
         let all = listed(&path, 0);
         assert_eq!(ids(&all), ["one", "two", "three"]);
         let last = all.last().expect("an end");
-        assert_eq!((last.counted, last.page, last.whole), (3, true, true));
+        assert_eq!(
+            (last.counted, last.page_complete, last.fully_counted),
+            (3, true, true)
+        );
         assert_eq!(ids(&listed(&path, 2)), ["three"], "a further page");
         let refs: Vec<_> = all.iter().flat_map(|listed| &listed.refs).collect();
         assert!(refs.iter().all(|found| found.digest.is_unread()));
         let shown = crate::tui::reads::read_document(refs[2], None, None).expect("read now");
-        assert_eq!((&*shown.id, shown.messages.len()), ("three", 2));
+        assert_eq!((&*shown.id, shown.first_pieces.len()), ("three", 2));
         let why = crate::tui::reads::read_document(refs[1], None, None).expect_err("torn");
         assert!(why.contains("two_epoch_1"), "{why}");
     }
@@ -245,6 +262,6 @@ mod tests {
         let all = listed(&path, 0);
         let problem = all[0].problem.as_deref().expect("a sentence");
         assert!(problem.ends_with("it is empty"), "{problem}");
-        assert_eq!((all.len(), all[0].whole), (1, true));
+        assert_eq!((all.len(), all[0].fully_counted), (1, true));
     }
 }

@@ -16,24 +16,24 @@
 //!
 //! Refuses to decide anything: verdicts come from `run`, and replay is the live path with another source.
 
-pub(crate) mod app;
-pub(crate) mod at_hand;
+pub(crate) mod available_judges;
 #[cfg(test)]
 mod bare_stories;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
+pub(crate) mod event_loop;
 #[cfg(test)]
 mod judge_stories;
 pub(crate) mod keymap;
 pub(crate) mod listing;
-pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod reads;
 #[cfg(test)]
 mod replay_stories;
 pub(crate) mod runtime;
+pub(crate) mod state;
 #[cfg(test)]
 mod stories;
 pub(crate) mod term;
@@ -56,23 +56,23 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
 use crate::theme::Theme;
 use crate::workspace::{Env, Workspace};
-use app::{App, Outside};
 use effect::Effect;
-use model::replay::Opening;
-use model::{Model, Place};
-use runtime::Deps;
-use term::RealScreen;
+use event_loop::{EventLoop, ExternalEvents};
+use runtime::RuntimeDeps;
+use state::replay::ReplayStart;
+use state::{App, OpenedItem};
+use term::TerminalScreen;
 
 /// How long the `rules` judge waits between two pieces of its text, so that one can see it think.
-const PACE: Millis = Millis(10);
+const RULES_TEXT_DELAY: Millis = Millis(10);
 /// How long what is stuck is waited for at the end.
-const STUCK: Millis = Millis(100);
+const SHUTDOWN_TIMEOUT: Millis = Millis(100);
 /// As Rust ends a program that panicked.
-const PANICKED: u8 = 101;
+const PANIC_EXIT_CODE: u8 = 101;
 
 /// What the workbench opens.
 #[derive(Debug, Clone)]
-pub enum Open {
+pub enum OpenRequest {
     /// A workspace.
     Workspace(Arc<Workspace>),
     /// A file of transcripts with no workspace around it.
@@ -86,14 +86,14 @@ pub enum Open {
         /// How many times as fast it plays, 0 for at once; `None`: it does not play, and is shown as it ended.
         speed: Option<f64>,
         /// The workspace around it, if there is one: a recording of it is shown with its labels.
-        around: Option<Arc<Workspace>>,
+        workspace: Option<Arc<Workspace>>,
     },
 }
 
 /// All that the workbench needs to know of the world.
-pub struct Setup {
+pub struct WorkbenchSetup {
     /// What is opened.
-    pub open: Open,
+    pub open: OpenRequest,
     /// The environment.
     pub env: Env,
     /// Time.
@@ -104,96 +104,105 @@ pub struct Setup {
 
 /// How the workbench was left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct WorkbenchExit {
     /// The exit code.
     pub code: u8,
     /// What was made: a line for the normal screen.
-    pub line: String,
+    pub summary: String,
     /// What went wrong, if something did.
     pub problem: Option<String>,
 }
 
 /// Opens the workbench, and returns when it is left. The terminal is given back in every case. The error is a sentence:
 /// the terminal could not be taken.
-pub fn open(setup: Setup) -> Result<Left, String> {
+pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("no runtime could be started: {error}"))?;
     // The hook has said what it was, on the normal screen.
-    let left = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(drive(setup))));
+    let left =
+        std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_event_loop(setup))));
     // What does not let go is not waited for: all that was shown is recorded.
-    runtime.shutdown_timeout(STUCK.to_duration());
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT.to_duration());
     left.unwrap_or_else(|_| {
-        Ok(Left {
-            code: PANICKED,
-            line: "dicta: what was judged so far is recorded (dicta runs)".to_owned(),
+        Ok(WorkbenchExit {
+            code: PANIC_EXIT_CODE,
+            summary: "dicta: what was judged so far is recorded (dicta runs)".to_owned(),
             problem: None,
         })
     })
 }
 
-async fn drive(setup: Setup) -> Result<Left, String> {
-    let deps = Arc::new(Deps {
+async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
+    let deps = Arc::new(RuntimeDeps {
         env: setup.env,
         clock: setup.clock,
         registry: Arc::new(EvalTypeRegistry::builtin()),
-        pace: Some(PACE),
+        rules_text_delay: Some(RULES_TEXT_DELAY),
     });
-    let (place, opening, first) = begin(setup.open);
-    let mut model = Model::new(place, Size::default(), setup.theme);
-    model.opening = opening;
+    let (place, opening, first) = resolve_open_request(setup.open);
+    let mut model = App::new(place, Size::default(), setup.theme);
+    model.replay_start = opening;
     let (hearing, heard) = unbounded_channel();
     let (panicking, panics) = unbounded_channel();
     let gone = CancellationToken::new();
-    let (screen, signals) = RealScreen::take(hearing, panicking, gone.clone())
+    let (screen, signals) = TerminalScreen::take_terminal(hearing, panicking, gone.clone())
         .map_err(|error| format!("the terminal cannot be taken: {error}"))?;
-    let mut outside = Outside {
-        heard,
+    let mut outside = ExternalEvents {
+        input: heard,
         panics,
-        gone,
+        terminal_gone: gone,
         signals,
     };
-    let mut app = App::new(model, screen, deps, first);
+    let mut app = EventLoop::new(model, screen, deps, first);
     let end = Box::pin(app.run(&mut outside)).await;
-    let line = Box::pin(app.close()).await;
-    Ok(Left {
+    let line = Box::pin(app.shut_down()).await;
+    Ok(WorkbenchExit {
         code: end.code,
-        line,
+        summary: line,
         problem: end.problem,
     })
 }
 
 /// Where the workbench begins, how a recording does, and what is asked for besides.
-fn begin(open: Open) -> (Place, Opening, Vec<Effect>) {
+fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effect>) {
     match open {
-        Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default(), Vec::new()),
-        Open::File(file) => (Place::Bare(file), Opening::default(), Vec::new()),
-        Open::Run {
+        OpenRequest::Workspace(workspace) => (
+            OpenedItem::Workspace(workspace),
+            ReplayStart::default(),
+            Vec::new(),
+        ),
+        OpenRequest::File(file) => (
+            OpenedItem::TranscriptFile(file),
+            ReplayStart::default(),
+            Vec::new(),
+        ),
+        OpenRequest::Run {
             run,
             dir,
             speed,
-            around,
+            workspace: around,
         } => {
             let read = Effect::ReadReplay {
                 run,
                 workspace: None,
                 dir: Some(dir),
             };
-            let opening = Opening {
-                around,
-                ..Opening::asked(speed)
+            let opening = ReplayStart {
+                workspace: around,
+                ..ReplayStart::from_speed(speed)
             };
-            (Place::Recording, opening, vec![read])
+            (OpenedItem::Recording, opening, vec![read])
         }
     }
 }
 
 /// What the keys do: for a terminal, or as the README's table.
-pub fn keys(markdown: bool) -> String {
+pub fn render_key_bindings(markdown: bool) -> String {
     if markdown {
-        command::markdown()
+        command::render_markdown()
     } else {
-        command::plain()
+        command::render_plain()
     }
 }

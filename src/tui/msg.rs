@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::command::Command;
-use super::keymap::Chord;
-use super::listing::Listed;
-use super::model::cells::RowId;
-use super::model::document::Doc;
-use super::model::marks::MarksKey;
-use super::model::overlay::AtHand;
-use super::model::pane::Pane;
-use super::model::request::{Request, RequestKey};
-use super::model::runs::Ticket;
-use super::model::source::RawRecord;
-use super::model::trace::Recorded;
+use super::command::UiCommand;
+use super::keymap::KeyChord;
+use super::listing::ListingUpdate;
+use super::state::cells::RowId;
+use super::state::document::TranscriptDocument;
+use super::state::finding_marks::FindingMarksKey;
+use super::state::judge_trace::RecordedCell;
+use super::state::overlay::AvailableJudge;
+use super::state::pane::Pane;
+use super::state::readable_request::{ReadableRequest, RequestKey};
+use super::state::runs::RunTicket;
+use super::state::transcript_source::TranscriptSourceText;
 use crate::diag::Diagnostic;
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::TranscriptSpan;
@@ -29,11 +29,11 @@ use crate::workspace::lint::ExampleResult;
 #[derive(Debug, Clone)]
 pub(crate) enum Msg {
     /// A key was pressed.
-    Key(Chord),
+    Key(KeyChord),
     /// A text was pasted. Never runs anything.
     Pasted(String),
     /// The mouse did something.
-    Mouse(Mouse),
+    Mouse(MouseInput),
     /// The terminal has another size.
     Resized { width: u16, height: u16 },
     /// The terminal got the focus: files may have changed.
@@ -47,10 +47,10 @@ pub(crate) enum Msg {
     /// Something that was asked for cannot be done here: a sentence.
     Refused(String),
     /// A frame was drawn; what lies where.
-    Drawn(super::widget::canvas::Hits),
+    Drawn(super::widget::canvas::HitMap),
 
     /// More of what a run over the whole workspace would decide: `run_started` first, then `cells_planned`.
-    Outlined {
+    OutlineExtended {
         generation: u64,
         facts: Vec<EventKind>,
     },
@@ -60,9 +60,9 @@ pub(crate) enum Msg {
         problem: Option<String>,
     },
     /// The board of past runs, and sentences about runs that could not be read.
-    BoardRead {
+    NewestVerdictsRead {
         generation: u64,
-        board: Arc<NewestVerdicts>,
+        verdicts: Arc<NewestVerdicts>,
         problems: Vec<String>,
     },
     /// A watched file changed and everything loaded: which files differ from the last good state.
@@ -89,42 +89,42 @@ pub(crate) enum Msg {
 
     /// A run began.
     RunStarted {
-        ticket: Ticket,
+        ticket: RunTicket,
         run: RunId,
         dir: PathBuf,
     },
     /// A run could not begin.
-    RunRefused { ticket: Ticket, why: String },
+    RunRefused { ticket: RunTicket, why: String },
     /// More was recorded of it.
     RunEvents {
-        ticket: Ticket,
+        ticket: RunTicket,
         events: Arc<Vec<RunEvent>>,
     },
     /// It ended; why not well, if not.
     RunEnded {
-        ticket: Ticket,
+        ticket: RunTicket,
         problem: Option<String>,
     },
     /// What a run would take.
     Previewed {
-        ticket: Ticket,
+        ticket: RunTicket,
         preview: Result<RunPreview, String>,
     },
 
     /// A recorded cell was read.
     TraceRead {
         row: RowId,
-        recorded: Result<Arc<Recorded>, String>,
+        recorded: Result<Arc<RecordedCell>, String>,
     },
     /// A blob was read.
-    TextRead {
+    BlobRead {
         blob: Blob,
         text: Result<Arc<str>, String>,
     },
     /// A request was made readable.
     RequestRead {
         key: RequestKey,
-        request: Result<Arc<Request>, String>,
+        request: Result<Arc<ReadableRequest>, String>,
     },
     /// A text was highlighted; `key` as it was asked for.
     Highlighted {
@@ -134,16 +134,16 @@ pub(crate) enum Msg {
     /// A transcript was read.
     DocumentRead {
         id: String,
-        doc: Result<Arc<Doc>, String>,
+        doc: Result<Arc<TranscriptDocument>, String>,
     },
     /// What a file has of a transcript was read.
     SourceRead {
-        of: TranscriptRef,
-        record: Result<Arc<RawRecord>, String>,
+        transcript: TranscriptRef,
+        record: Result<Arc<TranscriptSourceText>, String>,
     },
     /// A check decided again: where its finding stands. Nothing, if it says something else now.
     MarksFound {
-        key: MarksKey,
+        key: FindingMarksKey,
         marks: Vec<TranscriptSpan>,
     },
     /// A recording was read, to be replayed.
@@ -154,15 +154,21 @@ pub(crate) enum Msg {
         warnings: Vec<String>,
     },
     /// Judges at hand were looked for.
-    JudgesFound { row: RowId, judges: Vec<AtHand> },
+    JudgesFound {
+        row: RowId,
+        judges: Vec<AvailableJudge>,
+    },
     /// Some more of a bare file was listed.
-    TranscriptsListed { file: PathBuf, listed: Listed },
+    TranscriptsListed {
+        file: PathBuf,
+        listed: ListingUpdate,
+    },
     /// A workspace was made around a file.
     WorkspaceMade(Result<Arc<Workspace>, String>),
     /// A label was written, or why not: a sentence.
     LabelWritten {
         number: u64,
-        written: Result<Written, String>,
+        written: Result<WrittenLabel, String>,
     },
     /// The editor was left.
     EditorClosed(Result<(), String>),
@@ -172,19 +178,19 @@ pub(crate) enum Msg {
 
 /// What became of a file of labels.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Written {
+pub(crate) struct WrittenLabel {
     /// The line as it is now; `None`: it is gone.
     pub(crate) label: Option<Label>,
     /// Stand for the file's text before and after: what the watcher reads is known again by them.
-    pub(crate) before: u64,
-    pub(crate) after: u64,
+    pub(crate) text_before: u64,
+    pub(crate) text_after: u64,
 }
 
 /// What the mouse did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mouse {
+pub(crate) struct MouseInput {
     /// What.
-    pub(crate) did: MouseDid,
+    pub(crate) action: MouseAction,
     /// Where.
     pub(crate) column: u16,
     /// See `column`.
@@ -193,7 +199,7 @@ pub(crate) struct Mouse {
 
 /// What a mouse can do here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MouseDid {
+pub(crate) enum MouseAction {
     /// The left button went down.
     Pressed,
     /// It moves while down.
@@ -206,7 +212,7 @@ pub(crate) enum MouseDid {
 
 /// What lies at a place of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ClickTarget {
     /// A pane.
     Pane(Pane),
     /// A row of the cells pane.
@@ -216,7 +222,7 @@ pub(crate) enum Target {
     /// A step of the turn strip.
     Step(usize),
     /// A hint that runs a command.
-    Command(Command),
+    Command(UiCommand),
     /// A line of the topmost overlay, by position.
     OverlayLine(usize),
     /// A flip in the changes pane, by position.

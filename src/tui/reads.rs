@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::content::Unshown;
-use super::model::document::Doc;
-use super::model::marks::{EvalOf, MarksKey};
-use super::model::request::{Request, RequestKey};
-use super::model::trace::{Recorded, Which};
+use super::content::HiddenTextRequest;
+use super::state::document::TranscriptDocument;
+use super::state::finding_marks::{FindingMarksKey, RubricEval};
+use super::state::judge_trace::{CellRef, RecordedCell};
+use super::state::readable_request::{ReadableRequest, RequestKey};
 use crate::event::{
     BlobSource as _, EventKind, RecordedRequest, RunEvent, RunState, SettledCell, StoredText,
 };
@@ -24,31 +24,31 @@ use crate::theme::Role;
 use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
 
-pub(crate) use record::{missed, read_record};
+pub(crate) use record::{describe_skipped, read_record};
 
 /// Events between two looks at whether anybody still waits.
-const STRETCH: usize = 512;
+const EVENTS_PER_CHECK: usize = 512;
 
 /// One cell of a recording, without keeping the others; `None`: outdated before it was found.
-pub(crate) fn recorded(
+pub(crate) fn read_recorded_cell(
     run: &RecordedRun,
-    which: &Which,
+    which: &CellRef,
     outdated: &dyn Fn() -> bool,
-) -> Option<Result<Recorded, String>> {
-    look_for(run, which, outdated).transpose()
+) -> Option<Result<RecordedCell, String>> {
+    search_recorded_cell(run, which, outdated).transpose()
 }
 
-fn look_for(
+fn search_recorded_cell(
     run: &RecordedRun,
-    which: &Which,
+    which: &CellRef,
     outdated: &dyn Fn() -> bool,
-) -> Result<Option<Recorded>, String> {
+) -> Result<Option<RecordedCell>, String> {
     // One cell is folded as cell 0 of a run of its own: memory does not grow with the others.
     let mut state = RunState::default();
     let mut found: Option<(CellIx, TranscriptRef)> = None;
     let events = run.events().map_err(|error| error.to_string())?;
     for (at, event) in events.enumerate() {
-        if at % STRETCH == STRETCH - 1 && outdated() {
+        if at % EVENTS_PER_CHECK == EVENTS_PER_CHECK - 1 && outdated() {
             return Ok(None);
         }
         let event = event.map_err(|error| error.to_string())?;
@@ -63,8 +63,8 @@ fn look_for(
                 None,
             ) => {
                 let wanted = |(number, key)| match which {
-                    Which::Number(wanted) => number == *wanted,
-                    Which::Named(wanted) => state
+                    CellRef::Ix(wanted) => number == *wanted,
+                    CellRef::Name(wanted) => state
                         .header
                         .as_ref()
                         .and_then(|header| header.cell_name(transcript, key))
@@ -89,7 +89,9 @@ fn look_for(
                     None => continue,
                 }
             }
-            (kind, Some((number, _))) if kind.cell() == Some(*number) => at_zero(event.kind),
+            (kind, Some((number, _))) if kind.cell() == Some(*number) => {
+                renumber_to_cell_zero(event.kind)
+            }
             _ => continue,
         };
         state.apply(&RunEvent { kind, ..event });
@@ -103,13 +105,13 @@ fn look_for(
     }
     let letters = run.id.letters();
     let (cell, transcript) = found.ok_or_else(|| match which {
-        Which::Number(number) => format!("run {letters} holds no cell number {}", number.0),
-        Which::Named(name) => format!("run {letters} holds no cell {name}"),
+        CellRef::Ix(number) => format!("run {letters} holds no cell number {}", number.0),
+        CellRef::Name(name) => format!("run {letters} holds no cell {name}"),
     })?;
     let header = *state
         .header
         .ok_or_else(|| format!("the log of run {letters} has no header"))?;
-    Ok(Some(Recorded {
+    Ok(Some(RecordedCell {
         run: run.id.clone(),
         cell,
         header,
@@ -121,7 +123,7 @@ fn look_for(
 }
 
 /// The same fact about cell 0.
-fn at_zero(mut kind: EventKind) -> EventKind {
+fn renumber_to_cell_zero(mut kind: EventKind) -> EventKind {
     match &mut kind {
         EventKind::CellStarted { cell, .. }
         | EventKind::CellFinished { cell, .. }
@@ -138,15 +140,15 @@ fn at_zero(mut kind: EventKind) -> EventKind {
 /// A blob's text. Of a text in another encoding the bytes that are no UTF-8 are replaced, which shows; what is no text is
 /// told as hexadecimal numbers.
 pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
-    let bytes = bytes_named(dir, blob)?;
+    let bytes = read_blob_bytes(dir, blob)?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => text.into(),
-        Err(error) if hex::is_binary(error.as_bytes()) => hex::dump(error.as_bytes()).into(),
+        Err(error) if hex::is_binary(error.as_bytes()) => hex::hex_dump(error.as_bytes()).into(),
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into(),
     })
 }
 
-fn bytes_named(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
+fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
     FolderBlobs::new(dir)
         .get(&blob.hash)
         .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))
@@ -154,8 +156,8 @@ fn bytes_named(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
 
 /// Where a browser does not show what a page says: its body is read as it was when it was fetched. Empty where that comes
 /// to another text.
-pub(crate) fn find_unshown(dir: &Path, page: &Unshown) -> Vec<(Range<usize>, Role)> {
-    let Ok(bytes) = bytes_named(dir, &page.raw) else {
+pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Range<usize>, Role)> {
+    let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {
         return Vec::new();
     };
     let found = find_hidden_ranges(
@@ -173,14 +175,16 @@ pub(crate) fn read_request(
     key: RequestKey,
     request: &RecordedRequest,
     before: &RecordedRequest,
-) -> Result<Request, String> {
-    let body = rope(dir, request)?;
+) -> Result<ReadableRequest, String> {
+    let body = read_stored_request(dir, request)?;
     // Without the one before nothing is collapsed; that is no reason to show nothing.
-    let before = rope(dir, before).ok().filter(|text| !text.is_empty());
-    Ok(Request::of(key, &body, before.as_deref()))
+    let before = read_stored_request(dir, before)
+        .ok()
+        .filter(|text| !text.is_empty());
+    Ok(ReadableRequest::from_body(key, &body, before.as_deref()))
 }
 
-fn rope(dir: Option<&Path>, rope: &RecordedRequest) -> Result<String, String> {
+fn read_stored_request(dir: Option<&Path>, rope: &RecordedRequest) -> Result<String, String> {
     let mut text = String::new();
     for piece in rope {
         match (piece, dir) {
@@ -198,20 +202,23 @@ pub(crate) fn read_document(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
     map: Option<&Arc<FieldMapping>>,
-) -> Result<Doc, String> {
-    let bytes = bytes_of(transcript, (run_dir, map))?;
+) -> Result<TranscriptDocument, String> {
+    let bytes = read_transcript_bytes(transcript, (run_dir, map))?;
     let read = parse_native(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
-    Ok(Doc {
+    Ok(TranscriptDocument {
         id: transcript.id.clone(),
-        ..Doc::of(&read)
+        ..TranscriptDocument::from_transcript(&read)
     })
 }
 
 /// The folder of a run that may hold a copy, and how the file is read.
-type Whence<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMapping>>);
+type DocumentOrigin<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMapping>>);
 
-fn bytes_of(transcript: &TranscriptRef, (run_dir, map): Whence<'_>) -> Result<Vec<u8>, String> {
-    match (from_file(transcript, map), run_dir) {
+fn read_transcript_bytes(
+    transcript: &TranscriptRef,
+    (run_dir, map): DocumentOrigin<'_>,
+) -> Result<Vec<u8>, String> {
+    match (read_from_file(transcript, map), run_dir) {
         (Ok(bytes), _) => Ok(bytes),
         (Err(why), None) => Err(why),
         (Err(why), Some(dir)) => FolderBlobs::new(dir)
@@ -223,17 +230,17 @@ fn bytes_of(transcript: &TranscriptRef, (run_dir, map): Whence<'_>) -> Result<Ve
 /// Where a check's finding stands: it decides again. None where it says something else than was recorded, or cannot.
 pub(crate) fn find_marks(
     registry: &EvalTypeRegistry,
-    key: &MarksKey,
-    eval: &EvalOf,
+    key: &FindingMarksKey,
+    eval: &RubricEval,
     message: Option<u32>,
     transcript: &TranscriptRef,
-    whence: Whence<'_>,
+    whence: DocumentOrigin<'_>,
 ) -> Vec<TranscriptSpan> {
     let Ok(CompiledEval::Check(check)) = registry.compile_eval(eval.eval(), &CompileCx::default())
     else {
         return Vec::new();
     };
-    let Ok(bytes) = bytes_of(transcript, whence) else {
+    let Ok(bytes) = read_transcript_bytes(transcript, whence) else {
         return Vec::new();
     };
     let Ok(read) = parse_native(&bytes, 1, &transcript.id) else {
@@ -248,7 +255,7 @@ pub(crate) fn find_marks(
     if same { finding.spans } else { Vec::new() }
 }
 
-fn from_file(
+fn read_from_file(
     transcript: &TranscriptRef,
     map: Option<&Arc<FieldMapping>>,
 ) -> Result<Vec<u8>, String> {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use ratatui::layout::Size;
 
 use super::effect::Effect;
-use super::model::cells::{Counts, Row, RowId};
-use super::model::replay::Opening;
-use super::model::{Model, Place};
+use super::state::cells::{CellsRow, RowCounts, RowId};
+use super::state::replay::ReplayStart;
+use super::state::{App, OpenedItem};
 use super::testing::Driven;
 use crate::model::{Millis, RunId};
 use crate::workspace::Env;
@@ -35,9 +35,9 @@ fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
     let data = tempfile::tempdir().expect("a folder");
     let root = data.path().to_owned();
     let size = Size::new(120, 40);
-    let place = Place::Recording;
+    let place = OpenedItem::Recording;
     let mut driven = Driven::on(place, size, None, (Env::default(), data, root), Vec::new());
-    driven.app.model.opening = Opening::asked(speed);
+    driven.event_loop.app.replay_start = ReplayStart::from_speed(speed);
     driven.effect(Effect::ReadReplay {
         run: run.clone(),
         workspace: None,
@@ -48,30 +48,38 @@ fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
 }
 
 /// What stands on the desk: the rows, their counts, what the run has come to.
-fn stand(model: &Model) -> (Vec<Row>, Counts, String) {
+fn stand(model: &App) -> (Vec<CellsRow>, RowCounts, String) {
     let replay = model.replay.as_ref().expect("it is replayed");
-    let desk = &replay.desk;
-    let run = desk.runs.map.values().next().expect("one run");
-    let told = format!("{:?} {} {:?}", run.stage, run.decided, run.state.totals);
+    let desk = &replay.session;
+    let run = desk.runs.by_ticket.values().next().expect("one run");
+    let told = format!(
+        "{:?} {} {:?}",
+        run.stage, run.decided_count, run.state.totals
+    );
     (desk.cells.rows.clone(), desk.cells.total, told)
 }
 
 fn at_end(driven: &Driven) -> bool {
-    let replay = driven.app.model.replay.as_ref();
-    replay.is_some_and(|replay| replay.player.is_finished() && !replay.seeking())
+    let replay = driven.event_loop.app.replay.as_ref();
+    replay.is_some_and(|replay| replay.player.is_finished() && !replay.is_seeking())
 }
 
 #[test]
 fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
     for sample in &samples() {
-        let at_once = stand(&opened(sample, None).settle().app.model);
+        let at_once = stand(&opened(sample, None).settle().event_loop.app);
         assert!(!at_once.0.is_empty());
 
         for speed in [1.0, 64.0, 0.0] {
             let mut played = opened(sample, Some(speed));
             played.settle();
             assert!(at_end(&played));
-            assert_eq!(stand(&played.app.model), at_once, "{} ×{speed}", sample.0.0);
+            assert_eq!(
+                stand(&played.event_loop.app),
+                at_once,
+                "{} ×{speed}",
+                sample.0.0
+            );
         }
         for (key, times) in [
             ("t", 20),
@@ -88,7 +96,12 @@ fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
             // From wherever that led to.
             stepped.keys("@").type_in("100%").keys("enter").settle();
             assert!(at_end(&stepped), "{key}");
-            assert_eq!(stand(&stepped.app.model), at_once, "{} {key}", sample.0.0);
+            assert_eq!(
+                stand(&stepped.event_loop.app),
+                at_once,
+                "{} {key}",
+                sample.0.0
+            );
         }
         let mut sought = opened(sample, None);
         sought.settle();
@@ -100,7 +113,12 @@ fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
         }
         sought.keys("@").type_in("100%").keys("enter").settle();
         assert!(at_end(&sought));
-        assert_eq!(stand(&sought.app.model), at_once, "{} sought", sample.0.0);
+        assert_eq!(
+            stand(&sought.event_loop.app),
+            at_once,
+            "{} sought",
+            sample.0.0
+        );
     }
 }
 
@@ -114,7 +132,7 @@ fn going_back_keeps_what_was_chosen() {
         .keys("enter j j")
         .settle();
     let chosen = |driven: &Driven| {
-        let cells = &driven.app.model.desk().cells;
+        let cells = &driven.event_loop.app.session().cells;
         (cells.list.selected, cells.filter.clone(), cells.shown.len())
     };
     let before = chosen(&driven);
@@ -131,24 +149,27 @@ fn going_back_keeps_what_was_chosen() {
 fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
     let mut driven = Driven::demo(120, 40);
     driven.settle().keys("R").settle();
-    let labelled = |rows: &[Row]| rows.iter().filter(|row| row.label.is_some()).count();
-    let live = driven.app.model.live.cells.rows.clone();
+    let labelled = |rows: &[CellsRow]| rows.iter().filter(|row| row.label.is_some()).count();
+    let live = driven.event_loop.app.live_session.cells.rows.clone();
     assert!(labelled(&live) > 0);
-    let told = driven.app.model.notices.log.len();
+    let told = driven.event_loop.app.notices.log.len();
 
     driven
         .keys("v")
         .settle_until(|model| model.replay.is_some());
     assert!(driven.screen().contains(" REPLAY "));
     driven.keys("@").type_in("100%").keys("enter").settle();
-    let (replayed, ..) = stand(&driven.app.model);
+    let (replayed, ..) = stand(&driven.event_loop.app);
     assert_eq!(labelled(&replayed), labelled(&live));
-    assert!(driven.app.model.saves.report.is_none(), "no flip is told");
+    assert!(
+        driven.event_loop.app.saves.report.is_none(),
+        "no flip is told"
+    );
 
     driven.keys("q").settle();
-    assert!(driven.app.model.replay.is_none());
-    assert_eq!(driven.app.model.live.cells.rows, live);
-    let new: Vec<_> = driven.app.model.notices.log[told..]
+    assert!(driven.event_loop.app.replay.is_none());
+    assert_eq!(driven.event_loop.app.live_session.cells.rows, live);
+    let new: Vec<_> = driven.event_loop.app.notices.log[told..]
         .iter()
         .map(|notice| notice.text.as_str())
         .collect();
@@ -159,22 +180,37 @@ fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
 fn a_live_run_goes_on_behind_a_replay() {
     let mut driven = Driven::watched(120, 40);
     driven.settle().keys("R").settle();
-    let name = |model: &Model, row: RowId| model.live.cells.name(row).map(|name| name.to_string());
-    let row = driven.app.model.live.cells.selected().expect("a row");
-    assert!(name(&driven.app.model, row).is_some());
-    let runs = driven.app.model.live.runs.map.len();
+    let name = |model: &App, row: RowId| {
+        model
+            .live_session
+            .cells
+            .decision_name(row)
+            .map(|name| name.to_string())
+    };
+    let row = driven
+        .event_loop
+        .app
+        .live_session
+        .cells
+        .selected_row()
+        .expect("a row");
+    assert!(name(&driven.event_loop.app, row).is_some());
+    let runs = driven.event_loop.app.live_session.runs.by_ticket.len();
     driven
         .keys("R v")
         .settle_until(|model| model.replay.is_some());
     driven.settle();
-    let live = &driven.app.model.live;
-    assert_eq!(live.runs.map.len(), runs + 1);
+    let live = &driven.event_loop.app.live_session;
+    assert_eq!(live.runs.by_ticket.len(), runs + 1);
     assert!(live.runs.live().next().is_none(), "it ended meanwhile");
-    assert!(driven.app.model.replay.is_some(), "and disturbed nothing");
+    assert!(
+        driven.event_loop.app.replay.is_some(),
+        "and disturbed nothing"
+    );
     assert_eq!(driven.end(), None);
-    let before = driven.app.model.now;
+    let before = driven.event_loop.app.now;
     driven.pass(Millis(10));
-    assert!(driven.app.model.now > before);
+    assert!(driven.event_loop.app.now > before);
 }
 
 #[test]
@@ -191,7 +227,7 @@ fn what_a_save_moved_is_no_part_of_a_recording() {
     let screen = app.screen();
     assert!(!screen.contains("towards"), "{screen}");
     // The run of that save asked no judge: it is over at once, and says why.
-    let said = &app.app.model.notices.log;
+    let said = &app.event_loop.app.notices.log;
     assert!(
         said.iter()
             .any(|notice| notice.text.contains("no judge was asked in this run"))

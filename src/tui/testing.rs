@@ -12,12 +12,12 @@ use ratatui::layout::Size;
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::app::App;
 use super::effect::Effect;
-use super::keymap::Chord;
-use super::model::{Model, Place};
+use super::event_loop::EventLoop;
+use super::keymap::KeyChord;
 use super::msg::Msg;
-use super::runtime::Deps;
+use super::runtime::RuntimeDeps;
+use super::state::{App, OpenedItem};
 use super::term::{Screen, draw_on};
 use crate::clock::{Clock, FakeClock, SystemClock};
 use crate::handlers::EvalTypeRegistry;
@@ -71,16 +71,16 @@ impl Screen for FakeScreen {
         Ok(())
     }
 
-    fn forget(&mut self) -> io::Result<()> {
+    fn redraw_all(&mut self) -> io::Result<()> {
         self.forgot += 1;
         let size = never(self.terminal.size());
         never(self.terminal.resize(size.into()));
         Ok(())
     }
 
-    async fn lend(&mut self) {}
+    async fn release_terminal(&mut self) {}
 
-    fn take_again(&mut self) -> io::Result<()> {
+    fn reclaim_terminal(&mut self) -> io::Result<()> {
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl Screen for FakeScreen {
         Ok(())
     }
 
-    fn copy(&mut self, text: &str) -> io::Result<()> {
+    fn copy_to_clipboard(&mut self, text: &str) -> io::Result<()> {
         self.copied.push(text.to_owned());
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Screen for FakeScreen {
 
 /// A workbench that is driven by a test.
 pub(crate) struct Driven {
-    pub(crate) app: App<FakeScreen>,
+    pub(crate) event_loop: EventLoop<FakeScreen>,
     pub(crate) clock: FakeClock,
     /// What was asked of the terminal and cannot be done here: editors.
     pub(crate) errands: Vec<Effect>,
@@ -138,7 +138,7 @@ impl Driven {
             workspace::load(root, &env, &EvalTypeRegistry::builtin()).expect("it loads");
         let root = workspace.root.clone();
         Self::on(
-            Place::Workspace(Arc::new(workspace)),
+            OpenedItem::Workspace(Arc::new(workspace)),
             Size { width, height },
             pace,
             (env, data, root),
@@ -148,7 +148,7 @@ impl Driven {
 
     /// On anything.
     pub(crate) fn on(
-        opened: Place,
+        opened: OpenedItem,
         size: Size,
         pace: Option<Millis>,
         (env, data, root): (Env, TempDir, PathBuf),
@@ -160,20 +160,20 @@ impl Driven {
             .build()
             .expect("a runtime");
         let clock = FakeClock::new();
-        let deps = Arc::new(Deps {
+        let deps = Arc::new(RuntimeDeps {
             env,
             clock: Arc::new(clock.clone()),
             registry: Arc::new(EvalTypeRegistry::builtin()),
-            pace,
+            rules_text_delay: pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
-        let model = Model::new(opened, size, theme);
+        let model = App::new(opened, size, theme);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
-        let app = App::new(model, screen, deps, first);
+        let event_loop = EventLoop::new(model, screen, deps, first);
         drop(entered);
         Self {
-            app,
+            event_loop,
             clock,
             errands: Vec::new(),
             root,
@@ -185,7 +185,7 @@ impl Driven {
     /// Presses keys, with spaces between; each is drawn.
     pub(crate) fn keys(&mut self, keys: &str) -> &mut Self {
         for key in keys.split_whitespace() {
-            let chord: Chord = key.parse().expect("a key");
+            let chord: KeyChord = key.parse().expect("a key");
             self.tell(Msg::Key(chord));
         }
         self
@@ -194,7 +194,7 @@ impl Driven {
     /// Types a text, character by character.
     pub(crate) fn type_in(&mut self, text: &str) -> &mut Self {
         for c in text.chars() {
-            self.tell(Msg::Key(Chord {
+            self.tell(Msg::Key(KeyChord {
                 code: crossterm::event::KeyCode::Char(c),
                 modifiers: crossterm::event::KeyModifiers::NONE,
             }));
@@ -205,25 +205,31 @@ impl Driven {
     /// Something happens; what comes of it at once is drawn.
     pub(crate) fn tell(&mut self, msg: Msg) -> &mut Self {
         let _inside = self.tokio.enter();
-        self.app.apply(msg);
-        self.errands.extend(self.app.run_small_errands());
-        self.app.draw();
+        self.event_loop.apply(msg);
+        self.errands
+            .extend(self.event_loop.run_in_process_effects());
+        self.event_loop.draw();
         self
     }
 
     /// Something is to be done, whoever asked for it.
     pub(crate) fn effect(&mut self, effect: Effect) -> &mut Self {
         let _inside = self.tokio.enter();
-        self.app.carry_out(vec![effect]);
-        self.errands.extend(self.app.run_small_errands());
+        self.event_loop.carry_out(vec![effect]);
+        self.errands
+            .extend(self.event_loop.run_in_process_effects());
         self
     }
 
     /// The terminal gets another size.
     pub(crate) fn resize(&mut self, width: u16, height: u16) -> &mut Self {
         let _inside = self.tokio.enter();
-        self.app.screen.terminal.backend_mut().resize(width, height);
-        self.app.draw();
+        self.event_loop
+            .screen
+            .terminal
+            .backend_mut()
+            .resize(width, height);
+        self.event_loop.draw();
         self
     }
 
@@ -231,11 +237,11 @@ impl Driven {
     /// begun then.
     pub(crate) fn save(&mut self, path: impl AsRef<Path>, text: &str) -> &mut Self {
         std::fs::write(self.root.join(path), text).expect("it is written");
-        let seen = |model: &Model| {
+        let seen = |model: &App| {
             let saves = &model.saves;
             (saves.number, saves.problems.len(), model.notices.log.len())
         };
-        let before = seen(&self.app.model);
+        let before = seen(&self.event_loop.app);
         self.go_on(|model| seen(model) != before, true)
     }
 
@@ -243,13 +249,13 @@ impl Driven {
     pub(crate) fn pass(&mut self, time: Millis) -> &mut Self {
         let _inside = self.tokio.enter();
         self.clock.advance(time);
-        self.app.wake();
-        self.app.draw();
+        self.event_loop.apply_timer_if_due();
+        self.event_loop.draw();
         self
     }
 
     /// Goes on to where something from outside is noticed, such as a file that is gone.
-    pub(crate) fn settle_for(&mut self, noticed: impl Fn(&Model) -> bool) -> &mut Self {
+    pub(crate) fn settle_for(&mut self, noticed: impl Fn(&App) -> bool) -> &mut Self {
         self.go_on(noticed, true)
     }
 
@@ -260,14 +266,14 @@ impl Driven {
     }
 
     /// As [`Driven::settle`], but no further than to where `enough`.
-    pub(crate) fn settle_until(&mut self, enough: impl Fn(&Model) -> bool) -> &mut Self {
+    pub(crate) fn settle_until(&mut self, enough: impl Fn(&App) -> bool) -> &mut Self {
         self.go_on(enough, false)
     }
 
     /// `must`: what is waited for happens, though nothing here is under way.
-    fn go_on(&mut self, enough: impl Fn(&Model) -> bool, must: bool) -> &mut Self {
+    fn go_on(&mut self, enough: impl Fn(&App) -> bool, must: bool) -> &mut Self {
         let Self {
-            app,
+            event_loop: app,
             clock,
             tokio,
             errands,
@@ -276,17 +282,17 @@ impl Driven {
         tokio.block_on(async {
             let patience = SystemClock::new();
             let mut heard = Millis(0);
-            while !enough(&app.model) {
+            while !enough(&app.app) {
                 assert!(patience.now() < PATIENCE, "it does not settle");
-                errands.extend(app.run_small_errands());
-                app.wake();
+                errands.extend(app.run_in_process_effects());
+                app.apply_timer_if_due();
                 // Asked first: a task sends before it ends.
-                let idle = app.runtime.busy().is_idle();
-                if app.take_in() {
+                let idle = app.runtime.task_tally().is_idle();
+                if app.drain_inbox() {
                     heard = patience.now();
                     continue;
                 }
-                let work = app.model.next_work();
+                let work = app.app.next_work();
                 if idle && work.is_none() && !must {
                     break;
                 }
@@ -294,7 +300,7 @@ impl Driven {
                     clock.advance(at.since(clock.now()));
                     continue;
                 }
-                let busy = app.runtime.busy();
+                let busy = app.runtime.task_tally();
                 tokio::select! {
                     biased;
                     Some(msg) = app.inbox.answers.recv() => {
@@ -305,7 +311,7 @@ impl Driven {
                         app.apply(msg);
                         heard = patience.now();
                     }
-                    () = busy.less() => {}
+                    () = busy.wait_for_task_end() => {}
                     () = patience.sleep(QUIET) => {
                         let quiet = patience.now().since(heard);
                         if let Some(at) = clock.next_wake() {
@@ -330,7 +336,7 @@ impl Driven {
 
     /// What is on the screen, with its looks.
     pub(crate) fn buffer(&self) -> &Buffer {
-        self.app.screen.terminal.backend().buffer()
+        self.event_loop.screen.terminal.backend().buffer()
     }
 
     /// What the clock reads.
@@ -340,13 +346,13 @@ impl Driven {
 
     /// How the program ends, if it does.
     pub(crate) fn end(&self) -> Option<u8> {
-        self.app.ended()
+        self.event_loop.exit_code()
     }
 
     /// Leaves; the line that stays on the normal screen.
     pub(crate) fn close(self) -> String {
         let Self {
-            app,
+            event_loop: app,
             clock,
             tokio,
             data: _data,
@@ -354,7 +360,7 @@ impl Driven {
         } = self;
         tokio.block_on(async {
             let real = SystemClock::new();
-            let mut closing = Box::pin(app.close());
+            let mut closing = Box::pin(app.shut_down());
             loop {
                 tokio::select! {
                     biased;

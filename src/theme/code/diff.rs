@@ -1,20 +1,20 @@
 //! A unified diff, by hand: what a line is follows from its first byte, and from how many lines its hunk still has.
 
-use super::{LONGEST_LINE, Spans, bare, lines};
+use super::{MAX_LINE_BYTES, RoleSpans, split_lines, strip_line_break};
 use crate::theme::Role;
 
 /// How many lines of a hunk are still to come, of the old text and of the new one.
 #[derive(Clone, Copy)]
-struct Left(u64, u64);
+struct HunkLines(u64, u64);
 
-pub(super) fn highlight(text: &str) -> Spans {
-    let mut spans = Spans::new();
-    let mut left = Left(0, 0);
-    for (start, line) in lines(text) {
-        let line = bare(line);
-        let role = role(line, &mut left);
+pub(super) fn highlight_diff(text: &str) -> RoleSpans {
+    let mut spans = RoleSpans::new();
+    let mut left = HunkLines(0, 0);
+    for (start, line) in split_lines(text) {
+        let line = strip_line_break(line);
+        let role = line_role(line, &mut left);
         if let Some(role) = role
-            && (1..=LONGEST_LINE).contains(&line.len())
+            && (1..=MAX_LINE_BYTES).contains(&line.len())
         {
             spans.push((start..start + line.len(), role));
         }
@@ -23,9 +23,9 @@ pub(super) fn highlight(text: &str) -> Spans {
 }
 
 /// A removed `-- x` reads `--- x`, as a file's name does: only the hunk's count tells them apart.
-fn role(line: &str, left: &mut Left) -> Option<Role> {
+fn line_role(line: &str, left: &mut HunkLines) -> Option<Role> {
     if left.0 == 0 && left.1 == 0 {
-        if let Some(hunk) = counts(line) {
+        if let Some(hunk) = parse_hunk_counts(line) {
             *left = hunk;
             return Some(Role::Hunk);
         }
@@ -46,18 +46,18 @@ fn role(line: &str, left: &mut Left) -> Option<Role> {
         Some(b'\\') => Some(Role::Muted),
         Some(b'@') if line.starts_with("@@") => {
             // A hunk that came early: its count was wrong.
-            *left = counts(line).unwrap_or(Left(0, 0));
+            *left = parse_hunk_counts(line).unwrap_or(HunkLines(0, 0));
             Some(Role::Hunk)
         }
         _ => {
-            *left = Left(left.0.saturating_sub(1), left.1.saturating_sub(1));
+            *left = HunkLines(left.0.saturating_sub(1), left.1.saturating_sub(1));
             None
         }
     }
 }
 
 /// Of `@@ -1,7 +1,8 @@`: 7 and 8.
-fn counts(line: &str) -> Option<Left> {
+fn parse_hunk_counts(line: &str) -> Option<HunkLines> {
     let mut parts = line.strip_prefix("@@ -")?.split(' ');
     let count = |range: &str| match range.split_once(',') {
         Some((_, count)) => count.parse().ok(),
@@ -65,5 +65,5 @@ fn counts(line: &str) -> Option<Left> {
     };
     let old = count(parts.next()?)?;
     let new = count(parts.next()?.strip_prefix('+')?)?;
-    Some(Left(old, new))
+    Some(HunkLines(old, new))
 }

@@ -9,7 +9,7 @@ use syntect::highlighting::{
 use crate::theme::Role;
 
 /// The selector with the longest match on a piece's deepest scope says its role; those before only break a tie.
-const ROLES: &[(&str, Role)] = &[
+const SCOPE_ROLES: &[(&str, Role)] = &[
     ("comment, punctuation.definition.comment", Role::CodeComment),
     ("string, punctuation.definition.string", Role::CodeString),
     ("constant.numeric", Role::CodeNumber),
@@ -53,19 +53,19 @@ const ROLES: &[(&str, Role)] = &[
 ];
 
 /// A theme whose colours are no colours: the red part of a foreground is the number of a role, 0 is text.
-pub(super) fn theme() -> &'static Theme {
+pub(super) fn role_theme() -> &'static Theme {
     static THEME: OnceLock<Theme> = OnceLock::new();
     THEME.get_or_init(|| Theme {
         settings: ThemeSettings {
-            foreground: Some(coded(Role::Text)),
+            foreground: Some(encode_role(Role::Text)),
             ..ThemeSettings::default()
         },
-        scopes: ROLES
+        scopes: SCOPE_ROLES
             .iter()
             .filter_map(|(selectors, role)| {
                 let scope: ScopeSelectors = selectors.parse().ok()?;
                 let style = StyleModifier {
-                    foreground: Some(coded(*role)),
+                    foreground: Some(encode_role(*role)),
                     ..StyleModifier::default()
                 };
                 Some(ThemeItem { scope, style })
@@ -75,7 +75,7 @@ pub(super) fn theme() -> &'static Theme {
     })
 }
 
-fn coded(role: Role) -> Color {
+fn encode_role(role: Role) -> Color {
     Color {
         r: role as u8,
         g: 0,
@@ -85,7 +85,7 @@ fn coded(role: Role) -> Color {
 }
 
 /// The role of a piece; `None` for plain text.
-pub(super) fn role(style: Style) -> Option<Role> {
+pub(super) fn decode_role(style: Style) -> Option<Role> {
     let role = Role::ALL.get(usize::from(style.foreground.r)).copied();
     role.filter(|role| *role != Role::Text)
 }
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn every_selector_is_read_and_every_role_comes_back() {
-        assert_eq!(theme().scopes.len(), ROLES.len());
+        assert_eq!(role_theme().scopes.len(), SCOPE_ROLES.len());
         for role in Role::ALL.iter().skip(1) {
             let style = Style {
-                foreground: coded(*role),
+                foreground: encode_role(*role),
                 ..Style::default()
             };
-            assert_eq!(super::role(style), Some(*role));
+            assert_eq!(super::decode_role(style), Some(*role));
         }
     }
 }

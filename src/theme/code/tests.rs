@@ -2,16 +2,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LANGS: [Lang; 5] = [
-    Lang::Json,
-    Lang::Yaml,
-    Lang::Html,
-    Lang::Markdown,
-    Lang::Diff,
+const LANGS: [CodeLanguage; 5] = [
+    CodeLanguage::Json,
+    CodeLanguage::Yaml,
+    CodeLanguage::Html,
+    CodeLanguage::Markdown,
+    CodeLanguage::Diff,
 ];
 
 /// The pieces with their words.
-fn pieces(text: &str, lang: Lang) -> Vec<(&str, Role)> {
+fn pieces(text: &str, lang: CodeLanguage) -> Vec<(&str, Role)> {
     highlight(text, lang)
         .into_iter()
         .map(|(range, role)| (&text[range], role))
@@ -23,7 +23,7 @@ fn json_shows_keys_texts_numbers_and_words() {
     use Role::{CodeKey, CodeKeyword, CodeNumber, CodePunctuation, CodeString};
     let text = "{\"url\": \"a\\n\", \"n\": -1.5e3,\n \"ok\": [true, null, {\"k\": \"v\"}]}\n";
     assert_eq!(
-        pieces(text, Lang::Json),
+        pieces(text, CodeLanguage::Json),
         [
             ("{", CodePunctuation),
             ("\"url\"", CodeKey),
@@ -57,7 +57,7 @@ fn yaml_shows_keys_texts_numbers_and_comments() {
     use Role::{CodeComment, CodeKey, CodeKeyword, CodeNumber, CodePunctuation, CodeString};
     let text = "# why\nevals:\n  - id: \"x y\"\n    min_score: 0.7 # so\n    on: true\n    text: plain words\n";
     assert_eq!(
-        pieces(text, Lang::Yaml),
+        pieces(text, CodeLanguage::Yaml),
         [
             ("# why", CodeComment),
             ("evals", CodeKey),
@@ -84,7 +84,10 @@ fn yaml_shows_keys_texts_numbers_and_comments() {
 fn html_shows_tags_attributes_values_and_comments() {
     use Role::{CodeAttribute, CodeComment, CodeKeyword, CodePunctuation, CodeString, CodeTag};
     assert_eq!(
-        pieces("<!-- c --><p class=\"x\">a &amp; b</p>\n", Lang::Html),
+        pieces(
+            "<!-- c --><p class=\"x\">a &amp; b</p>\n",
+            CodeLanguage::Html
+        ),
         [
             ("<!-- c -->", CodeComment),
             ("<", CodePunctuation),
@@ -106,7 +109,7 @@ fn markdown_shows_headings_emphasis_links_and_code() {
     use Role::{CodeComment, CodeEmphasis, CodeHeading, CodeLink, CodePunctuation, CodeString};
     let text = "# One *two*\n\nA **bold** [link](http://x.y) and `code`.\n\n> said\n\n- item\n";
     assert_eq!(
-        pieces(text, Lang::Markdown),
+        pieces(text, CodeLanguage::Markdown),
         [
             ("# One ", CodeHeading),
             ("*two*", CodeEmphasis),
@@ -127,7 +130,7 @@ fn markdown_shows_headings_emphasis_links_and_code() {
 fn what_other_readers_take_for_a_boolean_is_a_text_here() {
     use Role::{CodeKey, CodeKeyword, CodePunctuation, CodeString};
     assert_eq!(
-        pieces("a: no\nb: false\nc: Off\n", Lang::Yaml),
+        pieces("a: no\nb: false\nc: Off\n", CodeLanguage::Yaml),
         [
             ("a", CodeKey),
             (":", CodePunctuation),
@@ -145,7 +148,7 @@ fn what_other_readers_take_for_a_boolean_is_a_text_here() {
 #[test]
 fn a_fence_in_markdown_is_code_and_ends() {
     let text = "```json\n# {\"a\": 1}\n```\n# b\n";
-    let found = pieces(text, Lang::Markdown);
+    let found = pieces(text, CodeLanguage::Markdown);
     assert!(
         found.contains(&("# {\"a\": 1}", Role::CodeString)),
         "{found:?}"
@@ -157,7 +160,7 @@ fn a_fence_in_markdown_is_code_and_ends() {
 fn a_diff_tells_its_headers_from_removed_lines_that_look_like_them() {
     let text = "--- a.yaml\n+++ b.yaml\n@@ -1,3 +1,2 @@\n same\n--- gone\n-old\r\n+new\n\\ No newline at end of file\n";
     assert_eq!(
-        pieces(text, Lang::Diff),
+        pieces(text, CodeLanguage::Diff),
         [
             ("--- a.yaml", Role::CodeHeading),
             ("+++ b.yaml", Role::CodeHeading),
@@ -173,9 +176,9 @@ fn a_diff_tells_its_headers_from_removed_lines_that_look_like_them() {
 #[test]
 fn long_lines_and_the_rest_of_large_texts_stay_plain() {
     use Role::{CodeNumber, CodePunctuation};
-    let long = format!("[1,\n\"{}\",\n2]\n", "x".repeat(LONGEST_LINE));
+    let long = format!("[1,\n\"{}\",\n2]\n", "x".repeat(MAX_LINE_BYTES));
     assert_eq!(
-        pieces(&long, Lang::Json),
+        pieces(&long, CodeLanguage::Json),
         [
             ("[", CodePunctuation),
             ("1", CodeNumber),
@@ -184,9 +187,12 @@ fn long_lines_and_the_rest_of_large_texts_stay_plain() {
             ("]", CodePunctuation),
         ]
     );
-    let large = format!("{}+ü\n", "é\n".repeat(MOST));
-    assert_eq!(highlight(&large, Lang::Diff), []);
-    assert_eq!(highlight(&"é".repeat(MOST), Lang::Html), []);
+    let large = format!("{}+ü\n", "é\n".repeat(MAX_HIGHLIGHTED_BYTES));
+    assert_eq!(highlight(&large, CodeLanguage::Diff), []);
+    assert_eq!(
+        highlight(&"é".repeat(MAX_HIGHLIGHTED_BYTES), CodeLanguage::Html),
+        []
+    );
 }
 
 #[test]
@@ -208,7 +214,7 @@ fn hostile_texts_are_only_texts() {
 }
 
 /// Sorted, apart, on characters, within their lines.
-fn sound(text: &str, lang: Lang) {
+fn sound(text: &str, lang: CodeLanguage) {
     let mut before = 0;
     for (range, _) in highlight(text, lang) {
         assert!(

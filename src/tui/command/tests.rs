@@ -3,21 +3,21 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::tui::keymap::{Chord, chords};
+use crate::tui::keymap::{KeyChord, parse_chords};
 
-fn keys_of(scopes: &[Scope]) -> Vec<(Vec<Chord>, &'static str)> {
+fn keys_of(scopes: &[CommandScope]) -> Vec<(Vec<KeyChord>, &'static str)> {
     COMMANDS
         .iter()
         .filter(|spec| scopes.contains(&spec.scope))
         .flat_map(|spec| spec.keys.iter().map(|keys| (*keys, spec.id)))
-        .map(|(keys, id)| (chords(keys).expect("tested in keymap"), id))
+        .map(|(keys, id)| (parse_chords(keys).expect("tested in keymap"), id))
         .collect()
 }
 
 #[test]
 fn ids_and_commands_are_unique_and_titles_short() {
     let ids: HashSet<&str> = COMMANDS.iter().map(|spec| spec.id).collect();
-    let commands: HashSet<Command> = COMMANDS.iter().map(|spec| spec.command).collect();
+    let commands: HashSet<UiCommand> = COMMANDS.iter().map(|spec| spec.command).collect();
     assert_eq!(
         (ids.len(), commands.len()),
         (COMMANDS.len(), COMMANDS.len())
@@ -32,11 +32,23 @@ fn ids_and_commands_are_unique_and_titles_short() {
 #[test]
 fn no_two_commands_share_a_key_where_both_work_and_none_begins_another() {
     for chain in [
-        [Scope::Replay, Scope::Cells, Scope::Global],
-        [Scope::Replay, Scope::Transcript, Scope::Global],
-        [Scope::Replay, Scope::Cells, Scope::Verdicts],
+        [
+            CommandScope::Replay,
+            CommandScope::Cells,
+            CommandScope::Global,
+        ],
+        [
+            CommandScope::Replay,
+            CommandScope::Transcript,
+            CommandScope::Global,
+        ],
+        [
+            CommandScope::Replay,
+            CommandScope::Cells,
+            CommandScope::Verdicts,
+        ],
     ] {
-        let mut seen: HashMap<Vec<Chord>, &str> = HashMap::new();
+        let mut seen: HashMap<Vec<KeyChord>, &str> = HashMap::new();
         let all = keys_of(&chain);
         for (keys, id) in &all {
             if let Some(other) = seen.insert(keys.clone(), id) {
@@ -58,8 +70,12 @@ fn no_two_commands_share_a_key_where_both_work_and_none_begins_another() {
 #[test]
 fn keys_of_what_comes_later_are_free() {
     for key in [":", "ctrl-p", "d", "m", "b"] {
-        let chord: Chord = key.parse().expect("a key");
-        let scopes = [Scope::Global, Scope::Cells, Scope::Transcript];
+        let chord: KeyChord = key.parse().expect("a key");
+        let scopes = [
+            CommandScope::Global,
+            CommandScope::Cells,
+            CommandScope::Transcript,
+        ];
         let taken: Vec<&str> = keys_of(&scopes)
             .into_iter()
             .filter(|(keys, _)| keys[0] == chord)
@@ -81,7 +97,7 @@ fn the_readme_shows_the_table() {
         .expect("the section ends");
     assert_eq!(
         table,
-        markdown(),
+        render_markdown(),
         "put `dicta keys --markdown` into the README"
     );
 }

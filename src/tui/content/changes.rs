@@ -1,22 +1,22 @@
 //! What the last save edited, as a diff.
 
 use crate::theme::Role;
-use crate::tui::model::Model;
-use crate::tui::widget::flow::{Block, Source};
+use crate::tui::state::App;
+use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.
-pub(super) fn source(model: &Model) -> Box<dyn Source + '_> {
+pub(super) fn build_source(model: &App) -> Box<dyn TextSource + '_> {
     let files = model.saves.report.iter().flat_map(|report| &report.files);
     let lines = files.flat_map(|file| file.diff.lines());
     Box::new(
         lines
-            .map(|line| Block::new(line, role(line)))
+            .map(|line| TextBlock::new(line, diff_line_role(line)))
             .collect::<Vec<_>>(),
     )
 }
 
 /// What a line of a unified diff is.
-fn role(line: &str) -> Role {
+fn diff_line_role(line: &str) -> Role {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Role::Title,
         [b'+', ..] => Role::Added,
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_diff_differ_by_what_they_are() {
-        let roles = ["--- a", "+++ a", "@@ -1 +1 @@", "-old", "+new", " same"].map(role);
+        let roles = ["--- a", "+++ a", "@@ -1 +1 @@", "-old", "+new", " same"].map(diff_line_role);
         assert_eq!(
             roles,
             [

@@ -1,20 +1,20 @@
 //! The examples of the focused eval, each with what came of it.
 
-use super::{Ink, gap, heading, rich};
+use super::{ContentCx, empty_row, heading, styled_line};
 use crate::model::make_visible;
 use crate::theme::Role;
-use crate::tui::model::examples::line;
-use crate::tui::model::trace::Shown;
-use crate::tui::widget::flow::Block;
+use crate::tui::state::examples::format_trial;
+use crate::tui::state::judge_trace::ShownCell;
+use crate::tui::widget::flow::TextBlock;
 use crate::workspace::lint::{ExampleStatus, describe_outcome};
 
 /// So many are listed; an eval has a few.
-const LISTED: usize = 20;
+const MAX_EXAMPLES_LISTED: usize = 20;
 
 /// Nothing for an eval without examples, and in a replay: they are of the rubric as it is now.
-pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
+pub(super) fn example_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
     let model = ink.model;
-    let eval = model.desk().cells.evals.get(shown.row.eval as usize);
+    let eval = model.session().cells.evals.get(shown.row.eval as usize);
     let (Some(info), Some(workspace), None) = (eval, model.workspace(), &model.replay) else {
         return Vec::new();
     };
@@ -25,12 +25,12 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     };
     let known = &model.examples;
     let asked = known
-        .asked
+        .being_judged
         .iter()
         .any(|name| name.rubric == info.rubric && name.eval == info.id);
-    let mut out = vec![gap(), heading("its examples")];
-    for (nth, example) in eval.examples.iter().enumerate().take(LISTED) {
-        let mut trials = known.of(&info.rubric, &info.id);
+    let mut out = vec![empty_row(), heading("its examples")];
+    for (nth, example) in eval.examples.iter().enumerate().take(MAX_EXAMPLES_LISTED) {
+        let mut trials = known.trials_for_eval(&info.rubric, &info.id);
         let trial = trials.find(|trial| trial.index == nth);
         let glyphs = ink.glyphs();
         let (mark, role) = match trial.map(crate::workspace::lint::ExampleResult::status) {
@@ -40,7 +40,7 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             None => (glyphs.never, Role::Muted),
         };
         let said = match trial {
-            Some(trial) => line(trial),
+            Some(trial) => format_trial(trial),
             None if asked => format!("example {}: is asked now", nth + 1),
             None => format!(
                 "example {}: {} is expected, not tried yet{}",
@@ -58,15 +58,15 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             why => format!(" · {}", make_visible(why, false)),
         };
         let said = make_visible(&said, false);
-        out.push(rich([
+        out.push(styled_line([
             (format!("{mark} ").as_str(), role),
             (&said, Role::Text),
             (why.as_str(), Role::Muted),
         ]));
     }
-    if eval.examples.len() > LISTED {
-        let more = format!("… and {} more", eval.examples.len() - LISTED);
-        out.push(Block::new(more, Role::Muted));
+    if eval.examples.len() > MAX_EXAMPLES_LISTED {
+        let more = format!("… and {} more", eval.examples.len() - MAX_EXAMPLES_LISTED);
+        out.push(TextBlock::new(more, Role::Muted));
     }
     out
 }

@@ -1,20 +1,20 @@
 //! The requests of a fetch, one by one: where, at which address, what the guard said, how it ended.
 
-use super::rich;
+use super::styled_line;
 use crate::model::Hop;
 use crate::net::find_closed_range;
 use crate::theme::{Glyphs, Role};
-use crate::tui::widget::flow::Block;
+use crate::tui::widget::flow::TextBlock;
 
 /// A line a request, numbered where there are several. Hostile addresses are shown, as everywhere, by their marks.
-pub(super) fn hops<'a>(hops: &'a [Hop], glyphs: &Glyphs) -> Vec<Block<'a>> {
+pub(super) fn hop_blocks<'a>(hops: &'a [Hop], glyphs: &Glyphs) -> Vec<TextBlock<'a>> {
     let several = hops.len() > 1;
     let line = |(hop, number): (&'a Hop, usize)| {
-        let line = one(hop, glyphs);
+        let line = hop_block(hop, glyphs);
         if several {
             let lead = format!("{number} ");
             let indent = if number < 10 { 2 } else { 3 };
-            return Block {
+            return TextBlock {
                 indent,
                 lead: lead.into(),
                 ..line
@@ -25,7 +25,7 @@ pub(super) fn hops<'a>(hops: &'a [Hop], glyphs: &Glyphs) -> Vec<Block<'a>> {
     hops.iter().zip(1..).map(line).collect()
 }
 
-fn one<'a>(hop: &'a Hop, glyphs: &Glyphs) -> Block<'a> {
+fn hop_block<'a>(hop: &'a Hop, glyphs: &Glyphs) -> TextBlock<'a> {
     let address = hop.address.map(|address| format!(" at {address}"));
     let (mark, verdict, role) = match &hop.refused {
         Some(why) => (
@@ -41,8 +41,8 @@ fn one<'a>(hop: &'a Hop, glyphs: &Glyphs) -> Block<'a> {
         (None, Some(_)) => (String::new(), Role::Muted),
         (None, None) => (" · no answer".to_owned(), Role::Error),
     };
-    let opened = opened(hop);
-    rich([
+    let opened = describe_exemption(hop);
+    styled_line([
         (hop.url.as_str(), Role::CodeLink),
         (address.as_deref().unwrap_or_default(), Role::Muted),
         (format!(" · {mark}").as_str(), role),
@@ -60,7 +60,7 @@ fn one<'a>(hop: &'a Hop, glyphs: &Glyphs) -> Block<'a> {
 }
 
 /// What only a setting admits, where something was dialled: `allow_hosts`, `allowPrivate`.
-fn opened(hop: &Hop) -> String {
+fn describe_exemption(hop: &Hop) -> String {
     if hop.refused.is_some() {
         return String::new();
     }
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
 
     fn told(hops_: &[Hop]) -> Vec<String> {
-        let blocks = hops(hops_, &Glyphs::UNICODE);
-        let text = |block: &Block<'_>| format!("{}{}", block.lead, block.text);
+        let blocks = hop_blocks(hops_, &Glyphs::UNICODE);
+        let text = |block: &TextBlock<'_>| format!("{}{}", block.lead, block.text);
         blocks.iter().map(text).collect()
     }
 

@@ -3,18 +3,18 @@
 //! Made anew for every frame and key from borrowed texts, so nothing here copies or lays out a large one. What a text still
 //! lacks (a blob, its colours) is noted in [`Ink`]; `update/focus.rs` asks for it.
 
-mod asked;
-mod beside;
-mod call;
+mod argument_diff;
 mod changes;
+mod eval_definition;
 mod examples;
-pub(crate) mod fetched;
-mod found;
+mod findings;
+pub(crate) mod hidden_verdict;
 mod hops;
+mod judge_output;
 mod prompt;
-mod said;
+mod tool_call;
+pub(crate) mod tool_response;
 mod transcript;
-pub(crate) mod veiled;
 pub(crate) mod verdict;
 mod votes;
 
@@ -22,69 +22,69 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::model::cells::Human;
-use super::model::pane::Pane;
-use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
-use super::model::trace::{Shown, Wait};
-use super::model::{Model, Place};
-use super::widget::flow::{Block, Scroll, Source};
+use super::state::cells::LabelValue;
+use super::state::judge_trace::{ShownCell, TraceAvailability};
+use super::state::pane::Pane;
+use super::state::text_cache::{BlobState, MAX_HIGHLIGHT_BYTES, TextIdentity, highlight_key};
+use super::state::{App, OpenedItem};
+use super::widget::flow::{ScrollState, TextBlock, TextSource};
 use crate::event::{JudgeSpec, StoredText};
 use crate::model::{Blob, Outcome, ProviderKind};
-use crate::theme::{Glyphs, Lang, Role};
+use crate::theme::{CodeLanguage, Glyphs, Role};
 
 /// A pane's text. Cheap: made anew for every frame and key.
-pub(crate) fn of(model: &Model, pane: Pane) -> Box<dyn Source + '_> {
-    written(pane, &mut Ink::new(model))
+pub(crate) fn pane_source(model: &App, pane: Pane) -> Box<dyn TextSource + '_> {
+    build_pane(pane, &mut ContentCx::new(model))
 }
 
 /// A pane's text for somewhere else: what stands in columns on the screen stands one below the other.
-pub(crate) fn to_copy(model: &Model, pane: Pane) -> Box<dyn Source + '_> {
-    let mut ink = Ink::new(model);
+pub(crate) fn pane_source_for_copy(model: &App, pane: Pane) -> Box<dyn TextSource + '_> {
+    let mut ink = ContentCx::new(model);
     ink.columns = false;
-    written(pane, &mut ink)
+    build_pane(pane, &mut ink)
 }
 
 /// What the visible panes lack.
-pub(crate) fn wanted(model: &Model) -> Wanted {
-    let mut ink = Ink::new(model);
+pub(crate) fn find_missing(model: &App) -> MissingContent {
+    let mut ink = ContentCx::new(model);
     for (pane, area) in &model.layout().panes {
         if *pane == Pane::Transcript {
-            transcript::visible(&mut ink, usize::from(area.height));
+            transcript::find_missing_highlights(&mut ink, usize::from(area.height));
         } else {
-            let _lacking_is_noted = written(*pane, &mut ink);
+            let _lacking_is_noted = build_pane(*pane, &mut ink);
         }
     }
-    ink.wanted
+    ink.missing
 }
 
-fn written<'a>(pane: Pane, ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
+fn build_pane<'a>(pane: Pane, ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     match pane {
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
-            if veiled::hides(ink.model) =>
+            if hidden_verdict::hides_verdict(ink.model) =>
         {
-            Box::new(veiled::source(ink, pane))
+            Box::new(hidden_verdict::build_source(ink, pane))
         }
         Pane::Cells => Box::new(Vec::new()),
-        Pane::Prompt => prompt::source(ink),
-        Pane::FunctionCall => call::source(ink),
-        Pane::FetchedContent => fetched::source(ink),
-        Pane::Verdict => verdict::source(ink),
-        Pane::Transcript => transcript::source(ink),
-        Pane::Changes => changes::source(ink.model),
+        Pane::Prompt => prompt::build_source(ink),
+        Pane::FunctionCall => tool_call::build_source(ink),
+        Pane::FetchedContent => tool_response::build_source(ink),
+        Pane::Verdict => verdict::build_source(ink),
+        Pane::Transcript => transcript::build_source(ink),
+        Pane::Changes => changes::build_source(ink.model),
     }
 }
 
 /// Texts and colours that are shown and not here.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct MissingContent {
     pub(crate) blobs: Vec<Blob>,
-    pub(crate) looks: Vec<(u64, Lang, Arc<str>)>,
-    pub(crate) unshown: Vec<Unshown>,
+    pub(crate) highlights: Vec<(u64, CodeLanguage, Arc<str>)>,
+    pub(crate) hidden_text: Vec<HiddenTextRequest>,
 }
 
 /// A page of which it is wanted where a browser does not show its text.
 #[derive(Debug, Clone)]
-pub(crate) struct Unshown {
+pub(crate) struct HiddenTextRequest {
     /// Under which it is kept among the looks.
     pub(crate) key: u64,
     /// The page's body.
@@ -97,25 +97,25 @@ pub(crate) struct Unshown {
 }
 
 /// What texts are written with: the model, and a note of what is lacking.
-struct Ink<'a> {
-    model: &'a Model,
-    wanted: Wanted,
+struct ContentCx<'a> {
+    model: &'a App,
+    missing: MissingContent,
     /// Whether what belongs together may stand side by side.
     columns: bool,
 }
 
 /// A text that may have to be read first.
-enum Text<'a> {
-    Here(&'a str, Named<'a>),
+enum LoadedText<'a> {
+    Loaded(&'a str, TextIdentity<'a>),
     Reading(u64),
     Failed(&'a str),
 }
 
-impl<'a> Ink<'a> {
-    fn new(model: &'a Model) -> Self {
+impl<'a> ContentCx<'a> {
+    fn new(model: &'a App) -> Self {
         Self {
             model,
-            wanted: Wanted::default(),
+            missing: MissingContent::default(),
             columns: true,
         }
     }
@@ -124,83 +124,98 @@ impl<'a> Ink<'a> {
         self.model.ui.theme.glyphs()
     }
 
-    fn mark(&self, outcome: Outcome) -> (&'a str, Role) {
-        mark(outcome, self.glyphs())
+    fn outcome_mark(&self, outcome: Outcome) -> (&'a str, Role) {
+        outcome_mark(outcome, self.glyphs())
     }
 
     /// A piece's text.
-    fn text(&mut self, piece: &'a StoredText) -> Text<'a> {
+    fn load_text(&mut self, piece: &'a StoredText) -> LoadedText<'a> {
         match piece {
-            StoredText::Text(text) => Text::Here(text, Named::Text(text)),
-            StoredText::Blob(blob) => self.blob(blob),
+            StoredText::Text(text) => LoadedText::Loaded(text, TextIdentity::Text(text)),
+            StoredText::Blob(blob) => self.load_blob(blob),
         }
     }
 
     /// A blob's text.
-    fn blob(&mut self, blob: &'a Blob) -> Text<'a> {
+    fn load_blob(&mut self, blob: &'a Blob) -> LoadedText<'a> {
         match self.model.texts.blobs.get(&blob.hash.0) {
-            Some(Read::Here(text)) => Text::Here(text, Named::Blob(&blob.hash.0)),
-            Some(Read::Failed(why)) => Text::Failed(why),
-            Some(Read::Reading) => Text::Reading(blob.bytes),
+            Some(BlobState::Loaded(text)) => {
+                LoadedText::Loaded(text, TextIdentity::Blob(&blob.hash.0))
+            }
+            Some(BlobState::Failed(why)) => LoadedText::Failed(why),
+            Some(BlobState::Loading) => LoadedText::Reading(blob.bytes),
             None => {
-                self.wanted.blobs.push(blob.clone());
-                Text::Reading(blob.bytes)
+                self.missing.blobs.push(blob.clone());
+                LoadedText::Reading(blob.bytes)
             }
         }
     }
 
     /// A text in a language, in its colours where they are known.
-    fn code(
+    fn highlight_code(
         &mut self,
         text: impl Into<Cow<'a, str>>,
-        lang: Lang,
-        name: Option<Named<'_>>,
-    ) -> Block<'a> {
-        let mut block = Block::new(text, Role::Text);
-        if block.text.is_empty() || block.text.len() > HIGHLIGHT_MAX {
+        lang: CodeLanguage,
+        name: Option<TextIdentity<'_>>,
+    ) -> TextBlock<'a> {
+        let mut block = TextBlock::new(text, Role::Text);
+        if block.text.is_empty() || block.text.len() > MAX_HIGHLIGHT_BYTES {
             return block;
         }
-        let key = look_key(lang, name.unwrap_or(Named::Text(&block.text)));
-        match self.model.texts.looks.get(&key) {
+        let key = highlight_key(lang, name.unwrap_or(TextIdentity::Text(&block.text)));
+        match self.model.texts.highlights.get(&key) {
             Some(Some(looks)) => block.spans = Cow::Borrowed(looks),
             Some(None) => {}
             None => {
                 let text = Arc::from(&*block.text);
-                self.wanted.looks.push((key, lang, text));
+                self.missing.highlights.push((key, lang, text));
             }
         }
         block
     }
 
     /// JSON laid out for reading, if it is JSON and small enough to be laid out for every frame.
-    fn json(&mut self, text: &'a str) -> Block<'a> {
+    fn format_json(&mut self, text: &'a str) -> TextBlock<'a> {
         const LAID_OUT: usize = 16 << 10;
         match (text.len() <= LAID_OUT).then(|| crate::tools::pretty_print_json(text, LAID_OUT)) {
-            Some(Some(pretty)) => self.code(pretty, Lang::Json, None),
-            _ => Block::new(text, Role::Text),
+            Some(Some(pretty)) => self.highlight_code(pretty, CodeLanguage::Json, None),
+            _ => TextBlock::new(text, Role::Text),
         }
     }
 
     /// What stands in a pane of the trace while there is no trace; `None` if there is one.
     /// `fills`: what would stand there; nothing else is said where a judge never will.
-    fn waiting(&self, shown: &Shown<'a>, fills: &'static str) -> Option<Vec<Block<'a>>> {
-        Some(match shown.wait {
-            Wait::Not => return None,
-            Wait::Reading => vec![Block::new("reading the recording …", Role::Muted)],
-            Wait::Failed(why) => vec![
-                Block::new("the recording cannot be read", Role::Error),
-                Block::new(why, Role::Text),
-            ],
-            Wait::NeverRun if self.model.replay.is_some() => {
-                vec![Block::new("not reached yet in this recording", Role::Muted)]
+    fn explain_empty_trace(
+        &self,
+        shown: &ShownCell<'a>,
+        fills: &'static str,
+    ) -> Option<Vec<TextBlock<'a>>> {
+        Some(match shown.availability {
+            TraceAvailability::Available => return None,
+            TraceAvailability::Loading => {
+                vec![TextBlock::new("reading the recording …", Role::Muted)]
             }
-            Wait::NeverRun if matches!(self.model.place, Place::Bare(_)) => vec![rich([
-                ("no rubric judges this file yet: ", Role::Muted),
-                ("W", Role::Key),
-                (" makes a workspace around it", Role::Muted),
-            ])],
-            Wait::NeverRun => {
-                let mut out = vec![rich([
+            TraceAvailability::Failed(why) => vec![
+                TextBlock::new("the recording cannot be read", Role::Error),
+                TextBlock::new(why, Role::Text),
+            ],
+            TraceAvailability::NeverRun if self.model.replay.is_some() => {
+                vec![TextBlock::new(
+                    "not reached yet in this recording",
+                    Role::Muted,
+                )]
+            }
+            TraceAvailability::NeverRun
+                if matches!(self.model.opened, OpenedItem::TranscriptFile(_)) =>
+            {
+                vec![styled_line([
+                    ("no rubric judges this file yet: ", Role::Muted),
+                    ("W", Role::Key),
+                    (" makes a workspace around it", Role::Muted),
+                ])]
+            }
+            TraceAvailability::NeverRun => {
+                let mut out = vec![styled_line([
                     ("not run yet: ", Role::Muted),
                     ("r", Role::Key),
                     (" runs this cell, ", Role::Muted),
@@ -208,8 +223,8 @@ impl<'a> Ink<'a> {
                     (" runs everything", Role::Muted),
                 ])];
                 if !fills.is_empty() {
-                    out.push(gap());
-                    out.push(Block::new(fills, Role::Muted));
+                    out.push(empty_row());
+                    out.push(TextBlock::new(fills, Role::Muted));
                 }
                 out
             }
@@ -218,28 +233,36 @@ impl<'a> Ink<'a> {
 }
 
 /// What stands in a pane that only a judge fills, where code decides; `None` where a judge does.
-fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>>> {
-    let eval = ink.model.desk().cells.evals.get(shown.row.eval as usize)?;
-    if shown.judge().is_some_and(of_source) {
+fn explain_code_check<'a>(
+    ink: &ContentCx<'a>,
+    shown: &ShownCell<'a>,
+) -> Option<Vec<TextBlock<'a>>> {
+    let eval = ink
+        .model
+        .session()
+        .cells
+        .evals
+        .get(shown.row.eval as usize)?;
+    if shown.judge_spec().is_some_and(is_source_judge) {
         return Some(vec![
-            Block::new(
+            TextBlock::new(
                 "nobody was asked: this verdict came with the transcript",
                 Role::Muted,
             ),
-            rich([
+            styled_line([
                 ("5", Role::Key),
                 (" has it as its source recorded it", Role::Muted),
             ]),
         ]);
     }
     // Without a kind it is the group of a file that nothing judges.
-    (!eval.judged && !eval.kind.is_empty()).then(|| {
+    (!eval.judged && !eval.eval_type.is_empty()).then(|| {
         vec![
-            rich([
+            styled_line([
                 ("no judge here: code decides ", Role::Muted),
-                (eval.kind.as_str(), Role::Text),
+                (eval.eval_type.as_str(), Role::Text),
             ]),
-            rich([
+            styled_line([
                 ("5", Role::Key),
                 (" says what it found, and how it is asked", Role::Muted),
             ]),
@@ -248,13 +271,13 @@ fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>
 }
 
 /// Whether a judge gives what others recorded.
-fn of_source(judge: &JudgeSpec) -> bool {
+fn is_source_judge(judge: &JudgeSpec) -> bool {
     judge.config.provider == ProviderKind::Source
 }
 
 /// What stands in a pane of the trace while no cell is focused.
-fn no_cell<'a>() -> Vec<Block<'a>> {
-    vec![rich([
+fn explain_no_cell<'a>() -> Vec<TextBlock<'a>> {
+    vec![styled_line([
         ("no cell is selected: ", Role::Muted),
         ("j", Role::Key),
         (" and ", Role::Muted),
@@ -264,7 +287,7 @@ fn no_cell<'a>() -> Vec<Block<'a>> {
 }
 
 /// An outcome's mark, and how it looks.
-pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
+pub(crate) fn outcome_mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     match outcome {
         Outcome::Pass => (glyphs.pass, Role::Pass),
         Outcome::Fail => (glyphs.fail, Role::Fail),
@@ -275,15 +298,15 @@ pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
 }
 
 /// The mark of what a person said.
-pub(crate) fn human(label: Human, glyphs: &Glyphs) -> &'static str {
+pub(crate) fn label_mark(label: LabelValue, glyphs: &Glyphs) -> &'static str {
     match label.passed() {
-        Some(passed) => mark(Outcome::from_passed(passed), glyphs).0,
+        Some(passed) => outcome_mark(Outcome::from_passed(passed), glyphs).0,
         None => "?",
     }
 }
 
 /// A line of pieces.
-fn rich<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -> Block<'a> {
+fn styled_line<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -> TextBlock<'a> {
     let (mut text, mut spans) = (String::new(), Vec::new());
     for (piece, role) in pieces {
         let from = text.len();
@@ -292,15 +315,15 @@ fn rich<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -> Block
             spans.push((from..text.len(), role));
         }
     }
-    Block {
+    TextBlock {
         text: text.into(),
         spans: spans.into(),
-        ..Block::default()
+        ..TextBlock::default()
     }
 }
 
 /// Spans with others laid over them; both sorted.
-fn over(
+fn overlay_spans(
     under: &[(Range<usize>, Role)],
     upper: &[(Range<usize>, Role)],
 ) -> Vec<(Range<usize>, Role)> {
@@ -329,47 +352,47 @@ fn over(
 }
 
 /// A heading within a pane.
-fn heading<'a>(text: impl Into<Cow<'a, str>>) -> Block<'a> {
-    Block::new(text, Role::Title)
+fn heading<'a>(text: impl Into<Cow<'a, str>>) -> TextBlock<'a> {
+    TextBlock::new(text, Role::Title)
 }
 
 /// An empty row.
-fn gap<'a>() -> Block<'a> {
-    Block::default()
+fn empty_row<'a>() -> TextBlock<'a> {
+    TextBlock::default()
 }
 
 /// A count with digits of its own: `12.4 KB`.
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     crate::report::format_bytes(bytes)
 }
 
 /// Where a pane stands in its text; the cells have a list instead.
-pub(crate) fn scroll(model: &Model, pane: Pane) -> Option<&Scroll> {
-    let desk = model.desk();
+pub(crate) fn pane_scroll(model: &App, pane: Pane) -> Option<&ScrollState> {
+    let desk = model.session();
     match pane {
         Pane::Cells => None,
-        Pane::Prompt => Some(&desk.trace.prompt),
-        Pane::FunctionCall => Some(&desk.trace.call),
-        Pane::FetchedContent => Some(&desk.trace.fetched),
-        Pane::Verdict => Some(&desk.trace.verdict),
-        Pane::Transcript => Some(&desk.document.scroll),
+        Pane::Prompt => Some(&desk.trace_panes.prompt),
+        Pane::FunctionCall => Some(&desk.trace_panes.call),
+        Pane::FetchedContent => Some(&desk.trace_panes.fetched),
+        Pane::Verdict => Some(&desk.trace_panes.verdict),
+        Pane::Transcript => Some(&desk.transcript_pane.scroll),
         Pane::Changes => Some(&model.saves.scroll),
     }
 }
 
 /// See [`scroll`].
-pub(crate) fn scroll_mut(model: &mut Model, pane: Pane) -> Option<&mut Scroll> {
+pub(crate) fn pane_scroll_mut(model: &mut App, pane: Pane) -> Option<&mut ScrollState> {
     if pane == Pane::Changes {
         return Some(&mut model.saves.scroll);
     }
-    let desk = model.desk_mut();
+    let desk = model.session_mut();
     match pane {
         Pane::Cells | Pane::Changes => None,
-        Pane::Prompt => Some(&mut desk.trace.prompt),
-        Pane::FunctionCall => Some(&mut desk.trace.call),
-        Pane::FetchedContent => Some(&mut desk.trace.fetched),
-        Pane::Verdict => Some(&mut desk.trace.verdict),
-        Pane::Transcript => Some(&mut desk.document.scroll),
+        Pane::Prompt => Some(&mut desk.trace_panes.prompt),
+        Pane::FunctionCall => Some(&mut desk.trace_panes.call),
+        Pane::FetchedContent => Some(&mut desk.trace_panes.fetched),
+        Pane::Verdict => Some(&mut desk.trace_panes.verdict),
+        Pane::Transcript => Some(&mut desk.transcript_pane.scroll),
     }
 }
 

@@ -1,74 +1,80 @@
 //! The rendered prompt of the shown turn: what was sent, readable; raw on request.
 
-use super::{Ink, gap, no_cell, rich};
+use super::{ContentCx, empty_row, explain_no_cell, styled_line};
 use crate::event::TurnState;
-use crate::theme::{Lang, Role};
-use crate::tui::model::request::Request;
-use crate::tui::model::texts::Named;
-use crate::tui::model::trace::{Asked, Shown, Wait, shown, turn_at};
-use crate::tui::widget::flow::{Block, Source};
+use crate::theme::{CodeLanguage, Role};
+use crate::tui::state::judge_trace::{
+    RequestState, ShownCell, TraceAvailability, find_shown_turn, resolve_shown_cell,
+};
+use crate::tui::state::readable_request::ReadableRequest;
+use crate::tui::state::text_cache::TextIdentity;
+use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.
-pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
-    let Some(shown) = shown(ink.model) else {
-        return Box::new(no_cell());
+pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let Some(shown) = resolve_shown_cell(ink.model) else {
+        return Box::new(explain_no_cell());
     };
-    let trace = &ink.model.desk().trace;
+    let trace = &ink.model.session().trace_panes;
     let turns = shown.turns();
-    let turn = turn_at(trace, turns).and_then(|at| Some((at, turns.get(at)?)));
+    let turn = find_shown_turn(trace, turns).and_then(|at| Some((at, turns.get(at)?)));
     let Some((at, turn)) = turn else {
-        return Box::new(no_prompt(ink, &shown));
+        return Box::new(explain_no_prompt(ink, &shown));
     };
     let mut head = Vec::new();
     for dropped in &turn.dropped {
         let text = format!("not sent: {} ({})", dropped.what, dropped.why);
-        head.push(Block::new(text, Role::Warning));
+        head.push(TextBlock::new(text, Role::Warning));
     }
-    head.extend(attempts(turn));
+    head.extend(failed_attempts(turn));
     match &trace.request {
-        Asked::Here(request) if request.key.turn == at => {
-            if trace.raw {
+        RequestState::Loaded(request) if request.key.turn == at => {
+            if trace.shows_raw {
                 let name = format!("{} {} {at}", request.key.run, request.key.cell.0);
-                head.push(ink.code(&*request.raw, Lang::Json, Some(Named::Text(&name))));
+                head.push(ink.highlight_code(
+                    &*request.raw,
+                    CodeLanguage::Json,
+                    Some(TextIdentity::Text(&name)),
+                ));
                 return Box::new(head);
             }
-            Box::new(readable(head, request))
+            Box::new(format_prompt(head, request))
         }
-        Asked::Failed(key, why) if key.turn == at => {
-            head.push(Block::new("the prompt cannot be read", Role::Error));
-            head.push(Block::new(why.as_str(), Role::Text));
+        RequestState::Failed(key, why) if key.turn == at => {
+            head.push(TextBlock::new("the prompt cannot be read", Role::Error));
+            head.push(TextBlock::new(why.as_str(), Role::Text));
             Box::new(head)
         }
         _ => {
-            head.push(Block::new("reading the prompt …", Role::Muted));
+            head.push(TextBlock::new("reading the prompt …", Role::Muted));
             Box::new(head)
         }
     }
 }
 
-fn no_prompt<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    if let Some(plain) = super::decided_by_code(ink, shown) {
+fn explain_no_prompt<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    if let Some(plain) = super::explain_code_check(ink, shown) {
         return plain;
     }
     let fills = "here stands what the judge is sent, turn by turn";
-    if let Some(waiting) = ink.waiting(shown, fills) {
+    if let Some(waiting) = ink.explain_empty_trace(shown, fills) {
         return waiting;
     }
     let why = match shown.result {
-        _ if shown.wait != Wait::Not => "",
+        _ if shown.availability != TraceAvailability::Available => "",
         None if shown.is_live() => "the judge has not been asked yet: this cell is queued",
         None => "no judge was asked",
         Some(result) if result.cached.is_some() => {
             "the verdict was taken from an earlier run, whose trace is not at hand"
         }
-        Some(_) if shown.judge().is_some() => "this cell ended before the judge was asked",
+        Some(_) if shown.judge_spec().is_some() => "this cell ended before the judge was asked",
         Some(_) => "no judge: this check is decided by dicta itself; 5 shows how",
     };
-    vec![Block::new(why, Role::Muted)]
+    vec![TextBlock::new(why, Role::Muted)]
 }
 
 /// Attempts that failed, and when the next one is made.
-fn attempts(turn: &TurnState) -> impl Iterator<Item = Block<'_>> {
+fn failed_attempts(turn: &TurnState) -> impl Iterator<Item = TextBlock<'_>> {
     turn.attempts.iter().filter_map(|(number, attempt)| {
         let (_, why, retry) = attempt.failed.as_ref()?;
         let next = retry.map_or_else(
@@ -80,13 +86,16 @@ fn attempts(turn: &TurnState) -> impl Iterator<Item = Block<'_>> {
             _ => "",
         };
         let text = format!("attempt {number} failed: {why}{cost}; {next}");
-        Some(Block::new(text, Role::Warning))
+        Some(TextBlock::new(text, Role::Warning))
     })
 }
 
-fn readable<'a>(mut head: Vec<Block<'a>>, request: &'a Request) -> Readable<'a> {
+fn format_prompt<'a>(
+    mut head: Vec<TextBlock<'a>>,
+    request: &'a ReadableRequest,
+) -> PromptSource<'a> {
     if !request.settings.is_empty() {
-        head.push(Block::new(request.settings.as_str(), Role::Muted));
+        head.push(TextBlock::new(request.settings.as_str(), Role::Muted));
     }
     if !request.tools.is_empty() {
         let names: Vec<&str> = request
@@ -94,15 +103,19 @@ fn readable<'a>(mut head: Vec<Block<'a>>, request: &'a Request) -> Readable<'a> 
             .iter()
             .map(|(name, _)| name.as_str())
             .collect();
-        head.push(rich([
+        head.push(styled_line([
             ("tools: ", Role::Muted),
             (names.join(", ").as_str(), Role::Tool),
         ]));
     }
-    if request.earlier > 0 {
-        head.push(rich([
+    if request.earlier_items > 0 {
+        head.push(styled_line([
             (
-                format!("… {}, as in the turn before (", items(request.earlier)).as_str(),
+                format!(
+                    "… {}, as in the turn before (",
+                    format_item_count(request.earlier_items)
+                )
+                .as_str(),
                 Role::Muted,
             ),
             ("x", Role::Key),
@@ -110,12 +123,12 @@ fn readable<'a>(mut head: Vec<Block<'a>>, request: &'a Request) -> Readable<'a> 
         ]));
     }
     if !head.is_empty() {
-        head.push(gap());
+        head.push(empty_row());
     }
-    Readable { head, request }
+    PromptSource { head, request }
 }
 
-fn items(count: usize) -> String {
+fn format_item_count(count: usize) -> String {
     match count {
         1 => "1 earlier item".to_owned(),
         n => format!("{n} earlier items"),
@@ -123,28 +136,28 @@ fn items(count: usize) -> String {
 }
 
 /// A few lines of ours, then what is new in the request.
-struct Readable<'a> {
-    head: Vec<Block<'a>>,
-    request: &'a Request,
+struct PromptSource<'a> {
+    head: Vec<TextBlock<'a>>,
+    request: &'a ReadableRequest,
 }
 
-impl Source for Readable<'_> {
+impl TextSource for PromptSource<'_> {
     fn len(&self) -> usize {
-        self.head.len() + self.request.blocks.len() - self.request.fresh
+        self.head.len() + self.request.blocks.len() - self.request.first_new_block
     }
 
-    fn block(&self, at: usize) -> Block<'_> {
+    fn block(&self, at: usize) -> TextBlock<'_> {
         if let Some(block) = self.head.get(at) {
             return block.clone();
         }
-        let at = at - self.head.len() + self.request.fresh;
+        let at = at - self.head.len() + self.request.first_new_block;
         let Some(block) = self.request.blocks.get(at) else {
-            return Block::default();
+            return TextBlock::default();
         };
         let text = self.request.text.get(block.range.clone());
-        Block {
-            indent: if block.heading { 0 } else { 2 },
-            ..Block::new(text.unwrap_or_default(), block.role)
+        TextBlock {
+            indent: if block.is_heading { 0 } else { 2 },
+            ..TextBlock::new(text.unwrap_or_default(), block.role)
         }
     }
 }

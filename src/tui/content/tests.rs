@@ -6,8 +6,10 @@ use ratatui::layout::{Rect, Size};
 use super::*;
 use crate::model::{Digest, TranscriptRef};
 use crate::theme::Theme;
-use crate::tui::model::Place as Opened;
-use crate::tui::model::document::{Doc, Piece as Said, PieceKind, Shown};
+use crate::tui::state::OpenedItem as Opened;
+use crate::tui::state::document::{
+    DocumentPiece as Said, DocumentState, PieceKind, TranscriptDocument,
+};
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow;
 
@@ -43,7 +45,7 @@ fn spans_laid_over_others_leave_them_sorted_and_apart() {
             ],
         ),
     ] {
-        assert_eq!(over(&under, &upper), expected, "{upper:?}");
+        assert_eq!(overlay_spans(&under, &upper), expected, "{upper:?}");
     }
 }
 
@@ -54,20 +56,20 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
             message,
             part: 0,
             kind: PieceKind::User,
-            head: 6,
+            heading_len: 6,
             range: 6..11,
         })
         .collect();
-    let doc = Doc {
+    let doc = TranscriptDocument {
         id: "long".to_owned(),
         text: "user  hello".to_owned(),
-        messages: (0..1_000_000).collect(),
+        first_pieces: (0..1_000_000).collect(),
         pieces,
     };
     let theme = Theme::bundled("dark").expect("a bundled theme");
-    let bare = Opened::Bare(PathBuf::from("long.jsonl"));
-    let mut model = Model::new(bare, Size::new(120, 40), theme);
-    model.live.document.of = Some(TranscriptRef {
+    let bare = Opened::TranscriptFile(PathBuf::from("long.jsonl"));
+    let mut model = App::new(bare, Size::new(120, 40), theme);
+    model.live_session.transcript_pane.transcript = Some(TranscriptRef {
         part: 0,
         id: "long".to_owned(),
         path: PathBuf::from("long.jsonl"),
@@ -75,15 +77,20 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
         len: 0,
         digest: Digest::hash_bytes(b""),
     });
-    model.live.document.doc = Shown::Here(Arc::new(doc));
-    model.live.document.scroll.end();
+    model.live_session.transcript_pane.document = DocumentState::Loaded(Arc::new(doc));
+    model.live_session.transcript_pane.scroll.scroll_to_end();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 30, 3));
     let theme = Arc::clone(&model.ui.theme);
-    let source = of(&model, Pane::Transcript);
+    let source = pane_source(&model, Pane::Transcript);
     assert_eq!(source.len(), 1_000_000);
     let mut canvas = Canvas::new(&mut buffer, &theme);
     let area = Rect::new(0, 0, 30, 3);
-    let drawn = flow::draw(&mut canvas, area, &*source, &model.live.document.scroll);
+    let drawn = flow::draw(
+        &mut canvas,
+        area,
+        &*source,
+        &model.live_session.transcript_pane.scroll,
+    );
     assert!(!drawn.more_below);
     let row: String = (0..30).map(|x| buffer[(x, 2)].symbol()).collect();
     assert_eq!(row.trim_end(), " [999999] user  hello");

@@ -4,86 +4,94 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Ink, over, veiled};
-use crate::theme::{Glyphs, Lang, Role};
-use crate::tui::model::Model;
-use crate::tui::model::document::{Doc, Document, Piece, PieceKind, Shown};
-use crate::tui::model::texts::{Named, look_key};
-use crate::tui::widget::flow::{Block, Source};
+use super::{ContentCx, hidden_verdict, overlay_spans};
+use crate::theme::{CodeLanguage, Glyphs, Role};
+use crate::tui::state::App;
+use crate::tui::state::document::{
+    DocumentPiece, DocumentState, PieceKind, TranscriptDocument, TranscriptPane,
+};
+use crate::tui::state::text_cache::{TextIdentity, highlight_key};
+use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// Longer calls stay plain.
-const CALL_MAX: usize = 2048;
+const MAX_CALL_BYTES: usize = 2048;
 
 /// Whether there is no transcript to show.
-pub(crate) fn is_empty(model: &Model) -> bool {
-    let desk = model.desk();
-    desk.trace.row.is_none() && !desk.cells.rows.is_empty()
-        || matches!(desk.document.doc, Shown::Nothing)
+pub(crate) fn is_empty(model: &App) -> bool {
+    let desk = model.session();
+    desk.trace_panes.row.is_none() && !desk.cells.rows.is_empty()
+        || matches!(desk.transcript_pane.document, DocumentState::Unloaded)
 }
 
 /// The pane's text.
-pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
+pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     let model = ink.model;
     if is_empty(model) {
-        return Box::new(super::no_cell());
+        return Box::new(super::explain_no_cell());
     }
-    match &model.desk().document.doc {
-        Shown::Nothing => Box::new(super::no_cell()),
-        Shown::Reading => Box::new(vec![Block::new("reading the transcript …", Role::Muted)]),
-        Shown::Failed(why) => Box::new(vec![
-            Block::new("the transcript cannot be read", Role::Error),
-            Block::new(why.as_str(), Role::Text),
+    match &model.session().transcript_pane.document {
+        DocumentState::Unloaded => Box::new(super::explain_no_cell()),
+        DocumentState::Loading => Box::new(vec![TextBlock::new(
+            "reading the transcript …",
+            Role::Muted,
+        )]),
+        DocumentState::Failed(why) => Box::new(vec![
+            TextBlock::new("the transcript cannot be read", Role::Error),
+            TextBlock::new(why.as_str(), Role::Text),
         ]),
-        Shown::Here(doc) if doc.pieces.is_empty() => {
-            Box::new(vec![Block::new("no messages", Role::Muted)])
+        DocumentState::Loaded(doc) if doc.pieces.is_empty() => {
+            Box::new(vec![TextBlock::new("no messages", Role::Muted)])
         }
-        Shown::Here(doc) => Box::new(DocSource::of(model, doc)),
+        DocumentState::Loaded(doc) => Box::new(TranscriptSource::new(model, doc)),
     }
 }
 
 /// Notes what the visible calls lack: their colours.
-pub(super) fn visible(ink: &mut Ink<'_>, height: usize) {
-    let document = &ink.model.desk().document;
-    let Some(doc) = document.here() else {
+pub(super) fn find_missing_highlights(ink: &mut ContentCx<'_>, height: usize) {
+    let document = &ink.model.session().transcript_pane;
+    let Some(doc) = document.loaded_document() else {
         return;
     };
     let top = document.scroll.top.block.min(doc.pieces.len());
     for piece in doc.pieces[top..].iter().take(height) {
-        if let Some((args, _)) = arguments(doc, piece) {
-            ink.code(args.to_owned(), Lang::Json, None);
+        if let Some((args, _)) = call_arguments(doc, piece) {
+            ink.highlight_code(args.to_owned(), CodeLanguage::Json, None);
         }
     }
 }
 
 /// A call's arguments, if they are short, and where they begin within its text with its heading.
-fn arguments<'d>(doc: &'d Doc, piece: &Piece) -> Option<(&'d str, usize)> {
+fn call_arguments<'d>(
+    doc: &'d TranscriptDocument,
+    piece: &DocumentPiece,
+) -> Option<(&'d str, usize)> {
     let text = doc.text_of(piece);
-    if piece.kind != PieceKind::Call || text.len() > CALL_MAX {
+    if piece.kind != PieceKind::Call || text.len() > MAX_CALL_BYTES {
         return None;
     }
     let open = text.find('(')? + 1;
     let args = text.get(open..)?.strip_suffix(')')?;
-    Some((args, open + usize::from(piece.head)))
+    Some((args, open + usize::from(piece.heading_len)))
 }
 
-struct DocSource<'a> {
-    doc: &'a Arc<Doc>,
-    document: &'a Document,
-    model: &'a Model,
+struct TranscriptSource<'a> {
+    doc: &'a Arc<TranscriptDocument>,
+    document: &'a TranscriptPane,
+    model: &'a App,
     /// The message that the focused cell judges, where it judges one.
     judged: Option<u32>,
     indent: u16,
     glyphs: &'a Glyphs,
 }
 
-impl<'a> DocSource<'a> {
-    fn of(model: &'a Model, doc: &'a Arc<Doc>) -> Self {
-        let desk = model.desk();
-        let row = desk.trace.row.and_then(|row| desk.cells.row(row));
-        let digits = doc.messages.len().saturating_sub(1).max(1).ilog10() + 1;
+impl<'a> TranscriptSource<'a> {
+    fn new(model: &'a App, doc: &'a Arc<TranscriptDocument>) -> Self {
+        let desk = model.session();
+        let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
+        let digits = doc.first_pieces.len().saturating_sub(1).max(1).ilog10() + 1;
         Self {
             doc,
-            document: &desk.document,
+            document: &desk.transcript_pane,
             model,
             judged: row.and_then(|row| row.message),
             // `[12] `, and a column in front for the judged one's mark.
@@ -93,26 +101,28 @@ impl<'a> DocSource<'a> {
     }
 
     /// Who speaks, in colour; then the quotes over all.
-    fn spans(&self, at: usize, piece: &Piece) -> Vec<(Range<usize>, Role)> {
-        let head = usize::from(piece.head);
+    fn piece_spans(&self, at: usize, piece: &DocumentPiece) -> Vec<(Range<usize>, Role)> {
+        let head = usize::from(piece.heading_len);
         let mut spans = Vec::new();
         if head > 0 {
-            let who = self.doc.whole(piece)[..head].find(" · ").unwrap_or(head);
-            spans.push((0..who, speaker(piece.kind)));
+            let who = self.doc.text_with_heading(piece)[..head]
+                .find(" · ")
+                .unwrap_or(head);
+            spans.push((0..who, speaker_role(piece.kind)));
             // What it took.
             if who < head {
                 spans.push((who..head, Role::Muted));
             }
         }
-        if let Some((args, from)) = arguments(self.doc, piece) {
-            let key = look_key(Lang::Json, Named::Text(args));
-            if let Some(Some(looks)) = self.model.texts.looks.get(&key) {
+        if let Some((args, from)) = call_arguments(self.doc, piece) {
+            let key = highlight_key(CodeLanguage::Json, TextIdentity::Text(args));
+            if let Some(Some(looks)) = self.model.texts.highlights.get(&key) {
                 let moved = |range: &Range<usize>| range.start + from..range.end + from;
                 spans.extend(looks.iter().map(|(range, role)| (moved(range), *role)));
             }
         }
         // Where a verdict's words stand would tell it.
-        if veiled::hides(self.model) {
+        if hidden_verdict::hides_verdict(self.model) {
             return spans;
         }
         let shifted = |range: &Range<usize>| range.start + head..range.end + head;
@@ -128,47 +138,47 @@ impl<'a> DocSource<'a> {
             }
         }
         for (_, range) in self.document.marks.places.iter().filter(|(p, _)| *p == at) {
-            marks = over(&marks, &[(shifted(range), Role::Found)]);
+            marks = overlay_spans(&marks, &[(shifted(range), Role::Found)]);
         }
         if let Some((_, range)) = self
             .document
-            .quoted
+            .selected_quote
             .as_ref()
             .filter(|(piece, _)| *piece == at)
         {
-            marks = over(&marks, &[(shifted(range), Role::Match)]);
+            marks = overlay_spans(&marks, &[(shifted(range), Role::Match)]);
         }
         if marks.is_empty() {
             spans
         } else {
-            over(&spans, &marks)
+            overlay_spans(&spans, &marks)
         }
     }
 }
 
-impl Source for DocSource<'_> {
+impl TextSource for TranscriptSource<'_> {
     fn len(&self) -> usize {
         self.doc.pieces.len()
     }
 
-    fn block(&self, at: usize) -> Block<'_> {
+    fn block(&self, at: usize) -> TextBlock<'_> {
         let Some(piece) = self.doc.pieces.get(at) else {
-            return Block::default();
+            return TextBlock::default();
         };
-        let joined = matches!(piece.kind, PieceKind::Result { joined: true, .. });
+        let joined = matches!(piece.kind, PieceKind::Result { paired: true, .. });
         let number = piece.message;
-        let judged = self.judged == Some(number) && self.doc.leads(at);
+        let judged = self.judged == Some(number) && self.doc.starts_message(at);
         let cursor = if judged { self.glyphs.cursor } else { " " };
-        let lead = match (joined, self.doc.leads(at)) {
+        let lead = match (joined, self.doc.starts_message(at)) {
             (true, _) if self.glyphs.ascii => format!("  `-[{number}] "),
             (true, _) => format!("  └ [{number}] "),
             (false, true) => format!("{cursor}[{number}] "),
             (false, false) => String::new(),
         };
-        Block {
-            text: Cow::Borrowed(self.doc.whole(piece)),
-            role: body(piece.kind),
-            spans: self.spans(at, piece).into(),
+        TextBlock {
+            text: Cow::Borrowed(self.doc.text_with_heading(piece)),
+            role: body_role(piece.kind),
+            spans: self.piece_spans(at, piece).into(),
             indent: self.indent + if joined { 3 } else { 0 },
             lead: lead.into(),
         }
@@ -176,7 +186,7 @@ impl Source for DocSource<'_> {
 }
 
 /// How a piece's heading looks.
-fn speaker(kind: PieceKind) -> Role {
+fn speaker_role(kind: PieceKind) -> Role {
     match kind {
         PieceKind::System => Role::System,
         PieceKind::User => Role::User,
@@ -184,15 +194,15 @@ fn speaker(kind: PieceKind) -> Role {
         PieceKind::Reasoning => Role::Reasoning,
         PieceKind::Call | PieceKind::Result { error: false, .. } => Role::Tool,
         PieceKind::Result { error: true, .. } => Role::Error,
-        PieceKind::Other | PieceKind::Media | PieceKind::About => Role::Muted,
+        PieceKind::Other | PieceKind::Media | PieceKind::Metadata => Role::Muted,
     }
 }
 
 /// How its text looks.
-fn body(kind: PieceKind) -> Role {
+fn body_role(kind: PieceKind) -> Role {
     match kind {
         PieceKind::Reasoning => Role::Reasoning,
-        PieceKind::Media | PieceKind::About => Role::Muted,
+        PieceKind::Media | PieceKind::Metadata => Role::Muted,
         _ => Role::Text,
     }
 }

@@ -1,92 +1,101 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
-use super::asked::{definition, of_eval};
-use super::examples::examples;
-use super::found::{found, parts};
-use super::said::said;
-use super::votes::votes;
-use super::{Ink, Text, gap, heading, human, no_cell, rich};
+use super::eval_definition::{check_definition, eval_blocks};
+use super::examples::example_blocks;
+use super::findings::{finding_block, verdict_part_blocks};
+use super::judge_output::push_judge_output;
+use super::votes::vote_blocks;
+use super::{ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, styled_line};
 use crate::model::{CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, pluralize};
 use crate::report::describe_outcome;
 use crate::theme::Role;
-use crate::tui::model::cells::{Human, SlotState, towards};
-use crate::tui::model::phase::{attempts, phase_line};
-use crate::tui::model::replay::moment;
-use crate::tui::model::trace::{Loaded, Shown, Wait, shown};
-use crate::tui::widget::flow::{Block, Source};
+use crate::tui::state::cells::{LabelValue, RowSlotState, compute_label_agreement};
+use crate::tui::state::judge_trace::{
+    RecordedCellState, ShownCell, TraceAvailability, resolve_shown_cell,
+};
+use crate::tui::state::phase_text::{count_attempts, describe_phase_in_full};
+use crate::tui::state::replay::format_recorded_at;
+use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.
-pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
-    let Some(shown) = shown(ink.model) else {
-        return Box::new(of_eval(ink).unwrap_or_else(no_cell));
+pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let Some(shown) = resolve_shown_cell(ink.model) else {
+        return Box::new(eval_blocks(ink).unwrap_or_else(explain_no_cell));
     };
-    if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
-        let mut out = ink.waiting(&shown, "").unwrap_or_default();
-        out.extend(label_alone(ink, &shown));
-        out.extend(examples(ink, &shown));
-        out.extend(definition(ink, &shown));
+    if shown.availability == TraceAvailability::NeverRun
+        && shown.slot.state == RowSlotState::NeverRun
+    {
+        let mut out = ink.explain_empty_trace(&shown, "").unwrap_or_default();
+        out.extend(label_without_verdict(ink, &shown));
+        out.extend(example_blocks(ink, &shown));
+        out.extend(check_definition(ink, &shown));
         return Box::new(out);
     }
-    let mut out = vec![headline(ink, &shown)];
-    out.extend(stale(&shown));
-    out.extend(flipped(ink, &shown));
-    out.extend(votes(ink, &shown));
+    let mut out = vec![headline_block(ink, &shown)];
+    out.extend(stale_block(&shown));
+    out.extend(flip_block(ink, &shown));
+    out.extend(vote_blocks(ink, &shown));
     if let Some(result) = shown.result {
-        decided(ink, &shown, result, &mut out);
+        push_result(ink, &shown, result, &mut out);
     } else {
-        if let SlotState::Done { why, .. } = &shown.slot.state {
-            out.push(Block::new(&**why, Role::Text));
-        }
-        if let (Wait::Reading | Wait::Failed(_), Some(waiting)) =
-            (shown.wait, ink.waiting(&shown, ""))
+        if let RowSlotState::Done {
+            explanation: why, ..
+        } = &shown.slot.state
         {
-            out.push(gap());
+            out.push(TextBlock::new(&**why, Role::Text));
+        }
+        if let (TraceAvailability::Loading | TraceAvailability::Failed(_), Some(waiting)) =
+            (shown.availability, ink.explain_empty_trace(&shown, ""))
+        {
+            out.push(empty_row());
             out.extend(waiting);
         }
     }
-    out.extend(signed(ink));
-    out.extend(notes(ink));
-    out.extend(examples(ink, &shown));
-    out.extend(definition(ink, &shown));
-    said(ink, &shown, &mut out);
+    out.extend(label_details(ink));
+    out.extend(note_blocks(ink));
+    out.extend(example_blocks(ink, &shown));
+    out.extend(check_definition(ink, &shown));
+    push_judge_output(ink, &shown, &mut out);
     Box::new(out)
 }
 
 /// The verdict that is shown: the result's, or the one just read from a reply.
-pub(crate) fn of<'a>(shown: &Shown<'a>) -> Option<&'a Verdict> {
+pub(crate) fn shown_verdict<'a>(shown: &ShownCell<'a>) -> Option<&'a Verdict> {
     let result = shown.result.and_then(|result| result.verdict.as_deref());
     result.or_else(|| shown.turns().last()?.verdict.as_ref())
 }
 
 /// `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
-fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
+fn headline_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'a> {
     // A past verdict may have been decided otherwise since: its own run's word is not the last one.
     let done = match (&shown.slot.state, shown.result) {
-        (SlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
+        (RowSlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
         (_, Some(result)) => Some((result.outcome, result.score)),
         (_, None) => None,
     };
     let Some((outcome, score)) = done else {
-        let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
+        let phase = shown
+            .trace
+            .and_then(|cell| describe_phase_in_full(cell, shown.now));
         let phase = phase.unwrap_or_else(|| "no result".to_owned());
         let label = shown
             .row
             .label
-            .map(|label| format!("   label {}", human(label, ink.glyphs())));
-        return rich([
+            .map(|label| format!("   label {}", label_mark(label, ink.glyphs())));
+        return styled_line([
             (phase.as_str(), Role::Live),
             (label.as_deref().unwrap_or_default(), Role::Label),
         ]);
     };
-    let (mark, role) = ink.mark(outcome);
+    let (mark, role) = ink.outcome_mark(outcome);
     let score = score
         .map(|score| format!(" {score:.2}"))
         .unwrap_or_default();
-    let needs = needs(shown)
+    let needs = describe_bounds(shown)
         .map(|needs| format!(" ({needs})"))
         .unwrap_or_default();
-    let (label, agrees, judged) = label(ink, shown, outcome);
-    rich([
+    let (label, agrees, judged) = describe_label(ink, shown, outcome);
+    styled_line([
         (
             format!("{mark} {}", describe_outcome(outcome)).as_str(),
             role,
@@ -99,25 +108,29 @@ fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
 }
 
 /// The human's verdict, and whether this one is the same.
-fn label(ink: &Ink<'_>, shown: &Shown<'_>, outcome: Outcome) -> (String, &'static str, Role) {
+fn describe_label(
+    ink: &ContentCx<'_>,
+    shown: &ShownCell<'_>,
+    outcome: Outcome,
+) -> (String, &'static str, Role) {
     let Some(label) = shown.row.label else {
         return (String::new(), "", Role::Text);
     };
-    let text = format!("   label {} ", human(label, ink.glyphs()));
-    match towards(Some(label), outcome).filter(|_| outcome.is_verdict()) {
+    let text = format!("   label {} ", label_mark(label, ink.glyphs()));
+    match compute_label_agreement(Some(label), outcome).filter(|_| outcome.is_verdict()) {
         Some(true) => (text, "agrees", Role::Towards),
         Some(false) => (text, "disagrees", Role::Away),
-        None if label == Human::Unsure => (text, "unsure", Role::Muted),
+        None if label == LabelValue::Unsure => (text, "unsure", Role::Muted),
         None => (text, "", Role::Text),
     }
 }
 
 /// Who said so, when and why, as far as that is known.
-fn signed<'a>(ink: &Ink<'a>) -> Option<Block<'a>> {
-    let desk = ink.model.desk();
-    let label = desk.cells.label_of(desk.trace.row?)?;
+fn label_details<'a>(ink: &ContentCx<'a>) -> Option<TextBlock<'a>> {
+    let desk = ink.model.session();
+    let label = desk.cells.row_label(desk.trace_panes.row?)?;
     let by = label.by.as_ref().map(|by| format!("by {by}"));
-    let at = label.at.as_ref().map(|at| moment(&at.0));
+    let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
     let signed: Vec<String> = by.into_iter().chain(at).collect();
     let note = label.note.as_deref().unwrap_or_default();
     if signed.is_empty() && note.is_empty() {
@@ -125,24 +138,24 @@ fn signed<'a>(ink: &Ink<'a>) -> Option<Block<'a>> {
     }
     let signed = format!("labelled {}", signed.join(", "));
     let between = if note.is_empty() { "" } else { ": " };
-    Some(rich([
+    Some(styled_line([
         (signed.trim_end(), Role::Muted),
         (between, Role::Muted),
         (note, Role::Label),
     ]))
 }
 
-fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
-    let mark = human(shown.row.label?, ink.glyphs());
-    Some(rich([
+fn label_without_verdict<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+    let mark = label_mark(shown.row.label?, ink.glyphs());
+    Some(styled_line([
         (format!("label {mark}").as_str(), Role::Label),
         (", what a person said", Role::Muted),
     ]))
 }
 
 /// What only decides, of the run that decided.
-fn needs(shown: &Shown<'_>) -> Option<String> {
-    let decides = &shown.decided?.decision_settings;
+fn describe_bounds(shown: &ShownCell<'_>) -> Option<String> {
+    let decides = &shown.deciding_eval?.decision_settings;
     let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
     match (number("min_score"), number("max_score")) {
         (Some(min), Some(max)) => Some(format!("needs {min:.2} to {max:.2}")),
@@ -153,19 +166,19 @@ fn needs(shown: &Shown<'_>) -> Option<String> {
 }
 
 /// What the run noted about the cell.
-fn notes<'a>(ink: &Ink<'a>) -> Vec<Block<'a>> {
-    let Loaded::Here(_, recorded) = &ink.model.desk().trace.recorded else {
+fn note_blocks<'a>(ink: &ContentCx<'a>) -> Vec<TextBlock<'a>> {
+    let RecordedCellState::Loaded(_, recorded) = &ink.model.session().trace_panes.recorded else {
         return Vec::new();
     };
     let notes = recorded.notes.iter();
     notes
-        .map(|note| rich([("note: ", Role::Muted), (note.as_str(), Role::Warning)]))
+        .map(|note| styled_line([("note: ", Role::Muted), (note.as_str(), Role::Warning)]))
         .collect()
 }
 
-fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
-    let why = shown.row.stale?.why();
-    Some(rich([
+fn stale_block<'a>(shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+    let why = shown.row.stale?.explain();
+    Some(styled_line([
         ("stale: ", Role::Stale),
         (why, Role::Stale),
         ("; ", Role::Muted),
@@ -175,15 +188,19 @@ fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
 }
 
 /// `⇄ was ✓ pass 0.90: why`.
-fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
+fn flip_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
     let before = shown.row.flipped.as_ref()?;
-    let (mark, role) = ink.mark(before.outcome);
+    let (mark, role) = ink.outcome_mark(before.outcome);
     let score = before
         .score
         .map(|score| format!(" {score:.2}"))
         .unwrap_or_default();
-    let why = if before.why.is_empty() { "" } else { ": " };
-    Some(rich([
+    let why = if before.explanation.is_empty() {
+        ""
+    } else {
+        ": "
+    };
+    Some(styled_line([
         (
             format!("{} was ", ink.glyphs().flipped).as_str(),
             Role::Flipped,
@@ -193,45 +210,52 @@ fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
             role,
         ),
         (why, Role::Muted),
-        (&*before.why, Role::Muted),
+        (&*before.explanation, Role::Muted),
     ]))
 }
 
-fn decided<'a>(
-    ink: &mut Ink<'a>,
-    shown: &Shown<'a>,
+fn push_result<'a>(
+    ink: &mut ContentCx<'a>,
+    shown: &ShownCell<'a>,
     result: &'a CellResult,
-    out: &mut Vec<Block<'a>>,
+    out: &mut Vec<TextBlock<'a>>,
 ) {
     if let Some(error) = &result.error {
-        out.push(Block::new(error.as_str(), Role::Error));
+        out.push(TextBlock::new(error.as_str(), Role::Error));
     }
     // Asking again would find the same.
-    let told = shown.judge().is_some_and(super::of_source);
-    if let Some(advice) = advice(result).filter(|_| !told) {
+    let told = shown.judge_spec().is_some_and(super::is_source_judge);
+    if let Some(advice) = suggest_fix(result).filter(|_| !told) {
         // `r` asks the eval's own judge.
-        let key = if shown.is_aside() { "J asks" } else { "r asks" };
-        out.push(Block::new(advice.replace("r asks", key), Role::Muted));
+        let key = if shown.is_second_opinion() {
+            "J asks"
+        } else {
+            "r asks"
+        };
+        out.push(TextBlock::new(advice.replace("r asks", key), Role::Muted));
     }
-    if result.outcome == Outcome::NotApplicable && by_rules(shown) && ink.model.replay.is_none() {
-        out.push(rich([
+    if result.outcome == Outcome::NotApplicable
+        && is_rules_judge(shown)
+        && ink.model.replay.is_none()
+    {
+        out.push(styled_line([
             ("rules could not read this: ", Role::Muted),
             ("J", Role::Key),
             (" shows real judges at hand", Role::Muted),
         ]));
     }
-    let verdict = of(shown);
+    let verdict = shown_verdict(shown);
     let reason = verdict.map_or(result.explanation.as_str(), |verdict| {
         verdict.reasoning.as_str()
     });
     match verdict {
-        None => out.extend(reason.lines().map(found)),
+        None => out.extend(reason.lines().map(finding_block)),
         Some(_) if reason.is_empty() => {}
-        Some(_) => out.push(Block::new(reason, Role::Text)),
+        Some(_) => out.push(TextBlock::new(reason, Role::Text)),
     }
-    let places = ink.model.desk().document.marks.places.len();
+    let places = ink.model.session().transcript_pane.marks.places.len();
     if places > 0 {
-        out.push(rich([
+        out.push(styled_line([
             ("c", Role::Key),
             (
                 format!(
@@ -249,54 +273,58 @@ fn decided<'a>(
             .as_ref()
             .filter(|_| !verdict.parts.is_empty())
         {
-            out.push(Block::new(calibrated.summary_line(), Role::Text));
+            out.push(TextBlock::new(calibrated.summary_line(), Role::Text));
         }
-        out.extend(parts(ink, verdict));
+        out.extend(verdict_part_blocks(ink, verdict));
         // What was decided beside the reasoning: a cut-off score, say. With parts it only says them again.
         let told = verdict.parts.is_empty() && result.explanation != verdict.reasoning;
         if !result.explanation.is_empty() && told {
-            out.push(Block::new(result.explanation.as_str(), Role::Text));
+            out.push(TextBlock::new(result.explanation.as_str(), Role::Text));
         }
-        stated(ink, verdict, out);
+        push_verdict_details(ink, verdict, out);
     }
     if let Some((why, raw)) = shown.turns().last().and_then(|turn| turn.unparsed.as_ref()) {
-        out.push(gap());
+        out.push(empty_row());
         out.push(heading("no valid verdict"));
         if result.error.as_deref() != Some(why.as_str()) {
-            out.push(Block::new(why.as_str(), Role::Error));
+            out.push(TextBlock::new(why.as_str(), Role::Error));
         }
-        out.push(Block {
+        out.push(TextBlock {
             indent: 2,
-            ..match ink.text(raw) {
-                Text::Here(text, _) => Block::new(text, Role::Text),
-                Text::Reading(_) => Block::new("reading …", Role::Muted),
-                Text::Failed(why) => Block::new(why, Role::Error),
+            ..match ink.load_text(raw) {
+                LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
+                LoadedText::Reading(_) => TextBlock::new("reading …", Role::Muted),
+                LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
             }
         });
     }
-    out.extend(facts(shown, result));
+    out.extend(fact_blocks(shown, result));
 }
 
 /// What the judge stated beside its reasoning.
-fn stated<'a>(ink: &Ink<'a>, verdict: &'a Verdict, out: &mut Vec<Block<'a>>) {
-    let gone_to = ink.model.desk().trace.citation;
+fn push_verdict_details<'a>(
+    ink: &ContentCx<'a>,
+    verdict: &'a Verdict,
+    out: &mut Vec<TextBlock<'a>>,
+) {
+    let gone_to = ink.model.session().trace_panes.selected_citation;
     for (at, citation) in verdict.citations.iter().enumerate() {
-        out.push(cited(ink, citation, gone_to == Some(at)));
+        out.push(citation_block(ink, citation, gone_to == Some(at)));
     }
     if !verdict.citations.is_empty() {
-        out.push(rich([
+        out.push(styled_line([
             ("c", Role::Key),
             (" goes to the next place cited", Role::Muted),
         ]));
     }
     if let Some(raw) = verdict.raw_score {
-        out.push(Block::new(
+        out.push(TextBlock::new(
             format!("the judge's own score: {raw}"),
             Role::Muted,
         ));
     }
     if let Some(why) = &verdict.contradiction {
-        out.push(rich([
+        out.push(styled_line([
             (
                 "the reason seems to contradict the verdict: ",
                 Role::Warning,
@@ -305,13 +333,13 @@ fn stated<'a>(ink: &Ink<'a>, verdict: &'a Verdict, out: &mut Vec<Block<'a>>) {
         ]));
     }
     for what in &verdict.hidden {
-        out.push(rich([
+        out.push(styled_line([
             ("hidden from readers: ", Role::Warning),
             (what.as_str(), Role::Text),
         ]));
     }
     for change in &verdict.repaired {
-        out.push(rich([
+        out.push(styled_line([
             ("repaired: ", Role::Warning),
             (change.what.as_str(), Role::Text),
         ]));
@@ -319,17 +347,17 @@ fn stated<'a>(ink: &Ink<'a>, verdict: &'a Verdict, out: &mut Vec<Block<'a>>) {
 }
 
 /// `“quote” message 4 found`.
-fn cited<'a>(ink: &Ink<'a>, citation: &'a Citation, gone_to: bool) -> Block<'a> {
+fn citation_block<'a>(ink: &ContentCx<'a>, citation: &'a Citation, gone_to: bool) -> TextBlock<'a> {
     let (found, role) = if citation.found {
         ("found", Role::Found)
     } else {
         ("NOT FOUND", Role::Missing)
     };
     let quote = if gone_to { Role::Match } else { Role::Text };
-    Block {
+    TextBlock {
         indent: 2,
         lead: if gone_to { ink.glyphs().cursor } else { "" }.into(),
-        ..rich([
+        ..styled_line([
             (format!("“{}”", citation.quote).as_str(), quote),
             (format!(" {} ", citation.source).as_str(), Role::Muted),
             (found, role),
@@ -338,7 +366,7 @@ fn cited<'a>(ink: &Ink<'a>, citation: &'a Citation, gone_to: bool) -> Block<'a> 
 }
 
 /// What it took, and where it comes from.
-fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
+fn fact_blocks<'a>(shown: &ShownCell<'a>, result: &'a CellResult) -> Vec<TextBlock<'a>> {
     let mut facts = Vec::new();
     if let Some(run) = &result.cached {
         facts.push(format!("taken from run {}", run.letters()));
@@ -347,9 +375,9 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
         facts.push("a person changed something on the way".to_owned());
     }
     if let Some(usage) = result.usage {
-        facts.push(took(usage, result, shown));
+        facts.push(describe_usage(usage, result, shown));
     }
-    if let (all, failed @ 1..) = attempts(shown.turns()) {
+    if let (all, failed @ 1..) = count_attempts(shown.turns()) {
         facts.push(format!("{all} attempts, {failed} failed"));
     }
     if result.duration_ms.0 > 0 {
@@ -362,26 +390,33 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
         .header
         .map(|header| header.label.as_str())
         .unwrap_or_default();
-    let mut out = vec![gap(), Block::new(facts.join(" · "), Role::Muted)];
+    let mut out = vec![empty_row(), TextBlock::new(facts.join(" · "), Role::Muted)];
     if !label.is_empty() {
-        out.push(Block::new(label, Role::Muted));
+        out.push(TextBlock::new(label, Role::Muted));
     }
     out
 }
 
-fn took(usage: TokenUsage, result: &CellResult, shown: &Shown<'_>) -> String {
+fn describe_usage(usage: TokenUsage, result: &CellResult, shown: &ShownCell<'_>) -> String {
     let tokens = match (usage.input, usage.output) {
         (Some(input), Some(output)) => format!("{input} + {output} tokens"),
         _ => "tokens unknown".to_owned(),
     };
     let cost = match result.cost_usd {
         // A refused call costs nothing; that does not make the judge a free one.
-        Some(0.0) if shown.judge().is_some_and(|judge| !judge.config.is_free()) => {
+        Some(0.0)
+            if shown
+                .judge_spec()
+                .is_some_and(|judge| !judge.config.is_free()) =>
+        {
             "nothing billed".to_owned()
         }
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
-        None if shown.judge().is_some_and(|judge| judge.config.is_free()) => {
+        None if shown
+            .judge_spec()
+            .is_some_and(|judge| judge.config.is_free()) =>
+        {
             "free (local)".to_owned()
         }
         None => "cost unknown".to_owned(),
@@ -393,14 +428,14 @@ fn took(usage: TokenUsage, result: &CellResult, shown: &Shown<'_>) -> String {
 }
 
 /// Whether it was the built-in judge, which knows a few clauses.
-fn by_rules(shown: &Shown<'_>) -> bool {
+fn is_rules_judge(shown: &ShownCell<'_>) -> bool {
     shown
-        .judge()
+        .judge_spec()
         .is_some_and(|judge| judge.config.provider == ProviderKind::Rules)
 }
 
 /// What to do about an outcome that is no verdict.
-fn advice(result: &CellResult) -> Option<&'static str> {
+fn suggest_fix(result: &CellResult) -> Option<&'static str> {
     // How `ProviderError::Cut` begins: no limit of the judge's was reached.
     let cut = |why: &String| why.starts_with("the reply was cut");
     Some(match result.outcome {

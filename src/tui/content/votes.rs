@@ -1,20 +1,20 @@
 //! The cells of a decision that has several: what each said, what they decided together, and who was asked besides.
 
-use super::{Ink, rich};
+use super::{ContentCx, styled_line};
 use crate::model::Decision;
 use crate::report::{
     describe_outcome, describe_panel_decision, describe_undecided as why_undecided,
 };
 use crate::theme::Role;
-use crate::tui::model::cells::SlotState;
-use crate::tui::model::trace::Shown;
-use crate::tui::widget::flow::Block;
+use crate::tui::state::cells::RowSlotState;
+use crate::tui::state::judge_trace::ShownCell;
+use crate::tui::widget::flow::TextBlock;
 
 /// The cells of a decision that has several, and what they decided together.
-pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    let desk = ink.model.desk();
+pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    let desk = ink.model.session();
     let undecided = match shown.row.decision {
-        None => desk.cells.undecided(shown.row),
+        None => desk.cells.explain_undecided(shown.row),
         Some(_) => None,
     };
     if shown.row.all_slots().count() < 2 && undecided.is_none() {
@@ -30,8 +30,8 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             .iter()
             .map(|member| name(member.judge).map_or("?", |(name, _)| name))
             .collect();
-        let (mark, role) = ink.mark(decision.outcome);
-        out.push(rich([
+        let (mark, role) = ink.outcome_mark(decision.outcome);
+        out.push(styled_line([
             (
                 format!("{mark} {} ", describe_outcome(decision.outcome)).as_str(),
                 role,
@@ -44,9 +44,9 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     } else if let Some(decision) = &shown.row.decision
         && shown.row.slots.len() > 1
     {
-        let (mark, role) = ink.mark(decision.outcome);
+        let (mark, role) = ink.outcome_mark(decision.outcome);
         let votes = decision.votes;
-        out.push(rich([
+        out.push(styled_line([
             (
                 format!("by vote {mark} {}", describe_outcome(decision.outcome)).as_str(),
                 role,
@@ -58,7 +58,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
                     votes.fail,
                     votes.na,
                     votes.error,
-                    share(decision)
+                    describe_share(decision)
                 )
                 .as_str(),
                 Role::Muted,
@@ -76,7 +76,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             .map(|member| name(member.judge))
             .collect();
         let next: Vec<&str> = open.next_judges.iter().map(|judge| name(*judge)).collect();
-        out.push(rich([
+        out.push(styled_line([
             (why_undecided(&open, &names, &next).as_str(), Role::Warning),
             (" (", Role::Muted),
             ("R", Role::Key),
@@ -90,30 +90,32 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             .judge
             .and_then(|judge| desk.cells.judges.get(judge as usize));
         let (mark, role, score) = match &slot.state {
-            SlotState::Never => (ink.glyphs().never, Role::Muted, None),
-            SlotState::Live => (ink.glyphs().live[0], Role::Live, None),
-            SlotState::Done { outcome, score, .. } => {
-                let (mark, role) = ink.mark(*outcome);
+            RowSlotState::NeverRun => (ink.glyphs().never, Role::Muted, None),
+            RowSlotState::Live => (ink.glyphs().live[0], Role::Live, None),
+            RowSlotState::Done { outcome, score, .. } => {
+                let (mark, role) = ink.outcome_mark(*outcome);
                 (mark, role, *score)
             }
         };
         let score = score
             .map(|score| format!(" {score:.2}"))
             .unwrap_or_default();
-        let open = at == desk.trace.slot;
+        let open = at == desk.trace_panes.slot;
         let beside = if nth >= shown.row.slots.len() {
             "  asked with J: decides nothing"
         } else {
-            decision.map_or("", |decision| unheeded(decision, slot.judge))
+            decision.map_or("", |decision| explain_ignored_vote(decision, slot.judge))
         };
         let reason = match &slot.state {
-            SlotState::Done { why, .. } if several && !open => first_line(why),
+            RowSlotState::Done {
+                explanation: why, ..
+            } if several && !open => first_reason_line(why),
             _ => String::new(),
         };
-        out.push(Block {
+        out.push(TextBlock {
             indent: 2,
             lead: if open { ink.glyphs().cursor } else { "" }.into(),
-            ..rich([
+            ..styled_line([
                 (format!("#{} ", nth + 1).as_str(), Role::Muted),
                 (judge.map_or("", |(name, _)| name), Role::Text),
                 (format!(" {mark}{score}").as_str(), role),
@@ -126,7 +128,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
 }
 
 /// Why what a judge of a cascade said does not decide; nothing where it does.
-fn unheeded(decision: &Decision, judge: Option<u32>) -> &'static str {
+fn explain_ignored_vote(decision: &Decision, judge: Option<u32>) -> &'static str {
     if decision.counts_judge(judge) {
         return "";
     }
@@ -142,7 +144,7 @@ fn unheeded(decision: &Decision, judge: Option<u32>) -> &'static str {
 }
 
 /// `; the winner has 2 of 3`
-fn share(decision: &Decision) -> String {
+fn describe_share(decision: &Decision) -> String {
     match decision.winning_share() {
         Some(share) if share.total > 1 => {
             format!("; the winner has {} of {}", share.won, share.total)
@@ -152,7 +154,7 @@ fn share(decision: &Decision) -> String {
 }
 
 /// The first line of a reason, cut where it would fill the pane.
-fn first_line(why: &str) -> String {
+fn first_reason_line(why: &str) -> String {
     const MOST: usize = 120;
     let line = why.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();

@@ -1,7 +1,7 @@
 use super::*;
 
 fn sent(code: KeyCode, modifiers: KeyModifiers) -> String {
-    Chord::of(KeyEvent::new(code, modifiers)).to_string()
+    KeyChord::from_event(KeyEvent::new(code, modifiers)).to_string()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn terminals_differ_and_keys_do_not() {
     ];
     for (code, modifiers, text) in cases {
         assert_eq!(sent(code, modifiers), text);
-        let read: Chord = text.parse().expect("a key");
+        let read: KeyChord = text.parse().expect("a key");
         assert_eq!(read.to_string(), text);
     }
 }
@@ -39,8 +39,8 @@ fn terminals_differ_and_keys_do_not() {
 fn every_key_of_the_table_is_read_and_printed_back() {
     for spec in COMMANDS {
         for keys in spec.keys {
-            let read = chords(keys).unwrap_or_else(|why| panic!("{}: {why}", spec.id));
-            let printed: Vec<String> = read.iter().map(Chord::to_string).collect();
+            let read = parse_chords(keys).unwrap_or_else(|why| panic!("{}: {why}", spec.id));
+            let printed: Vec<String> = read.iter().map(KeyChord::to_string).collect();
             assert_eq!(printed.join(" "), *keys, "{}", spec.id);
         }
     }
@@ -48,18 +48,21 @@ fn every_key_of_the_table_is_read_and_printed_back() {
 
 #[test]
 fn nearer_scopes_are_asked_first_and_the_rest_falls_through() {
-    let of = |scopes: &[Scope], keys: &str| {
-        resolve(scopes.iter().copied(), &chords(keys).expect("keys"))
+    let of = |scopes: &[CommandScope], keys: &str| {
+        resolve_keys(scopes.iter().copied(), &parse_chords(keys).expect("keys"))
     };
-    let cells = [Scope::Cells, Scope::Global];
-    assert_eq!(of(&cells, "o"), Meaning::Command(Command::Sort));
-    assert_eq!(of(&cells, "q"), Meaning::Command(Command::Quit));
-    assert_eq!(of(&[Scope::Global], "o"), Meaning::Nothing);
-    assert_eq!(of(&cells, "y"), Meaning::Begun);
-    assert_eq!(of(&cells, "y n"), Meaning::Command(Command::CopyName));
-    assert_eq!(of(&cells, "y z"), Meaning::Nothing);
-    assert_eq!(of(&cells, "g"), Meaning::Command(Command::Top));
-    let rest = following([Scope::Global].into_iter(), &chords("y").expect("keys"));
+    let cells = [CommandScope::Cells, CommandScope::Global];
+    assert_eq!(of(&cells, "o"), KeyMeaning::Command(UiCommand::Sort));
+    assert_eq!(of(&cells, "q"), KeyMeaning::Command(UiCommand::Quit));
+    assert_eq!(of(&[CommandScope::Global], "o"), KeyMeaning::Nothing);
+    assert_eq!(of(&cells, "y"), KeyMeaning::Prefix);
+    assert_eq!(of(&cells, "y n"), KeyMeaning::Command(UiCommand::CopyName));
+    assert_eq!(of(&cells, "y z"), KeyMeaning::Nothing);
+    assert_eq!(of(&cells, "g"), KeyMeaning::Command(UiCommand::Top));
+    let rest = following_keys(
+        [CommandScope::Global].into_iter(),
+        &parse_chords("y").expect("keys"),
+    );
     assert_eq!(rest.len(), 4);
     assert_eq!(rest[0].0, "v");
 }

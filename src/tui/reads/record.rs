@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use crate::model::TranscriptRef;
 use crate::transcript::{FieldMapping, ReadTally, RecordSpan, TranscriptFile};
-use crate::tui::model::source::RawRecord;
+use crate::tui::state::transcript_source::TranscriptSourceText;
 
 /// So much of a record is shown, in bytes.
-const SHOWN: usize = 2 * 1024 * 1024;
+const MAX_RECORD_BYTES: usize = 2 * 1024 * 1024;
 /// Indented it may be longer, to here.
-const INDENTED: usize = 4 * 1024 * 1024;
+const MAX_INDENTED_BYTES: usize = 4 * 1024 * 1024;
 /// Levels beyond this are not indented further.
-const DEEP: usize = 20;
+const MAX_INDENT_LEVEL: usize = 20;
 /// Files up to this size are walked once more, for what of them was not understood.
-const CHEAP: u64 = 4 * 1024 * 1024;
+const MAX_RESCANNED_BYTES: u64 = 4 * 1024 * 1024;
 /// Kinds of records that are named.
-const KINDS: usize = 4;
+const MAX_KINDS_NAMED: usize = 4;
 
 /// Reads it. `transcript.path` is absolute.
 pub(crate) fn read_record(
     transcript: &TranscriptRef,
     map: Option<&Arc<FieldMapping>>,
-) -> Result<RawRecord, String> {
+) -> Result<TranscriptSourceText, String> {
     let file = TranscriptFile::open_mapped(&transcript.path, map);
     let mut file = file.map_err(|error| error.to_string())?;
     let span = RecordSpan {
@@ -38,19 +38,19 @@ pub(crate) fn read_record(
     if !matches!(again, Ok(digest) if digest == transcript.digest) {
         notes.push("the file has changed since: this may be another record".to_owned());
     }
-    if let Some(told) = not_understood(&mut file) {
+    if let Some(told) = scan_for_skipped(&mut file) {
         notes.push(told);
     }
-    let (text, cut) = readable(&bytes);
+    let (text, cut) = format_record(&bytes);
     if cut {
-        let shown = SHOWN / (1024 * 1024);
+        let shown = MAX_RECORD_BYTES / (1024 * 1024);
         notes.push(format!(
             "only the beginning is shown, {shown} MiB at most, of {} bytes",
             bytes.len()
         ));
     }
-    Ok(RawRecord {
-        whence: format!(
+    Ok(TranscriptSourceText {
+        location: format!(
             "{} · {} · {} bytes at byte {}",
             file.format(),
             transcript.path.display(),
@@ -63,18 +63,18 @@ pub(crate) fn read_record(
 }
 
 /// What of the whole file was passed over, where finding out costs nothing that is felt.
-fn not_understood(file: &mut TranscriptFile) -> Option<String> {
+fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
     let size = std::fs::metadata(file.path()).ok()?.len();
-    if size > CHEAP {
+    if size > MAX_RESCANNED_BYTES {
         return None;
     }
     file.tally()?;
     while file.next_block().ok()?.is_some() {}
-    missed(file.tally()?)
+    describe_skipped(file.tally()?)
 }
 
 /// What of a file that was read through was passed over, in a sentence.
-pub(crate) fn missed(tally: &ReadTally) -> Option<String> {
+pub(crate) fn describe_skipped(tally: &ReadTally) -> Option<String> {
     let missed = tally.unknown_count();
     if missed == 0 {
         return None;
@@ -82,10 +82,10 @@ pub(crate) fn missed(tally: &ReadTally) -> Option<String> {
     let mut kinds: Vec<String> = tally
         .unknown
         .iter()
-        .take(KINDS)
+        .take(MAX_KINDS_NAMED)
         .map(|(kind, count)| format!("{count} {kind}"))
         .collect();
-    if tally.unknown.len() > KINDS {
+    if tally.unknown.len() > MAX_KINDS_NAMED {
         kinds.push("others".to_owned());
     }
     Some(format!(
@@ -96,36 +96,36 @@ pub(crate) fn missed(tally: &ReadTally) -> Option<String> {
 }
 
 /// A record as text, and whether some of it is left out.
-fn readable(bytes: &[u8]) -> (String, bool) {
-    let shown = &bytes[..bytes.len().min(SHOWN)];
+fn format_record(bytes: &[u8]) -> (String, bool) {
+    let shown = &bytes[..bytes.len().min(MAX_RECORD_BYTES)];
     let mut cut = shown.len() < bytes.len();
     let json = matches!(shown.trim_ascii_start().first(), Some(b'{' | b'['));
     if !json {
         return (String::from_utf8_lossy(shown).into_owned(), cut);
     }
-    let (indented, all) = indented(shown);
+    let (indented, all) = indent_json(shown);
     cut |= !all;
     (String::from_utf8_lossy(&indented).into_owned(), cut)
 }
 
 /// JSON with a line an entry: its own bytes, only white space between them is changed. Broken and torn JSON likewise.
-fn indented(json: &[u8]) -> (Vec<u8>, bool) {
+fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
     let mut at = 0;
     let line = |out: &mut Vec<u8>, depth: usize| {
         out.push(b'\n');
-        out.resize(out.len() + 2 * depth.min(DEEP), b' ');
+        out.resize(out.len() + 2 * depth.min(MAX_INDENT_LEVEL), b' ');
     };
     while at < json.len() {
-        if out.len() > INDENTED {
+        if out.len() > MAX_INDENTED_BYTES {
             return (out, false);
         }
         let byte = json[at];
         at += 1;
         match byte {
             b'"' => {
-                let end = string_end(json, at);
+                let end = find_string_end(json, at);
                 out.extend_from_slice(&json[at - 1..end]);
                 at = end;
             }
@@ -161,7 +161,7 @@ fn indented(json: &[u8]) -> (Vec<u8>, bool) {
 }
 
 /// Where the string that began before `at` ends.
-fn string_end(json: &[u8], mut at: usize) -> usize {
+fn find_string_end(json: &[u8], mut at: usize) -> usize {
     while let Some(hit) = memchr::memchr2(b'"', b'\\', &json[at.min(json.len())..]) {
         at += hit + 1;
         if json[at - 1] == b'"' {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn json_is_indented_and_its_own_bytes_are_kept() {
-        let told = |text: &str| readable(text.as_bytes()).0;
+        let told = |text: &str| format_record(text.as_bytes()).0;
         assert_eq!(
             told(r#"{"a":[1,{"b":"x, {\"}"}],"c":{},"n":1.50e3}"#),
             "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x, {\\\"}\"\n    }\n  ],\n  \"c\": {},\n  \"n\": 1.50e3\n}"
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn a_long_record_is_cut_and_says_so() {
-        let (text, cut) = readable(&vec![b'x'; SHOWN + 1]);
-        assert_eq!((text.len(), cut), (SHOWN, true));
-        let (text, cut) = readable("[".repeat(SHOWN).as_bytes());
-        assert!(cut && text.len() < INDENTED + 100);
+        let (text, cut) = format_record(&vec![b'x'; MAX_RECORD_BYTES + 1]);
+        assert_eq!((text.len(), cut), (MAX_RECORD_BYTES, true));
+        let (text, cut) = format_record("[".repeat(MAX_RECORD_BYTES).as_bytes());
+        assert!(cut && text.len() < MAX_INDENTED_BYTES + 100);
     }
 }

@@ -9,15 +9,15 @@ use crate::tui::msg::Msg;
 use crate::workspace::data_dir;
 
 /// Terminals take 100 KB of base64; more is dropped without a word.
-pub(crate) const CLIPBOARD_MAX: usize = 74_000;
+pub(crate) const MAX_CLIPBOARD_BYTES: usize = 74_000;
 
 impl Runtime {
     /// Writes a text that is too large for the clipboard into a file.
-    pub(crate) fn write_copy(&self, what: String, text: String) {
+    pub(crate) fn save_copy_to_file(&self, what: String, text: String) {
         let deps = Arc::clone(&self.deps);
-        self.ask(
+        self.spawn_blocking(
             move || {
-                let written = data_dir(&deps.env).and_then(|dir| write(&dir, &text));
+                let written = data_dir(&deps.env).and_then(|dir| write_copy_file(&dir, &text));
                 let kilobytes = text.len().div_ceil(1000);
                 Msg::Copied(match written {
                     Ok(path) => Ok(format!(
@@ -34,7 +34,7 @@ impl Runtime {
     }
 }
 
-fn write(dir: &Path, text: &str) -> Result<PathBuf, String> {
+fn write_copy_file(dir: &Path, text: &str) -> Result<PathBuf, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(fail)?;
     // A fresh name, mode 0600: what is copied may be anything.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Deps, Runtime, bug, unless};
+use super::{Runtime, RuntimeDeps, describe_join_error, run_unless_cancelled};
 use crate::model::JudgeConfig;
 use crate::rubric::{Eval, Rubric};
 use crate::run::{ExampleCheck, RunOptions};
-use crate::tui::model::saves::EvalName;
 use crate::tui::msg::Msg;
+use crate::tui::state::saves::EvalName;
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleResult};
 
@@ -23,12 +23,15 @@ impl Runtime {
         workspace: Arc<Workspace>,
         judged: Vec<EvalName>,
     ) {
-        self.exam.cancel();
-        self.exam = CancellationToken::new();
-        self.tried = CancellationToken::new();
-        let (stop, tried) = (self.exam.clone(), self.tried.clone().drop_guard());
-        let (deps, out) = (Arc::clone(&self.deps), self.out.clone());
-        let working = out.busy.enter();
+        self.examples_cancel.cancel();
+        self.examples_cancel = CancellationToken::new();
+        self.examples_tried = CancellationToken::new();
+        let (stop, tried) = (
+            self.examples_cancel.clone(),
+            self.examples_tried.clone().drop_guard(),
+        );
+        let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
+        let working = out.tasks.start_task();
         tokio::spawn(async move {
             let (registry, of) = (Arc::clone(&deps.registry), Arc::clone(&workspace));
             let checks = tokio::task::spawn_blocking(move || {
@@ -36,22 +39,22 @@ impl Runtime {
                 lint::run_code_examples(&of.rubrics, &registry).results
             });
             match checks.await {
-                Ok(trials) => out.answer(Msg::ExamplesTried { number, trials }),
-                Err(error) => out.answer(Msg::Refused(format!(
+                Ok(trials) => out.send_answer(Msg::ExamplesTried { number, trials }),
+                Err(error) => out.send_answer(Msg::Refused(format!(
                     "the examples were not tried: {}",
-                    bug(&error)
+                    describe_join_error(&error)
                 ))),
             }
             // Whatever came of it: what was saved is judged now.
             drop(tried);
             if !judged.is_empty() {
-                let judging = tokio::spawn(ask(deps, workspace, judged, stop));
+                let judging = tokio::spawn(judge_examples(deps, workspace, judged, stop));
                 let (trials, problem) = match judging.await {
                     Ok(Ok(trials)) => (trials, None),
                     Ok(Err(why)) => (Vec::new(), Some(why)),
-                    Err(error) => (Vec::new(), Some(bug(&error))),
+                    Err(error) => (Vec::new(), Some(describe_join_error(&error))),
                 };
-                out.answer(Msg::ExamplesJudged {
+                out.send_answer(Msg::ExamplesJudged {
                     number,
                     trials,
                     problem,
@@ -63,15 +66,15 @@ impl Runtime {
 }
 
 /// As long as nothing was to be tried, nothing waits.
-pub(super) fn nothing_to_try() -> CancellationToken {
+pub(super) fn cancelled_token() -> CancellationToken {
     let tried = CancellationToken::new();
     tried.cancel();
     tried
 }
 
 /// Asks the judges of these evals. That a judge costs nothing is looked at once more: it is asked by nobody's leave.
-async fn ask(
-    deps: Arc<Deps>,
+async fn judge_examples(
+    deps: Arc<RuntimeDeps>,
     workspace: Arc<Workspace>,
     judged: Vec<EvalName>,
     stop: CancellationToken,
@@ -92,11 +95,14 @@ async fn ask(
             true,
             &may,
         );
-        let exam = Handle::current().block_on(unless(&stopped, exam));
+        let exam = Handle::current().block_on(run_unless_cancelled(&stopped, exam));
         exam.map_or(Ok(None), |exam| exam.map(Some))
             .map_err(|error| error.to_string())
     });
-    match prepared.await.map_err(|error| bug(&error))?? {
+    match prepared
+        .await
+        .map_err(|error| describe_join_error(&error))??
+    {
         Some(exam) => Ok(exam.run(clock, stop).await),
         None => Ok(Vec::new()),
     }

@@ -5,44 +5,44 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::{Deps, Runtime, Working};
+use super::{RunningTask, Runtime, RuntimeDeps};
 use crate::model::{Label, WallTime};
-use crate::tui::effect::{LabelChange, LabelOrder};
-use crate::tui::msg::{Msg, Written};
+use crate::tui::effect::{LabelChange, LabelWriteOrder};
+use crate::tui::msg::{Msg, WrittenLabel};
 use crate::workspace::find_label_author;
 use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
 
 /// Where orders go; once it is dropped, what was ordered is still written.
-pub(super) struct Scribe(UnboundedSender<(LabelOrder, WallTime, Working)>);
+pub(super) struct LabelWriter(UnboundedSender<(LabelWriteOrder, WallTime, RunningTask)>);
 
 /// What takes each order back.
-type Journal = HashMap<u64, LabelUndo>;
+type UndoJournal = HashMap<u64, LabelUndo>;
 
 impl Runtime {
     /// The moment is that of the order, whenever its turn comes.
-    pub(super) fn write_label(&mut self, order: LabelOrder) {
+    pub(super) fn write_label(&mut self, order: LabelWriteOrder) {
         let at = self.deps.clock.wall_time();
-        let working = self.out.busy.enter();
-        if self.scribe.is_none() {
-            self.scribe = Some(self.scribe());
+        let working = self.outbox.tasks.start_task();
+        if self.label_writer.is_none() {
+            self.label_writer = Some(self.start_label_writer());
         }
-        if let Some(Scribe(orders)) = &self.scribe {
+        if let Some(LabelWriter(orders)) = &self.label_writer {
             // It listens as long as it is kept here.
             let _gone = orders.send((order, at, working));
         }
     }
 
-    fn scribe(&self) -> Scribe {
-        let (orders, mut ordered) = unbounded_channel::<(LabelOrder, WallTime, Working)>();
-        let (out, deps) = (self.out.clone(), Arc::clone(&self.deps));
-        self.runs.spawn(async move {
-            let mut journal = Journal::new();
+    fn start_label_writer(&self) -> LabelWriter {
+        let (orders, mut ordered) = unbounded_channel::<(LabelWriteOrder, WallTime, RunningTask)>();
+        let (out, deps) = (self.outbox.clone(), Arc::clone(&self.deps));
+        self.run_tasks.spawn(async move {
+            let mut journal = UndoJournal::new();
             while let Some((order, at, working)) = ordered.recv().await {
                 let number = order.number;
                 let mut own = std::mem::take(&mut journal);
                 let deps = Arc::clone(&deps);
                 let work = tokio::task::spawn_blocking(move || {
-                    let written = write(&order, at, &deps, &mut own);
+                    let written = write_label_order(&order, at, &deps, &mut own);
                     (own, written)
                 });
                 let written = match work.await {
@@ -50,24 +50,24 @@ impl Runtime {
                         journal = own;
                         written
                     }
-                    Err(error) => Err(super::bug(&error)),
+                    Err(error) => Err(super::describe_join_error(&error)),
                 };
-                out.answer(Msg::LabelWritten { number, written });
+                out.send_answer(Msg::LabelWritten { number, written });
                 drop(working);
             }
         });
-        Scribe(orders)
+        LabelWriter(orders)
     }
 }
 
-fn write(
-    order: &LabelOrder,
+fn write_label_order(
+    order: &LabelWriteOrder,
     at: WallTime,
-    deps: &Deps,
-    journal: &mut Journal,
-) -> Result<Written, String> {
-    let what = match &order.what {
-        LabelChange::Say(name, passed) => LabelFileEdit::Put(Label {
+    deps: &RuntimeDeps,
+    journal: &mut UndoJournal,
+) -> Result<WrittenLabel, String> {
+    let what = match &order.change {
+        LabelChange::Set(name, passed) => LabelFileEdit::Put(Label {
             transcript: name.transcript.clone(),
             rubric: Some(name.rubric.clone()),
             eval: name.eval.clone(),
@@ -85,7 +85,7 @@ fn write(
             rubric: name.rubric.clone(),
             eval: name.eval.clone(),
         },
-        LabelChange::TakeBack(number) => {
+        LabelChange::Undo(number) => {
             let back = journal.get(number).cloned();
             LabelFileEdit::Undo(
                 back.ok_or("it was not written, and there is nothing to take back")?,
@@ -94,9 +94,9 @@ fn write(
     };
     let changed = edit_labels_file(&order.file, &what)?;
     journal.insert(order.number, changed.undo);
-    Ok(Written {
+    Ok(WrittenLabel {
         label: changed.label,
-        before: changed.fingerprint_before,
-        after: changed.fingerprint_after,
+        text_before: changed.fingerprint_before,
+        text_after: changed.fingerprint_after,
     })
 }

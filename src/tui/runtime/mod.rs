@@ -5,12 +5,12 @@
 
 mod clipboard;
 mod examples;
-mod files;
 mod labels;
-mod newest;
+mod newest_first;
 mod runs;
+mod workspaces;
 
-pub(crate) use clipboard::CLIPBOARD_MAX;
+pub(crate) use clipboard::MAX_CLIPBOARD_BYTES;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,12 +25,12 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use newest::Newest;
+use newest_first::NewestFirstQueue;
 
 use super::effect::Effect;
-use super::model::runs::Ticket;
 use super::msg::Msg;
 use super::reads;
+use super::state::runs::RunTicket;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
@@ -40,63 +40,63 @@ use crate::workspace::watch::WorkspaceWatcher;
 use crate::workspace::{Env, Workspace};
 
 /// Batches of run events that wait to be shown; a run that is faster than the screen waits.
-const BATCHES: usize = 64;
+const MAX_PENDING_BATCHES: usize = 64;
 /// Traces and transcripts that wait to be read: what one looks at, and what one looked at just before.
-const READS: usize = 3;
+const MAX_PENDING_READS: usize = 3;
 /// Texts that wait for their colours: more than a screen shows.
-const LOOKS: usize = 64;
+const MAX_PENDING_HIGHLIGHTS: usize = 64;
 /// How long a text may take to be coloured; what is left of it then stays plain.
-const COLOURING: Millis = Millis(300);
+const HIGHLIGHT_TIMEOUT: Millis = Millis(300);
 /// How long live runs may take to end when the program does.
-const GRACE: Millis = Millis(1000);
+const SHUTDOWN_GRACE: Millis = Millis(1000);
 
 /// What the work is done with.
-pub(crate) struct Deps {
+pub(crate) struct RuntimeDeps {
     pub(crate) env: Env,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registry: Arc<EvalTypeRegistry>,
     /// How long the `rules` judge waits between two pieces of its text; `None`: not at all.
-    pub(crate) pace: Option<Millis>,
+    pub(crate) rules_text_delay: Option<Millis>,
 }
 
 /// Answers, and what runs tell. Two queues: many events of a run never hold up an answer, and a run can be made to wait.
-pub(crate) struct Inbox {
+pub(crate) struct RuntimeInbox {
     pub(crate) runs: Receiver<Msg>,
     pub(crate) answers: UnboundedReceiver<Msg>,
 }
 
 /// Where tasks send what came of them.
 #[derive(Clone)]
-struct Outbox {
+struct RuntimeOutbox {
     runs: Sender<Msg>,
     answers: UnboundedSender<Msg>,
-    busy: Busy,
+    tasks: TaskTally,
 }
 
-impl Outbox {
+impl RuntimeOutbox {
     /// Nobody listens any more once the program ends.
-    fn answer(&self, msg: Msg) {
+    fn send_answer(&self, msg: Msg) {
         let _gone = self.answers.send(msg);
     }
 }
 
 /// How many tasks are under way.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Busy(Arc<Counted>);
+pub(crate) struct TaskTally(Arc<TaskCount>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct TaskCount {
     tasks: AtomicUsize,
-    less: Notify,
+    task_ended: Notify,
 }
 
 /// A task under way, until it is dropped.
-struct Working(Busy);
+struct RunningTask(TaskTally);
 
-impl Busy {
-    fn enter(&self) -> Working {
+impl TaskTally {
+    fn start_task(&self) -> RunningTask {
         self.0.tasks.fetch_add(1, Ordering::SeqCst);
-        Working(self.clone())
+        RunningTask(self.clone())
     }
 
     /// Whether none is.
@@ -107,76 +107,76 @@ impl Busy {
 
     /// Returns when a task ends.
     #[cfg(test)]
-    pub(crate) async fn less(&self) {
-        self.0.less.notified().await;
+    pub(crate) async fn wait_for_task_end(&self) {
+        self.0.task_ended.notified().await;
     }
 }
 
-impl Drop for Working {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         self.0.0.tasks.fetch_sub(1, Ordering::SeqCst);
-        self.0.0.less.notify_one();
+        self.0.0.task_ended.notify_one();
     }
 }
 
 /// A run that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct CreatedRun {
     pub(crate) run: RunId,
     /// The folder of runs it lies in.
-    pub(crate) store: PathBuf,
+    pub(crate) runs_dir: PathBuf,
 }
 
 /// See the module.
 pub(crate) struct Runtime {
-    deps: Arc<Deps>,
-    out: Outbox,
-    live: HashMap<Ticket, CancellationToken>,
+    deps: Arc<RuntimeDeps>,
+    outbox: RuntimeOutbox,
+    live_runs: HashMap<RunTicket, CancellationToken>,
     /// Of the outline that is worked out now.
-    outline: CancellationToken,
+    outline_cancel: CancellationToken,
     /// Of the examples that are tried now.
-    exam: CancellationToken,
+    examples_cancel: CancellationToken,
     /// Cancelled once the examples that code decides were tried: runs wait for it.
-    tried: CancellationToken,
-    traces: Newest,
-    documents: Newest,
-    marks: Newest,
-    looks: Newest,
-    runs: TaskTracker,
-    made: Arc<Mutex<Vec<Made>>>,
+    examples_tried: CancellationToken,
+    trace_reads: NewestFirstQueue,
+    document_reads: NewestFirstQueue,
+    mark_searches: NewestFirstQueue,
+    highlight_jobs: NewestFirstQueue,
+    run_tasks: TaskTracker,
+    made: Arc<Mutex<Vec<CreatedRun>>>,
     /// Who writes labels, once there was one to write.
-    scribe: Option<labels::Scribe>,
+    label_writer: Option<labels::LabelWriter>,
     /// Which folder is watched.
     watcher: Option<(PathBuf, WorkspaceWatcher)>,
 }
 
 impl Runtime {
     /// Nothing under way. Must be used inside a tokio runtime.
-    pub(crate) fn new(deps: Arc<Deps>) -> (Self, Inbox) {
-        let (runs, told) = channel(BATCHES);
+    pub(crate) fn new(deps: Arc<RuntimeDeps>) -> (Self, RuntimeInbox) {
+        let (runs, told) = channel(MAX_PENDING_BATCHES);
         let (answers, answered) = unbounded_channel();
-        let out = Outbox {
+        let out = RuntimeOutbox {
             runs,
             answers,
-            busy: Busy::default(),
+            tasks: TaskTally::default(),
         };
         let runtime = Self {
             deps,
-            out,
-            live: HashMap::new(),
-            outline: CancellationToken::new(),
-            exam: CancellationToken::new(),
-            tried: examples::nothing_to_try(),
-            traces: Newest::new(READS),
-            documents: Newest::new(READS),
-            marks: Newest::new(READS),
-            looks: Newest::new(LOOKS),
-            runs: TaskTracker::new(),
+            outbox: out,
+            live_runs: HashMap::new(),
+            outline_cancel: CancellationToken::new(),
+            examples_cancel: CancellationToken::new(),
+            examples_tried: examples::cancelled_token(),
+            trace_reads: NewestFirstQueue::new(MAX_PENDING_READS),
+            document_reads: NewestFirstQueue::new(MAX_PENDING_READS),
+            mark_searches: NewestFirstQueue::new(MAX_PENDING_READS),
+            highlight_jobs: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
+            run_tasks: TaskTracker::new(),
             made: Arc::default(),
-            scribe: None,
+            label_writer: None,
             watcher: None,
         };
-        let inbox = Inbox {
+        let inbox = RuntimeInbox {
             runs: told,
             answers: answered,
         };
@@ -184,18 +184,18 @@ impl Runtime {
     }
 
     /// Where answers go.
-    pub(crate) fn answers(&self) -> UnboundedSender<Msg> {
-        self.out.answers.clone()
+    pub(crate) fn answer_sender(&self) -> UnboundedSender<Msg> {
+        self.outbox.answers.clone()
     }
 
     /// What is under way.
     #[cfg(test)]
-    pub(crate) fn busy(&self) -> Busy {
-        self.out.busy.clone()
+    pub(crate) fn task_tally(&self) -> TaskTally {
+        self.outbox.tasks.clone()
     }
 
     /// The runs made so far.
-    pub(crate) fn made(&self) -> Vec<Made> {
+    pub(crate) fn made(&self) -> Vec<CreatedRun> {
         self.made
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -205,17 +205,17 @@ impl Runtime {
     /// Does what is asked. What concerns the terminal is the loop's, and comes back.
     pub(crate) fn carry_out(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
-            Effect::Outline {
+            Effect::ComputeOutline {
                 generation,
                 workspace,
-            } => self.outline(generation, workspace),
-            Effect::ReadBoard {
+            } => self.compute_outline(generation, workspace),
+            Effect::ReadNewestVerdicts {
                 generation,
                 workspace,
                 decided_by,
-            } => self.read_board(generation, workspace, decided_by),
-            Effect::Watch(workspace) => self.watch(&workspace),
-            Effect::LookAgain => self.look_again(),
+            } => self.read_newest_verdicts(generation, workspace, decided_by),
+            Effect::WatchWorkspace(workspace) => self.watch_workspace(&workspace),
+            Effect::RescanFiles => self.rescan_files(),
             Effect::TryExamples {
                 number,
                 workspace,
@@ -223,23 +223,23 @@ impl Runtime {
             } => self.try_examples(number, workspace, judged),
             Effect::StartRun(order) => self.start_run(order),
             Effect::CancelRun(ticket) => {
-                if let Some(live) = self.live.get(&ticket) {
+                if let Some(live) = self.live_runs.get(&ticket) {
                     live.cancel();
                 }
             }
-            Effect::Preview(order) => self.preview(order),
+            Effect::PreviewRun(order) => self.preview_run(order),
             Effect::ReadTrace {
                 row,
                 run,
                 cell,
                 workspace,
                 dir,
-            } => self.traces.ask(
-                &self.out,
+            } => self.trace_reads.submit(
+                &self.outbox,
                 move |outdated| {
-                    let found = find(&run, workspace.as_deref(), dir.clone());
+                    let found = find_run(&run, workspace.as_deref(), dir.clone());
                     let recorded = match found {
-                        Ok(run) => reads::recorded(&run, &cell, outdated)?,
+                        Ok(run) => reads::read_recorded_cell(&run, &cell, outdated)?,
                         Err(why) => Err(why),
                     };
                     Some(Msg::TraceRead {
@@ -252,14 +252,14 @@ impl Runtime {
                     recorded: Err(why),
                 },
             ),
-            Effect::ReadText { dir, blob } => {
+            Effect::ReadBlob { dir, blob } => {
                 let failed = blob.clone();
-                self.ask(
+                self.spawn_blocking(
                     move || {
                         let text = reads::read_text(&dir, &blob);
-                        Msg::TextRead { blob, text }
+                        Msg::BlobRead { blob, text }
                     },
-                    move |why| Msg::TextRead {
+                    move |why| Msg::BlobRead {
                         blob: failed,
                         text: Err(why),
                     },
@@ -272,7 +272,7 @@ impl Runtime {
                 before,
             } => {
                 let failed = key.clone();
-                self.ask(
+                self.spawn_blocking(
                     move || {
                         let read =
                             reads::read_request(dir.as_deref(), key.clone(), &request, &before);
@@ -289,10 +289,10 @@ impl Runtime {
             }
             Effect::Highlight { key, lang, text } => {
                 let clock = Arc::clone(&self.deps.clock);
-                self.looks.ask(
-                    &self.out,
+                self.highlight_jobs.submit(
+                    &self.outbox,
                     move |_| {
-                        let until = clock.now() + COLOURING;
+                        let until = clock.now() + HIGHLIGHT_TIMEOUT;
                         let spans =
                             theme::highlight_while(&text, lang, &mut || clock.now() < until);
                         Some(Msg::Highlighted { key, spans })
@@ -306,10 +306,10 @@ impl Runtime {
             }
             Effect::FindUnshown { dir, page } => {
                 let key = page.key;
-                self.ask(
+                self.spawn_blocking(
                     move || Msg::Highlighted {
                         key,
-                        spans: reads::find_unshown(&dir, &page),
+                        spans: reads::find_hidden_text(&dir, &page),
                     },
                     move |_| Msg::Highlighted {
                         key,
@@ -324,8 +324,8 @@ impl Runtime {
             } => {
                 let id = transcript.id.clone();
                 let failed = id.clone();
-                self.documents.ask(
-                    &self.out,
+                self.document_reads.submit(
+                    &self.outbox,
                     move |_| {
                         let doc =
                             reads::read_document(&transcript, run_dir.as_deref(), map.as_ref());
@@ -340,15 +340,18 @@ impl Runtime {
                     },
                 );
             }
-            Effect::ReadSource { of, map } => {
+            Effect::ReadSource {
+                transcript: of,
+                map,
+            } => {
                 let failed = of.clone();
-                self.ask(
+                self.spawn_blocking(
                     move || Msg::SourceRead {
                         record: reads::read_record(&of, map.as_ref()).map(Arc::new),
-                        of,
+                        transcript: of,
                     },
                     move |why| Msg::SourceRead {
-                        of: failed,
+                        transcript: failed,
                         record: Err(why),
                     },
                 );
@@ -363,8 +366,8 @@ impl Runtime {
             } => {
                 let registry = Arc::clone(&self.deps.registry);
                 let lost = key.clone();
-                self.marks.ask(
-                    &self.out,
+                self.mark_searches.submit(
+                    &self.outbox,
                     move |_| {
                         let whence = (run_dir.as_deref(), map.as_ref());
                         let marks =
@@ -390,7 +393,7 @@ impl Runtime {
             Effect::FindJudges { row, order } => self.find_judges(row, order),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
-            Effect::Edit { .. }
+            Effect::OpenEditor { .. }
             | Effect::Copy { .. }
             | Effect::Suspend
             | Effect::Redraw
@@ -400,45 +403,48 @@ impl Runtime {
     }
 
     /// Has blocking work done elsewhere. A panic of it is a bug, and an answer too.
-    fn ask(
+    fn spawn_blocking(
         &self,
         work: impl FnOnce() -> Msg + Send + 'static,
         failed: impl FnOnce(String) -> Msg + Send + 'static,
     ) {
-        let out = self.out.clone();
-        let working = out.busy.enter();
+        let out = self.outbox.clone();
+        let working = out.tasks.start_task();
         tokio::spawn(async move {
             let msg = match tokio::task::spawn_blocking(work).await {
                 Ok(msg) => msg,
-                Err(error) => failed(bug(&error)),
+                Err(error) => failed(describe_join_error(&error)),
             };
-            out.answer(msg);
+            out.send_answer(msg);
             drop(working);
         });
     }
 
     /// Ends what is under way: runs are cancelled and their recordings finished, for a second at most.
-    pub(crate) async fn end(&mut self, inbox: Inbox) {
+    pub(crate) async fn shut_down(&mut self, inbox: RuntimeInbox) {
         // Nobody listens any more: what would wait to be shown goes on at once.
         drop(inbox);
-        self.outline.cancel();
-        self.exam.cancel();
+        self.outline_cancel.cancel();
+        self.examples_cancel.cancel();
         self.watcher = None;
         // What it has been told it still writes.
-        self.scribe = None;
-        for live in self.live.values() {
+        self.label_writer = None;
+        for live in self.live_runs.values() {
             live.cancel();
         }
-        self.runs.close();
+        self.run_tasks.close();
         tokio::select! {
-            () = self.runs.wait() => {}
-            () = self.deps.clock.sleep(GRACE) => {}
+            () = self.run_tasks.wait() => {}
+            () = self.deps.clock.sleep(SHUTDOWN_GRACE) => {}
         }
     }
 }
 
 /// What comes of the work, unless it is cancelled before.
-async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+async fn run_unless_cancelled<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => None,
@@ -447,7 +453,7 @@ async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = T>) ->
 }
 
 /// What a task that did not come to its end is told as.
-fn bug(error: &JoinError) -> String {
+fn describe_join_error(error: &JoinError) -> String {
     if error.is_panic() {
         "a bug in dicta: the work panicked (L shows the log)".to_owned()
     } else {
@@ -455,7 +461,7 @@ fn bug(error: &JoinError) -> String {
     }
 }
 
-fn store_of(workspace: &Workspace) -> RunStore {
+fn run_store_for(workspace: &Workspace) -> RunStore {
     RunStore {
         dir: workspace.runs.clone(),
         extra_dirs: workspace.extra_run_folders.clone(),
@@ -463,7 +469,7 @@ fn store_of(workspace: &Workspace) -> RunStore {
 }
 
 /// A run by its folder, or by its id in a workspace.
-fn find(
+fn find_run(
     run: &RunId,
     workspace: Option<&Workspace>,
     dir: Option<PathBuf>,
@@ -473,7 +479,7 @@ fn find(
         return Ok(RecordedRun { id, dir });
     }
     let workspace = workspace.ok_or_else(|| format!("run {run} is not at hand"))?;
-    store_of(workspace)
+    run_store_for(workspace)
         .resolve(&run.0)
         .map_err(|error| error.to_string())
 }

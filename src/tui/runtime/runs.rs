@@ -5,45 +5,50 @@ use std::sync::{Arc, PoisonError};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Deps, Made, Outbox, Runtime, bug, unless};
+use super::{
+    CreatedRun, Runtime, RuntimeDeps, RuntimeOutbox, describe_join_error, run_unless_cancelled,
+};
 use crate::event::{ParentCause, RunEvent};
 use crate::judge::EvidenceMissPolicy;
 use crate::model::JudgeConfig;
 use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
 use crate::tui::effect::RunOrder;
-use crate::tui::model::runs::Ticket;
 use crate::tui::msg::Msg;
+use crate::tui::state::runs::RunTicket;
 use crate::workspace::Workspace;
 
 /// Events told to the screen at once: each may settle all checks of a transcript.
-const BITE: usize = 64;
+const EVENTS_PER_MESSAGE: usize = 64;
 
 impl Runtime {
     pub(super) fn start_run(&mut self, order: RunOrder) {
         let ticket = order.ticket;
         let cancel = CancellationToken::new();
-        self.live.retain(|_, live| !live.is_cancelled());
-        self.live.insert(ticket, cancel.clone());
+        self.live_runs.retain(|_, live| !live.is_cancelled());
+        self.live_runs.insert(ticket, cancel.clone());
         let (deps, out, made) = (
             Arc::clone(&self.deps),
-            self.out.clone(),
+            self.outbox.clone(),
             Arc::clone(&self.made),
         );
-        let working = out.busy.enter();
-        let tried = self.tried.clone();
-        self.runs.spawn(async move {
+        let working = out.tasks.start_task();
+        let tried = self.examples_tried.clone();
+        self.run_tasks.spawn(async move {
             tokio::select! {
                 () = tried.cancelled() => {}
                 () = cancel.cancelled() => {}
             }
             let store = order.workspace.runs.clone();
-            match begin(deps, order, cancel.clone()).await {
+            match compile_and_start(deps, order, cancel.clone()).await {
                 Ok(handle) => {
                     let run = handle.run.clone();
                     made.lock()
                         .unwrap_or_else(PoisonError::into_inner)
-                        .push(Made { run, store });
-                    follow(handle, ticket, &cancel, &out).await;
+                        .push(CreatedRun {
+                            run,
+                            runs_dir: store,
+                        });
+                    forward_events(handle, ticket, &cancel, &out).await;
                 }
                 Err(why) => {
                     let _gone = out.runs.send(Msg::RunRefused { ticket, why }).await;
@@ -55,12 +60,12 @@ impl Runtime {
         });
     }
 
-    pub(super) fn preview(&self, order: RunOrder) {
+    pub(super) fn preview_run(&self, order: RunOrder) {
         let deps = Arc::clone(&self.deps);
         let ticket = order.ticket;
-        self.ask(
+        self.spawn_blocking(
             move || {
-                let preview = options(&deps, &order).and_then(|(workspace, options)| {
+                let preview = build_run_options(&deps, &order).and_then(|(workspace, options)| {
                     let preview = run::preview_run(
                         workspace,
                         &deps.registry,
@@ -69,7 +74,7 @@ impl Runtime {
                         options,
                     );
                     let preview = Handle::current().block_on(preview);
-                    preview.map_err(|error| sentence(&error))
+                    preview.map_err(|error| format_run_error(&error))
                 });
                 Msg::Previewed { ticket, preview }
             },
@@ -82,13 +87,13 @@ impl Runtime {
 }
 
 /// Compiles and starts. That reads past runs, so it is not done on a thread that others wait for.
-async fn begin(
-    deps: Arc<Deps>,
+async fn compile_and_start(
+    deps: Arc<RuntimeDeps>,
     order: RunOrder,
     cancel: CancellationToken,
 ) -> Result<RunHandle, String> {
     let started = tokio::task::spawn_blocking(move || {
-        let (workspace, options) = options(&deps, &order)?;
+        let (workspace, options) = build_run_options(&deps, &order)?;
         // Tools are opened, which may wait: for a server that is started, say.
         let starting = run::start_run(
             workspace,
@@ -97,30 +102,35 @@ async fn begin(
             Arc::clone(&deps.clock),
             options,
         );
-        let started = Handle::current().block_on(unless(&cancel, starting));
+        let started = Handle::current().block_on(run_unless_cancelled(&cancel, starting));
         let started = started.ok_or("cancelled before it began")?;
         started.map_err(|error| match error {
             RunError::Record(error) => {
                 format!("the run cannot be recorded: {error}; nothing was run")
             }
-            error => sentence(&error),
+            error => format_run_error(&error),
         })
     });
     match started.await {
         Ok(started) => started,
-        Err(error) => Err(bug(&error)),
+        Err(error) => Err(describe_join_error(&error)),
     }
 }
 
 /// As a screen has it: what is a list of lines elsewhere stands in one.
-fn sentence(error: &RunError) -> String {
+fn format_run_error(error: &RunError) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.join(" ")
 }
 
 /// Tells what is recorded, to the end. When nobody listens any more, the run goes on to be recorded.
-async fn follow(handle: RunHandle, ticket: Ticket, cancel: &CancellationToken, out: &Outbox) {
+async fn forward_events(
+    handle: RunHandle,
+    ticket: RunTicket,
+    cancel: &CancellationToken,
+    out: &RuntimeOutbox,
+) {
     let RunHandle {
         run,
         dir,
@@ -139,12 +149,12 @@ async fn follow(handle: RunHandle, ticket: Ticket, cancel: &CancellationToken, o
             batch = events.recv() => batch,
         };
         let Some(events) = batch else { break };
-        for events in bites(events) {
+        for events in split_batch(events) {
             let told = Msg::RunEvents { ticket, events };
             // While the screen is behind, a cancel is not.
             tokio::select! {
                 _gone = out.runs.send(told) => {}
-                () = pass_on(cancel, &cancel_run) => {}
+                () = forward_cancel(cancel, &cancel_run) => {}
             }
         }
     }
@@ -152,48 +162,51 @@ async fn follow(handle: RunHandle, ticket: Ticket, cancel: &CancellationToken, o
         Ok(Ok(_totals)) => None,
         Ok(Err(RunError::Record(error))) => Some(format!("the recording failed: {error}")),
         Ok(Err(error)) => Some(error.to_string()),
-        Err(error) => Some(bug(&error)),
+        Err(error) => Some(describe_join_error(&error)),
     };
     let _gone = out.runs.send(Msg::RunEnded { ticket, problem }).await;
 }
 
 /// A batch in pieces of which none keeps a key waiting.
-fn bites(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
-    if events.len() <= BITE {
+fn split_batch(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
+    if events.len() <= EVENTS_PER_MESSAGE {
         return vec![events];
     }
     let mut rest = Arc::unwrap_or_clone(events).into_iter();
     std::iter::from_fn(|| {
-        let bite: Vec<RunEvent> = rest.by_ref().take(BITE).collect();
+        let bite: Vec<RunEvent> = rest.by_ref().take(EVENTS_PER_MESSAGE).collect();
         (!bite.is_empty()).then(|| Arc::new(bite))
     })
     .collect()
 }
 
 /// Passes a cancel on; never returns.
-async fn pass_on(from: &CancellationToken, to: &CancellationToken) {
+async fn forward_cancel(from: &CancellationToken, to: &CancellationToken) {
     from.cancelled().await;
     to.cancel();
     std::future::pending::<()>().await;
 }
 
 /// What an order means to `run`. The error is a sentence.
-fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions), String> {
+fn build_run_options(
+    deps: &RuntimeDeps,
+    order: &RunOrder,
+) -> Result<(Arc<Workspace>, RunOptions), String> {
     let workspace = match &order.judge {
         Some(judge) if order.workspace.judges.get(&judge.name) != Some(judge) => {
-            with_judge(&order.workspace, judge)
+            add_judge(&order.workspace, judge)
         }
         _ => Arc::clone(&order.workspace),
     };
-    let where_ = match (&order.only, &order.where_) {
+    let where_ = match (&order.only, &order.filter) {
         (Some(names), _) => Some(DecisionFilter::from_names(names.iter().cloned())),
         (None, Some(text)) => Some(DecisionFilter::parse(text).map_err(|error| error.to_string())?),
-        (None, None) => order.but.clone().map(DecisionFilter::all_except),
+        (None, None) => order.except.clone().map(DecisionFilter::all_except),
     };
     let options = RunOptions {
         filter: where_,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
-        evidence_run: order.frozen.clone(),
+        evidence_run: order.replayed_evidence.clone(),
         // A changed rubric may ask for pages that nobody was given yet: these are fetched, and shown as misses.
         evidence_miss: match &order.parent {
             Some(parent) if parent.cause == ParentCause::Save => EvidenceMissPolicy::Live,
@@ -201,14 +214,14 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
         },
         cache: order.cache,
         parent: order.parent.clone(),
-        rules_delay: deps.pace,
+        rules_delay: deps.rules_text_delay,
         ..RunOptions::default()
     };
     Ok((workspace, options))
 }
 
 /// The workspace with one more judge.
-fn with_judge(workspace: &Arc<Workspace>, judge: &JudgeConfig) -> Arc<Workspace> {
+fn add_judge(workspace: &Arc<Workspace>, judge: &JudgeConfig) -> Arc<Workspace> {
     let mut with = Workspace::clone(workspace);
     with.judges.insert(judge.name.clone(), judge.clone());
     Arc::new(with)

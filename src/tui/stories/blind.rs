@@ -4,14 +4,14 @@ use super::look::rows;
 use super::looks::same;
 use super::{go_to, judged, rubric, told};
 use crate::model::Millis;
-use crate::tui::model::cells::{Mark, RowId};
+use crate::tui::state::cells::{RowId, RowStatus};
 use crate::tui::testing::Driven;
 
 /// Nobody said anything.
 fn unlabelled(width: u16, height: u16) -> Driven {
     let mut app = judged(width, height);
     app.save("labels.jsonl", "").settle();
-    app.app.model.saves.report = None;
+    app.event_loop.app.saves.report = None;
     app
 }
 
@@ -32,7 +32,7 @@ fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
         .map(str::trim)
         .collect::<Vec<_>>()
         .join(" ");
-    let cells = &app.app.model.live.cells;
+    let cells = &app.event_loop.app.live_session.cells;
     let mut found = ["✓", "✗", "⇄", "agrees"]
         .iter()
         .find(|mark| screen.contains(**mark))
@@ -40,7 +40,7 @@ fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
     for row in rows {
         let why = cells
             .row(*row)
-            .and_then(|row| row.why())
+            .and_then(|row| row.decision_explanation())
             .map_or("", |why| why);
         let words: String = why.chars().take(20).collect();
         if words.len() > 12 && flat.contains(&words) {
@@ -59,7 +59,7 @@ fn a_blind_screen_holds_no_verdict() {
     assert!(app.screen().contains("3 flips"));
     app.keys("B 0").settle();
     app.pass(Millis(60_000));
-    let cells = &app.app.model.live.cells;
+    let cells = &app.event_loop.app.live_session.cells;
     let rows: Vec<RowId> = (0..).map(RowId).take(cells.rows.len()).collect();
     let open = cells
         .rows
@@ -68,7 +68,7 @@ fn a_blind_screen_holds_no_verdict() {
     assert!(open.clone().count() > 50);
     assert!(
         open.clone()
-            .all(|row| row.mark() == Mark::Hidden && row.seen().is_none())
+            .all(|row| row.status() == RowStatus::Hidden && row.visible_decision().is_none())
     );
     assert!(app.screen().contains(" BLIND "));
     for name in [
@@ -99,19 +99,19 @@ fn a_blind_screen_holds_no_verdict() {
         .type_in("outcome:fail,pass")
         .keys("enter")
         .settle();
-    assert_eq!(app.app.model.live.cells.matching, 0);
+    assert_eq!(app.event_loop.app.live_session.cells.matching, 0);
     app.keys("esc /")
         .type_in("is:problem")
         .keys("enter")
         .settle();
-    assert_eq!(app.app.model.live.cells.matching, 0);
+    assert_eq!(app.event_loop.app.live_session.cells.matching, 0);
     app.keys("esc");
     go_to(&mut app, "refund-03/support/grounded");
     app.keys("5 y v v").settle();
     assert!(
-        app.app.screen.copied[0].starts_with("hidden until you label it"),
+        app.event_loop.screen.copied[0].starts_with("hidden until you label it"),
         "{:?}",
-        app.app.screen.copied
+        app.event_loop.screen.copied
     );
     assert_eq!(
         told(&app),
@@ -147,7 +147,7 @@ fn a_label_lifts_the_veil_of_its_decision_alone() {
         "{}",
         app.screen()
     );
-    let at = app.app.model.live.cells.position();
+    let at = app.event_loop.app.live_session.cells.cursor_position();
     app.keys("f").settle();
     assert_eq!(
         told(&app),
@@ -155,17 +155,17 @@ fn a_label_lifts_the_veil_of_its_decision_alone() {
     );
     assert!(app.screen().contains("label ✗ agrees"), "{}", app.screen());
     assert_eq!(
-        app.app.model.live.cells.position(),
+        app.event_loop.app.live_session.cells.cursor_position(),
         at,
         "it stays where it is"
     );
     app.keys("s");
-    let cells = &app.app.model.live.cells;
+    let cells = &app.event_loop.app.live_session.cells;
     let now = cells
-        .selected()
+        .selected_row()
         .and_then(|row| cells.row(row))
         .expect("a row");
-    assert!(now.veiled && now.label.is_none());
+    assert!(now.hidden && now.label.is_none());
     app.keys("U").settle();
     assert!(
         app.screen().contains("hidden until you label it"),

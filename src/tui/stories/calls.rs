@@ -13,10 +13,10 @@ use crate::event::{
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, Millis, RawJson, RunId, TurnIx};
 use crate::record::RecordedRun;
 use crate::tui::effect::Effect;
-use crate::tui::model::Place;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::Ticket;
 use crate::tui::msg::Msg;
+use crate::tui::state::OpenedItem;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::runs::RunTicket;
 use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
@@ -31,7 +31,7 @@ fn calls(width: u16, height: u16, told: &[(u16, u64, ToolFact)]) -> Driven {
 fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)]) -> Driven {
     let dir = tempfile::tempdir().expect("a folder");
     let mut app = Driven::on(
-        Place::Recording,
+        OpenedItem::Recording,
         Size::new(width, height),
         None,
         (Env::default(), dir, "/nowhere".into()),
@@ -66,27 +66,27 @@ fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)
         .iter()
         .any(|(.., fact)| matches!(fact, ToolFact::Finished { .. }));
     events.extend(rest.filter(|_| ends || told.is_empty()).cloned());
-    let ticket = app.app.model.ticket();
+    let ticket = app.event_loop.app.next_ticket();
     app.tell(Msg::RunStarted {
         ticket,
         run: run.id,
         dir: run.dir,
     });
     app.tell(Msg::RunEvents {
-        ticket: Ticket(1),
+        ticket: RunTicket(1),
         events: Arc::new(events),
     });
     app
 }
 
 fn go_to(app: &mut Driven, transcript: &str, eval: &str) {
-    let cells = &mut app.app.model.desk_mut().cells;
+    let cells = &mut app.event_loop.app.session_mut().cells;
     let row = cells.rows.iter().position(|row| {
         cells.transcripts[row.transcript as usize].id == transcript
             && cells.evals[row.eval as usize].id == eval
     });
     let row = u32::try_from(row.expect("such a row")).expect("few");
-    assert!(cells.select(crate::tui::model::cells::RowId(row)));
+    assert!(cells.select_row(crate::tui::state::cells::RowId(row)));
     app.tell(Msg::TimePassed).settle();
 }
 
@@ -251,7 +251,8 @@ fn several() -> Vec<(u16, u64, ToolFact)> {
 /// The first call of the turn, in a pane.
 fn first_call(app: &mut Driven) {
     go_to(app, "beam-upgrade", "newest");
-    app.app.model.desk_mut().trace.step = crate::tui::model::trace::StepAt::At(1);
+    app.event_loop.app.session_mut().trace_panes.step =
+        crate::tui::state::judge_trace::StepSelection::Position(1);
     app.tell(Msg::TimePassed).settle();
 }
 
@@ -291,7 +292,7 @@ fn looks_of_a_call_that_was_repaired_coerced_and_filled_in() {
 fn without_colours_a_sign_tells_what_differs() {
     let mut app = calls(120, 40, &several());
     let theme = crate::theme::Theme::bundled("dark").expect("it is bundled");
-    app.app.model.ui.theme = Arc::new(theme.without_colour().in_ascii());
+    app.event_loop.app.ui.theme = Arc::new(theme.without_colour().in_ascii());
     first_call(&mut app);
     app.keys("3 +").settle();
     let text = rows(&app);
@@ -330,7 +331,7 @@ fn looks_of_rows_from_a_database() {
 
 /// A pane's text, a block a line.
 fn lines(app: &Driven, pane: Pane) -> Vec<String> {
-    let source = crate::tui::content::of(&app.app.model, pane);
+    let source = crate::tui::content::pane_source(&app.event_loop.app, pane);
     let line = |at| source.block(at).text.into_owned();
     (0..source.len()).map(line).collect()
 }
@@ -383,7 +384,7 @@ fn a_citation_is_gone_to_in_the_text_though_the_body_was_shown() {
     let mut app = calls(120, 40, &[]);
     go_to(&mut app, "shop-headphones", "grounded");
     app.keys("x c").settle();
-    assert!(!app.app.model.desk().trace.raw);
+    assert!(!app.event_loop.app.session().trace_panes.shows_raw);
     let text = rows(&app);
     assert!(text.contains("Price today"), "{text}");
 }
@@ -393,7 +394,7 @@ fn what_stands_in_columns_is_copied_one_below_the_other() {
     let mut app = calls(120, 40, &several());
     first_call(&mut app);
     app.keys("3 + y v").settle();
-    let copied = app.app.screen.copied.last().expect("it was copied");
+    let copied = app.event_loop.screen.copied.last().expect("it was copied");
     assert!(
         copied.contains("{'order': 'NW-50031', limit: \"5\",}\ncanonical\n{"),
         "{copied}"
@@ -404,7 +405,8 @@ fn what_stands_in_columns_is_copied_one_below_the_other() {
 fn a_page_that_was_cut_says_how_much_of_it_is_shown() {
     let mut app = calls(120, 40, &[]);
     go_to(&mut app, "beam-upgrade", "newest");
-    app.app.model.desk_mut().trace.step = crate::tui::model::trace::StepAt::At(2);
+    app.event_loop.app.session_mut().trace_panes.step =
+        crate::tui::state::judge_trace::StepSelection::Position(2);
     app.keys("4 +").settle();
     let text = rows(&app);
     assert!(text.contains(" shown, cut · text/html"), "{text}");

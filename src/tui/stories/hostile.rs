@@ -215,7 +215,7 @@ fn a_hostile_workspace_only_ever_shows_marks() {
     assert!(server.asked() >= 2, "{}", app.screen());
     everywhere(&mut app, &mut other, "after a run");
     let names = app
-        .app
+        .event_loop
         .screen
         .copied
         .iter()

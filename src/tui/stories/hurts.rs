@@ -4,8 +4,8 @@ use super::keys::{TONE, asking};
 use super::server::{Say, Server};
 use super::{demo_in, outcome, point, rubric, told};
 use crate::model::{Millis, Outcome};
-use crate::tui::model::Model;
-use crate::tui::model::runs::{Run, Stage};
+use crate::tui::state::App;
+use crate::tui::state::runs::{RunStage, TrackedRun};
 use crate::tui::testing::Driven;
 
 fn slow_down() -> Say {
@@ -17,7 +17,7 @@ fn slow_down() -> Say {
 }
 
 /// A judge was refused, and waits.
-fn backing_off(model: &Model) -> bool {
+fn backing_off(model: &App) -> bool {
     model.runs().live().any(|(_, run)| {
         let attempts = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
         attempts
@@ -27,15 +27,15 @@ fn backing_off(model: &Model) -> bool {
 }
 
 /// A judge has said something.
-fn streams(model: &Model) -> bool {
+fn streams(model: &App) -> bool {
     model
-        .live
+        .live_session
         .runs
         .live()
         .any(|(_, run)| said(run).next().is_some())
 }
 
-fn said(run: &Run) -> impl Iterator<Item = &str> {
+fn said(run: &TrackedRun) -> impl Iterator<Item = &str> {
     let turns = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let attempts = turns.flat_map(|turn| turn.attempts.values());
     attempts
@@ -59,7 +59,7 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
     // Nothing moves but the countdown: a second apart, and no more often.
     for _ in 0..5 {
         let now = app.clock_now();
-        let next = app.app.model.next_wake().expect("it counts down");
+        let next = app.event_loop.app.next_wake().expect("it counts down");
         assert_eq!(next.0 % 1000, 0);
         assert!(next.since(now) <= Millis(1000));
         app.pass(next.since(now));
@@ -75,7 +75,7 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
     // Nothing is left that would wake it.
     app.pass(Millis(120_000)).settle();
     assert_eq!(server.asked(), 1);
-    assert_eq!(app.app.model.next_wake(), None);
+    assert_eq!(app.event_loop.app.next_wake(), None);
 }
 
 #[test]
@@ -218,19 +218,19 @@ fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
     });
     assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Pass));
     let running = |app: &Driven| {
-        app.app
-            .model
-            .live
+        app.event_loop
+            .app
+            .live_session
             .runs
             .live()
-            .filter(|(_, run)| run.whole)
+            .filter(|(_, run)| run.covers_everything)
             .count()
     };
     assert_eq!(running(&app), 1, "the judge is still asked");
     assert_eq!(server.asked(), 1);
     // A broken save during a run: the strip comes, the run goes on, and it goes away again.
     app.save("r.yaml", "evals: [");
-    assert!(!app.app.model.saves.problems.is_empty());
+    assert!(!app.event_loop.app.saves.problems.is_empty());
     assert_eq!(running(&app), 1);
     assert_eq!(
         outcome(&app, "t/r/says"),
@@ -238,7 +238,7 @@ fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
         "the last good state stays"
     );
     app.save("r.yaml", &with_check("away"));
-    assert!(app.app.model.saves.problems.is_empty());
+    assert!(app.event_loop.app.saves.problems.is_empty());
     app.keys("ctrl-c").settle();
     assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Cancelled));
     assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Pass));
@@ -249,13 +249,13 @@ fn with_check(word: &str) -> String {
     format!("{TONE}  - {{ id: says, type: contains, params: {{ patterns: [{word}] }} }}\n")
 }
 
-fn decided(model: &Model, name: &str) -> bool {
-    let cells = &model.live.cells;
-    let row = cells.row_of(&name.parse().expect("a name"));
+fn decided(model: &App, name: &str) -> bool {
+    let cells = &model.live_session.cells;
+    let row = cells.find_row(&name.parse().expect("a name"));
     let mark = row
         .and_then(|row| cells.row(row))
-        .map(crate::tui::model::cells::Row::mark);
-    matches!(mark, Some(crate::tui::model::cells::Mark::Decided(_)))
+        .map(crate::tui::state::cells::CellsRow::status);
+    matches!(mark, Some(crate::tui::state::cells::RowStatus::Decided(_)))
 }
 
 #[test]
@@ -297,21 +297,40 @@ fn two_child_runs_at_once_each_bring_their_flips() {
         "rubrics/tool-work.yaml",
         &text.replace("at most 5 sentences", "at most 1 sentence"),
     );
-    app.settle_until(|model| model.live.runs.live().any(|(_, run)| run.begun > 0));
+    app.settle_until(|model| {
+        model
+            .live_session
+            .runs
+            .live()
+            .any(|(_, run)| run.judge_started > 0)
+    });
     app.save("rubrics/beamline.yaml", &mended);
-    app.settle_until(|model| model.live.runs.live().count() > 1 || flips(model) >= 3);
+    app.settle_until(|model| model.live_session.runs.live().count() > 1 || flips(model) >= 3);
     app.settle();
-    let ended = |run: &Run| run.stage == Stage::Ended(None);
-    assert!(app.app.model.live.runs.map.values().all(ended));
+    let ended = |run: &TrackedRun| run.stage == RunStage::Ended(None);
+    assert!(
+        app.event_loop
+            .app
+            .live_session
+            .runs
+            .by_ticket
+            .values()
+            .all(ended)
+    );
     for id in ["beam-release", "beam-upgrade", "beam-quote"] {
         let name = format!("{id}/beamline/names-a-version");
         assert_eq!(outcome(&app, &name), Some(Outcome::Pass), "{name}");
     }
-    assert_eq!(flips(&app.app.model), 3, "{:?}", app.app.model.saves.report);
+    assert_eq!(
+        flips(&app.event_loop.app),
+        3,
+        "{:?}",
+        app.event_loop.app.saves.report
+    );
     let live = app
+        .event_loop
         .app
-        .model
-        .live
+        .live_session
         .cells
         .rows
         .iter()
@@ -319,7 +338,7 @@ fn two_child_runs_at_once_each_bring_their_flips() {
     assert_eq!(live.count(), 0);
 }
 
-fn flips(model: &Model) -> usize {
+fn flips(model: &App) -> usize {
     model
         .saves
         .report
@@ -355,13 +374,13 @@ fn a_recording_is_sought_while_judges_stream() {
     ] {
         app.keys(keys);
         app.pass(Millis(50));
-        let replay = app.app.model.replay.as_ref().expect("it stays open");
+        let replay = app.event_loop.app.replay.as_ref().expect("it stays open");
         assert!(replay.player.position() <= replay.player.len());
     }
     app.keys("q");
-    assert!(app.app.model.replay.is_none());
+    assert!(app.event_loop.app.replay.is_none());
     app.keys("ctrl-c");
-    app.settle_until(|model| model.live.runs.live().next().is_none());
+    app.settle_until(|model| model.live_session.runs.live().next().is_none());
     assert_eq!(app.end(), None);
 }
 
@@ -387,7 +406,7 @@ fn recording(name: &str) -> Driven {
     };
     let size = ratatui::layout::Size::new(120, 40);
     let env = crate::workspace::Env::default();
-    let place = crate::tui::model::Place::Recording;
+    let place = crate::tui::state::OpenedItem::Recording;
     let mut app = Driven::on(place, size, None, (env, dir, "/nowhere".into()), vec![read]);
     app.settle_until(|model| model.replay.is_some());
     app
@@ -396,16 +415,16 @@ fn recording(name: &str) -> Driven {
 #[test]
 fn a_recording_sought_while_it_streams_ends_as_if_it_had_been_left_alone() {
     let ends = |app: &Driven| {
-        let cells = &app.app.model.desk().cells;
-        let rows = cells.rows.iter().map(|row| format!("{:?}", row.mark()));
+        let cells = &app.event_loop.app.session().cells;
+        let rows = cells.rows.iter().map(|row| format!("{:?}", row.status()));
         let trace = app
+            .event_loop
             .app
-            .model
-            .desk()
+            .session()
             .runs
-            .map
+            .by_ticket
             .values()
-            .map(|run| run.done)
+            .map(|run| run.finished_cells)
             .sum::<u64>();
         (rows.collect::<Vec<_>>(), trace)
     };

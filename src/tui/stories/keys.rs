@@ -4,11 +4,11 @@ use super::server::{Say, Server};
 use super::{demo, go_to, judged, runs_in, told, workbench};
 use crate::model::Outcome;
 use crate::tui::effect::Effect;
-use crate::tui::model::cells::RowId;
-use crate::tui::model::overlay::Overlay;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::{Model, Typing};
 use crate::tui::msg::Msg;
+use crate::tui::state::cells::RowId;
+use crate::tui::state::overlay::Overlay;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::{App, FooterInput};
 use crate::tui::testing::Driven;
 
 /// What a judge that costs is asked about.
@@ -77,22 +77,22 @@ fn what_a_check_found_is_one_key_away() {
     let screen = app.screen();
     assert!(screen.contains("c goes to where that stands"), "{screen}");
     app.keys("c").settle();
-    let document = &app.app.model.live.document;
-    let (piece, range) = document.quoted.clone().expect("gone to");
-    let doc = document.here().expect("read");
+    let document = &app.event_loop.app.live_session.transcript_pane;
+    let (piece, range) = document.selected_quote.clone().expect("gone to");
+    let doc = document.loaded_document().expect("read");
     assert_eq!(&doc.text_of(&doc.pieces[piece])[range], "REFUND");
 }
 
 /// A row whose judge is at work and has something to show.
-fn begun(model: &Model) -> Option<RowId> {
-    let cells = &model.live.cells;
+fn begun(model: &App) -> Option<RowId> {
+    let cells = &model.live_session.cells;
     let mut ids = (0..).map(RowId).take(cells.rows.len());
     ids.find(|row| {
         let Some(row) = cells.row(*row).filter(|row| row.is_live()) else {
             return false;
         };
-        let at = row.slots.first().and_then(|slot| slot.at);
-        let run = model.live.runs.map.values().last();
+        let at = row.slots.first().and_then(|slot| slot.run_cell);
+        let run = model.live_session.runs.by_ticket.values().last();
         at.zip(run).is_some_and(|((_, cell), run)| {
             let cell = run.state.cells.get(cell.index());
             cell.is_some_and(|cell| !cell.judge_trace.is_empty())
@@ -101,8 +101,8 @@ fn begun(model: &Model) -> Option<RowId> {
 }
 
 fn go_to_live(app: &mut Driven) {
-    let row = begun(&app.app.model).expect("a judge is at work");
-    assert!(app.app.model.live.cells.select(row));
+    let row = begun(&app.event_loop.app).expect("a judge is at work");
+    assert!(app.event_loop.app.live_session.cells.select_row(row));
     app.tell(Msg::TimePassed);
 }
 
@@ -110,16 +110,16 @@ fn go_to_live(app: &mut Driven) {
 fn problems_are_gone_through_one_by_one_and_back() {
     let mut app = judged(80, 24);
     let mut seen = Vec::new();
-    let selected = |app: &Driven| app.app.model.live.cells.selected();
+    let selected = |app: &Driven| app.event_loop.app.live_session.cells.selected_row();
     let count = {
-        let total = &app.app.model.live.cells.total;
+        let total = &app.event_loop.app.live_session.cells.total;
         total.fail + total.error
     };
     assert!(count > 2);
     for _ in 0..count {
         app.keys("]");
         let row = selected(&app).expect("a row");
-        let cells = &app.app.model.live.cells;
+        let cells = &app.event_loop.app.live_session.cells;
         assert!(cells.row(row).expect("it is known").is_problem());
         seen.push(row);
     }
@@ -136,23 +136,23 @@ fn problems_are_gone_through_one_by_one_and_back() {
 #[test]
 fn a_filter_works_with_every_key_and_esc_takes_it_back() {
     let mut app = judged(80, 24);
-    let listed = |app: &Driven| app.app.model.live.cells.total;
+    let listed = |app: &Driven| app.event_loop.app.live_session.cells.total;
     let all = listed(&app);
     app.keys("/").type_in("outcome:fail").keys("enter");
-    assert_eq!(app.app.model.live.cells.filter, "outcome:fail");
+    assert_eq!(app.event_loop.app.live_session.cells.filter, "outcome:fail");
     assert!(app.screen().contains("outcome:fail"));
     // A line that is no filter says why, and cannot be kept.
     app.keys("/").type_in(" outcome:bad").keys("enter");
-    let problem = match &app.app.model.ui.typing {
-        Some(Typing::Filter { problem, .. }) => problem.clone(),
+    let problem = match &app.event_loop.app.ui.footer_input {
+        Some(FooterInput::Filter { problem, .. }) => problem.clone(),
         _ => None,
     };
     let problem = problem.expect("it is still typed, with a problem");
     assert!(problem.contains("bad"), "{problem}");
     app.keys("esc");
-    assert_eq!(app.app.model.live.cells.filter, "outcome:fail");
+    assert_eq!(app.event_loop.app.live_session.cells.filter, "outcome:fail");
     app.keys("esc");
-    assert_eq!(app.app.model.live.cells.filter, "");
+    assert_eq!(app.event_loop.app.live_session.cells.filter, "");
     assert_eq!(listed(&app), all);
 }
 
@@ -162,8 +162,17 @@ fn a_search_goes_on_from_the_beginning_and_says_so() {
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("6 /").type_in("Beamline").keys("enter").settle();
     let at = |app: &Driven| {
-        let find = app.app.model.live.document.scroll.find.clone();
-        find.expect("it is searched").at.expect("it was found")
+        let find = app
+            .event_loop
+            .app
+            .live_session
+            .transcript_pane
+            .scroll
+            .search
+            .clone();
+        find.expect("it is searched")
+            .current_match
+            .expect("it was found")
     };
     let first = at(&app);
     let mut seen = vec![first];
@@ -178,8 +187,16 @@ fn a_search_goes_on_from_the_beginning_and_says_so() {
     assert_eq!(told(&app), "on from the end");
     assert_eq!(Some(&at(&app)), seen.last());
     app.keys("esc");
-    assert_eq!(app.app.model.live.document.scroll.find, None);
-    assert_eq!(app.app.model.ui.focus, Pane::Transcript);
+    assert_eq!(
+        app.event_loop
+            .app
+            .live_session
+            .transcript_pane
+            .scroll
+            .search,
+        None
+    );
+    assert_eq!(app.event_loop.app.ui.focus, Pane::Transcript);
 }
 
 #[test]
@@ -195,49 +212,51 @@ fn numbers_go_to_panes_and_zoom_fills_the_screen() {
     ];
     for (key, pane) in panes {
         app.keys(key);
-        assert_eq!(app.app.model.ui.focus, pane);
-        let layout = app.app.model.layout();
+        assert_eq!(app.event_loop.app.ui.focus, pane);
+        let layout = app.event_loop.app.layout();
         assert!(
             layout.panes.iter().any(|(shown, _)| *shown == pane),
             "{pane:?}"
         );
         app.keys("+");
-        let zoomed = app.app.model.layout().panes;
+        let zoomed = app.event_loop.app.layout().panes;
         assert_eq!(zoomed.len(), 1, "{pane:?}");
         app.keys(if pane == Pane::Verdict { "esc" } else { "+" });
-        assert!(!app.app.model.ui.zoom);
+        assert!(!app.event_loop.app.ui.zoomed);
     }
 }
 
 #[test]
 fn judges_at_hand_are_listed_and_asked_only_when_chosen() {
     let mut app = judged(80, 24);
-    let cells = &app.app.model.live.cells;
+    let cells = &app.event_loop.app.live_session.cells;
     let ids = (0..cells.rows.len()).filter_map(|at| u32::try_from(at).ok());
-    let unread = ids.map(crate::tui::model::cells::RowId).find(|row| {
-        let mark = cells.row(*row).map(crate::tui::model::cells::Row::mark);
-        mark == Some(crate::tui::model::cells::Mark::Decided(
+    let unread = ids.map(crate::tui::state::cells::RowId).find(|row| {
+        let mark = cells
+            .row(*row)
+            .map(crate::tui::state::cells::CellsRow::status);
+        mark == Some(crate::tui::state::cells::RowStatus::Decided(
             Outcome::NotApplicable,
         ))
     });
     assert!(
-        app.app
-            .model
-            .live
+        app.event_loop
+            .app
+            .live_session
             .cells
-            .select(unread.expect("the demo has one"))
+            .select_row(unread.expect("the demo has one"))
     );
-    let before = app.app.runtime.made().len();
+    let before = app.event_loop.runtime.made().len();
     app.keys("J").settle();
-    let found = match app.app.model.overlays.last() {
-        Some(Overlay::Judges { found, .. }) => found.clone(),
+    let found = match app.event_loop.app.overlays.last() {
+        Some(Overlay::Judges { judges: found, .. }) => found.clone(),
         _ => None,
     };
     // Which there are depends on the machine.
     assert!(found.is_some(), "they were looked for");
     app.keys("esc").settle();
-    assert!(app.app.model.overlays.is_empty());
-    assert_eq!(app.app.runtime.made().len(), before);
+    assert!(app.event_loop.app.overlays.is_empty());
+    assert_eq!(app.event_loop.runtime.made().len(), before);
 }
 
 #[test]
@@ -250,14 +269,14 @@ fn what_costs_is_asked_first_and_no_is_no() {
     assert!(screen.contains('$'), "{screen}");
     for no in ["n", "esc", "q", "ctrl-c"] {
         app.keys(no).settle();
-        assert!(app.app.model.overlays.is_empty(), "{no}");
+        assert!(app.event_loop.app.overlays.is_empty(), "{no}");
         assert_eq!((server.asked(), app.end()), (0, None), "{no}");
         app.keys("R").settle();
     }
     // Enter is no answer to a question about money.
     app.keys("enter").settle();
     assert_eq!(server.asked(), 0);
-    if app.app.model.overlays.is_empty() {
+    if app.event_loop.app.overlays.is_empty() {
         app.keys("R").settle();
     }
     app.keys("y").settle();
@@ -271,16 +290,17 @@ fn what_costs_is_asked_first_and_no_is_no() {
 fn leaving_while_something_runs_asks_and_no_stays() {
     let mut app = Driven::watched(80, 24);
     app.settle();
-    let live = |model: &crate::tui::model::Model| model.runs().live().any(|(_, run)| run.begun > 0);
+    let live =
+        |model: &crate::tui::state::App| model.runs().live().any(|(_, run)| run.judge_started > 0);
     app.keys("R").settle_until(live);
     app.keys("q");
     assert!(matches!(
-        app.app.model.overlays.last(),
+        app.event_loop.app.overlays.last(),
         Some(Overlay::QuitWhileRunning)
     ));
     app.keys("n");
     assert_eq!(app.end(), None);
-    assert!(live(&app.app.model), "it goes on");
+    assert!(live(&app.event_loop.app), "it goes on");
     app.keys("q y");
     assert_eq!(app.end(), Some(0));
     let farewell = app.close();
@@ -292,12 +312,12 @@ fn ctrl_c_cancels_first_and_leaves_then() {
     let mut app = Driven::watched(80, 24);
     app.settle();
     app.keys("R")
-        .settle_until(|model| model.runs().live().any(|(_, run)| run.begun > 0));
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.judge_started > 0));
     app.keys("ctrl-c");
     assert_eq!(app.end(), None);
     assert!(told(&app).starts_with("cancelling 1 run"), "{}", told(&app));
     app.settle();
-    assert!(app.app.model.runs().live().next().is_none());
+    assert!(app.event_loop.app.runs().live().next().is_none());
     assert!(told(&app).contains(" cancelled: "), "{}", told(&app));
     app.keys("ctrl-c");
     assert_eq!(app.end(), Some(0));
@@ -311,7 +331,7 @@ fn a_replay_begins_on_the_board_and_ends_there() {
     let runs = runs_in(&app.root.join(".dicta/runs"));
     for back in ["q", "esc"] {
         app.keys("v").settle();
-        let replay = app.app.model.replay.as_ref().expect("it plays");
+        let replay = app.event_loop.app.replay.as_ref().expect("it plays");
         assert_eq!(replay.player.position(), replay.player.len(), "to its end");
         assert!(
             app.screen().to_lowercase().contains("replay"),
@@ -322,7 +342,7 @@ fn a_replay_begins_on_the_board_and_ends_there() {
         app.keys("R r").settle();
         assert!(told(&app).contains("this is a replay"), "{}", told(&app));
         app.keys(back).settle();
-        assert!(app.app.model.replay.is_none(), "{back}");
+        assert!(app.event_loop.app.replay.is_none(), "{back}");
     }
     assert_eq!(runs_in(&app.root.join(".dicta/runs")), runs);
     assert_eq!(app.end(), None);
@@ -342,8 +362,9 @@ fn a_citation_is_one_key_away() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("c").settle();
-    let desk = &app.app.model.live;
-    let quoted = desk.document.quoted.is_some() || desk.trace.quoted.is_some();
+    let desk = &app.event_loop.app.live_session;
+    let quoted =
+        desk.transcript_pane.selected_quote.is_some() || desk.trace_panes.selected_quote.is_some();
     assert!(quoted || told(&app).contains("cite"), "{}", told(&app));
 }
 
@@ -353,7 +374,7 @@ fn what_is_copied_is_what_is_meant() {
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("y n y c 5 y v 6 y m").settle();
     let root = app.root.display().to_string();
-    let copied = &app.app.screen.copied;
+    let copied = &app.event_loop.screen.copied;
     assert_eq!(copied[0], "beam-release/beamline/newest");
     assert_eq!(
         copied[1],
@@ -381,7 +402,7 @@ fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
     let wanted = u32::try_from(at.expect("it is there")).expect("a short file") + 1;
     let asked = app.errands.pop();
     assert!(
-        matches!(&asked, Some(Effect::Edit { path: p, line, .. }) if *p == path && *line == wanted),
+        matches!(&asked, Some(Effect::OpenEditor { path: p, line, .. }) if *p == path && *line == wanted),
         "{asked:?}"
     );
     app.tell(Msg::EditorClosed(Err(
@@ -405,15 +426,15 @@ fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
 #[test]
 fn a_theme_is_seen_at_once_and_esc_goes_back() {
     let mut app = demo(80, 24);
-    let before = app.app.model.ui.theme.name.clone();
+    let before = app.event_loop.app.ui.theme.name.clone();
     let ground = app.buffer()[(0, 0)].style();
     app.keys("T j");
-    assert_ne!(app.app.model.ui.theme.name, before);
+    assert_ne!(app.event_loop.app.ui.theme.name, before);
     app.keys("esc");
-    assert_eq!(app.app.model.ui.theme.name, before);
+    assert_eq!(app.event_loop.app.ui.theme.name, before);
     assert_eq!(app.buffer()[(0, 0)].style(), ground);
     app.keys("T j enter");
-    assert_ne!(app.app.model.ui.theme.name, before);
+    assert_ne!(app.event_loop.app.ui.theme.name, before);
     assert!(told(&app).contains("--theme"), "{}", told(&app));
 }
 
@@ -426,15 +447,15 @@ fn a_pasted_text_runs_nothing() {
     for text in ["q", "R\nq\ny\n", "\u{1b}", "\u{3}", "e\nW\nJ\n"] {
         paste(&mut app, text);
         assert_eq!(app.end(), None);
-        assert!(app.app.runtime.made().is_empty() && app.errands.is_empty());
-        assert!(app.app.model.overlays.is_empty());
+        assert!(app.event_loop.runtime.made().is_empty() && app.errands.is_empty());
+        assert!(app.event_loop.app.overlays.is_empty());
     }
     assert!(told(&app).contains("pasted text runs nothing"));
     app.keys("/");
     paste(&mut app, "brief\nq\r\u{1b}[A");
     assert!(matches!(
-        app.app.model.ui.typing,
-        Some(Typing::Filter { .. })
+        app.event_loop.app.ui.footer_input,
+        Some(FooterInput::Filter { .. })
     ));
     app.keys("esc");
     // Under a question it is no answer.
@@ -443,13 +464,13 @@ fn a_pasted_text_runs_nothing() {
     app.keys("R").settle();
     paste(&mut app, "y\n");
     assert_eq!(server.asked(), 0);
-    assert_eq!(app.app.model.overlays.len(), 1);
+    assert_eq!(app.event_loop.app.overlays.len(), 1);
 }
 
 #[test]
 fn the_tour_ticks_itself_off() {
     let mut app = demo(120, 40);
-    let done = |app: &Driven| app.app.model.tour.as_ref().map(|tour| tour.done);
+    let done = |app: &Driven| app.event_loop.app.tour.as_ref().map(|tour| tour.done);
     app.keys("R").settle();
     assert_eq!(done(&app), Some([true, false, false, false, false, false]));
     app.keys("] enter").settle();

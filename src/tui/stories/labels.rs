@@ -2,8 +2,8 @@
 
 use super::{go_to, judged, outcome, rubric, told};
 use crate::model::{Label, Millis, Outcome};
-use crate::tui::model::cells::{Entry, Human, Row, RowId, Sort};
-use crate::tui::model::saves::summary;
+use crate::tui::state::cells::{CellsEntry, CellsRow, LabelValue, RowId, RowSort};
+use crate::tui::state::saves::summarize;
 use crate::tui::testing::Driven;
 
 const CELL: &str = "beam-upgrade/beamline/newest";
@@ -19,17 +19,24 @@ fn last(app: &Driven) -> Label {
 }
 
 fn row(app: &Driven, name: &str) -> RowId {
-    let cells = &app.app.model.live.cells;
-    cells.row_of(&name.parse().expect("a name")).expect("a row")
+    let cells = &app.event_loop.app.live_session.cells;
+    cells
+        .find_row(&name.parse().expect("a name"))
+        .expect("a row")
 }
 
-fn label(app: &Driven, name: &str) -> Option<Human> {
-    app.app.model.live.cells.row(row(app, name))?.label
+fn label(app: &Driven, name: &str) -> Option<LabelValue> {
+    app.event_loop
+        .app
+        .live_session
+        .cells
+        .row(row(app, name))?
+        .label
 }
 
 /// Goes on until the watcher has read what we wrote.
 fn read_back(app: &mut Driven) {
-    app.settle_for(|model| model.labels.own.is_empty());
+    app.settle_for(|model| model.label_edits.pending.is_empty());
 }
 
 #[test]
@@ -43,7 +50,7 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
         _ => "disagrees",
     };
     app.keys("p");
-    assert_eq!(label(&app, CELL), Some(Human::Pass));
+    assert_eq!(label(&app, CELL), Some(LabelValue::Pass));
     assert_eq!(
         told(&app),
         format!("labelled beam-upgrade × newest: pass, the verdict {says} (U takes it back)")
@@ -67,7 +74,7 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
     );
     assert!(label.at.is_some());
     // What came back is no save.
-    let model = &app.app.model;
+    let model = &app.event_loop.app;
     assert_eq!(
         (model.saves.number, model.saves.report.is_none()),
         (0, true)
@@ -89,8 +96,8 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
     read_back(&mut app);
     assert_eq!(file(&app), before);
     assert_eq!(
-        super::super::command::spec(super::super::command::Command::LabelRemove)
-            .map(|spec| spec.usable(&app.app.model)),
+        super::super::command::find_spec(super::super::command::UiCommand::LabelRemove)
+            .map(|spec| spec.check_usable(&app.event_loop.app)),
         Some(Err("there is no label to remove: p, f and u set one"))
     );
 }
@@ -103,16 +110,16 @@ fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
     app.keys("p");
     super::point(&mut app, NEXT);
     app.keys("f u f");
-    assert_eq!(label(&app, NEXT), Some(Human::Fail));
+    assert_eq!(label(&app, NEXT), Some(LabelValue::Fail));
     read_back(&mut app);
     assert_eq!(last(&app).passed, Some(false));
     assert_eq!(file(&app).lines().count(), before.lines().count() + 2);
     app.keys("U");
-    assert_eq!(label(&app, NEXT), Some(Human::Unsure));
+    assert_eq!(label(&app, NEXT), Some(LabelValue::Unsure));
     app.keys("U U");
     assert_eq!(
         (label(&app, NEXT), label(&app, CELL)),
-        (None, Some(Human::Pass))
+        (None, Some(LabelValue::Pass))
     );
     assert_eq!(
         told(&app),
@@ -148,7 +155,7 @@ fn what_another_program_adds_meanwhile_stays() {
     read_back(&mut app);
     app.settle_for(|model| {
         model
-            .live
+            .live_session
             .cells
             .rows
             .iter()
@@ -158,8 +165,11 @@ fn what_another_program_adds_meanwhile_stays() {
     });
     assert!(file(&app).contains(theirs));
     assert_eq!(last(&app).passed, Some(false));
-    assert_eq!(label(&app, "refund-01/support/brief"), Some(Human::Fail));
-    assert_eq!(label(&app, CELL), Some(Human::Fail));
+    assert_eq!(
+        label(&app, "refund-01/support/brief"),
+        Some(LabelValue::Fail)
+    );
+    assert_eq!(label(&app, CELL), Some(LabelValue::Fail));
 }
 
 #[test]
@@ -169,10 +179,10 @@ fn what_cannot_be_written_was_not_said() {
     std::fs::remove_file(app.root.join("labels.jsonl")).expect("it was there");
     std::fs::create_dir(app.root.join("labels.jsonl")).expect("a folder");
     app.keys("p");
-    assert_eq!(label(&app, CELL), Some(Human::Pass));
-    app.settle_for(|model| !model.labels.writes());
+    assert_eq!(label(&app, CELL), Some(LabelValue::Pass));
+    app.settle_for(|model| !model.label_edits.has_unwritten());
     assert_eq!(label(&app, CELL), None);
-    let log = &app.app.model.notices.log;
+    let log = &app.event_loop.app.notices.log;
     let why = log
         .iter()
         .map(|notice| notice.text.as_str())
@@ -191,7 +201,7 @@ fn the_end_waits_for_what_is_being_written() {
     let mut app = judged(80, 24);
     go_to(&mut app, CELL);
     app.keys("p q");
-    app.settle_until(|model| model.quitting.is_some());
+    app.settle_until(|model| model.exit_code.is_some());
     assert_eq!(app.end(), Some(0));
     assert_eq!(last(&app).transcript, "beam-upgrade");
 }
@@ -203,7 +213,7 @@ fn what_cannot_be_labelled_says_why() {
     assert_eq!(told(&app), "select a cell first (j, k)");
     app.keys("2 x");
     assert!(
-        app.app.model.live.trace.raw,
+        app.event_loop.app.live_session.trace_panes.shows_raw,
         "in the prompt it is the raw form"
     );
     go_to(&mut app, "beam-release/beamline/newest");
@@ -215,31 +225,31 @@ fn what_cannot_be_labelled_says_why() {
 fn sorts_go_round_and_keep_the_selected_cell() {
     let mut app = judged(120, 40);
     go_to(&mut app, "refund-02/support/tone");
-    let selected = app.app.model.live.cells.selected();
-    let group = |app: &Driven| -> Vec<Option<Human>> {
-        let cells = &app.app.model.live.cells;
+    let selected = app.event_loop.app.live_session.cells.selected_row();
+    let group = |app: &Driven| -> Vec<Option<LabelValue>> {
+        let cells = &app.event_loop.app.live_session.cells;
         let eval = cells
             .row(row(app, "refund-02/support/tone"))
             .map(|row| row.eval);
         let rows = cells.shown.iter().filter_map(|entry| match entry {
-            Entry::Row(row) => cells.row(*row),
-            Entry::Group(_) => None,
+            CellsEntry::Row(row) => cells.row(*row),
+            CellsEntry::Group(_) => None,
         });
         rows.filter(|row| Some(row.eval) == eval)
             .map(|row| row.label)
             .collect()
     };
     for (sort, words) in [
-        (Sort::Disagreements, "disagreements first"),
-        (Sort::Unlabelled, "unlabelled first"),
-        (Sort::FileOrder, "in file order"),
+        (RowSort::Disagreements, "disagreements first"),
+        (RowSort::Unlabelled, "unlabelled first"),
+        (RowSort::FileOrder, "in file order"),
     ] {
         app.keys("1 o").pass(Millis(60_000));
-        let cells = &app.app.model.live.cells;
-        assert_eq!((cells.sort, cells.selected()), (sort, selected));
+        let cells = &app.event_loop.app.live_session.cells;
+        assert_eq!((cells.sort, cells.selected_row()), (sort, selected));
         assert!(app.screen().contains(words), "{}", app.screen());
         let labels = group(&app);
-        if sort == Sort::Unlabelled {
+        if sort == RowSort::Unlabelled {
             assert!(
                 labels.first().is_some_and(Option::is_none)
                     && labels.last().is_some_and(Option::is_some)
@@ -247,24 +257,27 @@ fn sorts_go_round_and_keep_the_selected_cell() {
         }
     }
     app.keys("o");
-    assert_eq!(app.app.model.live.cells.sort, Sort::ProblemsFirst);
+    assert_eq!(
+        app.event_loop.app.live_session.cells.sort,
+        RowSort::ProblemsFirst
+    );
     // The planted mistake: three labelled pass, and failed.
     app.keys("o");
     go_to(&mut app, "beam-quote/beamline/names-a-version");
-    let cells = &app.app.model.live.cells;
+    let cells = &app.event_loop.app.live_session.cells;
     let eval = cells
         .row(row(&app, "beam-quote/beamline/names-a-version"))
         .map_or(0, |row| row.eval);
     let at = cells
         .shown
         .iter()
-        .position(|entry| *entry == Entry::Group(eval))
+        .position(|entry| *entry == CellsEntry::Group(eval))
         .expect("it is shown");
     let first: Vec<Option<bool>> = cells.shown[at + 1..at + 5]
         .iter()
         .map(|entry| match entry {
-            Entry::Row(row) => cells.row(*row).and_then(Row::agrees),
-            Entry::Group(_) => None,
+            CellsEntry::Row(row) => cells.row(*row).and_then(CellsRow::agrees_with_label),
+            CellsEntry::Group(_) => None,
         })
         .collect();
     assert_eq!(first, [Some(false), Some(false), Some(false), None]);
@@ -273,9 +286,9 @@ fn sorts_go_round_and_keep_the_selected_cell() {
         .type_in("label:disagrees")
         .keys("enter")
         .settle();
-    assert!((3..10).contains(&app.app.model.live.cells.matching));
+    assert!((3..10).contains(&app.event_loop.app.live_session.cells.matching));
     app.keys("/ ctrl-u").type_in("label:never").settle();
-    let problem = app.app.model.live.cells.filter_problem.clone();
+    let problem = app.event_loop.app.live_session.cells.filter_problem.clone();
     assert!(problem.is_some_and(|why| why.starts_with("`label:")));
 }
 
@@ -285,21 +298,29 @@ fn counts_stand_with_the_eval_and_in_the_statistics() {
     go_to(&mut app, "beam-quote/beamline/names-a-version");
     app.keys("1");
     let eval = app
+        .event_loop
         .app
-        .model
-        .live
+        .live_session
         .cells
         .row(row(&app, "beam-quote/beamline/names-a-version"))
         .map_or(0, |row| row.eval);
     let height = 30;
-    app.app
-        .model
-        .live
+    app.event_loop
+        .app
+        .live_session
         .cells
-        .select_entry(Entry::Group(eval), height);
+        .select_entry(CellsEntry::Group(eval), height);
     app.tell(crate::tui::msg::Msg::TimePassed).settle();
     let line = "n = 3: 0 true passes, 0 false passes, 0 true fails, 3 false fails";
-    assert_eq!(app.app.model.live.cells.tally(eval).line(), line);
+    assert_eq!(
+        app.event_loop
+            .app
+            .live_session
+            .cells
+            .tally_agreement(eval)
+            .to_sentence(),
+        line
+    );
     assert!(
         app.screen().contains("names-a-version against your labels"),
         "{}",
@@ -314,7 +335,8 @@ fn where_flips_went_is_told_anew_with_every_label() {
     let mut app = judged(120, 40);
     let (_, mended) = rubric(&app);
     app.save("rubrics/beamline.yaml", &mended).settle();
-    let said = |app: &Driven| summary(app.app.model.saves.report.as_ref().expect("a report"));
+    let said =
+        |app: &Driven| summarize(app.event_loop.app.saves.report.as_ref().expect("a report"));
     assert!(
         said(&app).ends_with("3 flips, all 3 towards your labels"),
         "{}",
@@ -339,7 +361,7 @@ fn where_flips_went_is_told_anew_with_every_label() {
         "{}",
         said(&app)
     );
-    app.settle_for(|model| model.labels.own.is_empty());
+    app.settle_for(|model| model.label_edits.pending.is_empty());
     assert!(
         said(&app).ends_with("all 3 towards your labels"),
         "{}",
@@ -355,12 +377,12 @@ fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
     let renamed = text.replace("names-a-version", "names-some-version");
     assert_ne!(text, renamed);
     let notices = |app: &Driven| -> Vec<String> {
-        let log = &app.app.model.notices.log;
+        let log = &app.event_loop.app.notices.log;
         log.iter().map(|notice| notice.text.clone()).collect()
     };
     app.save(path, &renamed).settle();
-    assert!(app.app.model.saves.problems.is_empty());
-    let cells = &app.app.model.live.cells;
+    assert!(app.event_loop.app.saves.problems.is_empty());
+    let cells = &app.event_loop.app.live_session.cells;
     assert!(
         cells
             .evals
@@ -381,8 +403,8 @@ fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
         "{said:#?}"
     );
     assert!(
-        app.app
-            .model
+        app.event_loop
+            .app
             .workspace()
             .is_some_and(|w| w.label_problems.is_empty())
     );

@@ -35,7 +35,7 @@ pub(super) fn look(app: &Driven) -> String {
 /// Chance taken out.
 fn steady(app: &Driven, screen: &str) -> String {
     let mut out = screen.to_owned();
-    for (at, made) in (b'a'..).zip(app.app.runtime.made()) {
+    for (at, made) in (b'a'..).zip(app.event_loop.runtime.made()) {
         // A run's four letters are drawn by lot.
         let name = char::from(at).to_string().repeat(4);
         out = out.replace(made.run.letters(), &name);

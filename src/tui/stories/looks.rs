@@ -10,8 +10,8 @@ use super::{demo, files, go_to, judged, rubric, workbench};
 use crate::model::Millis;
 use crate::theme::Theme;
 use crate::tui::effect::Effect;
-use crate::tui::model::Place;
-use crate::tui::model::overlay::{AtHand, Overlay};
+use crate::tui::state::OpenedItem;
+use crate::tui::state::overlay::{AvailableJudge, Overlay};
 use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
@@ -45,7 +45,7 @@ fn a_slow_run_leaves_no_blank_at_the_end_of_a_row() {
 /// Other clothes, from now on.
 fn dress(app: &mut Driven, theme: &str, change: fn(Theme) -> Theme) {
     let theme = change(Theme::bundled(theme).expect("it is bundled"));
-    let ui = &mut app.app.model.ui;
+    let ui = &mut app.event_loop.app.ui;
     ui.theme = Arc::new(theme);
 }
 
@@ -53,7 +53,7 @@ fn dress(app: &mut Driven, theme: &str, change: fn(Theme) -> Theme) {
 fn board_before_a_run() {
     let mut app = demo(120, 40);
     // Where the demo is depends on the machine, and so does how the line that says so breaks.
-    app.app.model.notices.dismiss();
+    app.event_loop.app.notices.dismiss();
     app.pass(Millis(1));
     same("board_120x40", &look(&app));
     app.resize(80, 24);
@@ -173,12 +173,12 @@ fn overlays() {
 
 /// Which judges are at hand depends on the machine: these are.
 fn judges_found(app: &mut Driven, notes: &[&str]) {
-    let at_hand = |note: &&str| AtHand {
+    let at_hand = |note: &&str| AvailableJudge {
         title: "gemini · gemini-2.5-flash · key in GEMINI_API_KEY".to_owned(),
         judge: None,
         note: (*note).to_owned(),
     };
-    if let Some(Overlay::Judges { found, .. }) = app.app.model.overlays.last_mut() {
+    if let Some(Overlay::Judges { judges: found, .. }) = app.event_loop.app.overlays.last_mut() {
         *found = Some(notes.iter().map(at_hand).collect());
     }
     app.pass(Millis(1));
@@ -204,7 +204,7 @@ fn nothing_to_show() {
     app.settle();
     // How a path breaks depends on the machine.
     let why = "transcripts cannot be read:\n  t.jsonl: it is empty".to_owned();
-    app.app.model.live.cells.failed = Some(why);
+    app.event_loop.app.live_session.cells.outline_error = Some(why);
     app.keys("1");
     same("no_transcripts_80x24", &rows(&app));
 }
@@ -217,7 +217,7 @@ fn a_bare_file() {
     )]);
     let file = dir.path().join("w/t.jsonl");
     let mut app = Driven::on(
-        Place::Bare(file),
+        OpenedItem::TranscriptFile(file),
         Size::new(80, 24),
         None,
         (Env::default(), dir, "/nowhere".into()),
@@ -263,7 +263,7 @@ fn in_ascii() {
 #[test]
 fn no_theme_leaves_a_colour_where_none_is_wanted() {
     let mut app = judged(120, 40);
-    for name in crate::theme::names() {
+    for name in crate::theme::bundled_names() {
         dress(&mut app, name, Theme::without_colour);
         app.keys("j k").settle();
         for cell in &app.buffer().content {

@@ -74,27 +74,27 @@ fn go_to(app: &mut Driven, name: &str) {
 
 /// Goes to a cell by its name.
 fn point(app: &mut Driven, name: &str) {
-    let cells = &mut app.app.model.desk_mut().cells;
+    let cells = &mut app.event_loop.app.session_mut().cells;
     let name = name.parse().expect("a name");
-    let row = cells.row_of(&name).expect("there is such a cell");
-    assert!(cells.select(row));
+    let row = cells.find_row(&name).expect("there is such a cell");
+    assert!(cells.select_row(row));
     // As anything that happens, it makes the panes look there.
     app.tell(Msg::TimePassed);
 }
 
 /// What a cell was decided, by its name.
 fn outcome(app: &Driven, name: &str) -> Option<Outcome> {
-    let cells = &app.app.model.live.cells;
-    let row = cells.row_of(&name.parse().expect("a name"))?;
-    match cells.row(row)?.mark() {
-        super::model::cells::Mark::Decided(outcome) => Some(outcome),
+    let cells = &app.event_loop.app.live_session.cells;
+    let row = cells.find_row(&name.parse().expect("a name"))?;
+    match cells.row(row)?.status() {
+        super::state::cells::RowStatus::Decided(outcome) => Some(outcome),
         _ => None,
     }
 }
 
 /// The newest notice.
 fn told(app: &Driven) -> &str {
-    let log = &app.app.model.notices.log;
+    let log = &app.event_loop.app.notices.log;
     log.last().map_or("", |notice| &notice.text)
 }
 

@@ -24,7 +24,7 @@ fn fetching() -> Server {
 
 /// Where the page of the newest run came from.
 fn source(app: &Driven) -> Option<ToolResponseSource> {
-    let run = app.app.model.runs().map.values().next_back()?;
+    let run = app.event_loop.app.runs().by_ticket.values().next_back()?;
     let calls = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let mut calls = calls.flat_map(|turn| &turn.calls);
     let (_, source, _) = calls

@@ -18,9 +18,9 @@ fn says(passed: bool, score: f64, why: &'static str) -> Server {
 }
 
 /// Three judges: one nearly sure that it passes, one that it fails, one that it passes.
-struct Court([Server; 3]);
+struct PanelServers([Server; 3]);
 
-impl Court {
+impl PanelServers {
     fn new() -> Self {
         Self([
             says(true, 0.75, "quite kind"),
@@ -71,7 +71,7 @@ const UNANIMITY: &str = "jury: { judges: [cheap, harsh, strong], by: unanimity }
 
 #[test]
 fn each_member_of_a_jury_is_seen_and_gone_to() {
-    let court = Court::new();
+    let court = PanelServers::new();
     let mut app = court.workbench(MAJORITY);
     assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
     let screen = app.screen();
@@ -94,7 +94,7 @@ fn each_member_of_a_jury_is_seen_and_gone_to() {
 
 #[test]
 fn a_save_that_changes_how_they_decide_asks_nobody_and_tells_the_flip() {
-    let court = Court::new();
+    let court = PanelServers::new();
     let mut app = court.workbench(MAJORITY);
     app.save("r.yaml", &rubric(UNANIMITY)).settle();
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));
@@ -108,7 +108,7 @@ fn a_save_that_changes_how_they_decide_asks_nobody_and_tells_the_flip() {
 
 #[test]
 fn what_an_earlier_session_decided_is_kept_and_who_is_missing_is_asked_alone() {
-    let court = Court::new();
+    let court = PanelServers::new();
     let all = court.files(UNANIMITY);
     let all: Vec<(&str, &str)> = all.iter().map(|(p, text)| (*p, text.as_str())).collect();
     let dir = files(&all);
@@ -134,7 +134,7 @@ fn what_an_earlier_session_decided_is_kept_and_who_is_missing_is_asked_alone() {
 
 #[test]
 fn a_wider_margin_says_why_a_row_is_undecided() {
-    let court = Court::new();
+    let court = PanelServers::new();
     let narrow = "cascade: { judges: [cheap, strong], margin: 0.1 }";
     let wide = "cascade: { judges: [cheap, strong], margin: 0.4 }";
     let mut app = court.workbench(narrow);

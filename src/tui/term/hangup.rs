@@ -10,26 +10,26 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::modes;
 
 /// A program that has not ended so long after its terminal, or after a signal, is ended.
-const GRACE: Timespec = Timespec {
+const GRACE_PERIOD: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 700_000_000,
 };
 /// As if ended by SIGHUP.
-const HANGUP: u8 = 1;
+const SIGHUP_NUMBER: u8 = 1;
 
 /// Watches until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct HangupWatcher {
     _stop: PipeWriter,
 }
 
 /// Where the numbers of signals go that are to end the program.
 #[derive(Debug)]
-pub(super) struct Deadline(PipeWriter);
+pub(super) struct ExitDeadline(PipeWriter);
 
-impl Deadline {
+impl ExitDeadline {
     /// From now on the program has a moment left.
-    pub(super) fn begins(&mut self, signal: u8) {
+    pub(super) fn start(&mut self, signal: u8) {
         // An error: nobody watches any more, for it has ended.
         let _ended = self.0.write_all(&[signal]);
     }
@@ -37,7 +37,9 @@ impl Deadline {
 
 /// Calls `gone` once the terminal on standard input is gone. Should the program not end by itself then, or after a signal,
 /// it is ended: whatever is stuck, nothing that was shown is unrecorded.
-pub(super) fn watch(gone: impl FnOnce() + Send + 'static) -> io::Result<(Guard, Deadline)> {
+pub(super) fn watch_terminal(
+    gone: impl FnOnce() + Send + 'static,
+) -> io::Result<(HangupWatcher, ExitDeadline)> {
     let tty = io::stdin().as_fd().try_clone_to_owned()?;
     let (stopped, stop) = io::pipe()?;
     let (mut signalled, signal) = io::pipe()?;
@@ -45,20 +47,20 @@ pub(super) fn watch(gone: impl FnOnce() + Send + 'static) -> io::Result<(Guard, 
         .name("hangup".to_owned())
         .spawn(move || {
             let stopped = OwnedFd::from(stopped);
-            match wait(&tty, &stopped, &mut signalled) {
+            match wait_for_hangup(&tty, &stopped, &mut signalled) {
                 None => {}
-                Some(HANGUP) => {
+                Some(SIGHUP_NUMBER) => {
                     gone();
-                    end_unless_stopped(&stopped, HANGUP);
+                    end_unless_stopped(&stopped, SIGHUP_NUMBER);
                 }
                 Some(signal) => end_unless_stopped(&stopped, signal),
             }
         })?;
-    Ok((Guard { _stop: stop }, Deadline(signal)))
+    Ok((HangupWatcher { _stop: stop }, ExitDeadline(signal)))
 }
 
 /// Waits: the signal that is to end the program, a vanished terminal being one; nothing if nobody wants to know.
-fn wait(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<u8> {
+fn wait_for_hangup(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<u8> {
     loop {
         let mut fds = [
             PollFd::new(tty, PollFlags::empty()),
@@ -72,7 +74,7 @@ fn wait(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<
             Ok(_) => {
                 let over = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
                 if fds[0].revents().intersects(over) {
-                    return Some(HANGUP);
+                    return Some(SIGHUP_NUMBER);
                 }
                 if !fds[2].revents().is_empty() {
                     let mut signal = [0];
@@ -89,8 +91,8 @@ fn wait(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<
 )]
 fn end_unless_stopped(stopped: &OwnedFd, signal: u8) {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
-    if matches!(poll(&mut fds, Some(&GRACE)), Ok(0)) {
-        modes::give_back_lines();
+    if matches!(poll(&mut fds, Some(&GRACE_PERIOD)), Ok(0)) {
+        modes::restore_line_settings();
         crate::tools::kinds::reap_source_processes();
         std::process::exit(128 + i32::from(signal));
     }

@@ -3,9 +3,9 @@
 //! Owns modes, input, signals and the two ways a program ends against its will. Refuses to know what is drawn.
 
 mod hangup;
-mod input;
+mod input_reader;
 mod modes;
-mod panic;
+mod panic_hook;
 mod signals;
 
 use std::io;
@@ -20,8 +20,8 @@ use ratatui::layout::Size;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use input::Heard;
-pub(crate) use signals::{Asked, Signals, end_child, stop_self};
+pub(crate) use input_reader::TerminalInput;
+pub(crate) use signals::{SignalRequest, SignalStream, stop_this_process, terminate_child};
 
 use super::msg::Msg;
 
@@ -32,15 +32,15 @@ pub(crate) trait Screen {
     /// Draws a frame: all of it, or only what differs from the one before.
     fn draw(&mut self, paint: &mut dyn FnMut(&mut Buffer)) -> io::Result<()>;
     /// The next frame draws everything.
-    fn forget(&mut self) -> io::Result<()>;
+    fn redraw_all(&mut self) -> io::Result<()>;
     /// Gives the terminal to somebody else; nothing typed is read any more.
-    fn lend(&mut self) -> impl Future<Output = ()>;
+    fn release_terminal(&mut self) -> impl Future<Output = ()>;
     /// Takes it again.
-    fn take_again(&mut self) -> io::Result<()>;
+    fn reclaim_terminal(&mut self) -> io::Result<()>;
     /// Stops the program as a shell job, the terminal being lent.
     fn stop_job(&mut self) -> Result<(), String>;
     /// Puts a text on the clipboard.
-    fn copy(&mut self, text: &str) -> io::Result<()>;
+    fn copy_to_clipboard(&mut self, text: &str) -> io::Result<()>;
 }
 
 /// Draws through ratatui. The buffer has the size that `size` told, whatever the terminal does meanwhile: its next size
@@ -55,42 +55,42 @@ pub(super) fn draw_on<B: Backend>(
 }
 
 /// The program's own terminal. Given back when dropped.
-pub(crate) struct RealScreen {
-    terminal: Terminal<CrosstermBackend<modes::Out>>,
-    heard: UnboundedSender<Heard>,
-    input: Option<input::Input>,
+pub(crate) struct TerminalScreen {
+    terminal: Terminal<CrosstermBackend<modes::FrameWriter>>,
+    input_sender: UnboundedSender<TerminalInput>,
+    input: Option<input_reader::InputReader>,
     /// How the terminal was set when it was lent.
-    lent: Option<modes::Lines>,
-    _guard: hangup::Guard,
+    saved_settings: Option<modes::LineSettings>,
+    _guard: hangup::HangupWatcher,
 }
 
-impl RealScreen {
+impl TerminalScreen {
     /// Takes the terminal. `gone` is cancelled when it vanishes; panics of other threads are told to `panics`.
-    pub(super) fn take(
-        heard: UnboundedSender<Heard>,
+    pub(super) fn take_terminal(
+        heard: UnboundedSender<TerminalInput>,
         panics: UnboundedSender<Msg>,
         gone: CancellationToken,
-    ) -> io::Result<(Self, Signals)> {
+    ) -> io::Result<(Self, SignalStream)> {
         // All that can fail without a trace comes first.
-        let signals = Signals::new()?;
-        let backend = CrosstermBackend::new(modes::Out::new()?);
+        let signals = SignalStream::new()?;
+        let backend = CrosstermBackend::new(modes::FrameWriter::new()?);
         let terminal = Terminal::new(backend)?;
-        panic::watch(panics);
-        let (guard, deadline) = hangup::watch(move || gone.cancel())?;
-        signals::hasten(Signals::new()?, deadline);
+        panic_hook::install_hook(panics);
+        let (guard, deadline) = hangup::watch_terminal(move || gone.cancel())?;
+        signals::enforce_exit(SignalStream::new()?, deadline);
         let mut screen = Self {
             terminal,
-            heard,
+            input_sender: heard,
             input: None,
-            lent: None,
+            saved_settings: None,
             _guard: guard,
         };
-        screen.take_again()?;
+        screen.reclaim_terminal()?;
         Ok((screen, signals))
     }
 }
 
-impl Screen for RealScreen {
+impl Screen for TerminalScreen {
     fn size(&mut self) -> io::Result<Size> {
         self.terminal.autoresize()?;
         Ok(self.terminal.get_frame().area().as_size())
@@ -102,28 +102,28 @@ impl Screen for RealScreen {
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
-    fn forget(&mut self) -> io::Result<()> {
+    fn redraw_all(&mut self) -> io::Result<()> {
         // Not `clear`: it asks the terminal where the cursor is, and waits for the answer.
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
     }
 
-    async fn lend(&mut self) {
+    async fn release_terminal(&mut self) {
         if let Some(input) = self.input.take() {
             input.stop();
         }
-        modes::give_back();
-        self.lent = modes::Lines::now();
+        modes::restore_terminal();
+        self.saved_settings = modes::LineSettings::current();
     }
 
-    fn take_again(&mut self) -> io::Result<()> {
-        if let Some(lent) = self.lent.take() {
-            lent.mend();
+    fn reclaim_terminal(&mut self) -> io::Result<()> {
+        if let Some(lent) = self.saved_settings.take() {
+            lent.restore();
         }
-        modes::take()?;
-        self.forget()?;
+        modes::take_terminal()?;
+        self.redraw_all()?;
         if self.input.is_none() {
-            let input = input::Input::start(self.heard.clone())?;
+            let input = input_reader::InputReader::start(self.input_sender.clone())?;
             self.input = Some(input);
         }
         Ok(())
@@ -132,11 +132,11 @@ impl Screen for RealScreen {
     fn stop_job(&mut self) -> Result<(), String> {
         signals::stop_job()?;
         // What the shell's user set meanwhile is as they want it.
-        self.lent = None;
+        self.saved_settings = None;
         Ok(())
     }
 
-    fn copy(&mut self, text: &str) -> io::Result<()> {
+    fn copy_to_clipboard(&mut self, text: &str) -> io::Result<()> {
         execute!(
             self.terminal.backend_mut(),
             CopyToClipboard::to_clipboard_from(text)
@@ -144,8 +144,8 @@ impl Screen for RealScreen {
     }
 }
 
-impl Drop for RealScreen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
-        modes::give_back();
+        modes::restore_terminal();
     }
 }

@@ -5,23 +5,23 @@ use std::io;
 use rustix::process::{Pid, getpgrp, getpid, getsid, kill_current_process_group, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::hangup::Deadline;
+use super::hangup::ExitDeadline;
 use super::modes;
 use crate::tools::kinds::ExitSignalsHandled;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// To end: its number.
     End(i32),
     /// To stop, as a shell job.
     Stop,
     /// To go on: the terminal may have been somebody else's in between.
-    GoOn,
+    Continue,
 }
 
 /// The signals that concern a screen.
-pub(crate) struct Signals {
+pub(crate) struct SignalStream {
     /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
     /// the failure is told.
     _file_size: Signal,
@@ -30,11 +30,11 @@ pub(crate) struct Signals {
     quit: Signal,
     terminate: Signal,
     stop: Signal,
-    go_on: Signal,
+    continued: Signal,
     _ours: ExitSignalsHandled,
 }
 
-impl Signals {
+impl SignalStream {
     /// Listens from now on.
     pub(super) fn new() -> io::Result<Self> {
         use rustix::process::Signal as S;
@@ -46,36 +46,36 @@ impl Signals {
             quit: of(S::QUIT)?,
             terminate: of(S::TERM)?,
             stop: of(S::TSTP)?,
-            go_on: of(S::CONT)?,
+            continued: of(S::CONT)?,
             _ours: ExitSignalsHandled::new(),
         })
     }
 
     /// The next one.
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next_request(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.hangup.recv() => Asked::End(1),
-            _ = self.interrupt.recv() => Asked::End(2),
+            _ = self.hangup.recv() => SignalRequest::End(1),
+            _ = self.interrupt.recv() => SignalRequest::End(2),
             // No core: what the terminal was left in would be worse than what one could learn from it.
-            _ = self.quit.recv() => Asked::End(3),
-            _ = self.terminate.recv() => Asked::End(15),
-            _ = self.stop.recv() => Asked::Stop,
-            _ = self.go_on.recv() => Asked::GoOn,
+            _ = self.quit.recv() => SignalRequest::End(3),
+            _ = self.terminate.recv() => SignalRequest::End(15),
+            _ = self.stop.recv() => SignalRequest::Stop,
+            _ = self.continued.recv() => SignalRequest::Continue,
         }
     }
 }
 
 /// Sees to it that a signal which ends the program does so soon: by itself, or by force. Returns at once.
-pub(super) fn hasten(mut signals: Signals, mut deadline: Deadline) {
+pub(super) fn enforce_exit(mut signals: SignalStream, mut deadline: ExitDeadline) {
     tokio::spawn(async move {
         loop {
             // While an editor has the terminal, what is typed there is no signal to us.
-            match signals.next().await {
-                Asked::End(2 | 3) if !modes::taken() => {}
-                Asked::End(number) => {
-                    return deadline.begins(u8::try_from(number).unwrap_or(u8::MAX));
+            match signals.next_request().await {
+                SignalRequest::End(2 | 3) if !modes::is_taken() => {}
+                SignalRequest::End(number) => {
+                    return deadline.start(u8::try_from(number).unwrap_or(u8::MAX));
                 }
-                Asked::Stop | Asked::GoOn => {}
+                SignalRequest::Stop | SignalRequest::Continue => {}
             }
         }
     });
@@ -93,17 +93,17 @@ pub(super) fn stop_job() -> Result<(), String> {
 }
 
 /// Stops this process alone, where the rest of its job stops by itself.
-pub(crate) fn stop_self() {
+pub(crate) fn stop_this_process() {
     let _gone = kill_process(getpid(), rustix::process::Signal::STOP);
 }
 
 /// Tells this process that its window has another size, whether it has or not: whoever waits for a key sees that too.
-pub(super) fn say_resized() {
+pub(super) fn send_resize_signal() {
     let _gone = kill_process(getpid(), rustix::process::Signal::WINCH);
 }
 
 /// Asks a child to end.
-pub(crate) fn end_child(id: u32) {
+pub(crate) fn terminate_child(id: u32) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid.filter(|pid| *pid != getpgrp()) {
         let _gone = kill_process(pid, rustix::process::Signal::TERM);

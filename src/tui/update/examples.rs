@@ -5,47 +5,48 @@
 use std::sync::Arc;
 
 use super::saves;
-use super::touched::{How, Touched};
+use super::touched_evals::{TouchKind, TouchedEval};
 use crate::model::pluralize;
 use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
-use crate::tui::model::Model;
-use crate::tui::model::notices::Level;
-use crate::tui::model::saves::{EvalName, summary};
+use crate::tui::state::App;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::saves::{EvalName, summarize};
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 
 /// A workspace opened.
-pub(super) fn opened(model: &mut Model, workspace: &Arc<Workspace>) -> Option<Effect> {
-    attempt(model, workspace, Vec::new())
+pub(super) fn try_after_open(model: &mut App, workspace: &Arc<Workspace>) -> Option<Effect> {
+    start_trials(model, workspace, Vec::new())
 }
 
 /// A save: the examples of evals it touched are judged too, where that costs nothing.
-pub(super) fn saved(
-    model: &mut Model,
+pub(super) fn try_after_save(
+    model: &mut App,
     old: &Workspace,
     new: &Arc<Workspace>,
-    touched: &[Touched],
+    touched: &[TouchedEval],
 ) -> Option<Effect> {
-    model.examples.before = model.examples.misses().count();
-    let mut judged = std::mem::take(&mut model.examples.asked);
+    model.examples.misses_before_save = model.examples.misses().count();
+    let mut judged = std::mem::take(&mut model.examples.being_judged);
     let mut waiting: Vec<(&str, u64)> = Vec::new();
-    for (rubric, eval) in evals(new) {
-        let name = name(rubric, eval);
+    for (rubric, eval) in list_evals(new) {
+        let name = eval_name(rubric, eval);
         let again = touched.iter().find(|touched| touched.name == name);
-        let was = evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
-        let same = was
-            .is_some_and(|(_, was)| super::touched::same_examples(&was.examples, &eval.examples));
-        if again.is_none() && same || !super::touched::is_judged(eval) {
+        let was = list_evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
+        let same = was.is_some_and(|(_, was)| {
+            super::touched_evals::has_same_examples(&was.examples, &eval.examples)
+        });
+        if again.is_none() && same || !super::touched_evals::is_judged(eval) {
             continue;
         }
         model.examples.judged.remove(&name);
         if eval.examples.is_empty() || !eval.enabled {
             continue;
         }
-        match super::touched::how_judged(rubric, eval, new) {
-            (How::Free, _) if !model.saves.paused => judged.push(name),
-            (How::Free, _) => {}
+        match super::touched_evals::classify_judged(rubric, eval, new) {
+            (TouchKind::Free, _) if !model.saves.paused => judged.push(name),
+            (TouchKind::Free, _) => {}
             (_, judge) => {
                 let judge = judge.unwrap_or("a judge");
                 let many = eval.examples.len() as u64;
@@ -59,24 +60,28 @@ pub(super) fn saved(
     judged.sort();
     judged.dedup();
     let there = |name: &EvalName| {
-        let mut all = evals(new);
+        let mut all = list_evals(new);
         all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
     };
     judged.retain(there);
     model.examples.judged.retain(|name, _| there(name));
-    model.examples.waiting = wait(&waiting);
+    model.examples.not_judged_reason = describe_unjudged(&waiting);
     model.examples.problem = None;
-    attempt(model, new, judged)
+    start_trials(model, new, judged)
 }
 
 /// Nothing is asked for where there is nothing to try and nothing to take back.
-fn attempt(model: &mut Model, workspace: &Arc<Workspace>, judged: Vec<EvalName>) -> Option<Effect> {
+fn start_trials(
+    model: &mut App,
+    workspace: &Arc<Workspace>,
+    judged: Vec<EvalName>,
+) -> Option<Effect> {
     let examples = &mut model.examples;
     examples.number += 1;
-    examples.mended = false;
-    examples.asked.clone_from(&judged);
-    let some = evals(workspace).any(|(_, eval)| !eval.examples.is_empty());
-    if !some && examples.all().next().is_none() {
+    examples.fixed_by_save = false;
+    examples.being_judged.clone_from(&judged);
+    let some = list_evals(workspace).any(|(_, eval)| !eval.examples.is_empty());
+    if !some && examples.all_trials().next().is_none() {
         return None;
     }
     Some(Effect::TryExamples {
@@ -87,18 +92,22 @@ fn attempt(model: &mut Model, workspace: &Arc<Workspace>, judged: Vec<EvalName>)
 }
 
 /// What code decides was tried.
-pub(super) fn tried(model: &mut Model, number: u64, trials: Vec<ExampleResult>) -> Vec<Effect> {
+pub(super) fn handle_tried(
+    model: &mut App,
+    number: u64,
+    trials: Vec<ExampleResult>,
+) -> Vec<Effect> {
     if number != model.examples.number {
         return Vec::new();
     }
     model.examples.checks = trials;
-    tell(model);
+    announce_misses(model);
     Vec::new()
 }
 
 /// Judges were asked: what is left of the save may begin.
-pub(super) fn judged(
-    model: &mut Model,
+pub(super) fn handle_judged(
+    model: &mut App,
     number: u64,
     trials: Vec<ExampleResult>,
     problem: Option<String>,
@@ -106,7 +115,7 @@ pub(super) fn judged(
     if number != model.examples.number {
         return Vec::new();
     }
-    for name in std::mem::take(&mut model.examples.asked) {
+    for name in std::mem::take(&mut model.examples.being_judged) {
         model.examples.judged.remove(&name);
     }
     for trial in trials {
@@ -118,22 +127,22 @@ pub(super) fn judged(
     }
     if let Some(why) = &problem {
         let said = format!("examples could not be judged: {why}");
-        model.notices.tell(model.now, Level::Warning, said);
+        model.notices.push(model.now, NoticeLevel::Warning, said);
     }
     model.examples.problem = problem;
-    tell(model);
-    saves::time_passed(model)
+    announce_misses(model);
+    saves::handle_time_passed(model)
 }
 
 /// Tells what misses, or that it is mended; nothing where all is as it was and well.
-fn tell(model: &mut Model) {
+fn announce_misses(model: &mut App) {
     let examples = &mut model.examples;
-    let missing = examples.missing();
-    let mended = missing.is_none() && examples.before > 0 && !examples.judging();
-    examples.mended = mended;
+    let missing = examples.describe_misses();
+    let mended = missing.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
+    examples.fixed_by_save = mended;
     let said = match &missing {
         Some(_) => missing.clone(),
-        None => model.examples.holding().filter(|_| mended),
+        None => model.examples.describe_passes().filter(|_| mended),
     };
     if let Some(report) = &mut model.saves.report {
         report.examples.clone_from(&said);
@@ -142,15 +151,15 @@ fn tell(model: &mut Model) {
         return;
     };
     let level = match missing {
-        Some(_) => Level::Warning,
-        None => Level::Info,
+        Some(_) => NoticeLevel::Warning,
+        None => NoticeLevel::Info,
     };
     let report = model.saves.report.as_ref();
-    let said = report.filter(|r| r.number > 0).map_or(said, summary);
-    model.notices.tell(model.now, level, said);
+    let said = report.filter(|r| r.number > 0).map_or(said, summarize);
+    model.notices.push(model.now, level, said);
 }
 
-fn wait(by_judge: &[(&str, u64)]) -> Option<String> {
+fn describe_unjudged(by_judge: &[(&str, u64)]) -> Option<String> {
     let many: u64 = by_judge.iter().map(|(_, n)| n).sum();
     let names: Vec<_> = by_judge
         .iter()
@@ -166,14 +175,14 @@ fn wait(by_judge: &[(&str, u64)]) -> Option<String> {
     })
 }
 
-fn evals(workspace: &Workspace) -> impl Iterator<Item = (&Rubric, &Eval)> {
+fn list_evals(workspace: &Workspace) -> impl Iterator<Item = (&Rubric, &Eval)> {
     workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();
         evals.map(move |eval| (&**rubric, eval))
     })
 }
 
-fn name(rubric: &Rubric, eval: &Eval) -> EvalName {
+fn eval_name(rubric: &Rubric, eval: &Eval) -> EvalName {
     EvalName {
         rubric: rubric.id.clone(),
         eval: eval.id.clone(),

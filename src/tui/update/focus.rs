@@ -4,7 +4,7 @@
 //! ignored. Both desks may wait: an answer for the live one also arrives while a recording plays.
 
 mod citations;
-mod marks;
+mod finding_marks;
 mod steps;
 
 use std::ops::Range;
@@ -16,94 +16,95 @@ use crate::theme::Role;
 use crate::transcript::FieldMapping;
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::model::Model;
-use crate::tui::model::cells::RowId;
-use crate::tui::model::desk::Desk;
-use crate::tui::model::document::{Doc, Document, Shown as Read};
-use crate::tui::model::overlay::Overlay;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::request::{Request, RequestKey};
-use crate::tui::model::source::{RawRecord, SourceView};
-use crate::tui::model::trace::{
-    Asked, Loaded, Recorded, Seen, StepAt, Whereabouts, Which, call_at, forming, shown, turn_at,
-    whereabouts,
+use crate::tui::state::App;
+use crate::tui::state::cells::RowId;
+use crate::tui::state::document::{DocumentState as Read, TranscriptDocument, TranscriptPane};
+use crate::tui::state::judge_trace::{
+    CellRef, LastShown, RecordedCell, RecordedCellState, RequestState, StepSelection,
+    TraceLocation, find_shown_call, find_shown_turn, find_streaming_call, locate_trace,
+    resolve_shown_cell,
 };
-use crate::tui::widget::flow::{Place, Scroll};
+use crate::tui::state::overlay::Overlay;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::readable_request::{ReadableRequest, RequestKey};
+use crate::tui::state::session_view::SessionView;
+use crate::tui::state::transcript_source::{SourceOverlay, TranscriptSourceText};
+use crate::tui::widget::flow::{BlockPosition, ScrollState};
 
-pub(super) use marks::found as marks_found;
-pub(crate) use steps::{message_by, select_step, step_by, toggle_raw};
+pub(super) use finding_marks::handle_marks_found as marks_found;
+pub(crate) use steps::{move_message_by, move_step_by, select_step, toggle_raw};
 
 /// After every update: asks for what the focused cell needs and nobody asked for yet. Does nothing if nothing moved.
-pub(super) fn look(model: &mut Model) -> Vec<Effect> {
-    focus(model.desk_mut());
+pub(super) fn request_focused(model: &mut App) -> Vec<Effect> {
+    update_focused_row(model.session_mut());
     let mut effects = Vec::new();
-    effects.extend(ask_trace(model));
-    effects.extend(ask_transcript(model));
-    top_what_is_new(model);
-    effects.extend(ask_request(model));
-    ask_texts(model, &mut effects);
-    citations::look_up(model);
-    effects.extend(marks::ask(model));
+    effects.extend(request_trace(model));
+    effects.extend(request_transcript(model));
+    scroll_changed_panes(model);
+    effects.extend(request_readable_request(model));
+    request_texts(model, &mut effects);
+    citations::locate_quotes(model);
+    effects.extend(finding_marks::request_marks(model));
     effects
 }
 
 /// The row under the cursor is the focused one.
-fn focus(desk: &mut Desk) {
-    let row = desk.cells.selected();
+fn update_focused_row(desk: &mut SessionView) {
+    let row = desk.cells.selected_row();
     let held = row
         .and_then(|row| desk.cells.row(row))
-        .is_some_and(|row| row.slot(desk.trace.slot).is_some());
-    let trace = &mut desk.trace;
+        .is_some_and(|row| row.slot(desk.trace_panes.slot).is_some());
+    let trace = &mut desk.trace_panes;
     if trace.row != row {
         trace.row = row;
         trace.slot = 0;
-        turn_away(desk);
+        clear_positions(desk);
     } else if !held && trace.slot > 0 {
         trace.slot = 0;
-        turn_away(desk);
+        clear_positions(desk);
     }
 }
 
 /// Another cell: what was gone to in the one before means nothing here.
-fn turn_away(desk: &mut Desk) {
-    desk.trace.step = StepAt::Newest;
-    desk.trace.citation = None;
-    desk.trace.awaited = None;
-    desk.trace.quoted = None;
-    desk.document.quoted = None;
+fn clear_positions(desk: &mut SessionView) {
+    desk.trace_panes.step = StepSelection::Newest;
+    desk.trace_panes.selected_citation = None;
+    desk.trace_panes.awaited_citation = None;
+    desk.trace_panes.selected_quote = None;
+    desk.transcript_pane.selected_quote = None;
 }
 
-fn ask_trace(model: &mut Model) -> Option<Effect> {
-    let desk = model.desk();
-    let row = desk.trace.row;
-    let place = row.map(|row| whereabouts(desk, row, desk.trace.slot));
+fn request_trace(model: &mut App) -> Option<Effect> {
+    let desk = model.session();
+    let row = desk.trace_panes.row;
+    let place = row.map(|row| locate_trace(desk, row, desk.trace_panes.slot));
     let (run, which) = match place {
-        Some(Whereabouts::Memory(_, Some(wanted))) => wanted,
-        Some(Whereabouts::Recording(run, which)) => (run, which),
-        Some(Whereabouts::Never | Whereabouts::Memory(_, None)) | None => {
-            model.desk_mut().trace.recorded = Loaded::Not;
+        Some(TraceLocation::Memory(_, Some(wanted))) => wanted,
+        Some(TraceLocation::Recording(run, which)) => (run, which),
+        Some(TraceLocation::NeverRun | TraceLocation::Memory(_, None)) | None => {
+            model.session_mut().trace_panes.recorded = RecordedCellState::Unloaded;
             return None;
         }
     };
-    if desk.trace.recorded.is_of(&run, &which) {
+    if desk.trace_panes.recorded.is_of(&run, &which) {
         return None;
     }
     let workspace = model.workspace().cloned();
     let beside = model
         .replay
         .as_ref()
-        .and_then(|replay| sibling(&replay.dir, &run));
+        .and_then(|replay| sibling_run_dir(&replay.dir, &run));
     let dir = beside.filter(|_| workspace.is_none());
-    let trace = &mut model.desk_mut().trace;
+    let trace = &mut model.session_mut().trace_panes;
     if workspace.is_none() && dir.is_none() {
         let why = format!(
             "run {}, which holds the trace, is not at hand",
             run.letters()
         );
-        trace.recorded = Loaded::Failed(run, which, why);
+        trace.recorded = RecordedCellState::Failed(run, which, why);
         return None;
     }
-    trace.recorded = Loaded::Reading(run.clone(), which.clone());
+    trace.recorded = RecordedCellState::Loading(run.clone(), which.clone());
     Some(Effect::ReadTrace {
         row: row?,
         run,
@@ -114,7 +115,7 @@ fn ask_trace(model: &mut Model) -> Option<Effect> {
 }
 
 /// The folder of a run that is kept beside another. An id from a recording is untrusted: it must be one plain name.
-fn sibling(dir: &Path, run: &RunId) -> Option<PathBuf> {
+fn sibling_run_dir(dir: &Path, run: &RunId) -> Option<PathBuf> {
     let mut parts = Path::new(&run.0).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(name)), None) if name == run.0.as_str() => {
@@ -124,62 +125,68 @@ fn sibling(dir: &Path, run: &RunId) -> Option<PathBuf> {
     }
 }
 
-fn ask_transcript(model: &mut Model) -> Option<Effect> {
-    let desk = model.desk();
-    let row = desk.cells.row(desk.trace.row?)?;
+fn request_transcript(model: &mut App) -> Option<Effect> {
+    let desk = model.session();
+    let row = desk.cells.row(desk.trace_panes.row?)?;
     let transcript = desk.cells.transcripts.get(row.transcript as usize)?;
-    if desk.document.of.as_ref() == Some(transcript) {
+    if desk.transcript_pane.transcript.as_ref() == Some(transcript) {
         return None;
     }
     let transcript = transcript.clone();
-    let (placed, run_dir) = where_read(model, &transcript);
-    model.desk_mut().document = Document {
-        of: Some(transcript),
-        doc: Read::Reading,
-        ..Document::default()
+    let (placed, run_dir) = resolve_transcript_source(model, &transcript);
+    model.session_mut().transcript_pane = TranscriptPane {
+        transcript: Some(transcript),
+        document: Read::Loading,
+        ..TranscriptPane::default()
     };
     Some(Effect::ReadDocument {
-        map: map_of(model, &placed.path),
+        map: find_field_map(model, &placed.path),
         transcript: placed,
         run_dir,
     })
 }
 
 /// What the file itself has of the shown transcript, in an overlay.
-pub(super) fn show_source(model: &mut Model) -> Vec<Effect> {
-    let Some(of) = model.desk().document.of.clone() else {
+pub(super) fn show_source(model: &mut App) -> Vec<Effect> {
+    let Some(of) = model.session().transcript_pane.transcript.clone() else {
         return Vec::new();
     };
-    let (placed, _) = where_read(model, &of);
-    let view = SourceView::reading(placed.clone());
+    let (placed, _) = resolve_transcript_source(model, &of);
+    let view = SourceOverlay::new_loading(placed.clone());
     model.overlays.push(Overlay::Source(view));
-    let map = map_of(model, &placed.path);
-    vec![Effect::ReadSource { of: placed, map }]
+    let map = find_field_map(model, &placed.path);
+    vec![Effect::ReadSource {
+        transcript: placed,
+        map,
+    }]
 }
 
 /// It was read: whoever still looks at it sees it.
-pub(super) fn source_read(
-    model: &mut Model,
+pub(super) fn handle_source_read(
+    model: &mut App,
     of: &TranscriptRef,
-    record: &Result<Arc<RawRecord>, String>,
+    record: &Result<Arc<TranscriptSourceText>, String>,
 ) {
     for overlay in &mut model.overlays {
         if let Overlay::Source(view) = overlay
-            && view.of == *of
+            && view.transcript == *of
         {
-            view.read = Some(record.clone());
+            view.record = Some(record.clone());
         }
     }
 }
 
 /// What dicta.yaml says of a file's fields.
-fn map_of(model: &Model, path: &Path) -> Option<Arc<FieldMapping>> {
+fn find_field_map(model: &App, path: &Path) -> Option<Arc<FieldMapping>> {
     model.workspace()?.field_maps.0.get(path).map(Arc::clone)
 }
 
 /// A transcript with its whole path, and the folder of the run that may hold a copy.
-fn where_read(model: &Model, transcript: &TranscriptRef) -> (TranscriptRef, Option<PathBuf>) {
-    let shown = shown(model);
+fn resolve_transcript_source(
+    model: &App,
+    transcript: &TranscriptRef,
+) -> (TranscriptRef, Option<PathBuf>) {
+    let shown = resolve_shown_cell(model);
     let header = shown.and_then(|shown| shown.header);
     let root = match (&model.replay, model.workspace()) {
         (Some(_), _) | (None, None) => header.map(|header| header.workspace.clone()),
@@ -200,61 +207,65 @@ fn where_read(model: &Model, transcript: &TranscriptRef) -> (TranscriptRef, Opti
 }
 
 /// The next place that what is shown rests on: a judge's citation, or where a check found what it says.
-pub(crate) fn next_citation(model: &mut Model) -> Vec<Effect> {
-    match marks::next(model) {
+pub(crate) fn go_to_next_reference(model: &mut App) -> Vec<Effect> {
+    match finding_marks::go_to_next_mark(model) {
         Some(effects) => effects,
-        None => citations::next_citation(model),
+        None => citations::go_to_next_citation(model),
     }
 }
 
 /// Panes that show something else than before begin at its top; a stream is followed.
-fn top_what_is_new(model: &mut Model) {
-    let shown = shown(model);
-    let trace = &model.desk().trace;
+fn scroll_changed_panes(model: &mut App) {
+    let shown = resolve_shown_cell(model);
+    let trace = &model.session().trace_panes;
     let turns = shown.map_or(&[][..], |shown| shown.turns());
     let live = shown.is_some_and(|shown| shown.is_live());
-    let seen = Seen {
-        at: trace.row.map(|row| (row, trace.slot)),
+    let seen = LastShown {
+        slot: trace.row.map(|row| (row, trace.slot)),
         run: shown.and_then(|shown| shown.run.cloned()),
-        turn: turn_at(trace, turns),
+        turn: find_shown_turn(trace, turns),
         // Arguments that form are a call that has no number yet.
-        call: match forming(trace, turns) {
+        call: match find_streaming_call(trace, turns) {
             Some((turn, _)) => Some((turn, usize::MAX)),
-            None => call_at(trace, turns),
+            None => find_shown_call(trace, turns),
         },
         ended: shown.is_some_and(|shown| shown.result.is_some()),
     };
-    if seen == trace.seen {
+    if seen == trace.last_shown {
         return;
     }
-    let trace = &mut model.desk_mut().trace;
-    let other = (&seen.at, &seen.run) != (&trace.seen.at, &trace.seen.run);
-    if other || seen.turn != trace.seen.turn {
-        trace.prompt = Scroll::top();
+    let trace = &mut model.session_mut().trace_panes;
+    let other = (&seen.slot, &seen.run) != (&trace.last_shown.slot, &trace.last_shown.run);
+    if other || seen.turn != trace.last_shown.turn {
+        trace.prompt = ScrollState::top();
     }
-    if other || seen.call != trace.seen.call {
+    if other || seen.call != trace.last_shown.call {
         let streams = matches!(seen.call, Some((_, usize::MAX)));
         trace.call = if streams {
-            Scroll::tail()
+            ScrollState::tail()
         } else {
-            Scroll::top()
+            ScrollState::top()
         };
-        trace.fetched = Scroll::top();
+        trace.fetched = ScrollState::top();
     }
-    let ends = seen.ended && !trace.seen.ended && trace.verdict.follow;
-    let elsewhere = seen.turn != trace.seen.turn && !live;
+    let ends = seen.ended && !trace.last_shown.ended && trace.verdict.follow;
+    let elsewhere = seen.turn != trace.last_shown.turn && !live;
     if other || ends || elsewhere {
-        trace.verdict = if live { Scroll::tail() } else { Scroll::top() };
+        trace.verdict = if live {
+            ScrollState::tail()
+        } else {
+            ScrollState::top()
+        };
     }
-    trace.seen = seen;
+    trace.last_shown = seen;
 }
 
-fn ask_request(model: &mut Model) -> Option<Effect> {
-    let shown = shown(model)?;
+fn request_readable_request(model: &mut App) -> Option<Effect> {
+    let shown = resolve_shown_cell(model)?;
     let turns = shown.turns();
-    let at = turn_at(&model.desk().trace, turns)?;
+    let at = find_shown_turn(&model.session().trace_panes, turns)?;
     let turn = turns.get(at)?;
-    let asked = &model.desk().trace.request;
+    let asked = &model.session().trace_panes.request;
     let same = |key: &RequestKey| {
         (&key.run, key.cell, key.turn) == (shown.run.unwrap_or(&key.run), shown.number, at)
     };
@@ -273,66 +284,72 @@ fn ask_request(model: &mut Model) -> Option<Effect> {
         request: turn.request.clone(),
         before: before.map(|turn| turn.request.clone()).unwrap_or_default(),
     };
-    model.desk_mut().trace.request = Asked::Reading(key);
+    model.session_mut().trace_panes.request = RequestState::Loading(key);
     Some(effect)
 }
 
 /// Blobs and colours that are shown and not here.
-fn ask_texts(model: &mut Model, effects: &mut Vec<Effect>) {
-    let wanted = content::wanted(model);
-    let dir = shown(model).and_then(|shown| shown.dir).map(Path::to_owned);
-    for page in wanted.unshown {
-        model.texts.looking(page.key);
+fn request_texts(model: &mut App, effects: &mut Vec<Effect>) {
+    let wanted = content::find_missing(model);
+    let dir = resolve_shown_cell(model)
+        .and_then(|shown| shown.dir)
+        .map(Path::to_owned);
+    for page in wanted.hidden_text {
+        model.texts.start_highlight(page.key);
         effects.extend(dir.clone().map(|dir| Effect::FindUnshown { dir, page }));
     }
     if !wanted.blobs.is_empty() {
         for blob in wanted.blobs {
-            model.texts.reading(&blob.hash.0);
+            model.texts.start_blob(&blob.hash.0);
             if let Some(dir) = dir.clone() {
-                effects.push(Effect::ReadText { dir, blob });
+                effects.push(Effect::ReadBlob { dir, blob });
             } else {
                 let why = "the folder of its run is not known".to_owned();
-                model.texts.read(&blob.hash.0, Err(why));
+                model.texts.finish_blob(&blob.hash.0, Err(why));
             }
         }
     }
-    for (key, lang, text) in wanted.looks {
+    for (key, lang, text) in wanted.highlights {
         // The same text may stand in two panes.
-        if !model.texts.looks.contains_key(&key) {
-            model.texts.looking(key);
+        if !model.texts.highlights.contains_key(&key) {
+            model.texts.start_highlight(key);
             effects.push(Effect::Highlight { key, lang, text });
         }
     }
 }
 
 /// The desks that may wait for an answer: the shown one, and the live one behind a replay.
-fn desks(model: &mut Model) -> impl Iterator<Item = &mut Desk> {
-    let replay = model.replay.as_mut().map(|replay| &mut replay.desk);
-    std::iter::once(&mut model.live).chain(replay)
+fn sessions_mut(model: &mut App) -> impl Iterator<Item = &mut SessionView> {
+    let replay = model.replay.as_mut().map(|replay| &mut replay.session);
+    std::iter::once(&mut model.live_session).chain(replay)
 }
 
 /// A recorded trace is here.
-pub(super) fn trace_read(
-    model: &mut Model,
+pub(super) fn handle_trace_read(
+    model: &mut App,
     row: RowId,
-    recorded: Result<Arc<Recorded>, String>,
+    recorded: Result<Arc<RecordedCell>, String>,
 ) -> Vec<Effect> {
-    let waits = |desk: &Desk| match (&desk.trace.recorded, &recorded) {
-        (Loaded::Reading(run, which), Ok(recorded)) => {
+    let waits = |desk: &SessionView| match (&desk.trace_panes.recorded, &recorded) {
+        (RecordedCellState::Loading(run, which), Ok(recorded)) => {
             let meant = match which {
-                Which::Number(number) => recorded.cell == *number,
-                Which::Named(name) => recorded.transcript.id == name.transcript,
+                CellRef::Ix(number) => recorded.cell == *number,
+                CellRef::Name(name) => recorded.transcript.id == name.transcript,
             };
-            desk.trace.row == Some(row) && *run == recorded.run && meant
+            desk.trace_panes.row == Some(row) && *run == recorded.run && meant
         }
-        (Loaded::Reading(..), Err(_)) => desk.trace.row == Some(row),
+        (RecordedCellState::Loading(..), Err(_)) => desk.trace_panes.row == Some(row),
         _ => false,
     };
-    if let Some(desk) = desks(model).find(|desk| waits(desk)) {
-        let asked = std::mem::take(&mut desk.trace.recorded);
-        desk.trace.recorded = match (asked, recorded) {
-            (Loaded::Reading(_, which), Ok(recorded)) => Loaded::Here(which, recorded),
-            (Loaded::Reading(run, which), Err(why)) => Loaded::Failed(run, which, why),
+    if let Some(desk) = sessions_mut(model).find(|desk| waits(desk)) {
+        let asked = std::mem::take(&mut desk.trace_panes.recorded);
+        desk.trace_panes.recorded = match (asked, recorded) {
+            (RecordedCellState::Loading(_, which), Ok(recorded)) => {
+                RecordedCellState::Loaded(which, recorded)
+            }
+            (RecordedCellState::Loading(run, which), Err(why)) => {
+                RecordedCellState::Failed(run, which, why)
+            }
             (other, _) => other,
         };
     }
@@ -340,82 +357,87 @@ pub(super) fn trace_read(
 }
 
 /// A request was made readable.
-pub(super) fn request_read(
-    model: &mut Model,
+pub(super) fn handle_request_read(
+    model: &mut App,
     key: &RequestKey,
-    request: Result<Arc<Request>, String>,
+    request: Result<Arc<ReadableRequest>, String>,
 ) -> Vec<Effect> {
-    let waits =
-        |desk: &&mut Desk| matches!(&desk.trace.request, Asked::Reading(asked) if asked == key);
-    if let Some(desk) = desks(model).find(waits) {
-        desk.trace.request = match request {
-            Ok(request) => Asked::Here(request),
-            Err(why) => Asked::Failed(key.clone(), why),
+    let waits = |desk: &&mut SessionView| matches!(&desk.trace_panes.request, RequestState::Loading(asked) if asked == key);
+    if let Some(desk) = sessions_mut(model).find(waits) {
+        desk.trace_panes.request = match request {
+            Ok(request) => RequestState::Loaded(request),
+            Err(why) => RequestState::Failed(key.clone(), why),
         };
     }
     Vec::new()
 }
 
 /// A blob is here.
-pub(super) fn text_read(
-    model: &mut Model,
+pub(super) fn handle_text_read(
+    model: &mut App,
     blob: &Blob,
     text: Result<Arc<str>, String>,
 ) -> Vec<Effect> {
-    model.texts.read(&blob.hash.0, text);
-    match model.desk_mut().trace.awaited.take() {
-        Some(citation) => citations::go_to(model, citation),
+    model.texts.finish_blob(&blob.hash.0, text);
+    match model.session_mut().trace_panes.awaited_citation.take() {
+        Some(citation) => citations::go_to_citation(model, citation),
         None => Vec::new(),
     }
 }
 
 /// A text's looks are known.
-pub(super) fn highlighted(
-    model: &mut Model,
+pub(super) fn handle_highlighted(
+    model: &mut App,
     key: u64,
     spans: Vec<(Range<usize>, Role)>,
 ) -> Vec<Effect> {
-    model.texts.looked(key, spans);
+    model.texts.finish_highlight(key, spans);
     Vec::new()
 }
 
 /// A transcript is here.
-pub(super) fn document_read(
-    model: &mut Model,
+pub(super) fn handle_document_read(
+    model: &mut App,
     id: &str,
-    doc: Result<Arc<Doc>, String>,
+    doc: Result<Arc<TranscriptDocument>, String>,
 ) -> Vec<Effect> {
-    let waits = |desk: &Desk| {
-        matches!(desk.document.doc, Read::Reading)
-            && desk.document.of.as_ref().is_some_and(|of| of.id == id)
+    let waits = |desk: &SessionView| {
+        matches!(desk.transcript_pane.document, Read::Loading)
+            && desk
+                .transcript_pane
+                .transcript
+                .as_ref()
+                .is_some_and(|of| of.id == id)
     };
-    if let Some(desk) = desks(model).find(|desk| waits(desk)) {
-        desk.document.doc = match doc {
-            Ok(doc) => Read::Here(doc),
+    if let Some(desk) = sessions_mut(model).find(|desk| waits(desk)) {
+        desk.transcript_pane.document = match doc {
+            Ok(doc) => Read::Loaded(doc),
             Err(why) => Read::Failed(why),
         };
-        desk.document.quotes_of = None;
+        desk.transcript_pane.quotes_key = None;
     }
     Vec::new()
 }
 
 /// Makes a place of a pane visible, and the pane.
-fn show(model: &mut Model, pane: Pane, place: Place) {
-    reveal(model, pane);
-    let area = model.layout().inside(pane);
-    let mut scroll: Scroll = content::scroll(model, pane).cloned().unwrap_or_default();
-    scroll.show(&*content::of(model, pane), area, place);
-    if let Some(there) = content::scroll_mut(model, pane) {
+fn scroll_into_view(model: &mut App, pane: Pane, place: BlockPosition) {
+    reveal_pane(model, pane);
+    let area = model.layout().inner_size(pane);
+    let mut scroll: ScrollState = content::pane_scroll(model, pane)
+        .cloned()
+        .unwrap_or_default();
+    scroll.reveal(&*content::pane_source(model, pane), area, place);
+    if let Some(there) = content::pane_scroll_mut(model, pane) {
         *there = scroll;
     }
 }
 
 /// A pane that is not shown becomes the shown tab; where only the focused one is shown, the focused one.
-fn reveal(model: &mut Model, pane: Pane) {
-    if model.layout().area(pane).is_none() {
-        model.ui.tab = pane;
+fn reveal_pane(model: &mut App, pane: Pane) {
+    if model.layout().pane_area(pane).is_none() {
+        model.ui.tab_pane = pane;
     }
-    if model.layout().area(pane).is_none() {
+    if model.layout().pane_area(pane).is_none() {
         model.ui.focus = pane;
     }
 }

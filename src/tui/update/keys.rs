@@ -3,44 +3,48 @@
 //! The line being typed takes a key first, then the topmost overlay, then the command table. A key that does nothing now
 //! says why.
 
-use super::{copy, files, focus, frozen, labels, overlay, panes, replay, runs, saves, typing};
-use crate::tui::command::{self, Command};
+use super::{
+    copy, focus, footer_input, labels, opened_item, overlay, panes, replay, replayed_evidence,
+    runs, saves,
+};
+use crate::tui::command::{self, UiCommand};
 use crate::tui::effect::Effect;
-use crate::tui::keymap::{self, Chord, Meaning};
-use crate::tui::model::Model;
-use crate::tui::model::notices::Level;
-use crate::tui::model::overlay::Overlay;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::Stage;
+use crate::tui::keymap::{self, KeyChord, KeyMeaning};
+use crate::tui::state::App;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::Overlay;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::runs::RunStage;
 
 /// A key.
-pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
+pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
     model.notices.dismiss();
-    if model.ui.typing.is_some() {
-        return typing::pressed(model, chord);
+    if model.ui.footer_input.is_some() {
+        return footer_input::handle_key(model, chord);
     }
     if !model.overlays.is_empty() {
-        return overlay::pressed(model, chord);
+        return overlay::handle_key(model, chord);
     }
-    if !model.ui.pending.is_empty() && chord == Chord::plain(crossterm::event::KeyCode::Esc) {
-        model.ui.pending.clear();
+    if !model.ui.pending_keys.is_empty() && chord == KeyChord::plain(crossterm::event::KeyCode::Esc)
+    {
+        model.ui.pending_keys.clear();
         return Vec::new();
     }
-    model.ui.pending.push(chord);
-    let pressed = std::mem::take(&mut model.ui.pending);
-    match keymap::resolve(keymap::scopes(model), &pressed) {
-        Meaning::Command(command) => run(model, command),
-        Meaning::Begun => {
+    model.ui.pending_keys.push(chord);
+    let pressed = std::mem::take(&mut model.ui.pending_keys);
+    match keymap::resolve_keys(keymap::active_scopes(model), &pressed) {
+        KeyMeaning::Command(command) => run_command(model, command),
+        KeyMeaning::Prefix => {
             if pressed.len() == 1 {
                 model.ui.pending_since = model.now;
             }
-            model.ui.pending = pressed;
+            model.ui.pending_keys = pressed;
             Vec::new()
         }
-        Meaning::Nothing => {
-            let keys: Vec<String> = pressed.iter().map(Chord::to_string).collect();
+        KeyMeaning::Nothing => {
+            let keys: Vec<String> = pressed.iter().map(KeyChord::to_string).collect();
             let keys = keys.join(" ");
-            told(
+            push_info(
                 model,
                 format!("`{keys}` does nothing here: ? lists the keys"),
             )
@@ -49,184 +53,192 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
 }
 
 /// Tells something, and that is all.
-pub(super) fn told(model: &mut Model, text: impl Into<String>) -> Vec<Effect> {
-    model.notices.tell(model.now, Level::Info, text);
+pub(super) fn push_info(model: &mut App, text: impl Into<String>) -> Vec<Effect> {
+    model.notices.push(model.now, NoticeLevel::Info, text);
     Vec::new()
 }
 
 /// Runs a command if it does something now; says why not, if it does not.
-pub(super) fn run(model: &mut Model, command: Command) -> Vec<Effect> {
-    let usable = command::spec(command).map_or(Ok(()), |spec| spec.usable(model));
+pub(super) fn run_command(model: &mut App, command: UiCommand) -> Vec<Effect> {
+    let usable = command::find_spec(command).map_or(Ok(()), |spec| spec.check_usable(model));
     match usable {
-        Ok(()) => obey(model, command),
-        Err(why) => told(model, why),
+        Ok(()) => dispatch_command(model, command),
+        Err(why) => push_info(model, why),
     }
 }
 
 /// What each command does; no wildcard, so that none is forgotten.
-fn obey(model: &mut Model, command: Command) -> Vec<Effect> {
+fn dispatch_command(model: &mut App, command: UiCommand) -> Vec<Effect> {
     match command {
-        Command::Quit => quit(model),
-        Command::Cancel => cancel(model),
-        Command::Suspend => vec![Effect::Suspend],
-        Command::Redraw => vec![Effect::Redraw],
-        Command::Help => overlay::help(model),
-        Command::Log => overlay::log(model),
-        Command::Statistics => overlay::statistics(model),
-        Command::Themes => overlay::themes(model),
-        Command::TourHide => hide_tour(model),
-        Command::Back => back(model),
-        Command::NextPane => panes::cycle(model, true),
-        Command::PreviousPane => panes::cycle(model, false),
-        Command::PaneLeft => panes::beside(model, false),
-        Command::PaneRight => panes::beside(model, true),
-        Command::Pane1 => panes::focus(model, Pane::Cells),
-        Command::Pane2 => panes::focus(model, Pane::Prompt),
-        Command::Pane3 => panes::focus(model, Pane::FunctionCall),
-        Command::Pane4 => panes::focus(model, Pane::FetchedContent),
-        Command::Pane5 => panes::focus(model, Pane::Verdict),
-        Command::Pane6 => panes::focus(model, Pane::Transcript),
-        Command::Pane7 => panes::focus(model, Pane::Changes),
-        Command::Zoom => panes::zoom(model),
-        Command::Up => panes::move_by(model, -1),
-        Command::Down => panes::move_by(model, 1),
-        Command::PageUp => panes::page(model, -1, 1),
-        Command::PageDown => panes::page(model, 1, 1),
-        Command::HalfUp => panes::page(model, -1, 2),
-        Command::HalfDown => panes::page(model, 1, 2),
-        Command::Top => panes::end(model, false),
-        Command::Bottom => panes::end(model, true),
-        Command::Enter => panes::enter(model),
-        Command::NextProblem => panes::problem(model, true),
-        Command::PreviousProblem => panes::problem(model, false),
-        Command::Search => typing::begin(model),
-        Command::NextMatch => panes::seek(model, model.ui.focus, true),
-        Command::PreviousMatch => panes::seek(model, model.ui.focus, false),
-        Command::Sort => panes::sort(model),
-        Command::LabelPass => labels::say(model, Some(true)),
-        Command::LabelFail => labels::say(model, Some(false)),
-        Command::LabelUnsure => labels::say(model, None),
-        Command::LabelRemove => labels::remove(model),
-        Command::LabelBack => labels::take_back(model),
-        Command::NextUnlabelled => labels::next(model),
-        Command::Blind => labels::blind(model),
-        Command::Run => runs::run_focused(model),
-        Command::RunAll => runs::run_all(model),
-        Command::Edit => edit(model),
-        Command::Auto => saves::toggle_auto(model),
-        Command::Pages => frozen::toggle(model),
-        Command::Judges => overlay::judges(model),
-        Command::Replay => replay::open(model),
-        Command::MakeWorkspace => files::make_workspace(model),
-        Command::PreviousStep => focus::step_by(model, -1),
-        Command::NextStep => focus::step_by(model, 1),
-        Command::Citation => focus::next_citation(model),
-        Command::NextMessage => focus::message_by(model, 1),
-        Command::PreviousMessage => focus::message_by(model, -1),
-        Command::Raw => focus::toggle_raw(model),
-        Command::Source => focus::show_source(model),
-        Command::CopyValue => copy::value(model),
-        Command::CopyMessage => copy::message(model),
-        Command::CopyName => copy::name(model),
-        Command::CopyCommand => copy::command(model),
-        Command::PlayPause
-        | Command::StepEvent
-        | Command::StepTurn
-        | Command::StepCell
-        | Command::StepBack
-        | Command::Slower
-        | Command::Faster
-        | Command::SeekBack
-        | Command::SeekOn
-        | Command::SeekTo
-        | Command::NextFailure => replay::command(model, command),
+        UiCommand::Quit => quit(model),
+        UiCommand::Cancel => cancel_or_quit(model),
+        UiCommand::Suspend => vec![Effect::Suspend],
+        UiCommand::Redraw => vec![Effect::Redraw],
+        UiCommand::Help => overlay::open_help(model),
+        UiCommand::Log => overlay::open_log(model),
+        UiCommand::Statistics => overlay::open_statistics(model),
+        UiCommand::Themes => overlay::open_themes(model),
+        UiCommand::TourHide => hide_tour(model),
+        UiCommand::Back => step_back(model),
+        UiCommand::NextPane => panes::cycle_focus(model, true),
+        UiCommand::PreviousPane => panes::cycle_focus(model, false),
+        UiCommand::PaneLeft => panes::focus_neighbour(model, false),
+        UiCommand::PaneRight => panes::focus_neighbour(model, true),
+        UiCommand::Pane1 => panes::focus_pane(model, Pane::Cells),
+        UiCommand::Pane2 => panes::focus_pane(model, Pane::Prompt),
+        UiCommand::Pane3 => panes::focus_pane(model, Pane::FunctionCall),
+        UiCommand::Pane4 => panes::focus_pane(model, Pane::FetchedContent),
+        UiCommand::Pane5 => panes::focus_pane(model, Pane::Verdict),
+        UiCommand::Pane6 => panes::focus_pane(model, Pane::Transcript),
+        UiCommand::Pane7 => panes::focus_pane(model, Pane::Changes),
+        UiCommand::Zoom => panes::toggle_zoom(model),
+        UiCommand::Up => panes::move_focused_by(model, -1),
+        UiCommand::Down => panes::move_focused_by(model, 1),
+        UiCommand::PageUp => panes::move_by_page(model, -1, 1),
+        UiCommand::PageDown => panes::move_by_page(model, 1, 1),
+        UiCommand::HalfUp => panes::move_by_page(model, -1, 2),
+        UiCommand::HalfDown => panes::move_by_page(model, 1, 2),
+        UiCommand::Top => panes::move_to_end(model, false),
+        UiCommand::Bottom => panes::move_to_end(model, true),
+        UiCommand::Enter => panes::enter_selection(model),
+        UiCommand::NextProblem => panes::select_next_problem(model, true),
+        UiCommand::PreviousProblem => panes::select_next_problem(model, false),
+        UiCommand::Search => footer_input::open_input(model),
+        UiCommand::NextMatch => panes::find_next_match(model, model.ui.focus, true),
+        UiCommand::PreviousMatch => panes::find_next_match(model, model.ui.focus, false),
+        UiCommand::Sort => panes::cycle_sort(model),
+        UiCommand::LabelPass => labels::set_label(model, Some(true)),
+        UiCommand::LabelFail => labels::set_label(model, Some(false)),
+        UiCommand::LabelUnsure => labels::set_label(model, None),
+        UiCommand::LabelRemove => labels::remove_label(model),
+        UiCommand::LabelBack => labels::undo_label(model),
+        UiCommand::NextUnlabelled => labels::select_next_unlabelled(model),
+        UiCommand::Blind => labels::toggle_blind(model),
+        UiCommand::Run => runs::run_focused(model),
+        UiCommand::RunAll => runs::run_all(model),
+        UiCommand::Edit => edit_focused(model),
+        UiCommand::Auto => saves::toggle_auto_judging(model),
+        UiCommand::Pages => replayed_evidence::toggle_replayed_evidence(model),
+        UiCommand::Judges => overlay::open_judges(model),
+        UiCommand::Replay => replay::open_focused_run(model),
+        UiCommand::MakeWorkspace => opened_item::make_workspace(model),
+        UiCommand::PreviousStep => focus::move_step_by(model, -1),
+        UiCommand::NextStep => focus::move_step_by(model, 1),
+        UiCommand::Citation => focus::go_to_next_reference(model),
+        UiCommand::NextMessage => focus::move_message_by(model, 1),
+        UiCommand::PreviousMessage => focus::move_message_by(model, -1),
+        UiCommand::Raw => focus::toggle_raw(model),
+        UiCommand::Source => focus::show_source(model),
+        UiCommand::CopyValue => copy::copy_pane_text(model),
+        UiCommand::CopyMessage => copy::copy_message(model),
+        UiCommand::CopyName => copy::copy_cell_name(model),
+        UiCommand::CopyCommand => copy::copy_command_line(model),
+        UiCommand::PlayPause
+        | UiCommand::StepEvent
+        | UiCommand::StepTurn
+        | UiCommand::StepCell
+        | UiCommand::StepBack
+        | UiCommand::Slower
+        | UiCommand::Faster
+        | UiCommand::SeekBack
+        | UiCommand::SeekOn
+        | UiCommand::SeekTo
+        | UiCommand::NextFailure => replay::run_replay_command(model, command),
     }
 }
 
 /// `q`: what is open on top first; with a run under way it asks.
-fn quit(model: &mut Model) -> Vec<Effect> {
-    if model.ui.zoom {
-        return panes::zoom(model);
+fn quit(model: &mut App) -> Vec<Effect> {
+    if model.ui.zoomed {
+        return panes::toggle_zoom(model);
     }
-    if model.replay.as_ref().is_some_and(|replay| !replay.alone) {
-        return replay::leave(model);
+    if model
+        .replay
+        .as_ref()
+        .is_some_and(|replay| !replay.quits_on_leave)
+    {
+        return replay::leave_replay(model);
     }
-    if model.live.runs.live().next().is_some() {
+    if model.live_session.runs.live().next().is_some() {
         model.overlays.push(Overlay::QuitWhileRunning);
         return Vec::new();
     }
-    if model.labels.writes() && !model.labels.leaving {
+    if model.label_edits.has_unwritten() && !model.label_edits.quit_when_written {
         // A moment's work; pressed again it ends at once.
-        model.labels.leaving = true;
-        return told(model, "a label is being written, then dicta ends");
+        model.label_edits.quit_when_written = true;
+        return push_info(model, "a label is being written, then dicta ends");
     }
-    end(model, 0)
+    quit_with_code(model, 0)
 }
 
 /// Ends the program.
-pub(super) fn end(model: &mut Model, code: u8) -> Vec<Effect> {
-    model.quitting = Some(code);
+pub(super) fn quit_with_code(model: &mut App, code: u8) -> Vec<Effect> {
+    model.exit_code = Some(code);
     vec![Effect::Quit]
 }
 
 /// `ctrl-c`: cancels what runs; only then, and if it is pressed again while that takes its time, quits.
-pub(super) fn cancel(model: &mut Model) -> Vec<Effect> {
-    let waits = model.saves.waiting.take().is_some();
+pub(super) fn cancel_or_quit(model: &mut App) -> Vec<Effect> {
+    let waits = model.saves.pending_judging.take().is_some();
     let runs = model
-        .live
+        .live_session
         .runs
         .live()
-        .any(|(_, run)| run.stage != Stage::Cancelling);
+        .any(|(_, run)| run.stage != RunStage::Cancelling);
     if runs {
-        return runs::cancel(model);
+        return runs::cancel_all(model);
     }
     if waits {
-        return told(
+        return push_info(
             model,
             "cancelled: what the save touched is not judged again",
         );
     }
-    end(model, 0)
+    quit_with_code(model, 0)
 }
 
 /// A signal to end.
-pub(super) fn signalled(model: &mut Model, number: i32) -> Vec<Effect> {
+pub(super) fn handle_signal(model: &mut App, number: i32) -> Vec<Effect> {
     let code = u8::try_from(number.saturating_add(128)).unwrap_or(1);
-    end(model, code)
+    quit_with_code(model, code)
 }
 
 /// A pasted text: into the line being typed, and nowhere else.
-pub(super) fn pasted(model: &mut Model, text: &str) -> Vec<Effect> {
-    if typing::pasted(model, text) || overlay::pasted(model, text) {
+pub(super) fn handle_paste(model: &mut App, text: &str) -> Vec<Effect> {
+    if footer_input::handle_paste(model, text) || overlay::handle_paste(model, text) {
         return Vec::new();
     }
-    told(model, "pasted text runs nothing: / and ? take it as words")
+    push_info(model, "pasted text runs nothing: / and ? take it as words")
 }
 
 /// `esc`: one step back, never the end.
-fn back(model: &mut Model) -> Vec<Effect> {
+fn step_back(model: &mut App) -> Vec<Effect> {
     let pane = model.ui.focus;
-    if panes::forget_search(model, pane) {
+    if panes::clear_search(model, pane) {
         return Vec::new();
     }
-    if model.ui.zoom {
-        return panes::zoom(model);
+    if model.ui.zoomed {
+        return panes::toggle_zoom(model);
     }
-    if !model.desk().cells.filter.is_empty() {
+    if !model.session().cells.filter.is_empty() {
         // An empty filter is no error.
-        let _cleared = model.desk_mut().cells.set_filter("");
+        let _cleared = model.session_mut().cells.set_filter("");
         return Vec::new();
     }
     if pane != Pane::Cells {
-        return panes::focus(model, Pane::Cells);
+        return panes::focus_pane(model, Pane::Cells);
     }
-    if model.replay.as_ref().is_some_and(|replay| !replay.alone) {
-        return replay::leave(model);
+    if model
+        .replay
+        .as_ref()
+        .is_some_and(|replay| !replay.quits_on_leave)
+    {
+        return replay::leave_replay(model);
     }
-    told(model, "nothing to go back from: q quits")
+    push_info(model, "nothing to go back from: q quits")
 }
 
-fn hide_tour(model: &mut Model) -> Vec<Effect> {
+fn hide_tour(model: &mut App) -> Vec<Effect> {
     if let Some(tour) = &mut model.tour {
         tour.hidden = !tour.hidden;
     }
@@ -234,22 +246,22 @@ fn hide_tour(model: &mut Model) -> Vec<Effect> {
 }
 
 /// `e`: the rubric at the focused eval, at its example where one misses; the first rubric, where none is focused.
-fn edit(model: &mut Model) -> Vec<Effect> {
+fn edit_focused(model: &mut App) -> Vec<Effect> {
     let Some(workspace) = model.workspace() else {
         return Vec::new();
     };
-    if let Some(trial) = model.missed_here() {
-        return vec![Effect::Edit {
+    if let Some(trial) = model.focused_example_miss() {
+        return vec![Effect::OpenEditor {
             path: workspace.root.join(&trial.path),
             line: trial.line,
             column: trial.column,
         }];
     }
-    let cells = &model.live.cells;
+    let cells = &model.live_session.cells;
     let focused = match cells.list.selected {
-        Some(crate::tui::model::cells::Entry::Group(eval)) => Some(eval),
+        Some(crate::tui::state::cells::CellsEntry::Group(eval)) => Some(eval),
         _ => cells
-            .selected()
+            .selected_row()
             .and_then(|row| cells.row(row))
             .map(|row| row.eval),
     };
@@ -258,13 +270,13 @@ fn edit(model: &mut Model) -> Vec<Effect> {
         .and_then(|info| workspace.rubrics.iter().find(|r| r.id == info.rubric))
         .or(workspace.rubrics.first());
     let Some(rubric) = rubric else {
-        return told(model, "there is no rubric to edit: write one into rubrics/");
+        return push_info(model, "there is no rubric to edit: write one into rubrics/");
     };
     let at = info
         .and_then(|info| rubric.evals.iter().find(|eval| eval.id == info.id))
         .map(|eval| (eval.span.line.max(1), eval.span.column.max(1)));
     let (line, column) = at.unwrap_or((1, 1));
-    vec![Effect::Edit {
+    vec![Effect::OpenEditor {
         path: workspace.root.join(&rubric.path),
         line,
         column,

@@ -3,27 +3,27 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::keys::{self, told};
-use super::panes::in_view;
+use super::keys::{self, push_info};
+use super::panes::keep_selection_visible;
 use crate::model::{CellName, Label, make_visible};
-use crate::tui::effect::{Effect, LabelChange, LabelOrder};
-use crate::tui::model::Model;
-use crate::tui::model::cells::{Human, Row, RowId, Sort, towards};
-use crate::tui::model::labels::{Own, file_of};
-use crate::tui::model::notices::Level;
-use crate::tui::msg::Written;
+use crate::tui::effect::{Effect, LabelChange, LabelWriteOrder};
+use crate::tui::msg::WrittenLabel;
+use crate::tui::state::App;
+use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
+use crate::tui::state::label_edits::{LabelEdit, labels_file_path};
+use crate::tui::state::notices::NoticeLevel;
 use crate::workspace::Workspace;
 
 /// `p`, `f`, `u`.
-pub(super) fn say(model: &mut Model, passed: Option<bool>) -> Vec<Effect> {
-    let Some((row, name)) = focused(model) else {
+pub(super) fn set_label(model: &mut App, passed: Option<bool>) -> Vec<Effect> {
+    let Some((row, name)) = focused_decision(model) else {
         return Vec::new();
     };
-    let before = model.live.cells.label_of(row).cloned();
-    let word = Human::of(passed).word();
-    let what = called(model, &name);
+    let before = model.live_session.cells.row_label(row).cloned();
+    let word = LabelValue::from_passed(passed).as_str();
+    let what = format_decision_name(model, &name);
     if before.as_ref().is_some_and(|label| label.passed == passed) {
-        return told(
+        return push_info(
             model,
             format!("{what} is labelled {word} already (x removes it)"),
         );
@@ -38,15 +38,19 @@ pub(super) fn say(model: &mut Model, passed: Option<bool>) -> Vec<Effect> {
         at: None,
         note: before.as_ref().and_then(|label| label.note.clone()),
     };
-    let change = LabelChange::Say(name.clone(), passed);
-    let effects = take_up(model, name, Some(label), before, change, None);
-    let agrees = model.live.cells.row(row).and_then(Row::agrees);
+    let change = LabelChange::Set(name.clone(), passed);
+    let effects = apply_edit(model, name, Some(label), before, change, None);
+    let agrees = model
+        .live_session
+        .cells
+        .row(row)
+        .and_then(CellsRow::agrees_with_label);
     let agrees = match agrees {
         Some(true) => ", the verdict agrees",
         Some(false) => ", the verdict disagrees",
         None => "",
     };
-    told(
+    push_info(
         model,
         format!("labelled {what}: {word}{agrees} (U takes it back)"),
     );
@@ -54,185 +58,204 @@ pub(super) fn say(model: &mut Model, passed: Option<bool>) -> Vec<Effect> {
 }
 
 /// `x`.
-pub(super) fn remove(model: &mut Model) -> Vec<Effect> {
-    let Some((row, name)) = focused(model) else {
+pub(super) fn remove_label(model: &mut App) -> Vec<Effect> {
+    let Some((row, name)) = focused_decision(model) else {
         return Vec::new();
     };
-    let Some(before) = model.live.cells.label_of(row).cloned() else {
+    let Some(before) = model.live_session.cells.row_label(row).cloned() else {
         return Vec::new();
     };
-    let what = called(model, &name);
+    let what = format_decision_name(model, &name);
     let whose = before.by.as_ref().map(|by| format!(" (by {by})"));
     let said = format!(
         "removed the label of {what}: {}{} (U takes it back)",
-        Human::of(before.passed).word(),
+        LabelValue::from_passed(before.passed).as_str(),
         whose.unwrap_or_default()
     );
     let change = LabelChange::Remove(name.clone());
-    let effects = take_up(model, name, None, Some(before), change, None);
-    told(model, said);
+    let effects = apply_edit(model, name, None, Some(before), change, None);
+    push_info(model, said);
     effects
 }
 
 /// `U`.
-pub(super) fn take_back(model: &mut Model) -> Vec<Effect> {
-    let Some(last) = model.labels.done.pop() else {
+pub(super) fn undo_label(model: &mut App) -> Vec<Effect> {
+    let Some(last) = model.label_edits.undo_stack.pop() else {
         return Vec::new();
     };
-    let what = called(model, &last.name);
-    let is = match &last.before {
-        Some(label) => format!("labelled {} again", Human::of(label.passed).word()),
+    let what = format_decision_name(model, &last.name);
+    let is = match &last.previous {
+        Some(label) => format!(
+            "labelled {} again",
+            LabelValue::from_passed(label.passed).as_str()
+        ),
         None => "not labelled any more".to_owned(),
     };
-    let more = match model.labels.done.len() {
+    let more = match model.label_edits.undo_stack.len() {
         0 => String::new(),
         more => format!(" ({more} more can be taken back)"),
     };
-    if let Some(row) = model.live.cells.row_of(&last.name) {
+    if let Some(row) = model.live_session.cells.find_row(&last.name) {
         // What happens is seen.
-        model.live.cells.select(row);
-        in_view(model);
+        model.live_session.cells.select_row(row);
+        keep_selection_visible(model);
     }
-    let change = LabelChange::TakeBack(last.number);
-    let (name, before, now) = (last.name.clone(), last.label.clone(), last.before.clone());
-    let effects = take_up(model, name, now, before, change, Some(last));
-    told(model, format!("{what} is {is}{more}"));
+    let change = LabelChange::Undo(last.number);
+    let (name, before, now) = (last.name.clone(), last.label.clone(), last.previous.clone());
+    let effects = apply_edit(model, name, now, before, change, Some(last));
+    push_info(model, format!("{what} is {is}{more}"));
     effects
 }
 
 /// The label counts from now on, and is to be written.
-fn take_up(
-    model: &mut Model,
+fn apply_edit(
+    model: &mut App,
     name: CellName,
     label: Option<Label>,
     before: Option<Label>,
     what: LabelChange,
-    undoes: Option<Own>,
+    undoes: Option<LabelEdit>,
 ) -> Vec<Effect> {
-    let Some(file) = model.workspace().map(|workspace| file_of(workspace)) else {
+    let Some(file) = model
+        .workspace()
+        .map(|workspace| labels_file_path(workspace))
+    else {
         return Vec::new();
     };
-    model.labels.number += 1;
-    let number = model.labels.number;
-    model.live.cells.set_own(&name, label.clone());
-    let own = Own {
+    model.label_edits.last_number += 1;
+    let number = model.label_edits.last_number;
+    model
+        .live_session
+        .cells
+        .set_local_label(&name, label.clone());
+    let own = LabelEdit {
         number,
         name,
         label,
-        before,
+        previous: before,
         written: false,
         undoes: undoes.map(Box::new),
     };
     if own.undoes.is_none() {
-        model.labels.done.push(own.clone());
+        model.label_edits.undo_stack.push(own.clone());
     }
-    model.labels.own.push(own);
-    moved(model);
-    vec![Effect::WriteLabel(LabelOrder { number, file, what })]
+    model.label_edits.pending.push(own);
+    refresh_flip_directions(model);
+    vec![Effect::WriteLabel(LabelWriteOrder {
+        number,
+        file,
+        change: what,
+    })]
 }
 
 /// What stands beside verdicts moved: where flips went is told anew.
-fn moved(model: &mut Model) {
-    let cells = &mut model.live.cells;
+fn refresh_flip_directions(model: &mut App) {
+    let cells = &mut model.live_session.cells;
     if let Some(report) = &mut model.saves.report {
         for flip in &mut report.flips {
             let label = cells.row(flip.row).and_then(|row| row.label);
-            flip.towards = towards(label, flip.after.outcome);
+            flip.agrees_with_label = compute_label_agreement(label, flip.after.outcome);
         }
     }
-    cells.settle_at(model.now);
+    cells.update_shown_if_due(model.now);
 }
 
 /// It was written, or it was not: then nothing was said.
-pub(super) fn written(
-    model: &mut Model,
+pub(super) fn handle_written(
+    model: &mut App,
     number: u64,
-    written: Result<Written, String>,
+    written: Result<WrittenLabel, String>,
 ) -> Vec<Effect> {
     match written {
         Ok(written) => {
-            model.labels.made(number, &written);
-            let found = model.labels.own.iter_mut().find(|own| own.number == number);
+            model.label_edits.remember_written(number, &written);
+            let found = model
+                .label_edits
+                .pending
+                .iter_mut()
+                .find(|own| own.number == number);
             if let Some(own) = found {
                 own.written = true;
                 // Who said it and when is known now; a removed one may leave another behind, which the file tells.
                 if own.label.is_some() && written.label.is_some() {
                     own.label = written.label;
-                    counts_again(model, number);
+                    apply_latest_label(model, number);
                 }
             }
         }
-        Err(why) => failed(model, number, &why),
+        Err(why) => handle_write_failure(model, number, &why),
     }
     let read = model.workspace().map(Arc::clone);
-    if let Some(workspace) = read.filter(|workspace| model.labels.is_as_read(workspace)) {
+    if let Some(workspace) =
+        read.filter(|workspace| model.label_edits.matches_loaded_file(workspace))
+    {
         // Back at where it was: no other look will come.
-        reloaded(model, &workspace, &[]);
+        handle_reloaded(model, &workspace, &[]);
     }
-    if model.labels.leaving && !model.labels.writes() {
-        model.labels.leaving = false;
-        return keys::end(model, 0);
+    if model.label_edits.quit_when_written && !model.label_edits.has_unwritten() {
+        model.label_edits.quit_when_written = false;
+        return keys::quit_with_code(model, 0);
     }
     Vec::new()
 }
 
 /// The newest word on a decision is what counts.
-fn counts_again(model: &mut Model, number: u64) {
-    let own = &model.labels.own;
+fn apply_latest_label(model: &mut App, number: u64) {
+    let own = &model.label_edits.pending;
     let of = own.iter().find(|own| own.number == number);
     let newest = of.and_then(|of| own.iter().rfind(|own| own.name == of.name));
     if let Some(newest) = newest {
         let (name, label) = (newest.name.clone(), newest.label.clone());
-        model.live.cells.set_own(&name, label);
+        model.live_session.cells.set_local_label(&name, label);
     }
 }
 
-fn failed(model: &mut Model, number: u64, why: &str) {
-    let labels = &mut model.labels;
-    let Some(at) = labels.own.iter().position(|own| own.number == number) else {
+fn handle_write_failure(model: &mut App, number: u64, why: &str) {
+    let labels = &mut model.label_edits;
+    let Some(at) = labels.pending.iter().position(|own| own.number == number) else {
         return;
     };
-    let own = labels.own.remove(at);
-    labels.done.retain(|done| done.number != number);
-    for later in &mut labels.own {
+    let own = labels.pending.remove(at);
+    labels.undo_stack.retain(|done| done.number != number);
+    for later in &mut labels.pending {
         // What was never written cannot be taken back, nor said again.
         later.undoes = later.undoes.take().filter(|undone| undone.number != number);
     }
-    labels.done.extend(own.undoes.map(|undone| *undone));
-    labels.done.sort_by_key(|done| done.number);
-    labels.leaving = false;
-    match labels.own.iter().rfind(|other| other.name == own.name) {
+    labels.undo_stack.extend(own.undoes.map(|undone| *undone));
+    labels.undo_stack.sort_by_key(|done| done.number);
+    labels.quit_when_written = false;
+    match labels.pending.iter().rfind(|other| other.name == own.name) {
         Some(other) => {
             let (name, label) = (other.name.clone(), other.label.clone());
-            model.live.cells.set_own(&name, label);
+            model.live_session.cells.set_local_label(&name, label);
         }
-        None => model.live.cells.forget_own(&own.name),
+        None => model.live_session.cells.clear_local_label(&own.name),
     }
-    moved(model);
-    let what = called(model, &own.name);
+    refresh_flip_directions(model);
+    let what = format_decision_name(model, &own.name);
     let said = format!("the label of {what} is as before: {why}");
-    model.notices.tell(model.now, Level::Error, said);
+    model.notices.push(model.now, NoticeLevel::Error, said);
 }
 
 /// The workspace was read again: what of `changed` somebody else wrote. What is only ours is taken over without a word.
-pub(super) fn reloaded(
-    model: &mut Model,
+pub(super) fn handle_reloaded(
+    model: &mut App,
     workspace: &Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let (held, mine) = model.labels.read(workspace);
+    let (held, mine) = model.label_edits.reconcile_with_files(workspace);
     if !mine && held.is_empty() {
         return changed.to_vec();
     }
-    model.live.cells.label(&workspace.labels);
+    model.live_session.cells.replace_labels(&workspace.labels);
     for name in &held {
-        model.live.cells.forget_own(name);
+        model.live_session.cells.clear_local_label(name);
     }
-    moved(model);
+    refresh_flip_directions(model);
     if !mine {
         return changed.to_vec();
     }
-    let file = file_of(workspace);
+    let file = labels_file_path(workspace);
     let others = changed
         .iter()
         .filter(|path| workspace.root.join(path) != file);
@@ -240,14 +263,14 @@ pub(super) fn reloaded(
 }
 
 /// Tells what is wrong with labels, where it is news: a rubric is judged all the same, and they count for nothing.
-pub(super) fn problems(model: &mut Model, before: Option<&Workspace>, now: &Workspace) {
+pub(super) fn report_problems(model: &mut App, before: Option<&Workspace>, now: &Workspace) {
     let known = before.map_or(&[][..], |before| &before.label_problems);
     if known == now.label_problems {
         return;
     }
     let Some(first) = now.label_problems.first() else {
         let said = "all labels match again";
-        return model.notices.tell(model.now, Level::Info, said);
+        return model.notices.push(model.now, NoticeLevel::Info, said);
     };
     let first = make_visible(&first.to_string(), false).into_owned();
     let said = match now.label_problems.len() {
@@ -257,44 +280,44 @@ pub(super) fn problems(model: &mut Model, before: Option<&Workspace>, now: &Work
             n - 1
         ),
     };
-    model.notices.tell(model.now, Level::Warning, said);
+    model.notices.push(model.now, NoticeLevel::Warning, said);
 }
 
 /// `s`: the next decision nobody labelled.
-pub(super) fn next(model: &mut Model) -> Vec<Effect> {
-    if !model.desk_mut().cells.next_unlabelled() {
-        return told(model, "everything that is listed is labelled");
+pub(super) fn select_next_unlabelled(model: &mut App) -> Vec<Effect> {
+    if !model.session_mut().cells.select_next_unlabelled() {
+        return push_info(model, "everything that is listed is labelled");
     }
-    in_view(model);
+    keep_selection_visible(model);
     Vec::new()
 }
 
 /// `B`: verdicts are hidden until they are labelled, or shown.
-pub(super) fn blind(model: &mut Model) -> Vec<Effect> {
-    let cells = &mut model.live.cells;
+pub(super) fn toggle_blind(model: &mut App) -> Vec<Effect> {
+    let cells = &mut model.live_session.cells;
     let blind = !cells.blind;
-    if blind && cells.sort == Sort::ProblemsFirst {
+    if blind && cells.sort == RowSort::ProblemsFirst {
         // Else what is labelled and failed would lie above the rest.
-        cells.sort = Sort::FileOrder;
+        cells.sort = RowSort::FileOrder;
     }
     cells.set_blind(blind);
-    in_view(model);
+    keep_selection_visible(model);
     let said = if blind {
         "blind: a verdict is hidden until you label it (p pass, f fail, u unsure; B shows all)"
     } else {
         "all verdicts are shown"
     };
-    told(model, said)
+    push_info(model, said)
 }
 
-fn focused(model: &Model) -> Option<(RowId, CellName)> {
-    let cells = &model.live.cells;
-    let row = cells.selected()?;
-    Some((row, cells.name(row)?))
+fn focused_decision(model: &App) -> Option<(RowId, CellName)> {
+    let cells = &model.live_session.cells;
+    let row = cells.selected_row()?;
+    Some((row, cells.decision_name(row)?))
 }
 
 /// `refund-03 × grounded`.
-fn called(model: &Model, name: &CellName) -> String {
+fn format_decision_name(model: &App, name: &CellName) -> String {
     let times = if model.ui.theme.glyphs().ascii {
         "x"
     } else {

@@ -3,105 +3,110 @@
 //! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
 
 mod copy;
+mod cost_estimate;
 mod examples;
-mod files;
 mod focus;
-mod frozen;
+mod footer_input;
 mod keys;
 mod labels;
 mod mouse;
+mod opened_item;
 mod overlay;
 mod panes;
 mod replay;
-mod rest;
+mod replayed_evidence;
 mod runs;
 mod saves;
-mod touched;
+mod touched_evals;
 mod tour;
-mod typing;
 
 use std::sync::Arc;
 
 use super::effect::Effect;
-use super::model::Model;
-use super::model::notices::Level;
 use super::msg::Msg;
+use super::state::App;
+use super::state::notices::NoticeLevel;
 
 /// What the workbench asks for when it opens.
-pub(crate) fn opening(model: &mut Model) -> Vec<Effect> {
-    files::opened(model)
+pub(crate) fn request_initial_data(model: &mut App) -> Vec<Effect> {
+    opened_item::request_initial_data(model)
 }
 
 /// Applies what happened.
-pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
+pub(crate) fn update(model: &mut App, msg: Msg) -> Vec<Effect> {
     let mut effects = match msg {
         Msg::Key(chord) => {
-            if model.ui.typing.is_none() {
-                model.desk_mut().cells.finish();
+            if model.ui.footer_input.is_none() {
+                model.session_mut().cells.finish_filtering();
             }
-            keys::pressed(model, chord)
+            keys::handle_key(model, chord)
         }
-        Msg::Pasted(text) => keys::pasted(model, &text),
-        Msg::Mouse(mouse) => mouse::moved(model, mouse),
-        Msg::Resized { width, height } => panes::resized(model, width, height),
-        Msg::FocusGained => vec![Effect::LookAgain],
-        Msg::TimePassed => time_passed(model),
-        Msg::Signalled(number) => keys::signalled(model, number),
+        Msg::Pasted(text) => keys::handle_paste(model, &text),
+        Msg::Mouse(mouse) => mouse::handle_mouse(model, mouse),
+        Msg::Resized { width, height } => panes::handle_resize(model, width, height),
+        Msg::FocusGained => vec![Effect::RescanFiles],
+        Msg::TimePassed => handle_time_passed(model),
+        Msg::Signalled(number) => keys::handle_signal(model, number),
         Msg::WorkerPanicked(what) => {
-            model.notices.tell(model.now, Level::Error, what);
+            model.notices.push(model.now, NoticeLevel::Error, what);
             Vec::new()
         }
         Msg::Refused(why) | Msg::WatchFailed(why) => {
-            model.notices.tell(model.now, Level::Warning, why);
+            model.notices.push(model.now, NoticeLevel::Warning, why);
             Vec::new()
         }
         Msg::Drawn(hits) => {
             model.ui.hits = hits;
             Vec::new()
         }
-        Msg::Outlined { generation, facts } => runs::outlined(model, generation, facts),
+        Msg::OutlineExtended { generation, facts } => {
+            runs::handle_outlined(model, generation, facts)
+        }
         Msg::OutlineEnded {
             generation,
             problem,
-        } => runs::outline_ended(model, generation, problem),
-        Msg::BoardRead {
+        } => runs::handle_outline_ended(model, generation, problem),
+        Msg::NewestVerdictsRead {
             generation,
-            board,
+            verdicts: board,
             problems,
-        } => runs::board_read(model, generation, &board, problems),
+        } => runs::handle_newest_verdicts(model, generation, &board, problems),
         Msg::Reloaded { workspace, changed } => {
             let before = model.workspace().map(Arc::clone);
-            let effects = saves::reloaded(model, Arc::clone(&workspace), &changed);
-            labels::problems(model, before.as_deref(), &workspace);
+            let effects = saves::handle_reloaded(model, Arc::clone(&workspace), &changed);
+            labels::report_problems(model, before.as_deref(), &workspace);
             effects
         }
-        Msg::ReloadFailed { problems } => saves::failed(model, problems),
-        Msg::ExamplesTried { number, trials } => examples::tried(model, number, trials),
+        Msg::ReloadFailed { problems } => saves::handle_reload_failed(model, problems),
+        Msg::ExamplesTried { number, trials } => examples::handle_tried(model, number, trials),
         Msg::ExamplesJudged {
             number,
             trials,
             problem,
-        } => examples::judged(model, number, trials, problem),
-        Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
-        Msg::RunRefused { ticket, why } => runs::refused(model, ticket, &why),
+        } => examples::handle_judged(model, number, trials, problem),
+        Msg::RunStarted { ticket, run, dir } => runs::handle_run_started(model, ticket, run, dir),
+        Msg::RunRefused { ticket, why } => runs::handle_run_refused(model, ticket, &why),
         Msg::RunEvents { ticket, events } => {
-            let effects = runs::events(model, ticket, &events);
-            model.live.follow(model.now, ticket, &events);
+            let effects = runs::handle_run_events(model, ticket, &events);
+            model.live_session.follow_events(model.now, ticket, &events);
             effects
         }
-        Msg::RunEnded { ticket, problem } => runs::ended(model, ticket, problem),
-        Msg::Previewed { ticket, preview } if rest::waits_for(model, ticket) => {
-            rest::previewed(model, preview)
+        Msg::RunEnded { ticket, problem } => runs::handle_run_ended(model, ticket, problem),
+        Msg::Previewed { ticket, preview } if cost_estimate::is_awaiting_preview(model, ticket) => {
+            cost_estimate::handle_preview(model, preview)
         }
-        Msg::Previewed { ticket, preview } => overlay::previewed(model, ticket, preview),
-        Msg::TraceRead { row, recorded } => focus::trace_read(model, row, recorded),
-        Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),
-        Msg::RequestRead { key, request } => focus::request_read(model, &key, request),
-        Msg::Highlighted { key, spans } => focus::highlighted(model, key, spans),
+        Msg::Previewed { ticket, preview } => overlay::handle_preview(model, ticket, preview),
+        Msg::TraceRead { row, recorded } => focus::handle_trace_read(model, row, recorded),
+        Msg::BlobRead { blob, text } => focus::handle_text_read(model, &blob, text),
+        Msg::RequestRead { key, request } => focus::handle_request_read(model, &key, request),
+        Msg::Highlighted { key, spans } => focus::handle_highlighted(model, key, spans),
         Msg::MarksFound { key, marks } => focus::marks_found(model, &key, &marks),
-        Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
-        Msg::SourceRead { of, record } => {
-            focus::source_read(model, &of, &record);
+        Msg::DocumentRead { id, doc } => focus::handle_document_read(model, &id, doc),
+        Msg::SourceRead {
+            transcript: of,
+            record,
+        } => {
+            focus::handle_source_read(model, &of, &record);
             Vec::new()
         }
         Msg::ReplayRead {
@@ -109,32 +114,32 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             dir,
             log,
             warnings,
-        } => replay::read(model, run, dir, log, warnings),
-        Msg::JudgesFound { row, judges } => overlay::judges_found(model, row, judges),
-        Msg::TranscriptsListed { file, listed } => files::listed(model, &file, listed),
-        Msg::WorkspaceMade(made) => files::made(model, made),
-        Msg::LabelWritten { number, written } => labels::written(model, number, written),
-        Msg::EditorClosed(how) => saves::editor_closed(model, how),
+        } => replay::handle_replay_read(model, run, dir, log, warnings),
+        Msg::JudgesFound { row, judges } => overlay::handle_judges_found(model, row, judges),
+        Msg::TranscriptsListed { file, listed } => opened_item::handle_listed(model, &file, listed),
+        Msg::WorkspaceMade(made) => opened_item::handle_workspace_made(model, made),
+        Msg::LabelWritten { number, written } => labels::handle_written(model, number, written),
+        Msg::EditorClosed(how) => saves::handle_editor_closed(model, how),
         Msg::Copied(how) => {
             match how {
-                Ok(what) => model.notices.tell(model.now, Level::Info, what),
-                Err(why) => model.notices.tell(model.now, Level::Error, why),
+                Ok(what) => model.notices.push(model.now, NoticeLevel::Info, what),
+                Err(why) => model.notices.push(model.now, NoticeLevel::Error, why),
             }
             Vec::new()
         }
     };
     // Whatever happened may have moved the focus, or made readable what is focused.
-    effects.extend(focus::look(model));
-    effects.extend(files::near_the_end(model));
-    tour::tick(model);
+    effects.extend(focus::request_focused(model));
+    effects.extend(opened_item::list_more_if_needed(model));
+    tour::update_tour(model);
     effects
 }
 
 /// A moment came: everything that waits looks whether it was its own.
-fn time_passed(model: &mut Model) -> Vec<Effect> {
-    let mut effects = saves::time_passed(model);
-    effects.extend(replay::time_passed(model));
-    panes::time_passed(model);
-    runs::time_passed(model);
+fn handle_time_passed(model: &mut App) -> Vec<Effect> {
+    let mut effects = saves::handle_time_passed(model);
+    effects.extend(replay::handle_time_passed(model));
+    panes::handle_time_passed(model);
+    runs::handle_time_passed(model);
     effects
 }

@@ -4,105 +4,110 @@ use ratatui::layout::Rect;
 
 use super::{focus, keys, overlay, panes, replay};
 use crate::tui::effect::Effect;
-use crate::tui::model::Model;
-use crate::tui::model::cells::Entry;
-use crate::tui::model::pane::Pane;
-use crate::tui::msg::{Mouse, MouseDid, Target};
+use crate::tui::msg::{ClickTarget, MouseAction, MouseInput};
+use crate::tui::state::App;
+use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::pane::Pane;
 
 /// Rows a notch of the wheel scrolls.
-const NOTCH: i64 = 3;
+const ROWS_PER_WHEEL_NOTCH: i64 = 3;
 
 /// It did something.
-pub(super) fn moved(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
+pub(super) fn handle_mouse(model: &mut App, mouse: MouseInput) -> Vec<Effect> {
     let (column, row) = (mouse.column, mouse.row);
-    match mouse.did {
-        MouseDid::Pressed => pressed(model, column, row),
-        MouseDid::Dragged => dragged(model, column, row),
-        MouseDid::Released => {
+    match mouse.action {
+        MouseAction::Pressed => handle_press(model, column, row),
+        MouseAction::Dragged => handle_drag(model, column, row),
+        MouseAction::Released => {
             model.ui.drag = None;
             Vec::new()
         }
-        MouseDid::Scrolled(notches) => scrolled(model, column, row, i64::from(notches) * NOTCH),
+        MouseAction::Scrolled(notches) => handle_scroll(
+            model,
+            column,
+            row,
+            i64::from(notches) * ROWS_PER_WHEEL_NOTCH,
+        ),
     }
 }
 
-fn pressed(model: &mut Model, column: u16, row: u16) -> Vec<Effect> {
-    let hit = model.ui.hits.at(column, row).cloned();
+fn handle_press(model: &mut App, column: u16, row: u16) -> Vec<Effect> {
+    let hit = model.ui.hits.find(column, row).cloned();
     if !model.overlays.is_empty() {
         return match hit {
-            Some((_, Target::OverlayLine(line))) => overlay::clicked(model, line),
+            Some((_, ClickTarget::OverlayLine(line))) => overlay::handle_click(model, line),
             _ => Vec::new(),
         };
     }
-    let on_a_pane = matches!(hit, None | Some((_, Target::Pane(_))));
+    let on_a_pane = matches!(hit, None | Some((_, ClickTarget::Pane(_))));
     if on_a_pane && let Some((divider, _)) = model.layout().divider_at(column, row) {
         model.ui.drag = Some(divider);
     }
     match hit {
-        Some((area, target)) => clicked(model, area, &target, column),
+        Some((area, target)) => handle_click(model, area, &target, column),
         None => match model.layout().pane_at(column, row) {
-            Some(pane) => panes::focus(model, pane),
+            Some(pane) => panes::focus_pane(model, pane),
             None => Vec::new(),
         },
     }
 }
 
-fn clicked(model: &mut Model, area: Rect, target: &Target, column: u16) -> Vec<Effect> {
+fn handle_click(model: &mut App, area: Rect, target: &ClickTarget, column: u16) -> Vec<Effect> {
     match *target {
-        Target::Pane(pane) => panes::focus(model, pane),
-        Target::Row(row) => {
+        ClickTarget::Pane(pane) => panes::focus_pane(model, pane),
+        ClickTarget::Row(row) => {
             // What is clicked stays under the pointer.
-            let height = usize::from(model.layout().inside(Pane::Cells).height);
-            let cells = &mut model.desk_mut().cells;
-            cells.select_entry(Entry::Row(row), height);
-            panes::focus(model, Pane::Cells)
+            let height = usize::from(model.layout().inner_size(Pane::Cells).height);
+            let cells = &mut model.session_mut().cells;
+            cells.select_entry(CellsEntry::Row(row), height);
+            panes::focus_pane(model, Pane::Cells)
         }
-        Target::Group(eval) => {
-            panes::focus(model, Pane::Cells);
-            let height = usize::from(model.layout().inside(Pane::Cells).height);
-            let cells = &mut model.desk_mut().cells;
-            cells.select_entry(Entry::Group(eval), height);
+        ClickTarget::Group(eval) => {
+            panes::focus_pane(model, Pane::Cells);
+            let height = usize::from(model.layout().inner_size(Pane::Cells).height);
+            let cells = &mut model.session_mut().cells;
+            cells.select_entry(CellsEntry::Group(eval), height);
             cells.toggle_group();
-            panes::in_view(model);
+            panes::keep_selection_visible(model);
             Vec::new()
         }
-        Target::Step(step) => focus::select_step(model, step),
-        Target::Command(command) => keys::run(model, command),
-        Target::Flip(at) if model.ui.focus == Pane::Changes && model.saves.selected == at => {
+        ClickTarget::Step(step) => focus::select_step(model, step),
+        ClickTarget::Command(command) => keys::run_command(model, command),
+        ClickTarget::Flip(at) if model.ui.focus == Pane::Changes && model.saves.selected == at => {
             panes::go_to_flip(model, at)
         }
-        Target::Flip(at) => {
+        ClickTarget::Flip(at) => {
             model.saves.selected = at;
-            panes::focus(model, Pane::Changes)
+            panes::focus_pane(model, Pane::Changes)
         }
-        Target::Progress => {
+        ClickTarget::Progress => {
             let part = f64::from(column.saturating_sub(area.x)) / f64::from(area.width.max(1));
             replay::seek_fraction(model, part)
         }
-        Target::OverlayLine(_) | Target::Nothing => Vec::new(),
+        ClickTarget::OverlayLine(_) | ClickTarget::Nothing => Vec::new(),
     }
 }
 
-fn dragged(model: &mut Model, column: u16, row: u16) -> Vec<Effect> {
+fn handle_drag(model: &mut App, column: u16, row: u16) -> Vec<Effect> {
     let Some(divider) = model.ui.drag else {
         return Vec::new();
     };
     let layout = model.layout();
     let held = layout.dividers.iter().find(|(one, _, _)| *one == divider);
     if let Some((_, _, area)) = held {
-        model.ui.splits.drag(divider, *area, column, row);
-        panes::in_view(model);
+        model.ui.splits.drag_divider(divider, *area, column, row);
+        panes::keep_selection_visible(model);
     }
     Vec::new()
 }
 
 /// What lies under the pointer, whatever has the focus.
-fn scrolled(model: &mut Model, column: u16, row: u16, rows: i64) -> Vec<Effect> {
+fn handle_scroll(model: &mut App, column: u16, row: u16, rows: i64) -> Vec<Effect> {
     if !model.overlays.is_empty() {
-        return overlay::scrolled(model, rows);
+        return overlay::handle_scroll(model, rows);
     }
     match model.layout().pane_at(column, row) {
-        Some(pane) => panes::scroll_by(model, pane, rows),
+        Some(pane) => panes::scroll_pane_by(model, pane, rows),
         None => Vec::new(),
     }
 }

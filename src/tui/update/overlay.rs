@@ -5,24 +5,24 @@ use std::sync::Arc;
 use crossterm::event::KeyCode;
 use ratatui::layout::Size;
 
-use super::keys::{self, told};
+use super::keys::{self, push_info};
 use super::{replay, runs};
 use crate::run::{CachePolicy, RunPreview};
 use crate::theme::{self, Theme};
 use crate::tui::effect::Effect;
-use crate::tui::keymap::Chord;
-use crate::tui::model::cells::RowId;
-use crate::tui::model::notices::Level;
-use crate::tui::model::overlay::{self, AtHand, Overlay};
-use crate::tui::model::runs::Ticket;
-use crate::tui::model::source::SourceView;
-use crate::tui::model::{Model, statistics};
-use crate::tui::widget::flow::Scroll;
-use crate::tui::widget::input::Input;
+use crate::tui::keymap::KeyChord;
+use crate::tui::state::cells::RowId;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::{self, AvailableJudge, Overlay};
+use crate::tui::state::runs::RunTicket;
+use crate::tui::state::transcript_source::SourceOverlay;
+use crate::tui::state::{App, statistics};
+use crate::tui::widget::flow::ScrollState;
+use crate::tui::widget::line_input::LineInput;
 
 /// Every key, searchable.
-pub(super) fn help(model: &mut Model) -> Vec<Effect> {
-    let search = Input::default();
+pub(super) fn open_help(model: &mut App) -> Vec<Effect> {
+    let search = LineInput::default();
     model.overlays.push(Overlay::Help {
         search,
         selected: 0,
@@ -31,65 +31,74 @@ pub(super) fn help(model: &mut Model) -> Vec<Effect> {
 }
 
 /// All messages so far, the newest in view.
-pub(super) fn log(model: &mut Model) -> Vec<Effect> {
-    let scroll = Scroll::tail();
+pub(super) fn open_log(model: &mut App) -> Vec<Effect> {
+    let scroll = ScrollState::tail();
     model.overlays.push(Overlay::Log { scroll });
     Vec::new()
 }
 
 /// What the run's judges and tools did.
-pub(super) fn statistics(model: &mut Model) -> Vec<Effect> {
-    let scroll = Scroll::top();
+pub(super) fn open_statistics(model: &mut App) -> Vec<Effect> {
+    let scroll = ScrollState::top();
     model.overlays.push(Overlay::Statistics { scroll });
     Vec::new()
 }
 
 /// The bundled themes.
-pub(super) fn themes(model: &mut Model) -> Vec<Effect> {
+pub(super) fn open_themes(model: &mut App) -> Vec<Effect> {
     let before = Arc::clone(&model.ui.theme);
-    let selected = theme::names().iter().position(|name| *name == before.name);
+    let selected = theme::bundled_names()
+        .iter()
+        .position(|name| *name == before.name);
     let selected = selected.unwrap_or(0);
-    model.overlays.push(Overlay::Themes { selected, before });
+    model.overlays.push(Overlay::Themes {
+        selected,
+        previous: before,
+    });
     Vec::new()
 }
 
 /// Real judges that could be asked about the focused cell, on the pages it was judged on.
-pub(super) fn judges(model: &mut Model) -> Vec<Effect> {
-    let cells = &model.live.cells;
-    let Some(row) = cells.selected() else {
-        return told(model, "select a cell first (j, k)");
+pub(super) fn open_judges(model: &mut App) -> Vec<Effect> {
+    let cells = &model.live_session.cells;
+    let Some(row) = cells.selected_row() else {
+        return push_info(model, "select a cell first (j, k)");
     };
-    let Some(name) = cells.name(row) else {
+    let Some(name) = cells.decision_name(row) else {
         return Vec::new();
     };
     let slot = cells.row(row).and_then(|row| row.slots.first());
     let run = slot.and_then(|slot| {
-        let own = slot.at.and_then(|(run, _)| cells.runs.get(run as usize));
-        slot.cached.clone().or_else(|| own.cloned())
+        let own = slot
+            .run_cell
+            .and_then(|(run, _)| cells.runs.get(run as usize));
+        slot.cached_from.clone().or_else(|| own.cloned())
     });
     let only = Some(vec![name.to_string()]);
-    let Some(mut order) = runs::order(model, only, None, CachePolicy::Refresh, None) else {
+    let Some(mut order) =
+        runs::build_workspace_order(model, only, None, CachePolicy::Refresh, None)
+    else {
         return Vec::new();
     };
     if order.workspace.replayed_evidence_run.is_none() {
-        order.frozen = run.map(|run| run.0.clone());
+        order.replayed_evidence = run.map(|run| run.0.clone());
     }
     model.overlays.push(Overlay::Judges {
         row,
         order: order.clone(),
-        found: None,
+        judges: None,
         selected: 0,
     });
     vec![Effect::FindJudges { row, order }]
 }
 
 /// What an order would take is known: ask if it costs, else start it.
-pub(super) fn previewed(
-    model: &mut Model,
-    ticket: Ticket,
+pub(super) fn handle_preview(
+    model: &mut App,
+    ticket: RunTicket,
     preview: Result<RunPreview, String>,
 ) -> Vec<Effect> {
-    let waiting = &mut model.previewing;
+    let waiting = &mut model.awaiting_preview;
     let Some(at) = waiting.iter().position(|order| order.ticket == ticket) else {
         return Vec::new();
     };
@@ -97,23 +106,31 @@ pub(super) fn previewed(
     match preview {
         Err(why) => {
             let why = format!("nothing was run: {why}");
-            model.notices.tell(model.now, Level::Error, why);
+            model.notices.push(model.now, NoticeLevel::Error, why);
             Vec::new()
         }
-        Ok(preview) if overlay::cost(&preview) == Some(0.0) => {
-            vec![runs::launch(model, order, None)]
+        Ok(preview) if overlay::estimate_cost(&preview) == Some(0.0) => {
+            vec![runs::start_run(model, order, None)]
         }
         Ok(preview) => {
-            model.overlays.push(Overlay::Money { order, preview });
+            model.overlays.push(Overlay::ConfirmCost { order, preview });
             Vec::new()
         }
     }
 }
 
 /// Judges at hand are known.
-pub(super) fn judges_found(model: &mut Model, row: RowId, judges: Vec<AtHand>) -> Vec<Effect> {
+pub(super) fn handle_judges_found(
+    model: &mut App,
+    row: RowId,
+    judges: Vec<AvailableJudge>,
+) -> Vec<Effect> {
     for overlay in &mut model.overlays {
-        if let Overlay::Judges { row: of, found, .. } = overlay
+        if let Overlay::Judges {
+            row: of,
+            judges: found,
+            ..
+        } = overlay
             && *of == row
             && found.is_none()
         {
@@ -125,7 +142,7 @@ pub(super) fn judges_found(model: &mut Model, row: RowId, judges: Vec<AtHand>) -
 }
 
 /// A key, for the topmost overlay.
-pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
+pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
     let Some(mut top) = model.overlays.pop() else {
         return Vec::new();
     };
@@ -133,16 +150,16 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
     if key == "ctrl-c" {
         // Closes the question; what runs goes on unless it was the question.
         let ends = matches!(top, Overlay::QuitWhileRunning);
-        close(model, &top);
+        restore_on_close(model, &top);
         return if ends {
-            keys::cancel(model)
+            keys::cancel_or_quit(model)
         } else {
             Vec::new()
         };
     }
     let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
     if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
-        close(model, &top);
+        restore_on_close(model, &top);
         return Vec::new();
     }
     let steps = match chord.code {
@@ -155,37 +172,37 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
         _ => None,
     };
     if let Some(steps) = steps {
-        go(model, &mut top, steps);
+        move_selection(model, &mut top, steps);
         model.overlays.push(top);
         return Vec::new();
     }
     if chord.code == KeyCode::Enter {
-        return enter(model, top);
+        return accept_selection(model, top);
     }
     match &mut top {
         Overlay::Help { search, selected } => {
             if key == "?" && search.text.is_empty() {
                 return Vec::new();
             }
-            if search.key(chord) {
+            if search.handle_key(chord) {
                 *selected = 0;
             }
         }
         Overlay::SeekTo(input) => {
-            input.key(chord);
+            input.handle_key(chord);
         }
         Overlay::Log { scroll }
         | Overlay::Statistics { scroll }
-        | Overlay::Source(SourceView { scroll, .. }) => match key.as_str() {
-            "home" | "g" => scroll.home(),
-            "end" | "G" => scroll.end(),
+        | Overlay::Source(SourceOverlay { scroll, .. }) => match key.as_str() {
+            "home" | "g" => scroll.scroll_to_start(),
+            "end" | "G" => scroll.scroll_to_end(),
             _ => {}
         },
-        Overlay::Money { .. } | Overlay::QuitWhileRunning => {
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => {
             let again = key == "q" && matches!(top, Overlay::QuitWhileRunning);
             match key.as_str() {
-                "y" | "Y" => return yes(model, top),
-                _ if again => return yes(model, top),
+                "y" | "Y" => return accept_question(model, top),
+                _ if again => return accept_question(model, top),
                 "n" | "N" => return Vec::new(),
                 _ => {}
             }
@@ -197,7 +214,7 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
 }
 
 /// A pasted text; whether the topmost overlay has a line for it.
-pub(super) fn pasted(model: &mut Model, text: &str) -> bool {
+pub(super) fn handle_paste(model: &mut App, text: &str) -> bool {
     match model.overlays.last_mut() {
         Some(Overlay::Help { search: input, .. } | Overlay::SeekTo(input)) => {
             input.paste(text);
@@ -208,24 +225,26 @@ pub(super) fn pasted(model: &mut Model, text: &str) -> bool {
 }
 
 /// A click on a line: selects it; on the selected one, and on a command of help, it means enter.
-pub(super) fn clicked(model: &mut Model, line: usize) -> Vec<Effect> {
+pub(super) fn handle_click(model: &mut App, line: usize) -> Vec<Effect> {
     let Some(mut top) = model.overlays.pop() else {
         return Vec::new();
     };
     match &mut top {
         Overlay::Help { selected, .. } => {
             *selected = line;
-            return enter(model, top);
+            return accept_selection(model, top);
         }
         Overlay::Themes { selected, .. } | Overlay::Judges { selected, .. } => {
             if *selected == line {
-                return enter(model, top);
+                return accept_selection(model, top);
             }
             let steps = i64::try_from(line).unwrap_or(0) - i64::try_from(*selected).unwrap_or(0);
-            go(model, &mut top, steps);
+            move_selection(model, &mut top, steps);
         }
-        Overlay::Money { .. } | Overlay::QuitWhileRunning if line == 0 => return yes(model, top),
-        Overlay::Money { .. } | Overlay::QuitWhileRunning => return Vec::new(),
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning if line == 0 => {
+            return accept_question(model, top);
+        }
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => return Vec::new(),
         Overlay::Log { .. }
         | Overlay::Statistics { .. }
         | Overlay::Source(_)
@@ -236,16 +255,16 @@ pub(super) fn clicked(model: &mut Model, line: usize) -> Vec<Effect> {
 }
 
 /// The wheel over an overlay.
-pub(super) fn scrolled(model: &mut Model, rows: i64) -> Vec<Effect> {
+pub(super) fn handle_scroll(model: &mut App, rows: i64) -> Vec<Effect> {
     if let Some(mut top) = model.overlays.pop() {
-        go(model, &mut top, rows);
+        move_selection(model, &mut top, rows);
         model.overlays.push(top);
     }
     Vec::new()
 }
 
 /// Moves the selection, or the text.
-fn go(model: &mut Model, top: &mut Overlay, steps: i64) {
+fn move_selection(model: &mut App, top: &mut Overlay, steps: i64) {
     let moved = |selected: usize, count: usize| {
         let to = i64::try_from(selected).unwrap_or(0).saturating_add(steps);
         usize::try_from(to.max(0))
@@ -254,34 +273,36 @@ fn go(model: &mut Model, top: &mut Overlay, steps: i64) {
     };
     match top {
         Overlay::Help { search, selected } => {
-            *selected = moved(*selected, overlay::help(&search.text).len());
+            *selected = moved(*selected, overlay::search_commands(&search.text).len());
         }
         Overlay::Themes { selected, .. } => {
-            *selected = moved(*selected, theme::names().len());
-            if let Some(name) = theme::names().get(*selected) {
-                show(model, name);
+            *selected = moved(*selected, theme::bundled_names().len());
+            if let Some(name) = theme::bundled_names().get(*selected) {
+                apply_theme(model, name);
             }
         }
         Overlay::Judges {
-            found, selected, ..
+            judges: found,
+            selected,
+            ..
         } => {
             *selected = moved(*selected, found.as_ref().map_or(0, Vec::len));
         }
         Overlay::Log { scroll } => {
             let area = log_area(model.ui.size);
-            scroll.by(&overlay::log(model), area, steps);
+            scroll.scroll_rows(&overlay::build_log(model), area, steps);
         }
         Overlay::Statistics { scroll } => {
             let area = log_area(model.ui.size);
-            scroll.by(&statistics::statistics(model), area, steps);
+            scroll.scroll_rows(&statistics::build_statistics(model), area, steps);
         }
         Overlay::Source(view) => {
             let area = log_area(model.ui.size);
             let mut scroll = view.scroll.clone();
-            scroll.by(&view.blocks(), area, steps);
+            scroll.scroll_rows(&view.to_blocks(), area, steps);
             view.scroll = scroll;
         }
-        Overlay::Money { .. } | Overlay::QuitWhileRunning | Overlay::SeekTo(_) => {}
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning | Overlay::SeekTo(_) => {}
     }
 }
 
@@ -294,34 +315,42 @@ pub(crate) fn log_area(size: Size) -> Size {
 }
 
 /// A theme, on this terminal.
-fn show(model: &mut Model, name: &str) {
+fn apply_theme(model: &mut App, name: &str) {
     match Theme::bundled(name) {
-        Ok(theme) => model.ui.theme = Arc::new(model.ui.theme.switched(theme)),
-        Err(why) => model.notices.tell(model.now, Level::Error, why.to_string()),
+        Ok(theme) => model.ui.theme = Arc::new(model.ui.theme.replaced_by(theme)),
+        Err(why) => model
+            .notices
+            .push(model.now, NoticeLevel::Error, why.to_string()),
     }
 }
 
 /// What closing means where nothing was chosen.
-fn close(model: &mut Model, top: &Overlay) {
-    if let Overlay::Themes { before, .. } = top {
+fn restore_on_close(model: &mut App, top: &Overlay) {
+    if let Overlay::Themes {
+        previous: before, ..
+    } = top
+    {
         model.ui.theme = Arc::clone(before);
     }
 }
 
 /// `enter`: the selected line. No answer to a question: those want a letter.
-fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
+fn accept_selection(model: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
         Overlay::Help { search, selected } => {
-            let found = overlay::help(&search.text);
+            let found = overlay::search_commands(&search.text);
             let Some(spec) = found.get(selected) else {
                 model.overlays.push(Overlay::Help { search, selected });
-                return told(model, "no key is called that");
+                return push_info(model, "no key is called that");
             };
-            keys::run(model, spec.command)
+            keys::run_command(model, spec.command)
         }
         Overlay::Themes { selected, .. } => {
-            let name = theme::names().get(selected).copied().unwrap_or_default();
-            told(
+            let name = theme::bundled_names()
+                .get(selected)
+                .copied()
+                .unwrap_or_default();
+            push_info(
                 model,
                 format!("theme {name}; `--theme {name}` starts with it"),
             )
@@ -329,7 +358,7 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
         Overlay::Judges {
             row,
             order,
-            found,
+            judges: found,
             selected,
         } => {
             let chosen = found.as_ref().and_then(|found| found.get(selected));
@@ -337,7 +366,7 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
                 model.overlays.push(Overlay::Judges {
                     row,
                     order,
-                    found,
+                    judges: found,
                     selected,
                 });
                 return Vec::new();
@@ -347,23 +376,23 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
                 model.overlays.push(Overlay::Judges {
                     row,
                     order,
-                    found,
+                    judges: found,
                     selected,
                 });
-                return told(model, note);
+                return push_info(model, note);
             };
             let mut order = order;
             order.judge = Some(judge);
-            vec![runs::launch(model, order, None)]
+            vec![runs::start_run(model, order, None)]
         }
-        Overlay::SeekTo(input) => match replay::seek_text(model, &input.text) {
+        Overlay::SeekTo(input) => match replay::seek_to_typed(model, &input.text) {
             Ok(effects) => effects,
             Err(why) => {
                 model.overlays.push(Overlay::SeekTo(input));
-                told(model, why)
+                push_info(model, why)
             }
         },
-        Overlay::Money { .. }
+        Overlay::ConfirmCost { .. }
         | Overlay::QuitWhileRunning
         | Overlay::Log { .. }
         | Overlay::Statistics { .. }
@@ -371,10 +400,10 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
     }
 }
 
-fn yes(model: &mut Model, top: Overlay) -> Vec<Effect> {
+fn accept_question(model: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
-        Overlay::Money { order, .. } => vec![runs::launch(model, order, None)],
-        Overlay::QuitWhileRunning => keys::end(model, 0),
+        Overlay::ConfirmCost { order, .. } => vec![runs::start_run(model, order, None)],
+        Overlay::QuitWhileRunning => keys::quit_with_code(model, 0),
         _ => Vec::new(),
     }
 }

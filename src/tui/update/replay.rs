@@ -10,59 +10,61 @@ use super::runs;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
 use crate::record::{PlaybackSpeed, PlaybackStep};
-use crate::tui::command::Command;
+use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
-use crate::tui::model::cells::{Entry, Flip};
-use crate::tui::model::desk::Desk;
-use crate::tui::model::notices::Level;
-use crate::tui::model::overlay::Overlay;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::replay::{Opening, Replay, StartAt};
-use crate::tui::model::runs::{Stage, Ticket};
-use crate::tui::model::{Model, Place, Ui};
+use crate::tui::state::cells::{CellsEntry, RowFlip};
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::Overlay;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::replay::{ReplayPosition, ReplayStart, ReplayState};
+use crate::tui::state::runs::{RunStage, RunTicket};
+use crate::tui::state::session_view::SessionView;
+use crate::tui::state::{App, OpenedItem, UiState};
 
-use crate::tui::widget::input::Input;
+use crate::tui::widget::line_input::LineInput;
 
 /// So much is told at one wake: events, and cells they plan or settle. A few milliseconds' work.
-const BITE: usize = 5_000;
-const SLOWEST: f64 = 0.25;
-const FASTEST: f64 = 64.0;
+const MAX_EVENTS_PER_WAKE: usize = 5_000;
+const MIN_SPEED: f64 = 0.25;
+const MAX_SPEED: f64 = 64.0;
 
 /// The way in, as live events take it; another one in tests.
-type Feed = fn(&mut Desk, Ticket, &[RunEvent]) -> Vec<Flip>;
+type FeedFn = fn(&mut SessionView, RunTicket, &[RunEvent]) -> Vec<RowFlip>;
 
 /// Asks for the run of the focused cell, to be replayed from where its judge began.
-pub(super) fn open(model: &mut Model) -> Vec<Effect> {
+pub(super) fn open_focused_run(model: &mut App) -> Vec<Effect> {
     if model.replay.is_some() {
-        return told(model, "this is a replay already: q goes back");
+        return push_info(model, "this is a replay already: q goes back");
     }
-    let desk = &model.live;
-    let Some(row) = desk.cells.selected() else {
-        return told(model, "select a cell first: its run is what is replayed");
+    let desk = &model.live_session;
+    let Some(row) = desk.cells.selected_row() else {
+        return push_info(model, "select a cell first: its run is what is replayed");
     };
     let slots = desk
         .cells
         .row(row)
         .map(|row| &row.slots[..])
         .unwrap_or_default();
-    let chosen = slots.get(usize::from(desk.trace.slot)).or(slots.first());
+    let chosen = slots
+        .get(usize::from(desk.trace_panes.slot))
+        .or(slots.first());
     let run = chosen.and_then(|slot| {
         let own = slot
-            .at
+            .run_cell
             .and_then(|(run, _)| desk.cells.runs.get(run as usize));
-        slot.cached.clone().or_else(|| own.cloned())
+        slot.cached_from.clone().or_else(|| own.cloned())
     });
     let Some(run) = run else {
-        return told(model, "this cell was never run: r runs it");
+        return push_info(model, "this cell was never run: r runs it");
     };
     let from = desk
         .cells
-        .name(row)
-        .map_or(StartAt::Beginning, StartAt::Cell);
-    let dir = desk.runs.of(&run).and_then(|held| held.dir.clone());
-    model.opening = Opening {
-        from,
-        ..Opening::default()
+        .decision_name(row)
+        .map_or(ReplayPosition::Beginning, ReplayPosition::Cell);
+    let dir = desk.runs.find(&run).and_then(|held| held.dir.clone());
+    model.replay_start = ReplayStart {
+        position: from,
+        ..ReplayStart::default()
     };
     vec![Effect::ReadReplay {
         run,
@@ -72,14 +74,14 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 }
 
 /// A recording is here.
-pub(super) fn read(
-    model: &mut Model,
+pub(super) fn handle_replay_read(
+    model: &mut App,
     run: RunId,
     dir: PathBuf,
     log: Result<Arc<Vec<RunEvent>>, String>,
     warnings: Vec<String>,
 ) -> Vec<Effect> {
-    let opening = std::mem::take(&mut model.opening);
+    let opening = std::mem::take(&mut model.replay_start);
     let log = match log {
         Ok(log) if log.is_empty() => Err("the recording holds no events".to_owned()),
         other => other,
@@ -88,65 +90,65 @@ pub(super) fn read(
         Ok(log) => log,
         Err(why) => {
             let why = format!("{} cannot be replayed: {why}", run.letters());
-            model.notices.tell(model.now, Level::Error, why);
+            model.notices.push(model.now, NoticeLevel::Error, why);
             return Vec::new();
         }
     };
     for warning in warnings {
-        model.notices.tell(model.now, Level::Warning, warning);
+        model.notices.push(model.now, NoticeLevel::Warning, warning);
     }
-    if let Some(label) = label(&log) {
-        model.notices.tell(model.now, Level::Info, label);
+    if let Some(label) = recording_label(&log) {
+        model.notices.push(model.now, NoticeLevel::Info, label);
     }
     if !log
         .iter()
         .any(|event| matches!(event.kind, EventKind::CellStarted { .. }))
     {
         let why = "no judge was asked in this run, so there is little to watch: v on a judged cell plays one";
-        model.notices.tell(model.now, Level::Info, why);
+        model.notices.push(model.now, NoticeLevel::Info, why);
     }
-    let alone = matches!(model.place, Place::Recording);
-    let ticket = model.ticket();
-    let around = model.workspace().cloned().or(opening.around);
-    let mut replay = Replay::new(run, dir, log, ticket, alone, around.as_deref());
+    let alone = matches!(model.opened, OpenedItem::Recording);
+    let ticket = model.next_ticket();
+    let around = model.workspace().cloned().or(opening.workspace);
+    let mut replay = ReplayState::new(run, dir, log, ticket, alone, around.as_deref());
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
     }
-    let begin = match &opening.from {
-        StartAt::Cell(name) => look_for(&mut replay, name),
-        StartAt::Beginning | StartAt::End => 0,
+    let begin = match &opening.position {
+        ReplayPosition::Cell(name) => select_and_find_start(&mut replay, name),
+        ReplayPosition::Beginning | ReplayPosition::End => 0,
     };
-    if opening.from == StartAt::End || opening.speed == PlaybackSpeed::INSTANT {
+    if opening.position == ReplayPosition::End || opening.speed == PlaybackSpeed::INSTANT {
         let _told_below = replay.player.seek(usize::MAX);
     } else {
         let _told_below = replay.player.seek(begin);
         replay.player.play(model.now, replay.speed);
         if begin == 0 {
-            replay.desk.go_along();
+            replay.session.start_following();
         }
     }
     model.replay = Some(replay);
-    new_focus(&mut model.ui);
-    go_on(model, runs::feed);
+    reset_input(&mut model.ui);
+    advance(model, runs::feed_events);
     Vec::new()
 }
 
 /// A moment came: what is due is shown.
-pub(super) fn time_passed(model: &mut Model) -> Vec<Effect> {
-    go_on(model, runs::feed);
+pub(super) fn handle_time_passed(model: &mut App) -> Vec<Effect> {
+    advance(model, runs::feed_events);
     Vec::new()
 }
 
 /// Leaves the replay: back to the board, or the end of the program where there is none.
-pub(super) fn leave(model: &mut Model) -> Vec<Effect> {
-    match model.replay.as_ref().map(|replay| replay.alone) {
+pub(super) fn leave_replay(model: &mut App) -> Vec<Effect> {
+    match model.replay.as_ref().map(|replay| replay.quits_on_leave) {
         Some(true) => {
-            model.quitting = Some(0);
+            model.exit_code = Some(0);
             vec![Effect::Quit]
         }
         Some(false) => {
             model.replay = None;
-            new_focus(&mut model.ui);
+            reset_input(&mut model.ui);
             Vec::new()
         }
         None => Vec::new(),
@@ -154,91 +156,99 @@ pub(super) fn leave(model: &mut Model) -> Vec<Effect> {
 }
 
 /// The keys of a replay.
-pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
-    obey(model, command, runs::feed)
+pub(super) fn run_replay_command(model: &mut App, command: UiCommand) -> Vec<Effect> {
+    dispatch_command(model, command, runs::feed_events)
 }
 
-fn obey(model: &mut Model, command: Command, feed: Feed) -> Vec<Effect> {
+fn dispatch_command(model: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effect> {
     let now = model.now;
     let Some(replay) = &mut model.replay else {
         return Vec::new();
     };
     let said = match command {
-        Command::PlayPause => play_or_pause(replay, now),
-        Command::StepEvent => step(replay, PlaybackStep::Event),
-        Command::StepTurn => step(replay, PlaybackStep::Turn),
-        Command::StepCell => step(replay, PlaybackStep::Cell),
-        Command::StepBack => back(replay),
-        Command::Slower => pace(replay, now, 0.5),
-        Command::Faster => pace(replay, now, 2.0),
-        Command::SeekBack => by_a_twentieth(replay, now, false),
-        Command::SeekOn => by_a_twentieth(replay, now, true),
-        Command::NextFailure => next_failure(replay),
-        Command::SeekTo => {
-            model.overlays.push(Overlay::SeekTo(Input::default()));
+        UiCommand::PlayPause => play_or_pause(replay, now),
+        UiCommand::StepEvent => step_by_unit(replay, PlaybackStep::Event),
+        UiCommand::StepTurn => step_by_unit(replay, PlaybackStep::Turn),
+        UiCommand::StepCell => step_by_unit(replay, PlaybackStep::Cell),
+        UiCommand::StepBack => step_back(replay),
+        UiCommand::Slower => change_speed(replay, now, 0.5),
+        UiCommand::Faster => change_speed(replay, now, 2.0),
+        UiCommand::SeekBack => skip_twentieth(replay, now, false),
+        UiCommand::SeekOn => skip_twentieth(replay, now, true),
+        UiCommand::NextFailure => go_to_next_failure(replay),
+        UiCommand::SeekTo => {
+            model.overlays.push(Overlay::SeekTo(LineInput::default()));
             None
         }
         _ => None,
     };
     if let Some(said) = said {
-        model.notices.tell(now, Level::Info, said);
+        model.notices.push(now, NoticeLevel::Info, said);
     }
-    go_on(model, feed);
+    advance(model, feed);
     Vec::new()
 }
 
 /// Goes to a part of the recording: a click on its bar, from 0 to 1.
-pub(super) fn seek_fraction(model: &mut Model, part: f64) -> Vec<Effect> {
+pub(super) fn seek_fraction(model: &mut App, part: f64) -> Vec<Effect> {
     let now = model.now;
     if let Some(replay) = &mut model.replay {
-        seek_to(replay, now, part_of(replay.clock(now).1, part));
+        seek_to(
+            replay,
+            now,
+            scale_length(replay.position_and_length(now).1, part),
+        );
     }
-    go_on(model, runs::feed);
+    advance(model, runs::feed_events);
     Vec::new()
 }
 
 /// Goes to a moment as it was typed: `1:05`, `12.5`, `40%`. The error is a sentence.
-pub(super) fn seek_text(model: &mut Model, typed: &str) -> Result<Vec<Effect>, String> {
+pub(super) fn seek_to_typed(model: &mut App, typed: &str) -> Result<Vec<Effect>, String> {
     let now = model.now;
     if let Some(replay) = &mut model.replay {
-        let moment = moment_of(typed, replay.clock(now).1)?;
+        let moment = parse_moment(typed, replay.position_and_length(now).1)?;
         seek_to(replay, now, moment);
     }
-    go_on(model, runs::feed);
+    advance(model, runs::feed_events);
     Ok(Vec::new())
 }
 
 /// Tells the desk what the player handed out, as much as a wake has room for; says when the recording is over.
-fn go_on(model: &mut Model, feed: Feed) {
+fn advance(model: &mut App, feed: FeedFn) {
     let now = model.now;
     let Some(replay) = &mut model.replay else {
         return;
     };
     let _handed_on_below = replay.player.take_due(now).len();
-    let here = tell_the_desk(replay, now, feed);
+    let here = feed_session(replay, now, feed);
     if !here || !replay.player.is_finished() {
         return;
     }
-    let was_playing = replay.playing();
+    let was_playing = replay.is_playing();
     replay.player.pause(now);
-    let stage = if replay.whole {
-        Stage::Ended(None)
+    let stage = if replay.has_end {
+        RunStage::Ended(None)
     } else {
-        Stage::Ended(Some(UNFINISHED.to_owned()))
+        RunStage::Ended(Some(UNFINISHED.to_owned()))
     };
-    if let Some(run) = replay.desk.runs.map.get_mut(&replay.ticket) {
+    if let Some(run) = replay.session.runs.by_ticket.get_mut(&replay.ticket) {
         run.stage = stage;
     }
-    if !replay.end_told && (was_playing || !replay.whole) {
-        replay.end_told = true;
-        let way_out = if replay.alone { "ends" } else { "goes back" };
-        let (level, text) = if replay.whole {
-            let text = format!("the recording ends here: space plays it again, q {way_out}");
-            (Level::Info, text)
+    if !replay.end_announced && (was_playing || !replay.has_end) {
+        replay.end_announced = true;
+        let way_out = if replay.quits_on_leave {
+            "ends"
         } else {
-            (Level::Warning, UNFINISHED.to_owned())
+            "goes back"
         };
-        model.notices.tell(now, level, text);
+        let (level, text) = if replay.has_end {
+            let text = format!("the recording ends here: space plays it again, q {way_out}");
+            (NoticeLevel::Info, text)
+        } else {
+            (NoticeLevel::Warning, UNFINISHED.to_owned())
+        };
+        model.notices.push(now, level, text);
     }
 }
 
@@ -247,48 +257,52 @@ const UNFINISHED: &str =
     "the recording stops here without an end: the run was interrupted, or is still being recorded";
 
 /// One bite. Whether the desk is now where the player is.
-fn tell_the_desk(replay: &mut Replay, now: Millis, feed: Feed) -> bool {
+fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
     let goal = replay.player.position();
-    if goal >= replay.told {
+    if goal >= replay.shown_events {
         // The shown desk is not beyond the goal: whatever was built behind it is not needed.
-        replay.behind = None;
-    } else if replay.behind.as_ref().is_none_or(|behind| behind.1 > goal) {
-        replay.behind = Some(Box::new((replay.fresh(), 0)));
+        replay.pending_session = None;
+    } else if replay
+        .pending_session
+        .as_ref()
+        .is_none_or(|behind| behind.1 > goal)
+    {
+        replay.pending_session = Some(Box::new((replay.new_session(), 0)));
     }
     let events = Arc::clone(replay.player.events());
     let ticket = replay.ticket;
-    if let Some(behind) = &mut replay.behind {
+    if let Some(behind) = &mut replay.pending_session {
         let (desk, told) = &mut **behind;
-        let bite = &events[*told..bite_end(&events, *told, goal)];
+        let bite = &events[*told..find_batch_end(&events, *told, goal)];
         // Flips of a recording are its own: none is told.
         let _flips = feed(desk, ticket, bite);
-        desk.follow.note(ticket, bite);
+        desk.follow.track_live_cells(ticket, bite);
         *told += bite.len();
         if *told < goal {
             return false;
         }
-        if let Some(built) = replay.behind.take() {
+        if let Some(built) = replay.pending_session.take() {
             let (mut desk, told) = *built;
-            desk.take_over(&mut replay.desk);
-            desk.cells.settle();
-            replay.desk = desk;
-            replay.told = told;
+            desk.copy_view_from(&mut replay.session);
+            desk.cells.update_shown();
+            replay.session = desk;
+            replay.shown_events = told;
         }
         return true;
     }
-    let bite = &events[replay.told..bite_end(&events, replay.told, goal)];
+    let bite = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
     if !bite.is_empty() {
-        let _flips = feed(&mut replay.desk, ticket, bite);
-        replay.told += bite.len();
-        replay.desk.cells.settle_at(now);
+        let _flips = feed(&mut replay.session, ticket, bite);
+        replay.shown_events += bite.len();
+        replay.session.cells.update_shown_if_due(now);
     }
-    replay.desk.follow(now, ticket, bite);
-    replay.told == goal
+    replay.session.follow_events(now, ticket, bite);
+    replay.shown_events == goal
 }
 
 /// Where a bite ends: one event at least.
-fn bite_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
-    let mut left = BITE;
+fn find_batch_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
+    let mut left = MAX_EVENTS_PER_WAKE;
     let rest = events.get(from..goal).unwrap_or_default();
     let takes = |event: &RunEvent| match &event.kind {
         EventKind::CellsSettled(all) => 1 + all.len(),
@@ -303,22 +317,22 @@ fn bite_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
     from + fits.count()
 }
 
-fn play_or_pause(replay: &mut Replay, now: Millis) -> Option<String> {
-    if replay.playing() {
+fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
+    if replay.is_playing() {
         replay.player.pause(now);
         return None;
     }
     if replay.player.is_finished() {
         let _told_later = replay.player.seek(0);
-        replay.end_told = false;
-        replay.failure = None;
+        replay.end_announced = false;
+        replay.last_failure = None;
     }
     replay.player.play(now, replay.speed);
-    replay.desk.go_along();
+    replay.session.start_following();
     None
 }
 
-fn step(replay: &mut Replay, unit: PlaybackStep) -> Option<String> {
+fn step_by_unit(replay: &mut ReplayState, unit: PlaybackStep) -> Option<String> {
     if replay.player.is_finished() {
         return Some("the recording ends here: < goes back by one event".to_owned());
     }
@@ -326,7 +340,7 @@ fn step(replay: &mut Replay, unit: PlaybackStep) -> Option<String> {
     None
 }
 
-fn back(replay: &mut Replay) -> Option<String> {
+fn step_back(replay: &mut ReplayState) -> Option<String> {
     let Some(before) = replay.player.position().checked_sub(1) else {
         return Some("this is the beginning of the recording".to_owned());
     };
@@ -334,16 +348,16 @@ fn back(replay: &mut Replay) -> Option<String> {
     None
 }
 
-fn pace(replay: &mut Replay, now: Millis, factor: f64) -> Option<String> {
-    replay.speed = PlaybackSpeed::new((replay.speed.factor() * factor).clamp(SLOWEST, FASTEST));
-    if replay.playing() {
+fn change_speed(replay: &mut ReplayState, now: Millis, factor: f64) -> Option<String> {
+    replay.speed = PlaybackSpeed::new((replay.speed.factor() * factor).clamp(MIN_SPEED, MAX_SPEED));
+    if replay.is_playing() {
         replay.player.play(now, replay.speed);
     }
     None
 }
 
-fn by_a_twentieth(replay: &mut Replay, now: Millis, on: bool) -> Option<String> {
-    let (at, length) = replay.clock(now);
+fn skip_twentieth(replay: &mut ReplayState, now: Millis, on: bool) -> Option<String> {
+    let (at, length) = replay.position_and_length(now);
     let stretch = Millis((length.0 / 20).max(1));
     let to = if on { at + stretch } else { at.since(stretch) };
     seek_to(replay, now, to);
@@ -351,8 +365,8 @@ fn by_a_twentieth(replay: &mut Replay, now: Millis, on: bool) -> Option<String> 
 }
 
 /// Goes to a moment counted from the beginning; what played, plays on.
-fn seek_to(replay: &mut Replay, now: Millis, moment: Millis) {
-    let playing = replay.playing();
+fn seek_to(replay: &mut ReplayState, now: Millis, moment: Millis) {
+    let playing = replay.is_playing();
     let (first, _) = replay.player.span();
     let _told_later = replay.player.seek_to_time(first + moment);
     if playing && !replay.player.is_finished() {
@@ -361,26 +375,26 @@ fn seek_to(replay: &mut Replay, now: Millis, moment: Millis) {
 }
 
 /// Goes, without showing what lies between, to the next cell that failed or ended in an error, and selects it.
-fn next_failure(replay: &mut Replay) -> Option<String> {
+fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
     let position = replay.player.position();
     // One event may settle many cells: the next failure may stand in the event that the last one was of.
-    let (event, skip) = match replay.failure {
+    let (event, skip) = match replay.last_failure {
         Some((event, result)) if event + 1 == position => (event, result + 1),
         _ => (position, 0),
     };
-    let found = failure_from(replay.player.events(), event, skip);
+    let found = find_failure(replay.player.events(), event, skip);
     let Some((event, result, cell)) = found else {
         return Some("no cell fails or ends in an error from here on".to_owned());
     };
-    replay.failure = Some((event, result));
+    replay.last_failure = Some((event, result));
     let _told_later = replay.player.seek(event + 1);
-    if let Some((row, slot)) = replay.places.get(cell.index()).copied().flatten() {
-        replay.desk.look_at(Entry::Row(row), slot);
+    if let Some((row, slot)) = replay.cell_slots.get(cell.index()).copied().flatten() {
+        replay.session.focus_decision(CellsEntry::Row(row), slot);
     }
     None
 }
 
-fn failure_from(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize, usize, CellIx)> {
+fn find_failure(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize, usize, CellIx)> {
     let bad = |outcome: Outcome| outcome == Outcome::Fail || outcome.is_error();
     for (at, event) in events.iter().enumerate().skip(from) {
         let skip = if at == from { skip } else { 0 };
@@ -401,12 +415,12 @@ fn failure_from(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize,
 }
 
 /// Selects a decision, and says at which event its judge begins; 0 if none did.
-fn look_for(replay: &mut Replay, name: &crate::model::CellName) -> usize {
-    let Some(row) = replay.desk.cells.row_of(name) else {
+fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName) -> usize {
+    let Some(row) = replay.session.cells.find_row(name) else {
         return 0;
     };
-    replay.desk.look_at(Entry::Row(row), 0);
-    let places = &replay.places;
+    replay.session.focus_decision(CellsEntry::Row(row), 0);
+    let places = &replay.cell_slots;
     let begins = replay.player.events().iter().position(|event| {
         let EventKind::CellStarted { cell, .. } = &event.kind else {
             return false;
@@ -418,7 +432,7 @@ fn look_for(replay: &mut Replay, name: &crate::model::CellName) -> usize {
 }
 
 /// What the run says of itself: `recorded against a scripted server`.
-fn label(log: &[RunEvent]) -> Option<String> {
+fn recording_label(log: &[RunEvent]) -> Option<String> {
     match &log.first()?.kind {
         EventKind::RunStarted(header) if !header.label.is_empty() => {
             Some(make_visible(&header.label, false).into_owned())
@@ -428,29 +442,29 @@ fn label(log: &[RunEvent]) -> Option<String> {
 }
 
 /// Another desk is looked at: a line being typed and a drag belonged to the one before.
-fn new_focus(ui: &mut Ui) {
-    ui.typing = None;
+fn reset_input(ui: &mut UiState) {
+    ui.footer_input = None;
     ui.drag = None;
     // What the last save moved is no part of a recording.
-    if ui.tab == Pane::Changes {
-        ui.tab = Pane::Verdict;
+    if ui.tab_pane == Pane::Changes {
+        ui.tab_pane = Pane::Verdict;
     }
     if ui.focus == Pane::Changes {
         ui.focus = Pane::Cells;
     }
 }
 
-fn told(model: &mut Model, why: &str) -> Vec<Effect> {
-    model.notices.tell(model.now, Level::Info, why);
+fn push_info(model: &mut App, why: &str) -> Vec<Effect> {
+    model.notices.push(model.now, NoticeLevel::Info, why);
     Vec::new()
 }
 
-fn part_of(length: Millis, part: f64) -> Millis {
+fn scale_length(length: Millis, part: f64) -> Millis {
     Millis::from_secs_f64(length.0 as f64 / 1000.0 * part.clamp(0.0, 1.0))
 }
 
 /// `1:05`, `1:02:03`, `12.5`, `40%` as a moment of a recording of this length.
-fn moment_of(typed: &str, length: Millis) -> Result<Millis, String> {
+fn parse_moment(typed: &str, length: Millis) -> Result<Millis, String> {
     let typed = typed.trim();
     let no = || {
         let typed = make_visible(typed, false);
@@ -466,7 +480,7 @@ fn moment_of(typed: &str, length: Millis) -> Result<Millis, String> {
         if percent > 100.0 {
             return Err(no());
         }
-        return Ok(part_of(length, percent / 100.0));
+        return Ok(scale_length(length, percent / 100.0));
     }
     let mut seconds = 0.0;
     for part in typed.split(':') {

@@ -5,59 +5,64 @@ mod orders;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub(super) use orders::{cancel, launch, order, run_all, run_focused};
+pub(super) use orders::{build_workspace_order, cancel_all, run_all, run_focused, start_run};
 
-use super::frozen;
+use super::replayed_evidence;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Cost, Outcome, RunId, pluralize};
 use crate::record::NewestVerdicts;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
-use crate::tui::model::Model;
-use crate::tui::model::cells::{Cells, Flip};
-use crate::tui::model::desk::Desk;
-use crate::tui::model::notices::Level;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::{Run, Stage, Ticket, billed};
-use crate::tui::model::saves::{Report, brief};
-use crate::tui::model::trace::StepAt;
+use crate::tui::state::App;
+use crate::tui::state::cells::{CellsState, RowFlip};
+use crate::tui::state::judge_trace::StepSelection;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun, format_bill};
+use crate::tui::state::saves::{SaveReport, summarize_briefly};
+use crate::tui::state::session_view::SessionView;
 
 /// Columns from which the footer says what a save moved.
-const FOOTER: u16 = 60;
+const MIN_SUMMARY_WIDTH: u16 = 60;
 /// Notes of a run that are told one by one.
-const NOTES: usize = 10;
+const MAX_SHOWN_NOTES: usize = 10;
 
 /// More of the outline.
-pub(super) fn outlined(model: &mut Model, generation: u64, facts: Vec<EventKind>) -> Vec<Effect> {
+pub(super) fn handle_outlined(
+    model: &mut App,
+    generation: u64,
+    facts: Vec<EventKind>,
+) -> Vec<Effect> {
     if generation != model.generation {
         return Vec::new();
     }
     let labels = model.workspace().map(Arc::clone);
-    let desk = &mut model.live;
+    let desk = &mut model.live_session;
     for fact in facts {
         match fact {
             EventKind::RunStarted(header) => {
-                desk.cells.outline_began();
+                desk.cells.begin_outline();
                 if let Some(workspace) = &labels {
-                    desk.cells.label(&workspace.labels);
+                    desk.cells.replace_labels(&workspace.labels);
                 }
-                desk.outline = desk.cells.meet(&header, true);
+                desk.outline_indices = desk.cells.register_header(&header, true);
             }
             EventKind::CellsPlanned {
                 transcript, keys, ..
             } => {
-                desk.cells.plan(&desk.outline, &transcript, &keys);
+                desk.cells
+                    .add_outlined_cells(&desk.outline_indices, &transcript, &keys);
             }
             _ => {}
         }
     }
-    desk.cells.settle_at(model.now);
+    desk.cells.update_shown_if_due(model.now);
     Vec::new()
 }
 
 /// All of the outline.
-pub(super) fn outline_ended(
-    model: &mut Model,
+pub(super) fn handle_outline_ended(
+    model: &mut App,
     generation: u64,
     problem: Option<String>,
 ) -> Vec<Effect> {
@@ -65,20 +70,20 @@ pub(super) fn outline_ended(
         return Vec::new();
     }
     match problem {
-        None => model.live.cells.outline_ended(),
+        None => model.live_session.cells.finish_outline(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
-            model.live.cells.failed = Some(why.clone());
-            model.notices.tell(model.now, Level::Error, why);
+            model.live_session.cells.outline_error = Some(why.clone());
+            model.notices.push(model.now, NoticeLevel::Error, why);
         }
     }
-    model.live.cells.settle_at(model.now);
+    model.live_session.cells.update_shown_if_due(model.now);
     Vec::new()
 }
 
 /// The board of past runs.
-pub(super) fn board_read(
-    model: &mut Model,
+pub(super) fn handle_newest_verdicts(
+    model: &mut App,
     generation: u64,
     board: &Arc<NewestVerdicts>,
     problems: Vec<String>,
@@ -86,149 +91,173 @@ pub(super) fn board_read(
     if generation != model.generation {
         return Vec::new();
     }
-    model.live.cells.lay(board);
-    model.live.cells.settle_at(model.now);
+    model.live_session.cells.apply_newest_verdicts(board);
+    model.live_session.cells.update_shown_if_due(model.now);
     for problem in problems {
         let said = format!("a past run is left out: {problem}");
-        model.notices.tell(model.now, Level::Warning, said);
+        model.notices.push(model.now, NoticeLevel::Warning, said);
     }
     Vec::new()
 }
 
 /// A run has an id.
-pub(super) fn started(model: &mut Model, ticket: Ticket, run: RunId, dir: PathBuf) -> Vec<Effect> {
-    model.live.cells.enrol(&run, ticket.0);
-    let known = model.live.runs.map.entry(ticket).or_default();
+pub(super) fn handle_run_started(
+    model: &mut App,
+    ticket: RunTicket,
+    run: RunId,
+    dir: PathBuf,
+) -> Vec<Effect> {
+    model.live_session.cells.register_run(&run, ticket.0);
+    let known = model.live_session.runs.by_ticket.entry(ticket).or_default();
     known.id = Some(run);
     known.dir = Some(dir);
-    if known.stage == Stage::Ordered {
-        known.stage = Stage::Running;
+    if known.stage == RunStage::Requested {
+        known.stage = RunStage::Running;
     }
     Vec::new()
 }
 
 /// A run could not begin.
-pub(super) fn refused(model: &mut Model, ticket: Ticket, why: &str) -> Vec<Effect> {
-    model.live.runs.map.shift_remove(&ticket);
-    no_longer_running(model, ticket);
+pub(super) fn handle_run_refused(model: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
+    model.live_session.runs.by_ticket.shift_remove(&ticket);
+    remove_from_report(model, ticket);
     let why = format!("nothing was started: {why}");
-    model.notices.tell(model.now, Level::Error, why);
+    model.notices.push(model.now, NoticeLevel::Error, why);
     Vec::new()
 }
 
 /// More of a live run.
-pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> Vec<Effect> {
+pub(super) fn handle_run_events(
+    model: &mut App,
+    ticket: RunTicket,
+    events: &[RunEvent],
+) -> Vec<Effect> {
     let now = model.now;
     let known = model
-        .live
+        .live_session
         .runs
-        .map
+        .by_ticket
         .entry(ticket)
-        .or_insert_with(|| Run { ..Run::default() });
-    if known.origin.is_none() {
-        known.origin = events.last().map(|event| now.since(event.at));
+        .or_insert_with(|| TrackedRun {
+            ..TrackedRun::default()
+        });
+    if known.began_at.is_none() {
+        known.began_at = events.last().map(|event| now.since(event.at));
     }
-    let before = (known.decided, known.fresh);
-    let new = known.places.is_empty();
-    frozen::tell(model, ticket, events);
-    let flips = feed(&mut model.live, ticket, events);
-    let run = model.live.runs.map.get(&ticket);
-    let (decided, fresh) = run.map_or((0, 0), |run| (run.decided - before.0, run.fresh - before.1));
-    report(model, ticket, flips, (decided, fresh));
+    let before = (known.decided_count, known.first_verdicts);
+    let new = known.cell_slots.is_empty();
+    replayed_evidence::report_replayed_evidence(model, ticket, events);
+    let flips = feed_events(&mut model.live_session, ticket, events);
+    let run = model.live_session.runs.by_ticket.get(&ticket);
+    let (decided, fresh) = run.map_or((0, 0), |run| {
+        (run.decided_count - before.0, run.first_verdicts - before.1)
+    });
+    add_to_report(model, ticket, flips, (decided, fresh));
     if new {
-        show_aside(&mut model.live, ticket);
+        show_second_opinion(&mut model.live_session, ticket);
     }
-    model.live.cells.settle_at(now);
+    model.live_session.cells.update_shown_if_due(now);
     Vec::new()
 }
 
 /// A judge that was asked besides is shown at work, where its cell is looked at.
-fn show_aside(desk: &mut Desk, ticket: Ticket) {
-    let run = desk.runs.map.get(&ticket);
-    let Some((row, slot)) = run.and_then(|run| *run.places.first()?) else {
+fn show_second_opinion(desk: &mut SessionView, ticket: RunTicket) {
+    let run = desk.runs.by_ticket.get(&ticket);
+    let Some((row, slot)) = run.and_then(|run| *run.cell_slots.first()?) else {
         return;
     };
-    let aside = desk.cells.row(row).is_some_and(|row| row.is_aside(slot));
-    if aside && desk.trace.row == Some(row) {
-        desk.trace.slot = slot;
-        desk.trace.step = StepAt::Newest;
+    let aside = desk
+        .cells
+        .row(row)
+        .is_some_and(|row| row.is_second_opinion(slot));
+    if aside && desk.trace_panes.row == Some(row) {
+        desk.trace_panes.slot = slot;
+        desk.trace_panes.step = StepSelection::Newest;
     }
 }
 
 /// A live run ended.
-pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) -> Vec<Effect> {
+pub(super) fn handle_run_ended(
+    model: &mut App,
+    ticket: RunTicket,
+    problem: Option<String>,
+) -> Vec<Effect> {
     let theme = Arc::clone(&model.ui.theme);
-    let desk = &mut model.live;
+    let desk = &mut model.live_session;
     let blind = desk.cells.blind;
-    let Some(run) = desk.runs.map.get_mut(&ticket) else {
+    let Some(run) = desk.runs.by_ticket.get_mut(&ticket) else {
         return Vec::new();
     };
-    run.stage = Stage::Ended(problem.clone());
+    run.stage = RunStage::Ended(problem.clone());
     if let Some(id) = &run.id {
-        desk.cells.left(id, &run.places);
+        desk.cells.abandon_cells(id, &run.cell_slots);
     }
-    desk.cells.settle_at(model.now);
+    desk.cells.update_shown_if_due(model.now);
     let (said, notes, of_save) = (
-        summary(run, theme.glyphs(), blind),
-        notes(run),
-        run.save.is_some(),
+        summarize_run(run, theme.glyphs(), blind),
+        collect_notes(run),
+        run.save_number.is_some(),
     );
     let id = run.id.clone();
-    let focused: Vec<RunId> = looked_at(&desk.cells);
-    desk.runs.trim(|run| focused.contains(run));
-    no_longer_running(model, ticket);
+    let focused: Vec<RunId> = focused_run_ids(&desk.cells);
+    desk.runs.drop_oldest(|run| focused.contains(run));
+    remove_from_report(model, ticket);
     for note in notes {
         if !model.notices.log.iter().any(|notice| notice.text == note) {
-            model.notices.tell(model.now, Level::Warning, note);
+            model.notices.push(model.now, NoticeLevel::Warning, note);
         }
     }
     match problem {
         Some(why) => {
             let name = id.map_or_else(String::new, |id| format!(" {}", id.letters()));
             let said = format!("run{name} did not end well: {why}");
-            model.notices.tell(model.now, Level::Error, said);
+            model.notices.push(model.now, NoticeLevel::Error, said);
         }
         // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
         None if of_save => {
-            let hidden =
-                model.ui.size.width < FOOTER && model.layout().area(Pane::Changes).is_none();
-            if let Some(report) = &model.report()
+            let hidden = model.ui.size.width < MIN_SUMMARY_WIDTH
+                && model.layout().pane_area(Pane::Changes).is_none();
+            if let Some(report) = &model.visible_report()
                 && hidden
-                && report.running.is_empty()
+                && report.running_runs.is_empty()
             {
-                let said = brief(report, theme.glyphs());
-                model.notices.tell(model.now, Level::Info, said);
+                let said = summarize_briefly(report, theme.glyphs());
+                model.notices.push(model.now, NoticeLevel::Info, said);
             }
         }
-        None => model.notices.tell(model.now, Level::Info, said),
+        None => model.notices.push(model.now, NoticeLevel::Info, said),
     }
     Vec::new()
 }
 
 /// A moment came: order that lagged behind results is worked out.
-pub(super) fn time_passed(model: &mut Model) {
+pub(super) fn handle_time_passed(model: &mut App) {
     let now = model.now;
-    model.desk_mut().cells.settle_at(now);
+    model.session_mut().cells.update_shown_if_due(now);
 }
 
 /// Feeds events to a desk; the flips they made. The one way in, for live and replayed runs.
 ///
 /// The caller settles the cells afterwards: once a batch, not once an event.
-pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<Flip> {
-    let newest = desk.runs.map.keys().all(|other| *other <= ticket);
-    let run = desk.runs.map.entry(ticket).or_default();
+pub(super) fn feed_events(
+    desk: &mut SessionView,
+    ticket: RunTicket,
+    events: &[RunEvent],
+) -> Vec<RowFlip> {
+    let newest = desk.runs.by_ticket.keys().all(|other| *other <= ticket);
+    let run = desk.runs.by_ticket.entry(ticket).or_default();
     let cells = &mut desk.cells;
     let mut flips = Vec::new();
     for event in events {
-        run.apply(event);
+        run.apply_event(event);
         match &event.kind {
             EventKind::RunStarted(header) => {
-                cells.enrol(&header.run, ticket.0);
+                cells.register_run(&header.run, ticket.0);
                 // The newest run knows the newest rubrics, an outline or none.
-                run.names = cells.meet(header, newest);
+                run.index_map = cells.register_header(header, newest);
                 run.id = Some(header.run.clone());
-                if run.stage == Stage::Ordered {
-                    run.stage = Stage::Running;
+                if run.stage == RunStage::Requested {
+                    run.stage = RunStage::Running;
                 }
             }
             EventKind::CellsPlanned {
@@ -241,88 +270,106 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
                 if let Some(id) = &run.id
                     && reached == first.index()
                 {
-                    run.places.resize(reached, None);
-                    let places = cells.take(id, &run.names, transcript, *first, keys);
-                    run.places.extend(places);
+                    run.cell_slots.resize(reached, None);
+                    let places = cells.start_cells(id, &run.index_map, transcript, *first, keys);
+                    run.cell_slots.extend(places);
                 }
             }
             EventKind::CellsSettled(settled) => {
                 for one in settled {
-                    end(run, cells, &mut flips, one.0, &one.1);
+                    finish_cell(run, cells, &mut flips, one.0, &one.1);
                 }
             }
             EventKind::CellStarted { cell, .. } => {
-                if let Some(at) = run.places.get(cell.index()).copied().flatten() {
-                    cells.begun(at);
+                if let Some(at) = run.cell_slots.get(cell.index()).copied().flatten() {
+                    cells.mark_judge_started(at);
                 }
             }
-            EventKind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
+            EventKind::CellFinished { cell, result } => {
+                finish_cell(run, cells, &mut flips, *cell, result)
+            }
             _ => {}
         }
     }
     flips
 }
 
-fn end(run: &mut Run, cells: &mut Cells, flips: &mut Vec<Flip>, cell: CellIx, result: &CellResult) {
-    let place = run.places.get(cell.index()).copied().flatten();
+fn finish_cell(
+    run: &mut TrackedRun,
+    cells: &mut CellsState,
+    flips: &mut Vec<RowFlip>,
+    cell: CellIx,
+    result: &CellResult,
+) {
+    let place = run.cell_slots.get(cell.index()).copied().flatten();
     if let (Some(at), Some(id)) = (place, &run.id) {
-        let ended = cells.ended(at, id, cell, result);
-        run.decided += u64::from(ended.decided);
-        run.fresh += u64::from(ended.fresh);
+        let ended = cells.finish_cell(at, id, cell, result);
+        run.decided_count += u64::from(ended.decided);
+        run.first_verdicts += u64::from(ended.first_verdict);
         flips.extend(ended.flip);
     }
 }
 
 /// Puts what a run moved into the report it belongs to.
-fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, (decided, fresh): (u64, u64)) {
-    let save = model.live.runs.map.get(&ticket).and_then(|run| run.save);
+fn add_to_report(
+    model: &mut App,
+    ticket: RunTicket,
+    flips: Vec<RowFlip>,
+    (decided, fresh): (u64, u64),
+) {
+    let save = model
+        .live_session
+        .runs
+        .by_ticket
+        .get(&ticket)
+        .and_then(|run| run.save_number);
     let number = save.unwrap_or(0);
-    let of_this = |report: &Report| match save {
-        Some(number) => report.tells_of(number),
-        None => report.number == 0 && report.running.contains(&ticket),
+    let of_this = |report: &SaveReport| match save {
+        Some(number) => report.covers_save(number),
+        None => report.number == 0 && report.running_runs.contains(&ticket),
     };
     let known = model.saves.report.as_ref().is_some_and(of_this);
     if !known && save.is_none() && !flips.is_empty() {
         model.saves.selected = 0;
-        model.saves.report = Some(Report {
+        model.saves.report = Some(SaveReport {
             number,
-            at: model.now,
-            running: vec![ticket],
-            ..Report::default()
+            saved_at: model.now,
+            running_runs: vec![ticket],
+            ..SaveReport::default()
         });
     }
     if let Some(report) = model.saves.report.as_mut().filter(|report| of_this(report)) {
         report.judged += decided;
-        report.fresh += fresh;
+        report.first_verdicts += fresh;
         for flip in flips {
-            report.flip(flip);
+            report.add_flip(flip);
         }
     }
 }
 
-fn no_longer_running(model: &mut Model, ticket: Ticket) {
+fn remove_from_report(model: &mut App, ticket: RunTicket) {
     if let Some(report) = &mut model.saves.report {
-        report.running.retain(|one| *one != ticket);
+        report.running_runs.retain(|one| *one != ticket);
     }
 }
 
 /// The runs behind the focused row: their traces may be on the screen.
-fn looked_at(cells: &Cells) -> Vec<RunId> {
-    let row = cells.selected().and_then(|row| cells.row(row));
+fn focused_run_ids(cells: &CellsState) -> Vec<RunId> {
+    let row = cells.selected_row().and_then(|row| cells.row(row));
     let slots = row.into_iter().flat_map(|row| &row.slots);
     slots
-        .filter_map(|slot| cells.runs.get(slot.at?.0 as usize).cloned())
+        .filter_map(|slot| cells.runs.get(slot.run_cell?.0 as usize).cloned())
         .collect()
 }
 
 /// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
-fn summary(run: &Run, glyphs: &Glyphs, blind: bool) -> String {
+fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
     let Some(totals) = &run.state.totals else {
         return format!(
             "run {name} ended, {} of {} cells judged",
-            run.done,
-            run.planned()
+            run.finished_cells,
+            run.planned_cells()
         );
     };
     let count = |wanted: fn(Outcome) -> bool| -> u64 {
@@ -364,7 +411,7 @@ fn summary(run: &Run, glyphs: &Glyphs, blind: bool) -> String {
         usd: totals.cost_usd.unwrap_or(0.0),
         unknown: 0,
     });
-    said.extend(billed(bill));
+    said.extend(format_bill(bill));
     let how = if totals.cancelled { " cancelled" } else { "" };
     let mut text = format!("run {name}{how}: {}", said.join(", "));
     if let Some(stop) = run.state.budgets.iter().find(|stop| stop.hard) {
@@ -373,17 +420,17 @@ fn summary(run: &Run, glyphs: &Glyphs, blind: bool) -> String {
     text
 }
 
-fn notes(run: &Run) -> Vec<String> {
+fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let all = &run.state.notes;
     let mut told: Vec<String> = all
         .iter()
-        .take(NOTES)
+        .take(MAX_SHOWN_NOTES)
         .map(|(_, text)| text.clone())
         .collect();
-    if all.len() > NOTES {
+    if all.len() > MAX_SHOWN_NOTES {
         told.push(format!(
             "{} more notes stand in the run's log",
-            all.len() - NOTES
+            all.len() - MAX_SHOWN_NOTES
         ));
     }
     told

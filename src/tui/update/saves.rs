@@ -7,116 +7,124 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rest::costly;
-use super::touched::{self, How, Touched};
-use super::{examples, frozen, labels};
+use super::cost_estimate::queue_costly;
+use super::touched_evals::{self, TouchKind, TouchedEval};
+use super::{examples, labels, replayed_evidence};
 use crate::compare::unified_diff;
 use crate::diag::Diagnostic;
 use crate::event::{ParentCause, ParentRun};
 use crate::model::RunId;
 use crate::run::CachePolicy;
 use crate::tui::effect::{Effect, RunOrder};
-use crate::tui::model::cells::Cells;
-use crate::tui::model::notices::Level;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::{Run, Stage};
-use crate::tui::model::saves::{
-    self, Caused, Edited, EvalName, JUDGE_QUIET, PIECES, Report, Waiting, summary,
+use crate::tui::state::cells::CellsState;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::runs::{RunStage, TrackedRun};
+use crate::tui::state::saves::{
+    self, EditedFile, EvalName, JUDGE_DEBOUNCE, PARTIAL_WRITE_WINDOW, PendingJudging, SaveReport,
+    SaveRun, summarize,
 };
-use crate::tui::model::{Model, Place};
-use crate::tui::widget::flow::Scroll;
+use crate::tui::state::{App, OpenedItem};
+use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 
 /// The largest text whose diff is worked out here, in bytes: a keypress must not wait for it.
-const MAX_DIFF: usize = 128 << 10;
+const MAX_DIFF_BYTES: usize = 128 << 10;
 /// Touched rubrics beyond this share one run, which may decide a few checks more than it must.
-const MAX_RUNS: usize = 4;
+const MAX_RUNS_PER_SAVE: usize = 4;
 
 /// Everything loads again.
-pub(super) fn reloaded(
-    model: &mut Model,
+pub(super) fn handle_reloaded(
+    model: &mut App,
     workspace: Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<Effect> {
-    let others = labels::reloaded(model, &workspace, changed);
+    let others = labels::handle_reloaded(model, &workspace, changed);
     if others.is_empty() && !changed.is_empty() && model.workspace().is_some() {
         // What was written here is no news.
         if !model.saves.problems.is_empty() {
-            mended(model, true);
+            clear_problems(model, true);
         }
-        model.place = Place::Workspace(workspace);
+        model.opened = OpenedItem::Workspace(workspace);
         return Vec::new();
     }
     let changed = others.as_slice();
-    mended(model, changed.is_empty());
+    clear_problems(model, changed.is_empty());
     let Some(old) = model.workspace().map(Arc::clone) else {
         // It did not load when it was opened.
-        model.place = Place::Workspace(Arc::clone(&workspace));
-        let mut effects: Vec<Effect> = examples::opened(model, &workspace).into_iter().collect();
-        effects.extend(look_anew(model, workspace));
+        model.opened = OpenedItem::Workspace(Arc::clone(&workspace));
+        let mut effects: Vec<Effect> = examples::try_after_open(model, &workspace)
+            .into_iter()
+            .collect();
+        effects.extend(request_outline(model, workspace));
         return effects;
     };
     if changed.is_empty() {
         return Vec::new();
     }
-    model.place = Place::Workspace(Arc::clone(&workspace));
-    let gone = touched::gone(&old, &workspace);
-    let mut touched = touched::touched(&old, &workspace);
-    let stays = touched.is_empty() && gone == 0 && cells_stay(&old, &workspace);
-    let before = before(model, &old, &workspace, stays);
+    model.opened = OpenedItem::Workspace(Arc::clone(&workspace));
+    let gone = touched_evals::count_removed(&old, &workspace);
+    let mut touched = touched_evals::find_touched(&old, &workspace);
+    let stays = touched.is_empty() && gone == 0 && has_same_cells(&old, &workspace);
+    let before = find_report_base(model, &old, &workspace, stays);
     if let Some(base) = &before {
-        touched::since(base, &old, &workspace, &mut touched, |name| {
-            holds(model, name)
+        touched_evals::drop_restored(base, &old, &workspace, &mut touched, |name| {
+            is_eval_current(model, name)
         });
     }
-    report(model, (&old, &workspace), before, changed, &touched, gone);
+    update_report(model, (&old, &workspace), before, changed, &touched, gone);
     // First of all.
-    let exam = examples::saved(model, &old, &workspace, &touched);
+    let exam = examples::try_after_save(model, &old, &workspace, &touched);
     let mut effects: Vec<Effect> = exam.into_iter().collect();
     if !stays {
         // As decided before the save: what it moves is told by the runs it starts.
-        effects.extend(look_anew(model, Arc::clone(&old)));
+        effects.extend(request_outline(model, Arc::clone(&old)));
     }
     if model.replay.is_some() {
         let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
-        model.notices.tell(model.now, Level::Info, said);
+        model.notices.push(model.now, NoticeLevel::Info, said);
     }
     if touched.is_empty() {
         if model.replay.is_none() {
-            let said = model.report().map(|report| summary(&report));
+            let said = model.visible_report().map(|report| summarize(&report));
             model
                 .notices
-                .tell(model.now, Level::Info, said.unwrap_or_default());
+                .push(model.now, NoticeLevel::Info, said.unwrap_or_default());
         }
         return effects;
     }
     // Only where nobody reads: the focused pane stays where it is.
     if model.ui.focus == Pane::Cells && model.replay.is_none() {
-        model.ui.tab = Pane::Changes;
+        model.ui.tab_pane = Pane::Changes;
     }
     if model.saves.paused {
-        model.saves.missed += 1;
+        model.saves.unjudged_saves += 1;
         return effects;
     }
-    effects.extend(judge_again(model, &touched));
+    effects.extend(start_judging(model, &touched));
     effects
 }
 
 /// What a save is compared with, where it goes on with the one before: a file that is written in pieces may load in
 /// between without its last evals, and may be laid out anew by the editor after it was saved.
-fn before(model: &Model, old: &Workspace, new: &Workspace, layout: bool) -> Option<Arc<Workspace>> {
+fn find_report_base(
+    model: &App,
+    old: &Workspace,
+    new: &Workspace,
+    layout: bool,
+) -> Option<Arc<Workspace>> {
     let report = model.saves.report.as_ref()?;
     let base = report.base.as_ref().filter(|_| report.number > 0)?;
-    if model.now > report.at + PIECES {
+    if model.now > report.saved_at + PARTIAL_WRITE_WINDOW {
         return None;
     }
-    let back = report.lost && touched::back(base, old, new);
+    let back = report.lost_evals && touched_evals::are_evals_back(base, old, new);
     (back || layout).then(|| Arc::clone(base))
 }
 
 /// Whether all that is known of an eval was decided by it as it was, so that nothing is left to judge.
-fn holds(model: &Model, name: &EvalName) -> bool {
-    let cells = &model.live.cells;
+fn is_eval_current(model: &App, name: &EvalName) -> bool {
+    let cells = &model.live_session.cells;
     let of = |at: u32| {
         let eval = cells.evals.get(at as usize);
         eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
@@ -126,31 +134,31 @@ fn holds(model: &Model, name: &EvalName) -> bool {
 }
 
 /// Begins to tell what a save moved, or goes on with it.
-fn report(
-    model: &mut Model,
+fn update_report(
+    model: &mut App,
     (old, new): (&Arc<Workspace>, &Arc<Workspace>),
     before: Option<Arc<Workspace>>,
     changed: &[PathBuf],
-    touched: &[Touched],
+    touched: &[TouchedEval],
     gone: usize,
 ) {
     let saves = &mut model.saves;
     saves.number += 1;
-    saves.figure = None;
+    saves.pending_estimate = None;
     let known = saves.report.take().filter(|_| before.is_some());
     let base = before.unwrap_or_else(|| Arc::clone(old));
     let mut report = known.unwrap_or_else(|| {
         saves.selected = 0;
-        saves.scroll = Scroll::top();
-        Report {
-            first: saves.number,
-            ..Report::default()
+        saves.scroll = ScrollState::top();
+        SaveReport {
+            first_save: saves.number,
+            ..SaveReport::default()
         }
     });
     report.number = saves.number;
-    report.at = model.now;
+    report.saved_at = model.now;
     for path in changed {
-        let edited = edited(path, &base, new);
+        let edited = diff_file(path, &base, new);
         match report.files.iter_mut().find(|file| file.path == *path) {
             Some(file) => *file = edited,
             None => report.files.push(edited),
@@ -160,16 +168,17 @@ fn report(
         .iter()
         .map(|t| format!("{}/{}", t.name.rubric, t.name.eval))
     {
-        if !report.touched.contains(&name) {
-            report.touched.push(name);
+        if !report.touched_evals.contains(&name) {
+            report.touched_evals.push(name);
         }
     }
     report.examples = None;
-    report.frozen = None;
+    report.replayed_evidence = None;
     report.paused = saves.paused && !touched.is_empty();
-    report.lost = gone > 0;
-    report.rest = if touched.is_empty() {
-        touched::otherwise(&base, new, touched::gone(&base, new)).or(report.rest)
+    report.lost_evals = gone > 0;
+    report.not_judged = if touched.is_empty() {
+        touched_evals::describe_other_changes(&base, new, touched_evals::count_removed(&base, new))
+            .or(report.not_judged)
     } else {
         None
     };
@@ -178,25 +187,25 @@ fn report(
 }
 
 /// Whether nothing that is not an eval's own changed what cells there are or what stands beside them.
-fn cells_stay(old: &Workspace, new: &Workspace) -> bool {
+fn has_same_cells(old: &Workspace, new: &Workspace) -> bool {
     old.transcripts == new.transcripts
         && old.field_maps == new.field_maps
         && old.labels == new.labels
 }
 
 /// Asks for the cells and the board as they are now.
-fn look_anew(model: &mut Model, decided_by: Arc<Workspace>) -> Vec<Effect> {
+fn request_outline(model: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
     model.generation += 1;
     let generation = model.generation;
     let Some(workspace) = model.workspace().map(Arc::clone) else {
         return Vec::new();
     };
     vec![
-        Effect::Outline {
+        Effect::ComputeOutline {
             generation,
             workspace: Arc::clone(&workspace),
         },
-        Effect::ReadBoard {
+        Effect::ReadNewestVerdicts {
             generation,
             workspace,
             decided_by,
@@ -205,10 +214,10 @@ fn look_anew(model: &mut Model, decided_by: Arc<Workspace>) -> Vec<Effect> {
 }
 
 /// What was told of earlier saves is over. `alone`: nothing else will be told now.
-fn mended(model: &mut Model, alone: bool) {
+fn clear_problems(model: &mut App, alone: bool) {
     let problems = std::mem::take(&mut model.saves.problems);
     let toast = model.notices.toast(model.now);
-    if toast.is_some_and(|notice| notice.level == Level::Info) {
+    if toast.is_some_and(|notice| notice.level == NoticeLevel::Info) {
         model.notices.dismiss();
     }
     if let Some(first) = problems.first()
@@ -216,11 +225,11 @@ fn mended(model: &mut Model, alone: bool) {
     {
         let file = first.file.display();
         let said = format!("{file} loads again");
-        model.notices.tell(model.now, Level::Info, said);
+        model.notices.push(model.now, NoticeLevel::Info, said);
     }
 }
 
-fn edited(path: &Path, old: &Workspace, new: &Workspace) -> Edited {
+fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
     let text = |workspace: &Workspace| {
         let mut files = workspace.files.iter();
         let found = files.find(|(p, _)| p == path);
@@ -228,95 +237,105 @@ fn edited(path: &Path, old: &Workspace, new: &Workspace) -> Edited {
     };
     let (old, new) = (text(old), text(new));
     let how = match (&old, &new) {
-        (None, Some(_)) => saves::How::New,
-        (Some(_), None) => saves::How::Deleted,
-        _ => saves::How::Saved,
+        (None, Some(_)) => saves::FileChange::New,
+        (Some(_), None) => saves::FileChange::Deleted,
+        _ => saves::FileChange::Saved,
     };
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    let diff = if old.len().max(new.len()) > MAX_DIFF {
+    let diff = if old.len().max(new.len()) > MAX_DIFF_BYTES {
         format!("(too large to compare here: {} bytes)\n", new.len())
     } else {
         unified_diff(path, &old, &new)
     };
-    Edited {
+    EditedFile {
         path: path.to_owned(),
         diff: diff.into(),
-        how,
+        change: how,
     }
 }
 
 /// Starts what is to be judged at once, and lets the rest wait.
-fn judge_again(model: &mut Model, touched: &[Touched]) -> Vec<Effect> {
-    let mut waiting = model.saves.waiting.take().unwrap_or(Waiting {
-        due: model.now,
-        names: Vec::new(),
-        evals: Vec::new(),
-        save: 0,
-    });
+fn start_judging(model: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
+    let mut waiting = model
+        .saves
+        .pending_judging
+        .take()
+        .unwrap_or(PendingJudging {
+            due: model.now,
+            decisions: Vec::new(),
+            evals: Vec::new(),
+            save: 0,
+        });
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
-    let mut effects = supersede(model, &names, &mut waiting);
-    let of = |wanted: fn(How) -> bool| -> Vec<EvalName> {
-        let of = touched.iter().filter(|t| wanted(t.how));
+    let mut effects = cancel_superseded(model, &names, &mut waiting);
+    let of = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
+        let of = touched.iter().filter(|t| wanted(t.kind));
         of.map(|t| t.name.clone()).collect()
     };
-    let checks = of(|how| how == How::Check);
-    effects.extend(start_evals(model, &checks, CachePolicy::Use));
-    let changed = touched.iter().filter(|t| t.decides && t.how != How::Check);
+    let checks = of(|how| how == TouchKind::Check);
+    effects.extend(start_eval_runs(model, &checks, CachePolicy::Use));
+    let changed = touched
+        .iter()
+        .filter(|t| t.decision_changed && t.kind != TouchKind::Check);
     model
         .saves
-        .redecided
+        .redecided_evals
         .extend(changed.map(|t| t.name.clone()));
     // Free judges are asked for all of it, and answer from past verdicts where these hold.
-    let known = touched.iter().filter(|t| match t.how {
-        How::Decides => true,
-        How::Costly => model.saves.redecided.contains(&t.name),
-        How::Check | How::Free => false,
+    let known = touched.iter().filter(|t| match t.kind {
+        TouchKind::Redecided => true,
+        TouchKind::Costly => model.saves.redecided_evals.contains(&t.name),
+        TouchKind::Check | TouchKind::Free => false,
     });
     let known: Vec<EvalName> = known
-        .filter(|t| recorded(&model.live.cells, &t.name))
+        .filter(|t| has_recorded_verdicts(&model.live_session.cells, &t.name))
         .map(|t| t.name.clone())
         .collect();
-    effects.extend(start_evals(model, &known, CachePolicy::SkipUncached));
-    waiting.evals.extend(of(|how| how == How::Free));
+    effects.extend(start_eval_runs(model, &known, CachePolicy::SkipUncached));
+    waiting.evals.extend(of(|how| how == TouchKind::Free));
     waiting.evals.sort();
     waiting.evals.dedup();
-    effects.extend(costly(model, touched, &mut waiting));
-    if !waiting.evals.is_empty() || !waiting.names.is_empty() {
-        waiting.due = model.now + JUDGE_QUIET;
+    effects.extend(queue_costly(model, touched, &mut waiting));
+    if !waiting.evals.is_empty() || !waiting.decisions.is_empty() {
+        waiting.due = model.now + JUDGE_DEBOUNCE;
         waiting.save = model.saves.number;
-        model.saves.waiting = Some(waiting);
+        model.saves.pending_judging = Some(waiting);
     }
     effects
 }
 
 /// Cancels runs of earlier saves over the same evals that have asked nobody yet; what else they were over waits again.
-fn supersede(model: &mut Model, touched: &[EvalName], waiting: &mut Waiting) -> Vec<Effect> {
-    let runs = &mut model.live.runs.map;
+fn cancel_superseded(
+    model: &mut App,
+    touched: &[EvalName],
+    waiting: &mut PendingJudging,
+) -> Vec<Effect> {
+    let runs = &mut model.live_session.runs.by_ticket;
     let mut effects = Vec::new();
-    model.saves.caused.retain(|caused| {
+    model.saves.save_runs.retain(|caused| {
         let Some(run) = runs.get_mut(&caused.ticket) else {
             return false;
         };
-        if !matches!(run.stage, Stage::Ordered | Stage::Running) {
+        if !matches!(run.stage, RunStage::Requested | RunStage::Running) {
             return false;
         }
-        let asked = run.has_asked();
+        let asked = run.has_called_model();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
         if asked || !same {
             return true;
         }
-        run.stage = Stage::Cancelling;
+        run.stage = RunStage::Cancelling;
         effects.push(Effect::CancelRun(caused.ticket));
         let left = caused.evals.iter().filter(|eval| !touched.contains(eval));
         waiting.evals.extend(left.cloned());
-        waiting.names.extend(caused.names.iter().cloned());
+        waiting.decisions.extend(caused.decisions.iter().cloned());
         false
     });
     effects
 }
 
 /// Whether an eval has verdicts that can be decided otherwise.
-fn recorded(cells: &Cells, name: &EvalName) -> bool {
+fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
     cells.rows.iter().any(|row| {
         let eval = cells.evals.get(row.eval as usize);
         row.verdict.is_some()
@@ -325,41 +344,54 @@ fn recorded(cells: &Cells, name: &EvalName) -> bool {
 }
 
 /// A moment came: judge cells that waited for quiet start.
-pub(super) fn time_passed(model: &mut Model) -> Vec<Effect> {
+pub(super) fn handle_time_passed(model: &mut App) -> Vec<Effect> {
     let now = model.now;
-    if model.examples.judging() {
+    if model.examples.is_judging() {
         return Vec::new();
     }
-    let Some(mut waiting) = model.saves.waiting.take_if(|waiting| waiting.due <= now) else {
+    let Some(mut waiting) = model
+        .saves
+        .pending_judging
+        .take_if(|waiting| waiting.due <= now)
+    else {
         return Vec::new();
     };
     if let Some(workspace) = model.workspace() {
         // What a later save took away cannot be judged.
-        let there = |name: &EvalName| touched::has(workspace, name);
+        let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
         waiting.evals.retain(there);
-        let all_there = |name: &String| evals_of(std::slice::from_ref(name)).iter().all(there);
-        waiting.names.retain(all_there);
+        let all_there = |name: &String| {
+            parse_eval_names(std::slice::from_ref(name))
+                .iter()
+                .all(there)
+        };
+        waiting.decisions.retain(all_there);
     }
-    let mut effects = start_evals(model, &waiting.evals, CachePolicy::Use);
-    if !waiting.names.is_empty() {
-        effects.push(start(model, Some(waiting.names), None, CachePolicy::Use));
+    let mut effects = start_eval_runs(model, &waiting.evals, CachePolicy::Use);
+    if !waiting.decisions.is_empty() {
+        effects.push(start_save_run(
+            model,
+            Some(waiting.decisions),
+            None,
+            CachePolicy::Use,
+        ));
     }
-    frozen::freeze(model, &mut effects);
+    replayed_evidence::set_replayed_evidence(model, &mut effects);
     effects
 }
 
 /// Runs over whole evals: one a rubric.
-fn start_evals(model: &mut Model, evals: &[EvalName], cache: CachePolicy) -> Vec<Effect> {
-    filters(evals)
+fn start_eval_runs(model: &mut App, evals: &[EvalName], cache: CachePolicy) -> Vec<Effect> {
+    build_filters(evals)
         .into_iter()
-        .map(|filter| start(model, None, Some(filter), cache))
+        .map(|filter| start_save_run(model, None, Some(filter), cache))
         .collect()
 }
 
 /// Evals as a filter, and which of them it is about.
-pub(super) type Part = (String, Vec<EvalName>);
+pub(super) type EvalFilter = (String, Vec<EvalName>);
 
-fn filters(evals: &[EvalName]) -> Vec<Part> {
+fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
     let mut rubrics: BTreeMap<&str, Vec<&EvalName>> = BTreeMap::new();
     for eval in evals {
         rubrics.entry(&eval.rubric).or_default().push(eval);
@@ -368,7 +400,7 @@ fn filters(evals: &[EvalName]) -> Vec<Part> {
         let quoted = |ids: &[&str]| format!("\"{}\"", ids.join(","));
         format!("rubric:{} eval:{}", quoted(rubrics), quoted(evals))
     };
-    if rubrics.len() > MAX_RUNS {
+    if rubrics.len() > MAX_RUNS_PER_SAVE {
         let names: Vec<&str> = rubrics.keys().copied().collect();
         let mut ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
         ids.sort_unstable();
@@ -385,27 +417,27 @@ fn filters(evals: &[EvalName]) -> Vec<Part> {
 }
 
 /// An order over the workspace as it is now.
-pub(super) fn order(
-    model: &mut Model,
+pub(super) fn build_save_order(
+    model: &mut App,
     only: Option<Vec<String>>,
-    part: Option<Part>,
+    part: Option<EvalFilter>,
     cache: CachePolicy,
 ) -> Option<RunOrder> {
     let workspace = Arc::clone(model.workspace()?);
     let newest: Option<RunId> = {
-        let mut runs = model.live.runs.map.values().rev();
+        let mut runs = model.live_session.runs.by_ticket.values().rev();
         runs.find_map(|run| run.id.clone())
-            .or_else(|| model.live.cells.runs.iter().max().cloned())
+            .or_else(|| model.live_session.cells.runs.iter().max().cloned())
     };
     Some(RunOrder {
-        ticket: model.ticket(),
+        ticket: model.next_ticket(),
         workspace,
         only: only.map(Arc::new),
-        where_: part.map(|(filter, _)| filter),
-        but: None,
+        filter: part.map(|(filter, _)| filter),
+        except: None,
         judge: None,
         cache,
-        frozen: None,
+        replayed_evidence: None,
         parent: newest.map(|run| ParentRun {
             run,
             cell: None,
@@ -416,39 +448,39 @@ pub(super) fn order(
 }
 
 /// Starts a run of this save: it is known from now on.
-fn start(
-    model: &mut Model,
+fn start_save_run(
+    model: &mut App,
     only: Option<Vec<String>>,
-    part: Option<Part>,
+    part: Option<EvalFilter>,
     cache: CachePolicy,
 ) -> Effect {
     let (evals, names) = (
         part.as_ref().map(|(_, evals)| evals.clone()),
         only.clone().unwrap_or_default(),
     );
-    let Some(order) = order(model, only, part, cache) else {
-        return Effect::LookAgain;
+    let Some(order) = build_save_order(model, only, part, cache) else {
+        return Effect::RescanFiles;
     };
     let save = model.saves.number;
-    let run = Run {
-        save: Some(save),
-        ..Run::default()
+    let run = TrackedRun {
+        save_number: Some(save),
+        ..TrackedRun::default()
     };
-    model.live.runs.map.insert(order.ticket, run);
-    let evals = evals.unwrap_or_else(|| evals_of(&names));
-    model.saves.caused.push(Caused {
+    model.live_session.runs.by_ticket.insert(order.ticket, run);
+    let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
+    model.saves.save_runs.push(SaveRun {
         ticket: order.ticket,
         evals,
-        names,
+        decisions: names,
     });
     if let Some(report) = &mut model.saves.report {
-        report.running.push(order.ticket);
+        report.running_runs.push(order.ticket);
     }
     Effect::StartRun(order)
 }
 
 /// The evals that decisions are of.
-fn evals_of(names: &[String]) -> Vec<EvalName> {
+fn parse_eval_names(names: &[String]) -> Vec<EvalName> {
     let mut evals: Vec<EvalName> = names
         .iter()
         .filter_map(|name| name.parse::<crate::model::CellName>().ok())
@@ -463,27 +495,27 @@ fn evals_of(names: &[String]) -> Vec<EvalName> {
 }
 
 /// Something does not load: the last good state stays.
-pub(super) fn failed(model: &mut Model, problems: Vec<Diagnostic>) -> Vec<Effect> {
+pub(super) fn handle_reload_failed(model: &mut App, problems: Vec<Diagnostic>) -> Vec<Effect> {
     model.saves.problems = problems;
     Vec::new()
 }
 
 /// The editor was left: what it saved is looked at, whether or not anything was heard of it.
-pub(super) fn editor_closed(model: &mut Model, how: Result<(), String>) -> Vec<Effect> {
+pub(super) fn handle_editor_closed(model: &mut App, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
         let said = format!("the editor: {why}");
-        model.notices.tell(model.now, Level::Error, said);
+        model.notices.push(model.now, NoticeLevel::Error, said);
     }
-    vec![Effect::LookAgain]
+    vec![Effect::RescanFiles]
 }
 
 /// `A`: whether a save judges again.
-pub(super) fn toggle_auto(model: &mut Model) -> Vec<Effect> {
+pub(super) fn toggle_auto_judging(model: &mut App) -> Vec<Effect> {
     let saves = &mut model.saves;
     saves.paused = !saves.paused;
-    let missed = std::mem::take(&mut saves.missed);
-    if saves.paused && saves.waiting.take().is_some() {
-        saves.missed = 1;
+    let missed = std::mem::take(&mut saves.unjudged_saves);
+    if saves.paused && saves.pending_judging.take().is_some() {
+        saves.unjudged_saves = 1;
     }
     let said = match (saves.paused, missed) {
         (true, _) => "auto is off: a save only marks verdicts stale (A turns it on)".to_owned(),
@@ -493,7 +525,7 @@ pub(super) fn toggle_auto(model: &mut Model) -> Vec<Effect> {
             format!("auto is on; {saves} came meanwhile: R judges what is stale")
         }
     };
-    model.notices.tell(model.now, Level::Info, said);
+    model.notices.push(model.now, NoticeLevel::Info, said);
     Vec::new()
 }
 

@@ -1,35 +1,35 @@
 //! The tour ticks itself off.
 
 use crate::model::Outcome;
-use crate::tui::model::cells::Stale;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::Stage;
-use crate::tui::model::tour::{LOOKED, TourStep};
-use crate::tui::model::{Model, Place};
+use crate::tui::state::cells::StaleReason;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::runs::RunStage;
+use crate::tui::state::tour::{FLIP_DISPLAY_TIME, TourStep};
+use crate::tui::state::{App, OpenedItem};
 
 /// After every update: which step is done now.
-pub(super) fn tick(model: &mut Model) {
+pub(super) fn update_tour(model: &mut App) {
     let Some(mut tour) = model.tour.take() else {
         return;
     };
-    let live = &model.live;
-    let row = live.cells.selected();
+    let live = &model.live_session;
+    let row = live.cells.selected_row();
     if !tour.done[TourStep::Run as usize] {
-        let ended = |run: &crate::tui::model::runs::Run| {
-            run.save.is_none() && run.stage == Stage::Ended(None)
+        let ended = |run: &crate::tui::state::runs::TrackedRun| {
+            run.save_number.is_none() && run.stage == RunStage::Ended(None)
         };
-        if live.runs.map.values().any(ended) {
-            tour.tick(TourStep::Run);
-            tour.from = row;
+        if live.runs.by_ticket.values().any(ended) {
+            tour.complete_step(TourStep::Run);
+            tour.row_at_run_end = row;
         }
     } else if !tour.done[TourStep::LookAtFailure as usize] {
         let failed = row.and_then(|row| live.cells.row(row)).is_some_and(|row| {
-            let decided = row.seen().map(|decision| decision.outcome);
-            decided == Some(Outcome::Fail) && row.stale != Some(Stale::Eval)
+            let decided = row.visible_decision().map(|decision| decision.outcome);
+            decided == Some(Outcome::Fail) && row.stale != Some(StaleReason::Eval)
         });
-        let went = row != tour.from || model.ui.focus == Pane::Verdict;
-        if failed && went && model.layout().area(Pane::Verdict).is_some() {
-            tour.tick(TourStep::LookAtFailure);
+        let went = row != tour.row_at_run_end || model.ui.focus == Pane::Verdict;
+        if failed && went && model.layout().pane_area(Pane::Verdict).is_some() {
+            tour.complete_step(TourStep::LookAtFailure);
         }
     }
     let saved = model
@@ -38,19 +38,19 @@ pub(super) fn tick(model: &mut Model) {
         .as_ref()
         .filter(|report| report.number > 0);
     if saved.is_some_and(|report| !report.files.is_empty()) {
-        tour.tick(TourStep::ChangeALine);
+        tour.complete_step(TourStep::ChangeALine);
     }
     if saved.is_some_and(|report| !report.flips.is_empty()) {
-        let since = *tour.flipped.get_or_insert(model.now);
-        if model.ui.focus == Pane::Changes || model.now >= since + LOOKED {
-            tour.tick(TourStep::WatchTheFlip);
+        let since = *tour.flip_shown_at.get_or_insert(model.now);
+        if model.ui.focus == Pane::Changes || model.now >= since + FLIP_DISPLAY_TIME {
+            tour.complete_step(TourStep::WatchTheFlip);
         }
     }
     if model.replay.is_some() {
-        tour.tick(TourStep::Replay);
+        tour.complete_step(TourStep::Replay);
     }
-    if !matches!(&model.place, Place::Workspace(workspace) if workspace.is_demo) {
-        tour.tick(TourStep::UseYourOwn);
+    if !matches!(&model.opened, OpenedItem::Workspace(workspace) if workspace.is_demo) {
+        tour.complete_step(TourStep::UseYourOwn);
     }
     model.tour = Some(tour);
 }

@@ -7,43 +7,45 @@ use ratatui::layout::Rect;
 
 use crate::model::{Millis, Outcome};
 use crate::theme::{Glyphs, Role};
-use crate::tui::content::human;
-use crate::tui::model::cells::{self, Cells, Entry, Mark, RowId, SlotState, Sort};
-use crate::tui::model::desk::Desk;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::phase::cell_phase;
-use crate::tui::model::{Model, Place};
-use crate::tui::msg::Target;
+use crate::tui::content::label_mark;
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::cells::{
+    self, CellsEntry, CellsState, RowId, RowSlotState, RowSort, RowStatus,
+};
+use crate::tui::state::pane::Pane;
+use crate::tui::state::phase_text::describe_cell_phase;
+use crate::tui::state::session_view::SessionView;
+use crate::tui::state::{App, OpenedItem};
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::flow::{self, Block, Scroll};
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::flow::{self, ScrollState, TextBlock};
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Votes that are drawn one by one.
-const VOTES: usize = 7;
+const MAX_VOTE_MARKS: usize = 7;
 /// Columns from which a label is called one.
-const WORDS: usize = 36;
+const MIN_LABEL_WORD_WIDTH: usize = 36;
 /// Bytes at each end of a name that are looked at.
-const ENDS: usize = 400;
+const MAX_NAME_END_BYTES: usize = 400;
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
-    let desk = model.desk();
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+    let desk = model.session();
     let cells = &desk.cells;
     let focused = model.ui.focus == Pane::Cells;
-    let mut title = Row::of(
+    let mut title = StyledRow::new(
         format!("{} {}", Pane::Cells.number(), Pane::Cells.title()),
         Role::Title,
     );
     if !cells.filter.is_empty() {
         title = title.with(format!(" /{}", cells.filter), Role::Match);
     }
-    let mut inside = canvas.frame(area, &title, focused, Target::Pane(Pane::Cells));
-    canvas.corner(area, &corner(cells, unlisted(model)));
+    let mut inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(Pane::Cells));
+    canvas.draw_corner_note(area, &corner_note(cells, count_unlisted(model)));
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
-        let row = Row::of(why.as_str(), Role::Warning);
-        line::draw(
+        let row = StyledRow::new(why.as_str(), Role::Warning);
+        styled_row::draw_row(
             canvas,
             Rect {
                 height: 1,
@@ -56,24 +58,27 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         inside.height -= 1;
     }
     if cells.shown.is_empty() {
-        return empty(canvas, inside, model);
+        return draw_empty(canvas, inside, model);
     }
-    let view = View {
-        desk,
+    let view = CellsView {
+        session: desk,
         glyphs: canvas.glyphs(),
         width: usize::from(inside.width),
-        frame: model.ui.frame,
+        frame: model.ui.spinner_frame,
         now: model.now,
-        replayed: model
+        replay_time: model
             .replay
             .as_ref()
             .map(|replay| replay.player.recording_time(model.now)),
-        several: cells
+        has_several_rubrics: cells
             .evals
             .iter()
             .any(|eval| eval.rubric != cells.evals[0].rubric),
     };
-    for (at, y) in cells.visible(usize::from(inside.height)).zip(inside.y..) {
+    for (at, y) in cells
+        .visible_range(usize::from(inside.height))
+        .zip(inside.y..)
+    {
         let Some(entry) = cells.shown.get(at) else {
             break;
         };
@@ -85,30 +90,33 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         };
         let area = Rect::new(inside.x, y, inside.width, 1);
         let (left, right, target) = match entry {
-            Entry::Group(eval) => {
-                let (left, right) = view.group(*eval, selected);
-                (left, right, Target::Group(*eval))
+            CellsEntry::Group(eval) => {
+                let (left, right) = view.group_row(*eval, selected);
+                (left, right, ClickTarget::Group(*eval))
             }
-            Entry::Row(id) => {
-                let (left, right) = view.row(*id, selected);
-                (left, right, Target::Row(*id))
+            CellsEntry::Row(id) => {
+                let (left, right) = view.decision_row(*id, selected);
+                (left, right, ClickTarget::Row(*id))
             }
         };
-        line::draw_ends(canvas, area, &left, &right, over);
-        canvas.hit(area, target);
+        styled_row::draw_ends(canvas, area, &left, &right, over);
+        canvas.add_hit(area, target);
     }
 }
 
 /// Records of a bare file that have no row yet: they get one when one comes near.
-fn unlisted(model: &Model) -> u64 {
-    match &model.place {
-        Place::Bare(_) => model.bare.counted.saturating_sub(model.bare.listed),
+fn count_unlisted(model: &App) -> u64 {
+    match &model.opened {
+        OpenedItem::TranscriptFile(_) => model
+            .opened_file
+            .counted_records
+            .saturating_sub(model.opened_file.listed_records),
         _ => 0,
     }
 }
 
 /// `12/240`, and how it is sorted if not as usual.
-fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
+fn corner_note(cells: &CellsState, unlisted: u64) -> StyledRow<'static> {
     let mut said = match (cells.matching, cells.total.rows) {
         (_, 0) => String::new(),
         (some, all) if some == all => format!("{all}"),
@@ -117,34 +125,36 @@ fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
     if unlisted > 0 {
         let _infallible = write!(said, ", {unlisted} more below");
     }
-    if cells.sort != Sort::ProblemsFirst {
-        let _infallible = write!(said, " {}", cells.sort.words());
+    if cells.sort != RowSort::ProblemsFirst {
+        let _infallible = write!(said, " {}", cells.sort.title());
     }
-    Row::of(said, Role::Muted)
+    StyledRow::new(said, Role::Muted)
 }
 
 /// Says what would fill the pane, and which key does that.
-fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
-    let cells = &model.desk().cells;
+fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+    let cells = &model.session().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
-    let why = match &model.place {
-        Place::Bare(_) => model.bare.problem.as_deref(),
-        _ => cells.failed.as_deref(),
+    let why = match &model.opened {
+        OpenedItem::TranscriptFile(_) => model.opened_file.problem.as_deref(),
+        _ => cells.outline_error.as_deref(),
     };
     if let Some(why) = why.filter(|_| !filtered) {
         // The message in the footer may be too long for it, and goes away.
-        let way_out = match model.place {
-            Place::Bare(_) if model.bare.mappable => {
+        let way_out = match model.opened {
+            OpenedItem::TranscriptFile(_) if model.opened_file.needs_field_mapping => {
                 "W makes a workspace with that guess as its map, yours to correct; q leaves"
             }
-            Place::Bare(_) => "q leaves; `dicta open --help` says what can be opened",
+            OpenedItem::TranscriptFile(_) => {
+                "q leaves; `dicta open --help` says what can be opened"
+            }
             _ => "mend it: what is watched is read again at once",
         };
         let text = vec![
-            Block::new(why, Role::Error),
-            Block::new(way_out, Role::Muted),
+            TextBlock::new(why, Role::Error),
+            TextBlock::new(way_out, Role::Muted),
         ];
-        flow::draw(canvas, area, &text, &Scroll::default());
+        flow::draw(canvas, area, &text, &ScrollState::default());
         return;
     }
     let lines: [&str; 2] = if cells.filter_problem.is_some() {
@@ -154,9 +164,9 @@ fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
-    } else if let (Place::Bare(_), true) = (&model.place, cells.complete) {
+    } else if let (OpenedItem::TranscriptFile(_), true) = (&model.opened, cells.outline_complete) {
         ["The file holds no transcripts.", ""]
-    } else if !cells.complete {
+    } else if !cells.outline_complete {
         ["Reading the transcripts …", ""]
     } else {
         [
@@ -166,41 +176,41 @@ fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     };
     for (text, y) in lines.iter().zip(area.y..area.bottom()) {
         let role = if y == area.y { Role::Text } else { Role::Muted };
-        canvas.text(Rect::new(area.x, y, area.width, 1), text, role);
+        canvas.draw_text(Rect::new(area.x, y, area.width, 1), text, role);
     }
 }
 
 /// What drawing a line takes.
-struct View<'v> {
-    desk: &'v Desk,
+struct CellsView<'v> {
+    session: &'v SessionView,
     glyphs: &'v Glyphs,
     width: usize,
     frame: usize,
     now: Millis,
     /// The recording's own time, in a replay.
-    replayed: Option<Millis>,
+    replay_time: Option<Millis>,
     /// There is more than one rubric, so that an eval's name alone may not tell.
-    several: bool,
+    has_several_rubrics: bool,
 }
 
-type Ends<'r> = (Row<'r>, Row<'r>);
+type RowEnds<'r> = (StyledRow<'r>, StyledRow<'r>);
 
-impl View<'_> {
-    fn turning(&self) -> &'static str {
+impl CellsView<'_> {
+    fn spinner_frame(&self) -> &'static str {
         self.glyphs.live[self.frame % self.glyphs.live.len()]
     }
 
-    fn cursor(&self, selected: bool) -> (Cow<'static, str>, Role) {
+    fn cursor_mark(&self, selected: bool) -> (Cow<'static, str>, Role) {
         let mark = if selected { self.glyphs.cursor } else { " " };
         (mark.into(), Role::Accent)
     }
 
-    fn group(&self, at: u32, selected: bool) -> Ends<'_> {
-        let cells = &self.desk.cells;
+    fn group_row(&self, at: u32, selected: bool) -> RowEnds<'_> {
+        let cells = &self.session.cells;
         let (Some(eval), Some(group)) =
             (cells.evals.get(at as usize), cells.groups.get(at as usize))
         else {
-            return Ends::default();
+            return RowEnds::default();
         };
         let glyphs = self.glyphs;
         let fold = if group.open {
@@ -211,13 +221,13 @@ impl View<'_> {
         let counts = &group.counts;
         // By how soon one misses it.
         let mut tallies = vec![
-            (counts.live, self.turning(), Role::Live, 3),
+            (counts.live, self.spinner_frame(), Role::Live, 3),
             (counts.pass, glyphs.pass, Role::Pass, 4),
             (counts.fail, glyphs.fail, Role::Fail, 0),
             (counts.error, glyphs.error, Role::Error, 1),
             (counts.flipped, glyphs.flipped, Role::Flipped, 2),
             (counts.stale, glyphs.stale, Role::Stale, 5),
-            (counts.never, glyphs.never, Role::Muted, 6),
+            (counts.never_run, glyphs.never, Role::Muted, 6),
             (
                 counts.not_applicable,
                 glyphs.not_applicable,
@@ -228,7 +238,7 @@ impl View<'_> {
             (counts.hidden, "?", Role::Muted, 4),
             // How often a person says the same.
             (counts.agree, "=", Role::Label, 10),
-            (counts.disagree, unequal(glyphs), Role::Away, 9),
+            (counts.disagree, unequal_sign(glyphs), Role::Away, 9),
         ];
         tallies.retain(|(n, ..)| *n > 0);
         let text =
@@ -236,7 +246,7 @@ impl View<'_> {
         let wide = |tallies: &[_]| -> usize {
             tallies.iter().map(|one| text(one).0.chars().count()).sum()
         };
-        let name = Row::of(eval.id.as_str(), Role::Title).width();
+        let name = StyledRow::new(eval.id.as_str(), Role::Title).width();
         if wide(&tallies) + name + 5 > self.width {
             // The eval says how often a person agrees, and the rows where not: names come first.
             tallies.retain(|(.., rank)| *rank < 9);
@@ -251,40 +261,42 @@ impl View<'_> {
             tallies.retain(|(.., rank)| *rank != worst);
         }
         let right = wide(&tallies);
-        let mut left = Row(vec![self.cursor(selected)])
+        let mut left = StyledRow(vec![self.cursor_mark(selected)])
             .with(format!("{fold} "), Role::Muted)
             .with(
-                middle(
+                elide_middle(
                     &eval.id,
                     self.width.saturating_sub(right + 4),
                     glyphs.ellipsis,
                 ),
                 Role::Title,
             );
-        if self.several && left.width() + right + eval.rubric.len() + 3 < self.width {
+        if self.has_several_rubrics && left.width() + right + eval.rubric.len() + 3 < self.width {
             left = left.with(format!("  {}", eval.rubric), Role::Muted);
         }
-        let row = Row(tallies
-            .iter()
-            .map(text)
-            .map(|(text, role)| (text.into(), role))
-            .collect());
+        let row = StyledRow(
+            tallies
+                .iter()
+                .map(text)
+                .map(|(text, role)| (text.into(), role))
+                .collect(),
+        );
         (left, row.with(" ", Role::Text))
     }
 
-    fn row(&self, id: RowId, selected: bool) -> Ends<'_> {
-        let cells = &self.desk.cells;
+    fn decision_row(&self, id: RowId, selected: bool) -> RowEnds<'_> {
+        let cells = &self.session.cells;
         let Some(row) = cells.row(id) else {
-            return Ends::default();
+            return RowEnds::default();
         };
         let glyphs = self.glyphs;
-        let (mark, mut role) = match row.mark() {
-            Mark::Never => (glyphs.never, Role::Muted),
-            Mark::Live => (self.turning(), Role::Live),
-            Mark::Decided(outcome) => look(outcome, glyphs),
-            Mark::Hidden => ("?", Role::Muted),
+        let (mark, mut role) = match row.status() {
+            RowStatus::NeverRun => (glyphs.never, Role::Muted),
+            RowStatus::Live => (self.spinner_frame(), Role::Live),
+            RowStatus::Decided(outcome) => outcome_style(outcome, glyphs),
+            RowStatus::Hidden => ("?", Role::Muted),
         };
-        let flipped = row.flipped.is_some() && !row.veiled;
+        let flipped = row.flipped.is_some() && !row.hidden;
         let (before, before_role) = match (flipped, row.stale.is_some()) {
             (_, true) => (glyphs.stale, Role::Stale),
             (true, false) => (glyphs.flipped, Role::Flipped),
@@ -298,24 +310,24 @@ impl View<'_> {
             .get(row.transcript as usize)
             .map_or("?", |transcript| transcript.id.as_str());
         let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
-        let long = self.details(row, self.width >= WORDS);
+        let long = self.decision_details(row, self.width >= MIN_LABEL_WORD_WIDTH);
         let wants = 6 + message.len() + name.len() + long.width();
         let right = if wants <= self.width {
             long
         } else {
-            self.details(row, false)
+            self.decision_details(row, false)
         };
         let room = self
             .width
             .saturating_sub(6 + message.len() + right.width())
             .max(4);
-        let text = middle(name, room, glyphs.ellipsis);
+        let text = elide_middle(name, room, glyphs.ellipsis);
         let text_role = if row.stale.is_some() {
             Role::Stale
         } else {
             Role::Text
         };
-        let left = Row(vec![self.cursor(selected)])
+        let left = StyledRow(vec![self.cursor_mark(selected)])
             .with(format!(" {before}"), before_role)
             .with(format!("{mark} "), role)
             .with(text, text_role)
@@ -324,12 +336,12 @@ impl View<'_> {
     }
 
     /// What stands at the right: the phase, or score and votes; and whether the human says the same.
-    fn details(&self, row: &cells::Row, words: bool) -> Row<'static> {
-        let mut out = Row::default();
-        if let Some(phase) = self.phase(row) {
+    fn decision_details(&self, row: &cells::CellsRow, words: bool) -> StyledRow<'static> {
+        let mut out = StyledRow::default();
+        if let Some(phase) = self.describe_phase(row) {
             out = out.with(format!(" {phase}"), Role::Live);
         }
-        if row.veiled {
+        if row.hidden {
             return out.with(" ", Role::Text);
         }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
@@ -338,27 +350,27 @@ impl View<'_> {
         }
         if row.slots.len() > 1 {
             out = out.with(" ", Role::Text);
-            for slot in row.slots.iter().take(VOTES) {
-                let (mark, role) = self.of_slot(slot);
+            for slot in row.slots.iter().take(MAX_VOTE_MARKS) {
+                let (mark, role) = self.slot_mark(slot);
                 out = out.with(mark, role);
             }
-            if row.slots.len() > VOTES {
+            if row.slots.len() > MAX_VOTE_MARKS {
                 out = out.with(self.glyphs.ellipsis, Role::Muted);
             }
         }
-        if !row.asides.is_empty() {
+        if !row.second_opinions.is_empty() {
             // Another judge, asked besides: `+✗` decides nothing.
             out = out.with(" +", Role::Muted);
-            for slot in row.asides.iter().take(VOTES) {
-                let (mark, role) = self.of_slot(slot);
+            for slot in row.second_opinions.iter().take(MAX_VOTE_MARKS) {
+                let (mark, role) = self.slot_mark(slot);
                 out = out.with(mark, role);
             }
         }
         if let Some(label) = row.label {
-            let mark = human(label, self.glyphs);
-            let (sign, role) = match row.agrees() {
+            let mark = label_mark(label, self.glyphs);
+            let (sign, role) = match row.agrees_with_label() {
                 Some(true) => ("=", Role::Label),
-                Some(false) => (unequal(self.glyphs), Role::Away),
+                Some(false) => (unequal_sign(self.glyphs), Role::Away),
                 None => ("", Role::Label),
             };
             out = match (words, sign) {
@@ -371,34 +383,37 @@ impl View<'_> {
         out.with(" ", Role::Text)
     }
 
-    fn of_slot(&self, slot: &cells::Slot) -> (&'static str, Role) {
+    fn slot_mark(&self, slot: &cells::RowSlot) -> (&'static str, Role) {
         match &slot.state {
-            SlotState::Never => (self.glyphs.never, Role::Muted),
-            SlotState::Live => (self.turning(), Role::Live),
-            SlotState::Done { outcome, .. } => look(*outcome, self.glyphs),
+            RowSlotState::NeverRun => (self.glyphs.never, Role::Muted),
+            RowSlotState::Live => (self.spinner_frame(), Role::Live),
+            RowSlotState::Done { outcome, .. } => outcome_style(*outcome, self.glyphs),
         }
     }
 
     /// Where the first live cell is; `None` if none is.
-    fn phase(&self, row: &cells::Row) -> Option<String> {
+    fn describe_phase(&self, row: &cells::CellsRow) -> Option<String> {
         let mut all = row.all_slots();
-        let (_, live) = all.find(|(_, slot)| slot.state == SlotState::Live)?;
-        let found = live.at.and_then(|(run, cell)| {
-            let run = self.desk.runs.of(self.desk.cells.runs.get(run as usize)?)?;
-            let now = self.replayed.unwrap_or_else(|| run.clock(self.now));
-            Some(cell_phase(run.state.cells.get(cell.index())?, now))
+        let (_, live) = all.find(|(_, slot)| slot.state == RowSlotState::Live)?;
+        let found = live.run_cell.and_then(|(run, cell)| {
+            let run = self
+                .session
+                .runs
+                .find(self.session.cells.runs.get(run as usize)?)?;
+            let now = self.replay_time.unwrap_or_else(|| run.run_time(self.now));
+            Some(describe_cell_phase(run.state.cells.get(cell.index())?, now))
         });
         Some(found.unwrap_or_else(|| "queued".to_owned()))
     }
 }
 
 /// Not as the label.
-const fn unequal(glyphs: &Glyphs) -> &'static str {
+const fn unequal_sign(glyphs: &Glyphs) -> &'static str {
     if glyphs.ascii { "!=" } else { "≠" }
 }
 
 /// The mark and role of an outcome.
-fn look(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
+fn outcome_style(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     match outcome {
         Outcome::Pass => (glyphs.pass, Role::Pass),
         Outcome::Fail => (glyphs.fail, Role::Fail),
@@ -409,13 +424,13 @@ fn look(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
 }
 
 /// A name in so many columns: where it is too long its middle is left out, since names differ at their ends.
-fn middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
-    if name.len() <= ENDS && Row::of(name, Role::Text).width() <= room {
+fn elide_middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
+    if name.len() <= MAX_NAME_END_BYTES && StyledRow::new(name, Role::Text).width() <= room {
         return name.into();
     }
     let wide = |c: char| {
         let mut buffer = [0; 4];
-        Row::of(&*c.encode_utf8(&mut buffer), Role::Text).width()
+        StyledRow::new(&*c.encode_utf8(&mut buffer), Role::Text).width()
     };
     let half = room.saturating_sub(1);
     let (head, tail) = (half.div_ceil(2), half / 2);

@@ -4,59 +4,74 @@ use ratatui::layout::Rect;
 
 use crate::theme::{Glyphs, Role};
 use crate::tui::content;
-use crate::tui::model::Model;
-use crate::tui::model::cells::Flip;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::saves::{Report, mark, moved, saved};
-use crate::tui::msg::Target;
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::App;
+use crate::tui::state::cells::RowFlip;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::saves::{SaveReport, describe_changes, outcome_glyph, summarize_verdicts};
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow;
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// From this width on, flips and diff stand side by side.
-const SIDE_BY_SIDE: u16 = 96;
+const MIN_SIDE_BY_SIDE_WIDTH: u16 = 96;
 /// From this width on, a flip says in full where it went.
-const IN_FULL: usize = 60;
+const MIN_FULL_FLIP_WIDTH: usize = 60;
 /// Rows of the selected flip: what, before's why, after's why. The others take one.
-const OPENED: u16 = 3;
+const SELECTED_FLIP_ROWS: u16 = 3;
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
     let title = format!("{} {}", Pane::Changes.number(), Pane::Changes.title());
-    let inside = canvas.frame(
+    let inside = canvas.draw_frame(
         area,
-        &Row::of(title, Role::Title),
+        &StyledRow::new(title, Role::Title),
         model.ui.focus == Pane::Changes,
-        Target::Pane(Pane::Changes),
+        ClickTarget::Pane(Pane::Changes),
     );
     let mut used: u16 = 0;
-    for (text, role) in examples(model, canvas.glyphs(), inside.height) {
-        for row in wrap(&text, usize::from(inside.width)) {
-            line::draw(canvas, row_at(inside, used), &Row::of(row, role), None);
+    for (text, role) in example_rows(model, canvas.glyphs(), inside.height) {
+        for row in wrap_two_rows(&text, usize::from(inside.width)) {
+            styled_row::draw_row(
+                canvas,
+                row_at(inside, used),
+                &StyledRow::new(row, role),
+                None,
+            );
             used += 1;
         }
     }
-    let Some(report) = &model.report() else {
-        let below = below(inside, used);
-        flow::draw(canvas, below, &nothing_yet(model), &flow::Scroll::top());
+    let Some(report) = &model.visible_report() else {
+        let below = area_below(inside, used);
+        flow::draw(
+            canvas,
+            below,
+            &explain_no_changes(model),
+            &flow::ScrollState::top(),
+        );
         return;
     };
-    for (text, role) in said(report, canvas.glyphs(), usize::from(inside.width)) {
-        line::draw(canvas, row_at(inside, used), &Row::of(text, role), None);
+    for (text, role) in summary_rows(report, canvas.glyphs(), usize::from(inside.width)) {
+        styled_row::draw_row(
+            canvas,
+            row_at(inside, used),
+            &StyledRow::new(text, role),
+            None,
+        );
         used += 1;
     }
-    let (left, right) = split(below(inside, used), report.flips.len());
-    flips(canvas, left, model, &report.flips);
+    let (left, right) = split_area(area_below(inside, used), report.flips.len());
+    draw_flips(canvas, left, model, &report.flips);
     flow::draw(
         canvas,
         right,
-        &*content::of(model, Pane::Changes),
+        &*content::pane_source(model, Pane::Changes),
         &model.saves.scroll,
     );
 }
 
 /// What is left of an area below its first rows.
-fn below(area: Rect, used: u16) -> Rect {
+fn area_below(area: Rect, used: u16) -> Rect {
     Rect {
         y: area.y.saturating_add(used).min(area.bottom()),
         height: area.height.saturating_sub(used),
@@ -66,7 +81,7 @@ fn below(area: Rect, used: u16) -> Rect {
 
 /// What became of examples, before all else: those that miss, as far as half of the rows hold them; or that they are
 /// mended. Nothing where there are none.
-fn examples(model: &Model, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
+fn example_rows(model: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
     let examples = &model.examples;
     // Two rows each, in a narrow pane.
     let most = usize::from(height / 4).max(1);
@@ -86,39 +101,42 @@ fn examples(model: &Model, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> 
         rows.push((text, Role::Error));
     }
     if all > shown {
-        let text = match (shown, examples.missing()) {
+        let text = match (shown, examples.describe_misses()) {
             (0, Some(missing)) => format!("{} {missing}", glyphs.fail),
             _ => format!("{} {} more miss", glyphs.fail, all - shown),
         };
         rows.push((text, Role::Error));
     }
-    if let Some(holding) = examples.holding().filter(|_| examples.mended) {
+    if let Some(holding) = examples
+        .describe_passes()
+        .filter(|_| examples.fixed_by_save)
+    {
         rows.push((format!("{} {holding}", glyphs.pass), Role::Pass));
     }
-    if examples.judging() {
+    if examples.is_judging() {
         rows.push(("judging examples …".to_owned(), Role::Muted));
     }
-    let wait = examples.waiting.iter();
+    let wait = examples.not_judged_reason.iter();
     rows.extend(wait.map(|wait| (wait.clone(), Role::Stale)));
     rows
 }
 
 /// What would fill the pane, and how: also from an editor next door.
-fn nothing_yet(model: &Model) -> Vec<flow::Block<'_>> {
-    let mut out = vec![flow::Block::new(
+fn explain_no_changes(model: &App) -> Vec<flow::TextBlock<'_>> {
+    let mut out = vec![flow::TextBlock::new(
         "nothing changed yet: what a save moves is shown here, beside what was edited",
         Role::Muted,
     )];
     let open = model.workspace().filter(|all| !all.rubrics.is_empty());
     if let Some(workspace) = open {
-        out.push(flow::Block::default());
-        out.push(flow::Block::new(
+        out.push(flow::TextBlock::default());
+        out.push(flow::TextBlock::new(
             "e edits the focused eval's rubric; or open one in an editor next door:",
             Role::Muted,
         ));
-        out.extend(workspace.rubrics.iter().map(|rubric| flow::Block {
+        out.extend(workspace.rubrics.iter().map(|rubric| flow::TextBlock {
             indent: 2,
-            ..flow::Block::new(
+            ..flow::TextBlock::new(
                 workspace.root.join(&rubric.path).display().to_string(),
                 Role::Text,
             )
@@ -128,30 +146,35 @@ fn nothing_yet(model: &Model) -> Vec<flow::Block<'_>> {
 }
 
 /// What moved, in as few rows as it takes; what waits, where it is not said already.
-fn said(report: &Report, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
-    let whole = saved(report, glyphs);
-    let brief = moved(report, glyphs);
-    let rest = report.rest.clone().filter(|rest| *rest != brief);
+fn summary_rows(report: &SaveReport, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
+    let whole = summarize_verdicts(report, glyphs);
+    let brief = describe_changes(report, glyphs);
+    let rest = report.not_judged.clone().filter(|rest| *rest != brief);
     let mut said = Vec::new();
-    if Row::of(whole.as_str(), Role::Title).width() <= width {
+    if StyledRow::new(whole.as_str(), Role::Title).width() <= width {
         said.push((whole, Role::Title));
     } else {
         said.extend(
-            wrap(&brief, width)
+            wrap_two_rows(&brief, width)
                 .into_iter()
                 .map(|row| (row, Role::Title)),
         );
     }
-    for (text, role) in [(rest, Role::Stale), (report.frozen.clone(), Role::Muted)] {
-        let rows = text.map(|text| wrap(&text, width)).unwrap_or_default();
+    for (text, role) in [
+        (rest, Role::Stale),
+        (report.replayed_evidence.clone(), Role::Muted),
+    ] {
+        let rows = text
+            .map(|text| wrap_two_rows(&text, width))
+            .unwrap_or_default();
         said.extend(rows.into_iter().map(|row| (row, role)));
     }
     said
 }
 
 /// Two rows at most, between words; the second is cut by whoever draws it.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let fits = |part: &str| Row::of(part, Role::Text).width() <= width;
+fn wrap_two_rows(text: &str, width: usize) -> Vec<String> {
+    let fits = |part: &str| StyledRow::new(part, Role::Text).width() <= width;
     let end = text
         .match_indices(' ')
         .map(|(at, _)| at)
@@ -164,11 +187,11 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Room for the flips and for the diff; no flips, no room.
-fn split(area: Rect, flips: usize) -> (Rect, Rect) {
+fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
     if flips == 0 {
         return (Rect { height: 0, ..area }, area);
     }
-    if area.width >= SIDE_BY_SIDE {
+    if area.width >= MIN_SIDE_BY_SIDE_WIDTH {
         let half = area.width / 2;
         let left = Rect {
             width: half.saturating_sub(1),
@@ -183,7 +206,7 @@ fn split(area: Rect, flips: usize) -> (Rect, Rect) {
     }
     let wanted = u16::try_from(flips)
         .unwrap_or(u16::MAX)
-        .saturating_add(OPENED - 1);
+        .saturating_add(SELECTED_FLIP_ROWS - 1);
     let height = wanted.min((area.height * 2).div_ceil(3));
     let top = Rect { height, ..area };
     let bottom = Rect {
@@ -195,9 +218,9 @@ fn split(area: Rect, flips: usize) -> (Rect, Rect) {
 }
 
 /// One row a flip, and why for the selected one.
-fn flips(canvas: &mut Canvas<'_>, area: Rect, model: &Model, flips: &[Flip]) {
+fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, model: &App, flips: &[RowFlip]) {
     let selected = model.saves.selected.min(flips.len().saturating_sub(1));
-    let opened = OPENED.min(area.height);
+    let opened = SELECTED_FLIP_ROWS.min(area.height);
     let room = usize::from(area.height.saturating_sub(opened)) + 1;
     let top = (selected + 1).saturating_sub(room);
     let mut y = area.y;
@@ -213,42 +236,49 @@ fn flips(canvas: &mut Canvas<'_>, area: Rect, model: &Model, flips: &[Flip]) {
         } else {
             Role::SelectedUnfocused
         });
-        one(canvas, block, model, flip, over);
-        canvas.hit(block, Target::Flip(at));
+        draw_flip(canvas, block, model, flip, over);
+        canvas.add_hit(block, ClickTarget::Flip(at));
         y += height;
     }
 }
 
-fn one(canvas: &mut Canvas<'_>, area: Rect, model: &Model, flip: &Flip, over: Option<Role>) {
+fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, model: &App, flip: &RowFlip, over: Option<Role>) {
     let glyphs = canvas.glyphs();
     let (was, is) = (
-        mark(flip.before.outcome, glyphs),
-        mark(flip.after.outcome, glyphs),
+        outcome_glyph(flip.before.outcome, glyphs),
+        outcome_glyph(flip.after.outcome, glyphs),
     );
-    let name = model.live.cells.name(flip.row).map_or_else(
-        || "?".to_owned(),
-        |name| {
-            let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
-            format!("{}{message} · {}", name.transcript, name.eval)
-        },
-    );
+    let name = model
+        .live_session
+        .cells
+        .decision_name(flip.row)
+        .map_or_else(
+            || "?".to_owned(),
+            |name| {
+                let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
+                format!("{}{message} · {}", name.transcript, name.eval)
+            },
+        );
     let cursor = if over.is_some() { glyphs.cursor } else { " " };
-    let head = Row::of(cursor, Role::Accent)
+    let head = StyledRow::new(cursor, Role::Accent)
         .with(format!("{was} {} {is} ", glyphs.arrow), Role::Flipped)
         .with(name, Role::Text);
-    let full = usize::from(area.width) >= IN_FULL;
-    let end = match flip.towards {
-        Some(true) if full => Row::of("towards your label ", Role::Towards),
-        Some(true) => Row::of("towards", Role::Towards),
-        Some(false) if full => Row::of("away from your label ", Role::Away),
-        Some(false) => Row::of("away", Role::Away),
-        None => Row::default(),
+    let full = usize::from(area.width) >= MIN_FULL_FLIP_WIDTH;
+    let end = match flip.agrees_with_label {
+        Some(true) if full => StyledRow::new("towards your label ", Role::Towards),
+        Some(true) => StyledRow::new("towards", Role::Towards),
+        Some(false) if full => StyledRow::new("away from your label ", Role::Away),
+        Some(false) => StyledRow::new("away", Role::Away),
+        None => StyledRow::default(),
     };
-    line::draw_ends(canvas, row_at(area, 0), &head, &end, over);
+    styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
     let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
-    for (at, (mark, why)) in (1_u16..).zip([(was, &flip.before.why), (is, &flip.after.why)]) {
-        let row = Row::of(format!("     {mark} {}", first(why)), Role::Muted);
-        line::draw(canvas, row_at(area, at), &row, None);
+    for (at, (mark, why)) in (1_u16..).zip([
+        (was, &flip.before.explanation),
+        (is, &flip.after.explanation),
+    ]) {
+        let row = StyledRow::new(format!("     {mark} {}", first(why)), Role::Muted);
+        styled_row::draw_row(canvas, row_at(area, at), &row, None);
     }
 }
 
@@ -267,14 +297,14 @@ mod tests {
 
     #[test]
     fn where_the_file_has_no_room_what_moved_is_still_said() {
-        let report = Report {
-            rest: Some("12 cells of gemini wait for R: about $0.04".to_owned()),
+        let report = SaveReport {
+            not_judged: Some("12 cells of gemini wait for R: about $0.04".to_owned()),
             judged: 18,
-            touched: vec!["a/b".to_owned()],
-            ..Report::default()
+            touched_evals: vec!["a/b".to_owned()],
+            ..SaveReport::default()
         };
         let rows = |width| -> Vec<String> {
-            let said = said(&report, &Glyphs::UNICODE, width);
+            let said = summary_rows(&report, &Glyphs::UNICODE, width);
             said.into_iter().map(|(text, _)| text).collect()
         };
         assert_eq!(

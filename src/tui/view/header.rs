@@ -5,49 +5,49 @@ use std::borrow::Cow;
 
 use crate::model::{Cost, Millis};
 use crate::theme::{Glyphs, Role};
-use crate::tui::model::cells::Counts;
-use crate::tui::model::pane::Layout;
-use crate::tui::model::runs::{Run, Stage, billed};
-use crate::tui::model::{Model, Place, statistics};
+use crate::tui::state::cells::RowCounts;
+use crate::tui::state::pane::ScreenLayout;
+use crate::tui::state::runs::{RunStage, TrackedRun, format_bill};
+use crate::tui::state::{App, OpenedItem, statistics};
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// A piece of the row: how soon it is left out (0: never), what it says.
-struct Bit {
+struct HeaderItem {
     rank: u8,
-    text: Row<'static>,
+    text: StyledRow<'static>,
 }
 
-fn bit(rank: u8, text: impl Into<Cow<'static, str>>, role: Role) -> Bit {
-    Bit {
+fn header_item(rank: u8, text: impl Into<Cow<'static, str>>, role: Role) -> HeaderItem {
+    HeaderItem {
         rank,
-        text: Row::of(text, role),
+        text: StyledRow::new(text, role),
     }
 }
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, model: &App) {
     let area = layout.header;
     if area.is_empty() {
         return;
     }
     canvas.fill(area, Role::Bar);
-    let mut left = place(layout, model);
-    left.extend(examples(model, canvas.glyphs()));
-    let mut right = runs(model, canvas.glyphs());
-    right.extend(counts(&model.desk().cells.total, canvas.glyphs()));
-    right.extend(spent(model));
-    right.extend(budget(model));
+    let mut left = open_items(layout, model);
+    left.extend(example_item(model, canvas.glyphs()));
+    let mut right = run_items(model, canvas.glyphs());
+    right.extend(count_items(&model.session().cells.total, canvas.glyphs()));
+    right.extend(cost_items(model));
+    right.extend(budget_item(model));
     right.sort_by_key(|(seat, _)| *seat);
-    let mut right: Vec<Bit> = right.into_iter().map(|(_, bit)| bit).collect();
-    fit(&mut left, &mut right, usize::from(area.width));
-    let (left, right) = (joined(left, " "), joined(right, "  "));
-    line::draw_ends(canvas, area, &left, &right, None);
+    let mut right: Vec<HeaderItem> = right.into_iter().map(|(_, bit)| bit).collect();
+    fit_items(&mut left, &mut right, usize::from(area.width));
+    let (left, right) = (join_items(left, " "), join_items(right, "  "));
+    styled_row::draw_ends(canvas, area, &left, &right, None);
 }
 
 /// Leaves out what matters least until the rest fits.
-fn fit(left: &mut Vec<Bit>, right: &mut Vec<Bit>, width: usize) {
-    let wide = |bits: &[Bit], gap: usize| -> usize {
+fn fit_items(left: &mut Vec<HeaderItem>, right: &mut Vec<HeaderItem>, width: usize) {
+    let wide = |bits: &[HeaderItem], gap: usize| -> usize {
         bits.iter().map(|bit| bit.text.width() + gap).sum::<usize>()
     };
     while wide(left, 1) + wide(right, 2) + 2 > width {
@@ -63,8 +63,8 @@ fn fit(left: &mut Vec<Bit>, right: &mut Vec<Bit>, width: usize) {
     }
 }
 
-fn joined(bits: Vec<Bit>, gap: &'static str) -> Row<'static> {
-    let mut row = Row::of(" ", Role::Bar);
+fn join_items(bits: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
+    let mut row = StyledRow::new(" ", Role::Bar);
     for (at, bit) in bits.into_iter().enumerate() {
         if at > 0 {
             row = row.with(gap, Role::Bar);
@@ -75,102 +75,117 @@ fn joined(bits: Vec<Bit>, gap: &'static str) -> Row<'static> {
 }
 
 /// What is open.
-fn place(layout: &Layout, model: &Model) -> Vec<Bit> {
-    let mut bits = vec![bit(8, "dicta", Role::Title)];
+fn open_items(layout: &ScreenLayout, model: &App) -> Vec<HeaderItem> {
+    let mut bits = vec![header_item(8, "dicta", Role::Title)];
     if let Some(replay) = &model.replay {
-        bits.push(bit(0, " REPLAY ", Role::Badge));
-        bits.push(bit(3, replay.run.letters().to_owned(), Role::Title));
+        bits.push(header_item(0, " REPLAY ", Role::Badge));
+        bits.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
         let header = model
             .runs()
-            .of(&replay.run)
+            .find(&replay.run)
             .and_then(|run| run.state.header.as_ref());
         if let Some(header) = header {
             if header.demo {
-                bits.push(bit(0, " DEMO ", Role::Badge));
+                bits.push(header_item(0, " DEMO ", Role::Badge));
             }
             if layout.replay.is_empty() {
-                bits.push(bit(7, format!("recorded {}", header.started), Role::Muted));
+                bits.push(header_item(
+                    7,
+                    format!("recorded {}", header.started),
+                    Role::Muted,
+                ));
             }
         }
         return bits;
     }
-    match &model.place {
-        Place::Workspace(workspace) => {
+    match &model.opened {
+        OpenedItem::Workspace(workspace) => {
             if workspace.is_demo {
-                bits.push(bit(0, " DEMO ", Role::Badge));
+                bits.push(header_item(0, " DEMO ", Role::Badge));
             }
-            if model.live.cells.blind {
-                bits.push(bit(0, " BLIND ", Role::Badge));
+            if model.live_session.cells.blind {
+                bits.push(header_item(0, " BLIND ", Role::Badge));
             }
-            bits.push(bit(4, workspace.name.clone(), Role::Title));
+            bits.push(header_item(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
-                bits.push(bit(7, format!("· judge {judge}"), Role::Muted));
+                bits.push(header_item(7, format!("· judge {judge}"), Role::Muted));
             }
-            let auto = match (model.saves.paused, model.saves.missed) {
+            let auto = match (model.saves.paused, model.saves.unjudged_saves) {
                 (false, _) => "· auto: on".to_owned(),
                 (true, 0) => "· auto: paused".to_owned(),
                 (true, missed) => format!("· auto: paused, {missed} missed"),
             };
             // That nothing happens on a save must not be a surprise.
-            bits.push(bit(
+            bits.push(header_item(
                 if model.saves.paused { 3 } else { 9 },
                 auto,
                 Role::Muted,
             ));
         }
-        Place::Bare(file) => {
+        OpenedItem::TranscriptFile(file) => {
             let name = file.file_name().unwrap_or(file.as_os_str());
-            bits.push(bit(4, name.to_string_lossy().into_owned(), Role::Title));
-            bits.push(bit(7, "· no rubric yet", Role::Muted));
+            bits.push(header_item(
+                4,
+                name.to_string_lossy().into_owned(),
+                Role::Title,
+            ));
+            bits.push(header_item(7, "· no rubric yet", Role::Muted));
         }
-        Place::Recording => {}
+        OpenedItem::Recording => {}
     }
     bits
 }
 
 /// That examples miss, whatever else is told; which, the row of problems says.
-fn examples(model: &Model, glyphs: &Glyphs) -> Option<Bit> {
+fn example_item(model: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
     let missing = model
         .examples
-        .missing()
-        .filter(|_| model.example_misses())?;
+        .describe_misses()
+        .filter(|_| model.shows_example_misses())?;
     let (many, _names) = missing.split_once(':')?;
-    Some(bit(1, format!("{} {many}", glyphs.fail), Role::Error))
+    Some(header_item(
+        1,
+        format!("{} {many}", glyphs.fail),
+        Role::Error,
+    ))
 }
 
 /// What runs: how many traces are live, how far, how long still.
-fn runs(model: &Model, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
+fn run_items(model: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     let now = model.now;
-    let live: Vec<&Run> = model.runs().live().map(|(_, run)| run).collect();
+    let live: Vec<&TrackedRun> = model.runs().live().map(|(_, run)| run).collect();
     if live.is_empty() || model.replay.is_some() {
         return Vec::new();
     }
-    let turning = glyphs.live[model.ui.frame % glyphs.live.len()];
-    let done: u64 = live.iter().map(|run| run.done).sum();
-    let planned: u64 = live.iter().map(|run| run.planned()).sum();
-    let word = if live.iter().all(|run| run.stage == Stage::Cancelling) {
+    let turning = glyphs.live[model.ui.spinner_frame % glyphs.live.len()];
+    let done: u64 = live.iter().map(|run| run.finished_cells).sum();
+    let planned: u64 = live.iter().map(|run| run.planned_cells()).sum();
+    let word = if live.iter().all(|run| run.stage == RunStage::Cancelling) {
         "cancelling".to_owned()
     } else if planned == 0 {
         "starting".to_owned()
     } else {
-        format!("{} live", live.iter().map(|run| run.traces()).sum::<u64>())
+        format!(
+            "{} live",
+            live.iter().map(|run| run.live_traces()).sum::<u64>()
+        )
     };
-    let mut bits = vec![(0, bit(1, format!("{turning} {word}"), Role::Live))];
+    let mut bits = vec![(0, header_item(1, format!("{turning} {word}"), Role::Live))];
     if planned > 0 {
-        bits.push((1, bit(3, format!("{done}/{planned}"), Role::Text)));
+        bits.push((1, header_item(3, format!("{done}/{planned}"), Role::Text)));
     }
     let eta = live
         .iter()
         .map(|run| run.eta(now))
         .collect::<Option<Vec<_>>>();
     if let Some(eta) = eta.and_then(|all| all.into_iter().max()) {
-        bits.push((4, bit(5, left(eta), Role::Muted)));
+        bits.push((4, header_item(5, format_time_left(eta), Role::Muted)));
     }
     bits
 }
 
 /// `18 s left`, `3 min left`.
-fn left(eta: Millis) -> String {
+fn format_time_left(eta: Millis) -> String {
     match eta.0.div_ceil(1000) {
         secs @ ..100 => format!("{secs} s left"),
         secs => format!("{} min left", secs.div_ceil(60)),
@@ -178,12 +193,12 @@ fn left(eta: Millis) -> String {
 }
 
 /// How all decisions stand.
-fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
+fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     let mut bits = Vec::new();
     let mut tell = |rank, mark: &str, n: usize, role| {
-        bits.push((2, bit(rank, format!("{mark} {n}"), role)));
+        bits.push((2, header_item(rank, format!("{mark} {n}"), role)));
     };
-    let decided = total.rows > total.never + total.live;
+    let decided = total.rows > total.never_run + total.live;
     if decided && (total.hidden == 0 || total.pass + total.fail > 0) {
         tell(1, glyphs.pass, total.pass, Role::Pass);
         tell(1, glyphs.fail, total.fail, Role::Fail);
@@ -202,13 +217,13 @@ fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
             Role::NotApplicable,
         );
     }
-    if total.never > 0 {
-        let n = total.never;
+    if total.never_run > 0 {
+        let n = total.never_run;
         let text = format!("{} {n} not run", glyphs.never);
-        bits.push((3, bit(6, text, Role::Muted)));
+        bits.push((3, header_item(6, text, Role::Muted)));
     }
     let mut tell = |rank, mark: &str, n: usize, role| {
-        bits.push((2, bit(rank, format!("{mark} {n}"), role)));
+        bits.push((2, header_item(rank, format!("{mark} {n}"), role)));
     };
     if total.flipped > 0 {
         tell(2, glyphs.flipped, total.flipped, Role::Flipped);
@@ -220,19 +235,19 @@ fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
 }
 
 /// That a limit stopped the run, and what is left of it.
-fn budget(model: &Model) -> Option<(u8, Bit)> {
-    let why = statistics::stopped(model)?;
-    Some((6, bit(2, format!("budget: {why}"), Role::Warning)))
+fn budget_item(model: &App) -> Option<(u8, HeaderItem)> {
+    let why = statistics::describe_budget_stop(model)?;
+    Some((6, header_item(2, format!("budget: {why}"), Role::Warning)))
 }
 
 /// What the live runs cost so far, as far as it is known.
-fn spent(model: &Model) -> Vec<(u8, Bit)> {
+fn cost_items(model: &App) -> Vec<(u8, HeaderItem)> {
     let live = model
         .runs()
         .live()
         .map(|(_, run)| run.state.stats.cost_so_far());
-    let text = billed(live.fold(Cost::ZERO, Cost::plus));
-    text.map(|text| (3, bit(4, text, Role::Text)))
+    let text = format_bill(live.fold(Cost::ZERO, Cost::plus));
+    text.map(|text| (3, header_item(4, text, Role::Text)))
         .into_iter()
         .collect()
 }

@@ -12,13 +12,13 @@ mod transcript;
 
 use ratatui::buffer::Buffer;
 
-use super::model::Model;
-use super::model::pane::Pane;
-use super::widget::canvas::{Canvas, Hits};
+use super::state::App;
+use super::state::pane::Pane;
+use super::widget::canvas::{Canvas, HitMap};
 use crate::theme::Role;
 
 /// Draws everything.
-pub(crate) fn view(model: &Model, buffer: &mut Buffer) -> Hits {
+pub(crate) fn draw_app(model: &App, buffer: &mut Buffer) -> HitMap {
     let layout = model.layout();
     let mut canvas = Canvas::new(buffer, &model.ui.theme);
     // Only the text's role states the ground; the others show it through.
@@ -34,11 +34,11 @@ pub(crate) fn view(model: &Model, buffer: &mut Buffer) -> Hits {
             Pane::Changes => changes::draw(&mut canvas, *area, model),
         }
     }
-    trace::strip(&mut canvas, layout.strip, model);
+    trace::draw_strip(&mut canvas, layout.turn_strip, model);
     problems::draw(&mut canvas, layout.problems, model);
     replay::draw(&mut canvas, layout.replay, model);
     footer::draw(&mut canvas, &layout, model);
     overlay::draw(&mut canvas, model);
-    canvas.seal();
+    canvas.sanitize();
     canvas.hits
 }

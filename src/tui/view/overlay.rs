@@ -6,38 +6,40 @@ use crate::model::Millis;
 use crate::theme::{self, Role};
 use crate::tui::command::CommandSpec;
 use crate::tui::keymap;
-use crate::tui::model::overlay::{self, AtHand, Overlay};
-use crate::tui::model::{Model, statistics};
-use crate::tui::msg::Target;
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::overlay::{self, AvailableJudge, Overlay};
+use crate::tui::state::{App, statistics};
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::flow::{self, Block};
-use crate::tui::widget::input::Input;
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::flow::{self, TextBlock};
+use crate::tui::widget::line_input::LineInput;
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Before this nobody hesitated.
-const HESITATION: Millis = Millis(300);
+const WHICH_KEY_DELAY: Millis = Millis(300);
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, model: &Model) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, model: &App) {
     for overlay in &model.overlays {
         match overlay {
-            Overlay::Help { search, selected } => help(canvas, model, search, *selected),
-            Overlay::Log { scroll } => log(canvas, "log", &overlay::log(model), scroll),
+            Overlay::Help { search, selected } => draw_help(canvas, model, search, *selected),
+            Overlay::Log { scroll } => draw_log(canvas, "log", &overlay::build_log(model), scroll),
             Overlay::Statistics { scroll } => {
-                let told = statistics::statistics(model);
-                log(canvas, "run statistics", &told, scroll);
+                let told = statistics::build_statistics(model);
+                draw_log(canvas, "run statistics", &told, scroll);
             }
             Overlay::Source(view) => {
-                let title = format!("source  {}", view.of.id);
-                text(canvas, &title, &view.blocks(), &view.scroll, usize::MAX);
+                let title = format!("source  {}", view.transcript.id);
+                draw_text(canvas, &title, &view.to_blocks(), &view.scroll, usize::MAX);
             }
-            Overlay::Themes { selected, .. } => themes(canvas, *selected),
+            Overlay::Themes { selected, .. } => draw_themes(canvas, *selected),
             Overlay::Judges {
-                found, selected, ..
-            } => judges(canvas, found.as_deref(), *selected),
-            Overlay::Money { preview, .. } => {
-                let lines = overlay::money(preview);
-                question(
+                judges: found,
+                selected,
+                ..
+            } => draw_judges(canvas, found.as_deref(), *selected),
+            Overlay::ConfirmCost { preview, .. } => {
+                let lines = overlay::describe_cost(preview);
+                draw_question(
                     canvas,
                     "this costs money",
                     &lines,
@@ -48,29 +50,35 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, model: &Model) {
                 let lines = [
                     "a run is under way: it is cancelled; what is judged stays recorded".to_owned(),
                 ];
-                question(canvas, "quit?", &lines, "y, q quits  n, esc goes on");
+                draw_question(canvas, "quit?", &lines, "y, q quits  n, esc goes on");
             }
-            Overlay::SeekTo(input) => seek_to(canvas, input),
+            Overlay::SeekTo(input) => draw_seek_to(canvas, input),
         }
     }
-    let pending = &model.ui.pending;
-    if !pending.is_empty() && model.now >= model.ui.pending_since + HESITATION {
-        which_key(canvas, model);
+    let pending = &model.ui.pending_keys;
+    if !pending.is_empty() && model.now >= model.ui.pending_since + WHICH_KEY_DELAY {
+        draw_which_key(canvas, model);
     }
 }
 
-fn framed(canvas: &mut Canvas<'_>, width: usize, height: usize, title: &str, keys: &str) -> Rect {
+fn draw_frame(
+    canvas: &mut Canvas<'_>,
+    width: usize,
+    height: usize,
+    title: &str,
+    keys: &str,
+) -> Rect {
     let width = u16::try_from(width.max(keys.len() + 6)).unwrap_or(u16::MAX);
     let height = u16::try_from(height + 2).unwrap_or(u16::MAX);
-    let area = canvas.popup(width, height);
-    let title = Row::of(title.to_owned(), Role::Title);
-    let inside = canvas.frame(area, &title, true, Target::Nothing);
-    canvas.corner(area, &Row::of(keys.to_owned(), Role::Muted));
+    let area = canvas.open_popup(width, height);
+    let title = StyledRow::new(title.to_owned(), Role::Title);
+    let inside = canvas.draw_frame(area, &title, true, ClickTarget::Nothing);
+    canvas.draw_corner_note(area, &StyledRow::new(keys.to_owned(), Role::Muted));
     inside
 }
 
 /// The row at a position of an area.
-fn nth(area: Rect, at: usize) -> Rect {
+fn nth_row(area: Rect, at: usize) -> Rect {
     let down = u16::try_from(at).unwrap_or(u16::MAX);
     if down >= area.height {
         return Rect::default();
@@ -82,27 +90,27 @@ fn nth(area: Rect, at: usize) -> Rect {
     }
 }
 
-fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize) {
+fn draw_help(canvas: &mut Canvas<'_>, model: &App, search: &LineInput, selected: usize) {
     let screen = canvas.buffer.area;
-    let found = overlay::help(&search.text);
+    let found = overlay::search_commands(&search.text);
     let rows = usize::from(screen.height.saturating_sub(6));
     let width = usize::from(screen.width.saturating_sub(4)).min(110);
     let keys = "type to search  up, down  enter runs it  esc closes";
-    let inside = framed(canvas, width, rows + 1, "help", keys);
-    let label = line::draw(
+    let inside = draw_frame(canvas, width, rows + 1, "help", keys);
+    let label = styled_row::draw_row(
         canvas,
-        nth(inside, 0),
-        &Row::of("search: ", Role::Key),
+        nth_row(inside, 0),
+        &StyledRow::new("search: ", Role::Key),
         None,
     );
-    let field = nth(inside, 0);
+    let field = nth_row(inside, 0);
     let field = Rect {
         x: field.x + label,
         width: field.width.saturating_sub(label),
         ..field
     };
     search.draw(canvas, field, Role::Text);
-    let foot = explained(canvas, inside, found.get(selected).copied(), model);
+    let foot = draw_command_help(canvas, inside, found.get(selected).copied(), model);
     let list = Rect {
         y: inside.y + 1,
         height: inside.height.saturating_sub(1 + foot),
@@ -110,10 +118,10 @@ fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize)
     };
     let narrow = inside.width < 60;
     if found.is_empty() {
-        line::draw(
+        styled_row::draw_row(
             canvas,
-            nth(list, 0),
-            &Row::of("no key is called that", Role::Muted),
+            nth_row(list, 0),
+            &StyledRow::new("no key is called that", Role::Muted),
             None,
         );
     }
@@ -136,32 +144,32 @@ fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize)
         .saturating_sub(height * 2 / 3)
         .min(lines.len().saturating_sub(height));
     for (at, what) in lines.iter().skip(top).take(height).enumerate() {
-        let area = nth(list, at);
+        let area = nth_row(list, at);
         match what {
             Err(group) => {
-                line::draw(canvas, area, &Row::of(*group, Role::Title), None);
+                styled_row::draw_row(canvas, area, &StyledRow::new(*group, Role::Title), None);
             }
             Ok(which) => {
                 let over = (*which == selected).then_some(Role::Selected);
-                line::draw(canvas, area, &help_row(found[*which], model, narrow), over);
-                canvas.hit(area, Target::OverlayLine(*which));
+                styled_row::draw_row(canvas, area, &help_row(found[*which], model, narrow), over);
+                canvas.add_hit(area, ClickTarget::OverlayLine(*which));
             }
         }
     }
 }
 
 /// At the foot of help: the selected command's whole sentence, and what the marks mean. How many rows that takes.
-fn explained(
+fn draw_command_help(
     canvas: &mut Canvas<'_>,
     inside: Rect,
     spec: Option<&'static CommandSpec>,
-    model: &Model,
+    model: &App,
 ) -> u16 {
     let glyphs = canvas.glyphs();
     let sentence = spec.map_or(Vec::new(), |spec| {
-        let why = spec.usable(model).err();
-        let mut rows = vec![Block::new(spec.help, Role::Text)];
-        rows.extend(why.map(|why| Block::new(format!("not now: {why}"), Role::Warning)));
+        let why = spec.check_usable(model).err();
+        let mut rows = vec![TextBlock::new(spec.help, Role::Text)];
+        rows.extend(why.map(|why| TextBlock::new(format!("not now: {why}"), Role::Warning)));
         rows
     });
     let unequal = if glyphs.ascii { "!=" } else { "≠" };
@@ -181,12 +189,15 @@ fn explained(
         mark("( )", Role::Label, "your label, no verdict"),
         mark("?", Role::Muted, "unsure, or hidden (blind)"),
     ];
-    let mut legend = Row::of("marks", Role::Title);
+    let mut legend = StyledRow::new("marks", Role::Title);
     let mut rows = Vec::new();
     for (mark, role, means) in marks {
-        let next = Row::of(format!("  {mark}"), role).with(format!(" {means}"), Role::Muted);
+        let next = StyledRow::new(format!("  {mark}"), role).with(format!(" {means}"), Role::Muted);
         if legend.width() + next.width() > usize::from(inside.width) {
-            rows.push(std::mem::replace(&mut legend, Row::of("     ", Role::Text)));
+            rows.push(std::mem::replace(
+                &mut legend,
+                StyledRow::new("     ", Role::Text),
+            ));
         }
         legend.0.extend(next.0);
     }
@@ -208,7 +219,7 @@ fn explained(
         ..inside
     };
     let across = if glyphs.ascii { "-" } else { "─" };
-    canvas.text(
+    canvas.draw_text(
         rule,
         &across.repeat(usize::from(inside.width)),
         Role::Border,
@@ -219,7 +230,7 @@ fn explained(
         width: inside.width.saturating_sub(2),
         height: told,
     };
-    flow::draw(canvas, text, &sentence, &flow::Scroll::top());
+    flow::draw(canvas, text, &sentence, &flow::ScrollState::top());
     for (row, y) in rows.iter().take(usize::from(lines)).zip(top + 1 + told..) {
         let area = Rect {
             x: inside.x + 1,
@@ -227,46 +238,51 @@ fn explained(
             height: 1,
             width: inside.width.saturating_sub(1),
         };
-        line::draw(canvas, area, row, None);
+        styled_row::draw_row(canvas, area, row, None);
     }
     foot
 }
 
-fn help_row(spec: &'static CommandSpec, model: &Model, narrow: bool) -> Row<'static> {
+fn help_row(spec: &'static CommandSpec, model: &App, narrow: bool) -> StyledRow<'static> {
     let keys = spec.keys_text();
     let (keys, title) = if narrow {
         (format!(" {keys:<13} "), spec.title.to_owned())
     } else {
         (format!(" {keys:<16} "), format!("{:<22} ", spec.title))
     };
-    match spec.usable(model) {
-        Ok(()) if narrow => Row::of(keys, Role::Key).with(title, Role::Text),
-        Ok(()) => Row::of(keys, Role::Key)
+    match spec.check_usable(model) {
+        Ok(()) if narrow => StyledRow::new(keys, Role::Key).with(title, Role::Text),
+        Ok(()) => StyledRow::new(keys, Role::Key)
             .with(title, Role::Text)
             .with(spec.help, Role::Muted),
-        Err(why) => Row::of(keys, Role::Muted)
+        Err(why) => StyledRow::new(keys, Role::Muted)
             .with(title, Role::Muted)
             .with("  not now: ", Role::Muted)
             .with(why, Role::Muted),
     }
 }
 
-fn log(canvas: &mut Canvas<'_>, title: &str, told: &dyn flow::Source, scroll: &flow::Scroll) {
-    // A message takes a row or two: no more room than that is taken from what lies under it.
-    text(canvas, title, told, scroll, (told.len() * 2).max(4));
-}
-
-fn text(
+fn draw_log(
     canvas: &mut Canvas<'_>,
     title: &str,
-    told: &dyn flow::Source,
-    scroll: &flow::Scroll,
+    told: &dyn flow::TextSource,
+    scroll: &flow::ScrollState,
+) {
+    // A message takes a row or two: no more room than that is taken from what lies under it.
+    draw_text(canvas, title, told, scroll, (told.len() * 2).max(4));
+}
+
+fn draw_text(
+    canvas: &mut Canvas<'_>,
+    title: &str,
+    told: &dyn flow::TextSource,
+    scroll: &flow::ScrollState,
     rows: usize,
 ) {
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(6).min(120));
     let height = usize::from(screen.height.saturating_sub(6)).min(rows);
-    let inside = framed(
+    let inside = draw_frame(
         canvas,
         width,
         height,
@@ -276,9 +292,9 @@ fn text(
     flow::draw(canvas, inside, told, scroll);
 }
 
-fn themes(canvas: &mut Canvas<'_>, selected: usize) {
-    let names = theme::names();
-    let inside = framed(
+fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {
+    let names = theme::bundled_names();
+    let inside = draw_frame(
         canvas,
         44,
         names.len(),
@@ -287,24 +303,29 @@ fn themes(canvas: &mut Canvas<'_>, selected: usize) {
     );
     for (at, name) in names.iter().enumerate() {
         let over = (at == selected).then_some(Role::Selected);
-        line::draw(
+        styled_row::draw_row(
             canvas,
-            nth(inside, at),
-            &Row::of(format!(" {name}"), Role::Text),
+            nth_row(inside, at),
+            &StyledRow::new(format!(" {name}"), Role::Text),
             over,
         );
-        canvas.hit(nth(inside, at), Target::OverlayLine(at));
+        canvas.add_hit(nth_row(inside, at), ClickTarget::OverlayLine(at));
     }
 }
 
-fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
+fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, selected: usize) {
     let width = usize::from(canvas.buffer.area.width.saturating_sub(4)).min(100);
     let keys = "j, k  enter asks it, on the same pages  esc closes";
     let rows = found.map_or(1, |found| (found.len() * 2).max(2));
-    let inside = framed(canvas, width, rows, "real judges at hand", keys);
+    let inside = draw_frame(canvas, width, rows, "real judges at hand", keys);
     let Some(found) = found else {
         let text = "looking for keys in the environment and servers on this machine";
-        line::draw(canvas, nth(inside, 0), &Row::of(text, Role::Muted), None);
+        styled_row::draw_row(
+            canvas,
+            nth_row(inside, 0),
+            &StyledRow::new(text, Role::Muted),
+            None,
+        );
         return;
     };
     if found.is_empty() {
@@ -313,7 +334,12 @@ fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
             "or start a server on this machine (Ollama, llama.cpp), then press J again",
         ];
         for (at, text) in text.iter().enumerate() {
-            line::draw(canvas, nth(inside, at), &Row::of(*text, Role::Muted), None);
+            styled_row::draw_row(
+                canvas,
+                nth_row(inside, at),
+                &StyledRow::new(*text, Role::Muted),
+                None,
+            );
         }
         return;
     }
@@ -326,25 +352,28 @@ fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
         } else {
             Role::Muted
         };
-        let (first, second) = (nth(inside, (at - top) * 2), nth(inside, (at - top) * 2 + 1));
-        line::draw(
+        let (first, second) = (
+            nth_row(inside, (at - top) * 2),
+            nth_row(inside, (at - top) * 2 + 1),
+        );
+        styled_row::draw_row(
             canvas,
             first,
-            &Row::of(format!(" {}", judge.title), role),
+            &StyledRow::new(format!(" {}", judge.title), role),
             over,
         );
-        line::draw(
+        styled_row::draw_row(
             canvas,
             second,
-            &Row::of(format!("     {}", judge.note), Role::Muted),
+            &StyledRow::new(format!("     {}", judge.note), Role::Muted),
             None,
         );
-        canvas.hit(first.union(second), Target::OverlayLine(at));
+        canvas.add_hit(first.union(second), ClickTarget::OverlayLine(at));
     }
 }
 
 /// As many lines as there is room for, and how many are left out: the answers below them are never pushed off.
-fn fitting(lines: &[String], room: usize) -> Vec<String> {
+fn fit_lines(lines: &[String], room: usize) -> Vec<String> {
     if lines.len() <= room {
         return lines.to_vec();
     }
@@ -355,28 +384,28 @@ fn fitting(lines: &[String], room: usize) -> Vec<String> {
     fit
 }
 
-fn question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) {
+fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) {
     let width = lines
         .iter()
         .map(|line| line.chars().count())
         .max()
         .unwrap_or(0)
         + 4;
-    let inside = framed(canvas, width, lines.len() + 2, title, keys);
-    let lines = fitting(lines, usize::from(inside.height.saturating_sub(2)));
+    let inside = draw_frame(canvas, width, lines.len() + 2, title, keys);
+    let lines = fit_lines(lines, usize::from(inside.height.saturating_sub(2)));
     for (at, text) in lines.iter().enumerate() {
-        line::draw(
+        styled_row::draw_row(
             canvas,
-            nth(inside, at),
-            &Row::of(format!(" {text}"), Role::Text),
+            nth_row(inside, at),
+            &StyledRow::new(format!(" {text}"), Role::Text),
             None,
         );
     }
-    let answers = nth(inside, lines.len() + 1);
-    let yes = line::draw(
+    let answers = nth_row(inside, lines.len() + 1);
+    let yes = styled_row::draw_row(
         canvas,
         answers,
-        &Row::of(" y", Role::Key).with(" yes  ", Role::Text),
+        &StyledRow::new(" y", Role::Key).with(" yes  ", Role::Text),
         None,
     );
     let rest = Rect {
@@ -384,37 +413,42 @@ fn question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) 
         width: answers.width.saturating_sub(yes),
         ..answers
     };
-    let no = line::draw(
+    let no = styled_row::draw_row(
         canvas,
         rest,
-        &Row::of(" n", Role::Key).with(" no ", Role::Text),
+        &StyledRow::new(" n", Role::Key).with(" no ", Role::Text),
         None,
     );
-    canvas.hit(
+    canvas.add_hit(
         Rect {
             width: yes,
             ..answers
         },
-        Target::OverlayLine(0),
+        ClickTarget::OverlayLine(0),
     );
-    canvas.hit(Rect { width: no, ..rest }, Target::OverlayLine(1));
+    canvas.add_hit(Rect { width: no, ..rest }, ClickTarget::OverlayLine(1));
 }
 
-fn seek_to(canvas: &mut Canvas<'_>, input: &Input) {
-    let inside = framed(canvas, 44, 2, "go to", "enter goes there  esc stays");
-    input.draw(canvas, nth(inside, 0), Role::Text);
+fn draw_seek_to(canvas: &mut Canvas<'_>, input: &LineInput) {
+    let inside = draw_frame(canvas, 44, 2, "go to", "enter goes there  esc stays");
+    input.draw(canvas, nth_row(inside, 0), Role::Text);
     let text = "a moment: 1:05, 12.5 seconds or 40%";
-    line::draw(canvas, nth(inside, 1), &Row::of(text, Role::Muted), None);
+    styled_row::draw_row(
+        canvas,
+        nth_row(inside, 1),
+        &StyledRow::new(text, Role::Muted),
+        None,
+    );
 }
 
-fn which_key(canvas: &mut Canvas<'_>, model: &Model) {
-    let pending = &model.ui.pending;
-    let next = keymap::following(keymap::scopes(model), pending);
+fn draw_which_key(canvas: &mut Canvas<'_>, model: &App) {
+    let pending = &model.ui.pending_keys;
+    let next = keymap::following_keys(keymap::active_scopes(model), pending);
     let pressed: Vec<String> = pending.iter().map(ToString::to_string).collect();
-    let inside = framed(canvas, 40, next.len(), &pressed.join(" "), "esc leaves it");
+    let inside = draw_frame(canvas, 40, next.len(), &pressed.join(" "), "esc leaves it");
     for (at, (keys, spec)) in next.iter().enumerate() {
-        let row = Row::of(format!(" {keys}  "), Role::Key).with(spec.title, Role::Text);
-        line::draw(canvas, nth(inside, at), &row, None);
-        canvas.hit(nth(inside, at), Target::Command(spec.command));
+        let row = StyledRow::new(format!(" {keys}  "), Role::Key).with(spec.title, Role::Text);
+        styled_row::draw_row(canvas, nth_row(inside, at), &row, None);
+        canvas.add_hit(nth_row(inside, at), ClickTarget::Command(spec.command));
     }
 }

@@ -4,15 +4,15 @@ use ratatui::layout::Rect;
 
 use crate::diag::{Diagnostic, Severity};
 use crate::theme::Role;
-use crate::tui::model::Model;
-use crate::tui::model::pane::Pane;
-use crate::tui::msg::Target;
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::App;
+use crate::tui::state::pane::Pane;
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws it: errors first; the last row says how many more there are, and what is still in use.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
-    let area = examples(canvas, area, model);
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+    let area = draw_failing_examples(canvas, area, model);
     let problems = &model.saves.problems;
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         problems.iter().partition(|p| p.severity == Severity::Error);
@@ -25,9 +25,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         };
         let last = usize::from(at) + 1 == rows.min(problems.len());
         let mark = canvas.glyphs().fail;
-        let mut row = Row::default().with(format!("{mark} "), role);
+        let mut row = StyledRow::default().with(format!("{mark} "), role);
         if last {
-            row = row.with(in_use(problems.len().saturating_sub(rows)), Role::Muted);
+            row = row.with(
+                describe_kept_version(problems.len().saturating_sub(rows)),
+                Role::Muted,
+            );
         }
         let row = row.with(problem.to_string(), role);
         let place = Rect {
@@ -35,24 +38,24 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             height: 1,
             ..area
         };
-        line::draw(canvas, place, &row, None);
+        styled_row::draw_row(canvas, place, &row, None);
     }
 }
 
 /// `✗ 1 example misses: names-a-version, e edits`; the area that is left. Where there is one row alone, what does not load
 /// goes first: nothing can be tried until it does.
-fn examples(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
+fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, model: &App) -> Rect {
     let room = area.height > u16::from(!model.saves.problems.is_empty());
     let Some(missing) = model
         .examples
-        .missing()
-        .filter(|_| model.example_misses() && room)
+        .describe_misses()
+        .filter(|_| model.shows_example_misses() && room)
     else {
         return area;
     };
     let mark = canvas.glyphs().fail;
-    let mut row = Row::of(format!("{mark} {missing}, "), Role::Error);
-    let opened = model.missed_here();
+    let mut row = StyledRow::new(format!("{mark} {missing}, "), Role::Error);
+    let opened = model.focused_example_miss();
     if opened.is_none() {
         // The focused eval is another: there all of them are listed, and `e` opens the first.
         row = row.with("7 ", Role::Key);
@@ -62,8 +65,8 @@ fn examples(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
         row = row.with(format!("   {}", trial.sentence()), Role::Muted);
     }
     let line = Rect { height: 1, ..area };
-    line::draw(canvas, line, &row, None);
-    canvas.hit(line, Target::Pane(Pane::Changes));
+    styled_row::draw_row(canvas, line, &row, None);
+    canvas.add_hit(line, ClickTarget::Pane(Pane::Changes));
     Rect {
         y: area.y + 1,
         height: area.height - 1,
@@ -72,7 +75,7 @@ fn examples(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
 }
 
 /// In front of the message, where no long one can push it off the screen.
-fn in_use(more: usize) -> String {
+fn describe_kept_version(more: usize) -> String {
     match more {
         0 => "(the last good state is in use) ".to_owned(),
         more => format!("({more} more; the last good state is in use) "),

@@ -8,39 +8,39 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::model::{Millis, make_visible};
 use crate::record::PlaybackSpeed;
 use crate::theme::{Glyphs, Role};
-use crate::tui::command::{COMMANDS, Command};
-use crate::tui::model::Model;
-use crate::tui::model::replay::Replay;
-use crate::tui::msg::Target;
+use crate::tui::command::{COMMANDS, UiCommand};
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::App;
+use crate::tui::state::replay::ReplayState;
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// What the bar's row offers, most wanted first.
-const HINTS: &[(Command, &str)] = &[
-    (Command::PlayPause, ""),
-    (Command::NextFailure, "next failure"),
-    (Command::StepEvent, "event"),
-    (Command::StepTurn, "turn"),
-    (Command::StepCell, "cell"),
-    (Command::SeekTo, "go to"),
-    (Command::Faster, "faster"),
-    (Command::Slower, "slower"),
+const HINTS: &[(UiCommand, &str)] = &[
+    (UiCommand::PlayPause, ""),
+    (UiCommand::NextFailure, "next failure"),
+    (UiCommand::StepEvent, "event"),
+    (UiCommand::StepTurn, "turn"),
+    (UiCommand::StepCell, "cell"),
+    (UiCommand::SeekTo, "go to"),
+    (UiCommand::Faster, "faster"),
+    (UiCommand::Slower, "slower"),
 ];
 
 /// The bar is never narrower, and not wider than is useful.
-const BAR: std::ops::RangeInclusive<usize> = 6..=40;
+const BAR_WIDTH: std::ops::RangeInclusive<usize> = 6..=40;
 
 /// A piece of the row, and what a click on it means.
-type Piece = (String, Role, Option<Target>);
+type ReplayBarItem = (String, Role, Option<ClickTarget>);
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
     let Some(replay) = &model.replay else { return };
     if area.is_empty() {
         return;
     }
-    let pieces = pieces(replay, model.now, canvas.glyphs(), usize::from(area.width));
-    let mut row = Row::default();
+    let pieces = build_items(replay, model.now, canvas.glyphs(), usize::from(area.width));
+    let mut row = StyledRow::default();
     let mut x = area.x;
     let mut bar: Option<Rect> = None;
     for (text, role, target) in pieces {
@@ -49,31 +49,39 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         let part = Rect::new(x, area.y, width, 1);
         match target {
             // Its two parts are one thing to a click.
-            Some(Target::Progress) => bar = Some(bar.map_or(part, |first| first.union(part))),
-            Some(target) => canvas.hit(part, target),
+            Some(ClickTarget::Progress) => bar = Some(bar.map_or(part, |first| first.union(part))),
+            Some(target) => canvas.add_hit(part, target),
             None => {}
         }
         x = x.saturating_add(width);
         row = row.with(text, role);
     }
     if let Some(bar) = bar {
-        canvas.hit(bar, Target::Progress);
+        canvas.add_hit(bar, ClickTarget::Progress);
     }
-    line::draw(canvas, area, &row, None);
+    styled_row::draw_row(canvas, area, &row, None);
 }
 
-fn pieces(replay: &Replay, now: Millis, glyphs: &Glyphs, width: usize) -> Vec<Piece> {
-    let (at, length) = replay.clock(now);
-    let plain = |text: String, role| -> Piece { (text, role, None) };
+fn build_items(
+    replay: &ReplayState,
+    now: Millis,
+    glyphs: &Glyphs,
+    width: usize,
+) -> Vec<ReplayBarItem> {
+    let (at, length) = replay.position_and_length(now);
+    let plain = |text: String, role| -> ReplayBarItem { (text, role, None) };
     let letters = make_visible(replay.run.letters(), false).into_owned();
     let mut before = vec![
         plain(" REPLAY ".to_owned(), Role::Badge),
         plain(format!(" {letters}"), Role::Title),
     ];
-    let date = plain(format!(" {}", replay.recorded), Role::Muted);
-    let state = plain(format!("  {}", state(replay, glyphs)), Role::Accent);
+    let date = plain(format!(" {}", replay.recorded_at), Role::Muted);
+    let state = plain(
+        format!("  {}", describe_state(replay, glyphs)),
+        Role::Accent,
+    );
     let clock = plain(
-        format!("  {} / {}  ", tenths(at), whole(length)),
+        format!("  {} / {}  ", format_tenths(at), format_seconds(length)),
         Role::Text,
     );
     let events = format!(
@@ -83,33 +91,33 @@ fn pieces(replay: &Replay, now: Millis, glyphs: &Glyphs, width: usize) -> Vec<Pi
     );
     let events = plain(events, Role::Muted);
 
-    let taken: usize = before.iter().chain([&state, &clock]).map(columns).sum();
+    let taken: usize = before.iter().chain([&state, &clock]).map(item_width).sum();
     let mut left = width.saturating_sub(taken);
-    let mut fits = |piece: &Piece, least: usize| {
-        let fits = left >= columns(piece) + least;
+    let mut fits = |piece: &ReplayBarItem, least: usize| {
+        let fits = left >= item_width(piece) + least;
         if fits {
-            left -= columns(piece);
+            left -= item_width(piece);
         }
         fits
     };
     let mut after = Vec::new();
-    if fits(&events, *BAR.start()) {
+    if fits(&events, *BAR_WIDTH.start()) {
         after.push(events);
     }
-    if !replay.recorded.is_empty() && fits(&date, 12) {
+    if !replay.recorded_at.is_empty() && fits(&date, 12) {
         before.push(date);
     }
     for (nth, (command, title)) in HINTS.iter().enumerate() {
         let title = match command {
-            Command::PlayPause if replay.playing() => "pause",
-            Command::PlayPause => "play",
+            UiCommand::PlayPause if replay.is_playing() => "pause",
+            UiCommand::PlayPause => "play",
             _ => title,
         };
         let gap = if nth == 0 { "   " } else { "  " };
         let hint = (
-            format!("{gap}{} {title}", key(*command)),
+            format!("{gap}{} {title}", key_name(*command)),
             Role::Key,
-            Some(Target::Command(*command)),
+            Some(ClickTarget::Command(*command)),
         );
         if !fits(&hint, 12) {
             break;
@@ -117,20 +125,20 @@ fn pieces(replay: &Replay, now: Millis, glyphs: &Glyphs, width: usize) -> Vec<Pi
         after.push(hint);
     }
     before.extend([state, clock]);
-    let room = left.min(*BAR.end());
+    let room = left.min(*BAR_WIDTH.end());
     if room > 0 {
-        before.extend(bar(at, length, room, glyphs));
+        before.extend(build_bar(at, length, room, glyphs));
     }
     before.extend(after);
     before
 }
 
-fn columns(piece: &Piece) -> usize {
+fn item_width(piece: &ReplayBarItem) -> usize {
     piece.0.width()
 }
 
 /// The bar's two parts.
-fn bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [Piece; 2] {
+fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [ReplayBarItem; 2] {
     let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
     let full = match length.0 {
         0 => room_wide,
@@ -139,21 +147,25 @@ fn bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [Piece; 2] {
     let full = usize::try_from(full).unwrap_or(room).min(room);
     let (filled, empty) = glyphs.bar;
     [
-        (filled.repeat(full), Role::Accent, Some(Target::Progress)),
+        (
+            filled.repeat(full),
+            Role::Accent,
+            Some(ClickTarget::Progress),
+        ),
         (
             empty.repeat(room - full),
             Role::Border,
-            Some(Target::Progress),
+            Some(ClickTarget::Progress),
         ),
     ]
 }
 
-fn state(replay: &Replay, glyphs: &Glyphs) -> String {
-    if replay.seeking() {
+fn describe_state(replay: &ReplayState, glyphs: &Glyphs) -> String {
+    if replay.is_seeking() {
         return format!("seeking{}", glyphs.ellipsis);
     }
     if replay.player.is_finished() {
-        let ends = if replay.whole {
+        let ends = if replay.has_end {
             "end"
         } else {
             "stops without an end"
@@ -166,11 +178,11 @@ fn state(replay: &Replay, glyphs: &Glyphs) -> String {
         ("▶", "×")
     };
     let pause = if glyphs.ascii { "||" } else { "‖" };
-    let mark = if replay.playing() { play } else { pause };
-    format!("{mark} {times}{}", factor(replay.speed))
+    let mark = if replay.is_playing() { play } else { pause };
+    format!("{mark} {times}{}", format_speed(replay.speed))
 }
 
-fn factor(speed: PlaybackSpeed) -> String {
+fn format_speed(speed: PlaybackSpeed) -> String {
     let times = speed.factor();
     if times.is_finite() {
         format!("{times}")
@@ -179,7 +191,7 @@ fn factor(speed: PlaybackSpeed) -> String {
     }
 }
 
-fn key(command: Command) -> &'static str {
+fn key_name(command: UiCommand) -> &'static str {
     let spec = COMMANDS.iter().find(|spec| spec.command == command);
     spec.and_then(|spec| spec.keys.first())
         .copied()
@@ -187,12 +199,12 @@ fn key(command: Command) -> &'static str {
 }
 
 /// `0:12.3`
-fn tenths(at: Millis) -> String {
-    format!("{}.{}", whole(at), at.0 % 1000 / 100)
+fn format_tenths(at: Millis) -> String {
+    format!("{}.{}", format_seconds(at), at.0 % 1000 / 100)
 }
 
 /// `1:05`, `1:02:03`
-fn whole(at: Millis) -> String {
+fn format_seconds(at: Millis) -> String {
     let seconds = at.0 / 1000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 {
@@ -209,9 +221,9 @@ mod tests {
     use super::*;
     use crate::event::{EventKind, RunEvent};
     use crate::model::RunId;
-    use crate::tui::model::runs::Ticket;
+    use crate::tui::state::runs::RunTicket;
 
-    fn replay() -> Replay {
+    fn replay() -> ReplayState {
         let note = |seq: u64| RunEvent {
             seq,
             at: Millis(seq * 650),
@@ -222,16 +234,16 @@ mod tests {
         };
         let log = Arc::new((0..=100).map(note).collect());
         let run = RunId("20261120-170203-k3f9".to_owned());
-        let mut replay = Replay::new(run, "/r".into(), log, Ticket(1), false, None);
-        replay.recorded = "2026-11-20 17:02".to_owned();
+        let mut replay = ReplayState::new(run, "/r".into(), log, RunTicket(1), false, None);
+        replay.recorded_at = "2026-11-20 17:02".to_owned();
         let _first = replay.player.seek(20);
-        replay.told = 20;
+        replay.shown_events = 20;
         replay.speed = PlaybackSpeed::new(4.0);
         replay
     }
 
-    fn text(replay: &Replay, now: u64, glyphs: &Glyphs, width: usize) -> String {
-        let pieces = pieces(replay, Millis(now), glyphs, width);
+    fn text(replay: &ReplayState, now: u64, glyphs: &Glyphs, width: usize) -> String {
+        let pieces = build_items(replay, Millis(now), glyphs, width);
         pieces.iter().map(|piece| piece.0.as_str()).collect()
     }
 
@@ -267,9 +279,9 @@ mod tests {
         let mut replay = replay();
         let _all = replay.player.seek(101);
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("seeking…"));
-        replay.told = 101;
+        replay.shown_events = 101;
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("stops without an end"));
-        replay.whole = true;
+        replay.has_end = true;
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("  end  1:05.0 / 1:05"));
     }
 }

@@ -8,86 +8,90 @@ use crate::event::{CallState, TurnState};
 use crate::model::{Outcome, SUBMIT_VERDICT};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role};
-use crate::tui::content::{self, veiled};
-use crate::tui::model::Model;
-use crate::tui::model::cells::{Slot, SlotState};
-use crate::tui::model::pane::Pane;
-use crate::tui::model::phase::{phase_line, reason};
-use crate::tui::model::trace::{Shown, Step, call_at, shown, step, steps, turn_at};
-use crate::tui::msg::Target;
+use crate::tui::content::{self, hidden_verdict};
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::App;
+use crate::tui::state::cells::{RowSlot, RowSlotState};
+use crate::tui::state::judge_trace::{
+    ShownCell, TraceStep, find_shown_call, find_shown_step, find_shown_turn, list_steps,
+    resolve_shown_cell,
+};
+use crate::tui::state::pane::Pane;
+use crate::tui::state::phase_text::{describe_failure, describe_phase_in_full};
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::flow::{self, Drawn};
-use crate::tui::widget::line::{self, Row};
+use crate::tui::widget::flow::{self, VisibleRange};
+use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws one of the four.
-pub(super) fn draw(canvas: &mut Canvas<'_>, pane: Pane, area: Rect, model: &Model) {
-    text_pane(canvas, pane, area, model, subtitle(pane, model));
+pub(super) fn draw(canvas: &mut Canvas<'_>, pane: Pane, area: Rect, model: &App) {
+    draw_text_pane(canvas, pane, area, model, pane_subtitle(pane, model));
 }
 
 /// Draws a pane that scrolls a text, in its frame.
-pub(super) fn text_pane(
+pub(super) fn draw_text_pane(
     canvas: &mut Canvas<'_>,
     pane: Pane,
     area: Rect,
-    model: &Model,
+    model: &App,
     subtitle: String,
 ) {
     let focused = model.ui.focus == pane;
     let number = format!("{} {}", pane.number(), pane.title());
-    let mut title = Row::of(number, Role::Title);
+    let mut title = StyledRow::new(number, Role::Title);
     if !subtitle.is_empty() {
         title = title.with("  ", Role::Muted).with(subtitle, Role::Muted);
     }
-    let inside = canvas.frame(area, &title, focused, Target::Pane(pane));
-    let Some(scroll) = content::scroll(model, pane) else {
+    let inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(pane));
+    let Some(scroll) = content::pane_scroll(model, pane) else {
         return;
     };
-    let source = content::of(model, pane);
-    let drawn = flow::draw(canvas, pane.padded(inside), &*source, scroll);
+    let source = content::pane_source(model, pane);
+    let drawn = flow::draw(canvas, pane.pad_area(inside), &*source, scroll);
     let edge = Rect::new(area.x, inside.y, area.width, inside.height);
-    canvas.scrollbar(edge, drawn.from, drawn.to);
-    canvas.corner(area, &position(drawn, canvas.glyphs()));
+    canvas.draw_scrollbar(edge, drawn.from, drawn.to);
+    canvas.draw_corner_note(area, &scroll_position(drawn, canvas.glyphs()));
 }
 
 /// How far down one is; nothing where all is seen.
-fn position(drawn: Drawn, glyphs: &Glyphs) -> Row<'static> {
+fn scroll_position(drawn: VisibleRange, glyphs: &Glyphs) -> StyledRow<'static> {
     let all = drawn.from <= 0.0 && !drawn.more_below;
     if all {
-        return Row::default();
+        return StyledRow::default();
     }
     if drawn.more_below {
         let part = format!("{:.0}% ", (drawn.to * 100.0).clamp(0.0, 99.0));
-        return Row::of(part, Role::Muted).with(format!("{} more", glyphs.down), Role::Accent);
+        return StyledRow::new(part, Role::Muted)
+            .with(format!("{} more", glyphs.down), Role::Accent);
     }
-    Row::of("end", Role::Muted)
+    StyledRow::new("end", Role::Muted)
 }
 
 /// `turn 2 of 5 · gemini`: what of the trace a pane shows.
-fn subtitle(pane: Pane, model: &Model) -> String {
-    let shown = shown(model).filter(|_| !veiled::hides(model));
+fn pane_subtitle(pane: Pane, model: &App) -> String {
+    let shown = resolve_shown_cell(model).filter(|_| !hidden_verdict::hides_verdict(model));
     let Some(shown) = shown else {
         return String::new();
     };
-    let trace = &model.desk().trace;
+    let trace = &model.session().trace_panes;
     let turns = shown.turns();
     match pane {
         Pane::Prompt => {
-            let Some(turn) = turn_at(trace, turns) else {
+            let Some(turn) = find_shown_turn(trace, turns) else {
                 return String::new();
             };
-            let raw = if trace.raw { " · raw" } else { "" };
-            let judge = judge(&shown).map_or(String::new(), |judge| format!(" · {judge}"));
+            let raw = if trace.shows_raw { " · raw" } else { "" };
+            let judge = describe_judge(&shown).map_or(String::new(), |judge| format!(" · {judge}"));
             format!("turn {} of {}{judge}{raw}", turn + 1, turns.len())
         }
         Pane::FunctionCall | Pane::FetchedContent => {
-            call_at(trace, turns).map_or(String::new(), |(turn, call)| {
+            find_shown_call(trace, turns).map_or(String::new(), |(turn, call)| {
                 let count = turns.get(turn).map_or(0, |turn| turn.calls.len());
                 let which = if count > 1 {
                     format!(", call {} of {count}", call + 1)
                 } else {
                     String::new()
                 };
-                let raw = if trace.raw { " · raw" } else { "" };
+                let raw = if trace.shows_raw { " · raw" } else { "" };
                 format!("turn {}{which}{raw}", turn + 1)
             })
         }
@@ -98,15 +102,15 @@ fn subtitle(pane: Pane, model: &Model) -> String {
                 Some(nth) if count > 1 => format!("#{} of {count} ", nth + 1),
                 _ => String::new(),
             };
-            format!("{which}{}", judge(&shown).unwrap_or_default())
+            format!("{which}{}", describe_judge(&shown).unwrap_or_default())
         }
         Pane::Cells | Pane::Transcript | Pane::Changes => String::new(),
     }
 }
 
 /// The judge's name, and its model where that says more.
-fn judge(shown: &Shown<'_>) -> Option<String> {
-    let config = &shown.judge()?.config;
+fn describe_judge(shown: &ShownCell<'_>) -> Option<String> {
+    let config = &shown.judge_spec()?.config;
     Some(if config.model.is_empty() || config.model == config.name {
         config.name.clone()
     } else {
@@ -115,37 +119,37 @@ fn judge(shown: &Shown<'_>) -> Option<String> {
 }
 
 /// A place of the strip.
-struct Stop<'a> {
+struct StripItem<'a> {
     text: Cow<'a, str>,
     role: Role,
     /// What a click selects.
-    at: Option<usize>,
+    step: Option<usize>,
     selected: bool,
 }
 
-impl<'a> Stop<'a> {
+impl<'a> StripItem<'a> {
     fn note(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
         Self {
             text: text.into(),
             role,
-            at: None,
+            step: None,
             selected: false,
         }
     }
 }
 
 /// Draws the strip: what the judge did, step by step, and what it does now.
-pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
     if area.is_empty() {
         return;
     }
-    let Some(shown) = shown(model) else {
+    let Some(shown) = resolve_shown_cell(model) else {
         return;
     };
-    let stops = if veiled::hides(model) {
-        vec![Stop::note(veiled::HIDDEN, Role::Muted)]
+    let stops = if hidden_verdict::hides_verdict(model) {
+        vec![StripItem::note(hidden_verdict::HIDDEN, Role::Muted)]
     } else {
-        stops(&shown, model, canvas.glyphs())
+        build_strip_items(&shown, model, canvas.glyphs())
     };
     let link = if canvas.glyphs().ascii {
         " - "
@@ -153,9 +157,9 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         " ─ "
     };
     let link_width = 3;
-    let width = |stop: &Stop<'_>| Row::of(&*stop.text, stop.role).width();
+    let width = |stop: &StripItem<'_>| StyledRow::new(&*stop.text, stop.role).width();
     let wanted: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
-    let area = named(canvas, area, &shown, model, wanted);
+    let area = draw_cell_name(canvas, area, &shown, model, wanted);
     // So far to the left that the selected one is seen, and some of what comes after it.
     let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
     let room = usize::from(area.width).saturating_sub(2);
@@ -170,7 +174,7 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     }
     let mut x = area.x + 1;
     if from > 0 {
-        x += canvas.text(
+        x += canvas.draw_text(
             Rect {
                 x,
                 width: area.right().saturating_sub(x),
@@ -187,7 +191,7 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             ..area
         };
         if at > 0 && rest(x).width > 0 {
-            x += canvas.text(rest(x), link, Role::Muted);
+            x += canvas.draw_text(rest(x), link, Role::Muted);
         }
         let room = rest(x);
         if room.width == 0 {
@@ -201,25 +205,25 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             width: wide,
             ..room
         };
-        line::draw(canvas, spot, &Row::of(&*stop.text, stop.role), over);
-        if let Some(step) = stop.at {
-            canvas.hit(spot, Target::Step(step));
+        styled_row::draw_row(canvas, spot, &StyledRow::new(&*stop.text, stop.role), over);
+        if let Some(step) = stop.step {
+            canvas.add_hit(spot, ClickTarget::Step(step));
         }
         x += wide;
     }
 }
 
 /// Which cell it is, where the steps leave room for that; the rest of the row.
-fn named(
+fn draw_cell_name(
     canvas: &mut Canvas<'_>,
     area: Rect,
-    shown: &Shown<'_>,
-    model: &Model,
+    shown: &ShownCell<'_>,
+    model: &App,
     wanted: usize,
 ) -> Rect {
     /// Columns of a name that still say something.
     const LEAST: usize = 16;
-    let cells = &model.desk().cells;
+    let cells = &model.session().cells;
     let (Some(transcript), Some(eval)) = (
         cells.transcripts.get(shown.row.transcript as usize),
         cells.evals.get(shown.row.eval as usize),
@@ -228,7 +232,7 @@ fn named(
     };
     let times = if canvas.glyphs().ascii { "x" } else { "×" };
     let message = shown.row.message.map(|at| format!(" @{at}"));
-    let name = Row::of(" ", Role::Text)
+    let name = StyledRow::new(" ", Role::Text)
         .with(transcript.id.as_str(), Role::Title)
         .with(message.unwrap_or_default(), Role::Muted)
         .with(format!(" {times} "), Role::Muted)
@@ -238,7 +242,7 @@ fn named(
         return area;
     }
     let wide = u16::try_from(name.width().min(room)).unwrap_or(area.width);
-    let used = line::draw(
+    let used = styled_row::draw_row(
         canvas,
         Rect {
             width: wide,
@@ -255,64 +259,68 @@ fn named(
 }
 
 /// Of several judges each is called by its name, if it is short, and its repeat; also while they are still asked.
-fn member(shown: &Shown<'_>, slot: &Slot, model: &Model) -> Option<String> {
+fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, model: &App) -> Option<String> {
     const SHORT: usize = 12;
-    let cells = &model.desk().cells;
+    let cells = &model.session().cells;
     let eval = cells.evals.get(shown.row.eval as usize)?;
-    eval.decides.panel.as_ref()?;
+    eval.decision_rule.panel.as_ref()?;
     let (name, _) = cells.judges.get(slot.judge? as usize)?;
     let repeat = slot.repeat.map(|repeat| format!("#{repeat}"));
     (name.len() <= SHORT).then(|| format!("{name}{}", repeat.unwrap_or_default()))
 }
 
-fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>> {
-    let trace = &model.desk().trace;
+fn build_strip_items<'a>(
+    shown: &ShownCell<'a>,
+    model: &App,
+    glyphs: &Glyphs,
+) -> Vec<StripItem<'a>> {
+    let trace = &model.session().trace_panes;
     let turns = shown.turns();
-    let selected = step(trace, turns);
-    let all: Vec<Step> = steps(turns).collect();
+    let selected = find_shown_step(trace, turns);
+    let all: Vec<TraceStep> = list_steps(turns).collect();
     let mut stops = Vec::new();
     if shown.row.all_slots().count() > 1 {
         stops.extend(shown.row.all_slots().enumerate().map(|(nth, (at, slot))| {
             let (mark, role) = match &slot.state {
-                SlotState::Never => (glyphs.never, Role::Muted),
-                SlotState::Live => (glyphs.live[0], Role::Live),
-                SlotState::Done { outcome, .. } => content::mark(*outcome, glyphs),
+                RowSlotState::NeverRun => (glyphs.never, Role::Muted),
+                RowSlotState::Live => (glyphs.live[0], Role::Live),
+                RowSlotState::Done { outcome, .. } => content::outcome_mark(*outcome, glyphs),
             };
             let open = if at == trace.slot { glyphs.cursor } else { "" };
-            Stop {
-                text: match member(shown, slot, model) {
+            StripItem {
+                text: match describe_member(shown, slot, model) {
                     Some(name) => format!("{open}{name}{mark}").into(),
                     None => format!("{open}#{}{mark}", nth + 1).into(),
                 },
                 role,
-                at: Some(all.len() + nth),
+                step: Some(all.len() + nth),
                 selected: false,
             }
         }));
     }
     for (at, place) in all.iter().enumerate() {
-        let stop = |text: String, role| Stop {
+        let stop = |text: String, role| StripItem {
             text: text.into(),
             role,
-            at: Some(at),
+            step: Some(at),
             selected: selected == Some(*place),
         };
         match *place {
-            Step::Turn(number) => {
+            TraceStep::Turn(number) => {
                 let Some(turn) = turns.get(number) else {
                     continue;
                 };
                 stops.push(stop(
-                    format!("{} prompt", circled(number + 1, glyphs)),
+                    format!("{} prompt", circled_number(number + 1, glyphs)),
                     Role::Text,
                 ));
-                stops.extend(failures(turn, glyphs));
+                stops.extend(failed_attempt_items(turn, glyphs));
             }
-            Step::Call(turn, call) => {
+            TraceStep::Call(turn, call) => {
                 let Some(call) = turns.get(turn).and_then(|turn| turn.calls.get(call)) else {
                     continue;
                 };
-                let (text, role) = call_text(shown, call, glyphs);
+                let (text, role) = describe_call(shown, call, glyphs);
                 stops.push(stop(text, role));
             }
         }
@@ -320,31 +328,37 @@ fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>>
     let submitted = turns
         .last()
         .is_some_and(|turn| turn.calls.iter().any(|call| call.name == SUBMIT_VERDICT));
-    match (shown.is_live(), outcome(shown, glyphs)) {
+    match (shown.is_live(), describe_outcome(shown, glyphs)) {
         (true, _) => {
-            let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
-            let frame = glyphs.live[model.ui.frame % glyphs.live.len()];
-            stops.extend(phase.map(|phase| Stop::note(format!("{frame} {phase}"), Role::Live)));
+            let phase = shown
+                .trace
+                .and_then(|cell| describe_phase_in_full(cell, shown.now));
+            let frame = glyphs.live[model.ui.spinner_frame % glyphs.live.len()];
+            stops
+                .extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), Role::Live)));
         }
-        (false, Some((text, role))) if !submitted => stops.push(Stop::note(text, role)),
+        (false, Some((text, role))) if !submitted => stops.push(StripItem::note(text, role)),
         (false, _) => {}
     }
     stops
 }
 
 /// Attempts that failed: `↻ 429`, and of one that was no status: `↻ no connection`.
-fn failures<'a>(turn: &TurnState, glyphs: &Glyphs) -> impl Iterator<Item = Stop<'a>> {
+fn failed_attempt_items<'a>(
+    turn: &TurnState,
+    glyphs: &Glyphs,
+) -> impl Iterator<Item = StripItem<'a>> {
     let again = if glyphs.ascii { "retry" } else { "↻" };
     turn.attempts.values().filter_map(move |attempt| {
         let (status, why, _) = attempt.failed.as_ref()?;
-        let why = reason(*status, why);
-        Some(Stop::note(format!("{again} {why}"), Role::Warning))
+        let why = describe_failure(*status, why);
+        Some(StripItem::note(format!("{again} {why}"), Role::Warning))
     })
 }
 
-fn call_text(shown: &Shown<'_>, call: &CallState, glyphs: &Glyphs) -> (String, Role) {
+fn describe_call(shown: &ShownCell<'_>, call: &CallState, glyphs: &Glyphs) -> (String, Role) {
     if call.name == SUBMIT_VERDICT
-        && let Some(text) = outcome(shown, glyphs)
+        && let Some(text) = describe_outcome(shown, glyphs)
     {
         return text;
     }
@@ -364,9 +378,9 @@ fn call_text(shown: &Shown<'_>, call: &CallState, glyphs: &Glyphs) -> (String, R
 }
 
 /// `✗ 0.30`.
-fn outcome(shown: &Shown<'_>, glyphs: &Glyphs) -> Option<(String, Role)> {
+fn describe_outcome(shown: &ShownCell<'_>, glyphs: &Glyphs) -> Option<(String, Role)> {
     let result = shown.result?;
-    let (mark, role) = content::mark(result.outcome, glyphs);
+    let (mark, role) = content::outcome_mark(result.outcome, glyphs);
     let rest = match result.score {
         Some(score) => format!("{score:.2}"),
         None if result.outcome == Outcome::Pass || result.outcome == Outcome::Fail => String::new(),
@@ -376,7 +390,7 @@ fn outcome(shown: &Shown<'_>, glyphs: &Glyphs) -> Option<(String, Role)> {
 }
 
 /// A turn's number, circled where there is such a character.
-fn circled(number: usize, glyphs: &Glyphs) -> String {
+fn circled_number(number: usize, glyphs: &Glyphs) -> String {
     match u32::try_from(number) {
         Ok(n @ 1..=20) if !glyphs.ascii => char::from_u32(0x245F + n).map(String::from),
         _ => None,

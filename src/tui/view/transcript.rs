@@ -2,29 +2,32 @@
 
 use ratatui::layout::Rect;
 
-use super::trace::text_pane;
-use crate::tui::model::Model;
-use crate::tui::model::pane::Pane;
+use super::trace::draw_text_pane;
+use crate::tui::state::App;
+use crate::tui::state::pane::Pane;
 use crate::tui::widget::canvas::Canvas;
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
-    text_pane(canvas, Pane::Transcript, area, model, subtitle(model));
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+    draw_text_pane(canvas, Pane::Transcript, area, model, pane_subtitle(model));
 }
 
 /// Whose transcript, and where in it.
-fn subtitle(model: &Model) -> String {
-    let desk = model.desk();
-    let Some(of) = &desk.document.of else {
+fn pane_subtitle(model: &App) -> String {
+    let desk = model.session();
+    let Some(of) = &desk.transcript_pane.transcript else {
         return String::new();
     };
-    let Some(doc) = desk.document.here() else {
+    let Some(doc) = desk.transcript_pane.loaded_document() else {
         return of.id.clone();
     };
-    let judged = desk.trace.row.and_then(|row| desk.cells.row(row)?.message);
+    let judged = desk
+        .trace_panes
+        .row
+        .and_then(|row| desk.cells.row(row)?.message);
     let judged = judged.map_or(String::new(), |message| {
         format!(" · judges message {message}")
     });
-    let messages = crate::model::pluralize(doc.messages.len() as u64, "message");
+    let messages = crate::model::pluralize(doc.first_pieces.len() as u64, "message");
     format!("{} · {messages}{judged}", of.id)
 }

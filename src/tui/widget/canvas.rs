@@ -6,19 +6,19 @@ use ratatui::buffer::{Buffer, CellWidth as _};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use super::super::msg::Target;
-use super::glyph::{Shown, Unit};
-use super::line::{self, Row};
+use super::super::msg::ClickTarget;
+use super::glyph::{GlyphUnit, UnitDisplay};
+use super::styled_row::{self, StyledRow};
 use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
 /// What lies where, in drawing order; the last one wins.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Hits(pub(crate) Vec<(Rect, Target)>);
+pub(crate) struct HitMap(pub(crate) Vec<(Rect, ClickTarget)>);
 
-impl Hits {
+impl HitMap {
     /// What a click at a position means.
-    pub(crate) fn at(&self, column: u16, row: u16) -> Option<&(Rect, Target)> {
+    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, ClickTarget)> {
         let position = Position::new(column, row);
         self.0
             .iter()
@@ -34,12 +34,12 @@ pub(crate) struct Canvas<'a> {
     /// How things look.
     pub(crate) theme: &'a Theme,
     /// What a click would hit.
-    pub(crate) hits: Hits,
+    pub(crate) hits: HitMap,
 }
 
 /// Corners (top left, top right, bottom left, bottom right), then horizontal and vertical. The focused frame differs
 /// without colour too.
-fn borders(ascii: bool, focused: bool) -> [&'static str; 6] {
+fn border_symbols(ascii: bool, focused: bool) -> [&'static str; 6] {
     match (ascii, focused) {
         (false, false) => ["┌", "┐", "└", "┘", "─", "│"],
         (false, true) => ["┏", "┓", "┗", "┛", "━", "┃"],
@@ -54,7 +54,7 @@ impl<'a> Canvas<'a> {
         Self {
             buffer,
             theme,
-            hits: Hits::default(),
+            hits: HitMap::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Notes what a click there means.
-    pub(crate) fn hit(&mut self, area: Rect, target: Target) {
+    pub(crate) fn add_hit(&mut self, area: Rect, target: ClickTarget) {
         self.hits.0.push((area, target));
     }
 
@@ -79,8 +79,8 @@ impl<'a> Canvas<'a> {
     }
 
     /// Draws one row of text, cut with an ellipsis. Returns the columns used.
-    pub(crate) fn text(&mut self, area: Rect, text: &str, role: Role) -> u16 {
-        line::draw(self, area, &Row::of(text, role), None)
+    pub(crate) fn draw_text(&mut self, area: Rect, text: &str, role: Role) -> u16 {
+        styled_row::draw_row(self, area, &StyledRow::new(text, role), None)
     }
 
     /// Lays a role's look over an area, whatever stands in it.
@@ -94,7 +94,7 @@ impl<'a> Canvas<'a> {
     pub(crate) fn clear(&mut self, area: Rect) {
         let area = self.clip(area);
         for y in area.top()..area.bottom() {
-            self.uncover(area.x, y);
+            self.clear_half_covered(area.x, y);
             for x in area.left()..area.right() {
                 if let Some(cell) = self.buffer.cell_mut((x, y)) {
                     cell.reset();
@@ -105,43 +105,43 @@ impl<'a> Canvas<'a> {
     }
 
     /// Draws a box with its title in the top border; a click on any of it means `hit`. Returns the inside.
-    pub(crate) fn frame(
+    pub(crate) fn draw_frame(
         &mut self,
         area: Rect,
-        title: &Row<'_>,
+        title: &StyledRow<'_>,
         focused: bool,
-        hit: Target,
+        hit: ClickTarget,
     ) -> Rect {
         let area = self.clip(area);
         if area.is_empty() {
             return area;
         }
-        self.hit(area, hit);
+        self.add_hit(area, hit);
         let role = if focused {
             Role::BorderFocus
         } else {
             Role::Border
         };
         let style = self.style(role);
-        let [tl, tr, bl, br, across, down] = borders(self.glyphs().ascii, focused);
+        let [tl, tr, bl, br, across, down] = border_symbols(self.glyphs().ascii, focused);
         let (right, bottom) = (area.right() - 1, area.bottom() - 1);
         for x in area.left()..area.right() {
-            self.put(x, bottom, across, 1, style);
-            self.put(x, area.y, across, 1, style);
+            self.put_symbol(x, bottom, across, 1, style);
+            self.put_symbol(x, area.y, across, 1, style);
         }
         for y in area.top()..area.bottom() {
-            self.put(area.x, y, down, 1, style);
-            self.put(right, y, down, 1, style);
+            self.put_symbol(area.x, y, down, 1, style);
+            self.put_symbol(right, y, down, 1, style);
         }
-        self.put(right, bottom, br, 1, style);
-        self.put(area.x, bottom, bl, 1, style);
-        self.put(right, area.y, tr, 1, style);
-        self.put(area.x, area.y, tl, 1, style);
+        self.put_symbol(right, bottom, br, 1, style);
+        self.put_symbol(area.x, bottom, bl, 1, style);
+        self.put_symbol(right, area.y, tr, 1, style);
+        self.put_symbol(area.x, area.y, tl, 1, style);
         if area.width > 4 && title.width() > 0 {
             let at = Rect::new(area.x + 2, area.y, area.width - 4, 1);
-            self.gap(at.x - 1, at.y, style);
-            let used = line::draw(self, at, title, None);
-            self.gap(at.x + used, at.y, style);
+            self.put_space(at.x - 1, at.y, style);
+            let used = styled_row::draw_row(self, at, title, None);
+            self.put_space(at.x + used, at.y, style);
         }
         if area.width < 3 || area.height < 3 {
             return Rect::new(area.x, area.y, 0, 0);
@@ -150,7 +150,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Writes at the right end of a frame's bottom border, such as `12/240`.
-    pub(crate) fn corner(&mut self, frame: Rect, note: &Row<'_>) {
+    pub(crate) fn draw_corner_note(&mut self, frame: Rect, note: &StyledRow<'_>) {
         let frame = self.clip(frame);
         let wide = u16::try_from(note.width()).unwrap_or(u16::MAX);
         if wide == 0 || frame.height < 2 || frame.width < 6 {
@@ -158,14 +158,14 @@ impl<'a> Canvas<'a> {
         }
         let wide = wide.min(frame.width - 4);
         let at = Rect::new(frame.right() - 2 - wide, frame.bottom() - 1, wide, 1);
-        self.gap(at.x - 1, at.y, Style::new());
-        self.gap(at.right(), at.y, Style::new());
+        self.put_space(at.x - 1, at.y, Style::new());
+        self.put_space(at.right(), at.y, Style::new());
         self.blank(at);
-        line::draw(self, at, note, None);
+        styled_row::draw_row(self, at, note, None);
     }
 
     /// Makes room in the middle of the screen, never more than there is: emptied, and clicks do not fall through.
-    pub(crate) fn popup(&mut self, width: u16, height: u16) -> Rect {
+    pub(crate) fn open_popup(&mut self, width: u16, height: u16) -> Rect {
         let screen = self.buffer.area;
         let (width, height) = (width.min(screen.width), height.min(screen.height));
         let area = Rect::new(
@@ -175,25 +175,25 @@ impl<'a> Canvas<'a> {
             height,
         );
         self.clear(area);
-        self.hit(area, Target::Nothing);
+        self.add_hit(area, ClickTarget::Nothing);
         area
     }
 
     /// Draws which part of the whole is visible into the area's last column (a frame's right border, say); nothing where
     /// all is.
-    pub(crate) fn scrollbar(&mut self, area: Rect, from: f64, to: f64) {
+    pub(crate) fn draw_scrollbar(&mut self, area: Rect, from: f64, to: f64) {
         let area = self.clip(area);
         if area.is_empty() || (from <= 0.0 && to >= 1.0) || !from.is_finite() || !to.is_finite() {
             return;
         }
         let height = f64::from(area.height);
-        let place = |part: f64| rows(part.clamp(0.0, 1.0) * height);
+        let place = |part: f64| rows_of_height(part.clamp(0.0, 1.0) * height);
         let first = place(from).min(area.height - 1);
         let last = place(to).max(first + 1).min(area.height);
         let style = self.style(Role::Bar);
         let symbol = self.glyphs().bar.0;
         for y in first..last {
-            self.put(area.right() - 1, area.y + y, symbol, 1, style);
+            self.put_symbol(area.right() - 1, area.y + y, symbol, 1, style);
         }
     }
 
@@ -202,7 +202,7 @@ impl<'a> Canvas<'a> {
     /// The last line of defence, for cells someone wrote past [`line`] and [`super::flow`]: no control, bidi or zero-width
     /// character is left, joiners included (no cluster drawn here needs one), and none wider than the room at the right
     /// edge. In ASCII mode our own marks and punctuation become ASCII too; letters stay.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn sanitize(&mut self) {
         let area = self.buffer.area;
         let ascii = self.glyphs().ascii;
         let width = usize::from(area.width).max(1);
@@ -233,11 +233,11 @@ impl<'a> Canvas<'a> {
     }
 
     /// Draws a unit at a column of an area that lies within the buffer; what does not fit is left out.
-    pub(super) fn unit(
+    pub(super) fn draw_unit(
         &mut self,
         area: Rect,
         column: usize,
-        unit: &Unit<'_>,
+        unit: &GlyphUnit<'_>,
         style: Style,
         hostile: Style,
     ) {
@@ -245,28 +245,28 @@ impl<'a> Canvas<'a> {
         let x = |column: usize| area.x + u16::try_from(column).unwrap_or(u16::MAX - area.x);
         let width = unit.width(column);
         match &unit.shown {
-            Shown::Symbol(symbol, wide) if column + wide <= room => {
+            UnitDisplay::Symbol(symbol, wide) if column + wide <= room => {
                 let wide = u16::try_from(*wide).unwrap_or(1);
-                self.put(x(column), area.y, symbol, wide, style);
+                self.put_symbol(x(column), area.y, symbol, wide, style);
             }
-            Shown::Symbol(..) => {}
-            Shown::Mark(mark) => {
+            UnitDisplay::Symbol(..) => {}
+            UnitDisplay::Mark(mark) => {
                 let mut buffer = [0; 4];
                 for (column, c) in (column..room).zip(mark.chars()) {
-                    self.put(x(column), area.y, c.encode_utf8(&mut buffer), 1, hostile);
+                    self.put_symbol(x(column), area.y, c.encode_utf8(&mut buffer), 1, hostile);
                 }
             }
-            Shown::Tab => {
+            UnitDisplay::Tab => {
                 for column in column..(column + width).min(room) {
-                    self.put(x(column), area.y, " ", 1, style);
+                    self.put_symbol(x(column), area.y, " ", 1, style);
                 }
             }
         }
     }
 
     /// Writes one symbol; what it half covers is emptied.
-    pub(super) fn put(&mut self, x: u16, y: u16, symbol: &str, width: u16, style: Style) {
-        self.uncover(x, y);
+    pub(super) fn put_symbol(&mut self, x: u16, y: u16, symbol: &str, width: u16, style: Style) {
+        self.clear_half_covered(x, y);
         let Some(cell) = self.buffer.cell_mut((x, y)) else {
             return;
         };
@@ -281,16 +281,16 @@ impl<'a> Canvas<'a> {
     /// Spaces over what stands in a row; looks stay.
     pub(super) fn blank(&mut self, area: Rect) {
         for x in area.left()..area.right() {
-            self.put(x, area.y, " ", 1, Style::new());
+            self.put_symbol(x, area.y, " ", 1, Style::new());
         }
     }
 
-    fn gap(&mut self, x: u16, y: u16, style: Style) {
-        self.put(x, y, " ", 1, style);
+    fn put_space(&mut self, x: u16, y: u16, style: Style) {
+        self.put_symbol(x, y, " ", 1, style);
     }
 
     /// A wide character just left of `x` loses its second half to what comes: it goes.
-    fn uncover(&mut self, x: u16, y: u16) {
+    fn clear_half_covered(&mut self, x: u16, y: u16) {
         if let Some(left) = x.checked_sub(1)
             && let Some(cell) = self.buffer.cell_mut((left, y))
             && cell.symbol().len() > 1
@@ -302,7 +302,7 @@ impl<'a> Canvas<'a> {
 }
 
 /// Rows a height takes, as drawn.
-fn rows(height: f64) -> u16 {
+fn rows_of_height(height: f64) -> u16 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

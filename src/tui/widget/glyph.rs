@@ -16,26 +16,26 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::model::{is_invisible, make_visible};
 
 /// Columns from one tab stop to the next.
-pub(super) const TAB: usize = 4;
+pub(super) const TAB_WIDTH: usize = 4;
 /// Combining marks drawn on one base; scripts need fewer.
-const MARKS: usize = 4;
+const MAX_COMBINING_MARKS: usize = 4;
 /// What a combining mark without a base stands on.
-const BASE: char = '◌';
-const JOINER: char = '\u{200D}';
-const PICTURE: char = '\u{FE0F}';
+const DOTTED_CIRCLE: char = '◌';
+const ZERO_WIDTH_JOINER: char = '\u{200D}';
+const PICTURE_SELECTOR: char = '\u{FE0F}';
 
 /// The smallest piece that is drawn whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unit<'a> {
+pub(super) struct GlyphUnit<'a> {
     /// The bytes of the text it stands for.
-    pub(super) at: Range<usize>,
+    pub(super) bytes: Range<usize>,
     /// What is drawn.
-    pub(super) shown: Shown<'a>,
+    pub(super) shown: UnitDisplay<'a>,
 }
 
 /// What is drawn for a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Shown<'a> {
+pub(super) enum UnitDisplay<'a> {
     /// One symbol and its columns.
     Symbol(Cow<'a, str>, usize),
     /// A mark for what must not be drawn; every character takes one column.
@@ -44,29 +44,29 @@ pub(super) enum Shown<'a> {
     Tab,
 }
 
-impl Unit<'_> {
+impl GlyphUnit<'_> {
     /// Columns it takes when it begins at this column.
     pub(super) fn width(&self, column: usize) -> usize {
         match &self.shown {
-            Shown::Symbol(_, width) => *width,
-            Shown::Mark(mark) => mark.chars().count(),
-            Shown::Tab => TAB - column % TAB,
+            UnitDisplay::Symbol(_, width) => *width,
+            UnitDisplay::Mark(mark) => mark.chars().count(),
+            UnitDisplay::Tab => TAB_WIDTH - column % TAB_WIDTH,
         }
     }
 
     /// Whether a row may end after it and nobody misses it.
     pub(super) fn is_space(&self) -> bool {
         match &self.shown {
-            Shown::Symbol(symbol, _) => symbol == " ",
-            Shown::Tab => true,
-            Shown::Mark(_) => false,
+            UnitDisplay::Symbol(symbol, _) => symbol == " ",
+            UnitDisplay::Tab => true,
+            UnitDisplay::Mark(_) => false,
         }
     }
 }
 
 /// The units of a text.
-pub(super) fn units(text: &str) -> Units<'_> {
-    Units {
+pub(super) fn split_units(text: &str) -> GlyphUnits<'_> {
+    GlyphUnits {
         text,
         at: 0,
         split: Vec::new(),
@@ -75,17 +75,17 @@ pub(super) fn units(text: &str) -> Units<'_> {
 
 /// See [`units`].
 #[derive(Debug)]
-pub(super) struct Units<'a> {
+pub(super) struct GlyphUnits<'a> {
     text: &'a str,
     at: usize,
     /// Parts of a cluster that are not yet handed out, the next one last.
-    split: Vec<Unit<'a>>,
+    split: Vec<GlyphUnit<'a>>,
 }
 
-impl<'a> Iterator for Units<'a> {
-    type Item = Unit<'a>;
+impl<'a> Iterator for GlyphUnits<'a> {
+    type Item = GlyphUnit<'a>;
 
-    fn next(&mut self) -> Option<Unit<'a>> {
+    fn next(&mut self) -> Option<GlyphUnit<'a>> {
         if let Some(unit) = self.split.pop() {
             return Some(unit);
         }
@@ -96,24 +96,24 @@ impl<'a> Iterator for Units<'a> {
         if first.is_ascii() && bytes.get(1).is_none_or(u8::is_ascii) {
             self.at += 1;
             let shown = match first {
-                b'\t' => Shown::Tab,
-                b' '..=b'~' => Shown::Symbol(Cow::Borrowed(&rest[..1]), 1),
-                _ => Shown::Mark(make_visible(&rest[..1], false).into_owned()),
+                b'\t' => UnitDisplay::Tab,
+                b' '..=b'~' => UnitDisplay::Symbol(Cow::Borrowed(&rest[..1]), 1),
+                _ => UnitDisplay::Mark(make_visible(&rest[..1], false).into_owned()),
             };
-            return Some(Unit {
-                at: start..self.at,
+            return Some(GlyphUnit {
+                bytes: start..self.at,
                 shown,
             });
         }
         let cluster = rest.graphemes(true).next()?;
         self.at += cluster.len();
-        if let Some(width) = whole(cluster) {
-            return Some(Unit {
-                at: start..self.at,
-                shown: Shown::Symbol(Cow::Borrowed(cluster), width),
+        if let Some(width) = whole_cluster_width(cluster) {
+            return Some(GlyphUnit {
+                bytes: start..self.at,
+                shown: UnitDisplay::Symbol(Cow::Borrowed(cluster), width),
             });
         }
-        split(start, cluster, &mut self.split);
+        split_cluster(start, cluster, &mut self.split);
         self.split.reverse();
         self.split.pop()
     }
@@ -121,54 +121,55 @@ impl<'a> Iterator for Units<'a> {
 
 /// The columns of a cluster, if every terminal measures it alike and it hides nothing: one base and a few marks. Of two
 /// bases in one symbol (a flag, a conjunct) a terminal that knows no clusters would keep the second when the first goes.
-fn whole(cluster: &str) -> Option<usize> {
+fn whole_cluster_width(cluster: &str) -> Option<usize> {
     if cluster
         .chars()
-        .any(|c| c.is_control() || is_invisible(c) || c == PICTURE)
+        .any(|c| c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR)
     {
         return None;
     }
     let mut chars = cluster.chars();
-    let width = columns(chars.next()?);
+    let width = char_width(chars.next()?);
     let marks = chars.clone().count();
-    let plain = width > 0 && marks <= MARKS && chars.all(|c| columns(c) == 0);
+    let plain = width > 0 && marks <= MAX_COMBINING_MARKS && chars.all(|c| char_width(c) == 0);
     (plain && width == usize::from(cluster.cell_width())).then_some(width)
 }
 
 /// Takes a cluster apart.
-fn split(start: usize, cluster: &str, out: &mut Vec<Unit<'_>>) {
+fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
     let mut marks = 0;
     let mut chars = cluster.char_indices().peekable();
     while let Some((offset, c)) = chars.next() {
         let mut at = start + offset..start + offset + c.len_utf8();
-        let joins = c == JOINER && chars.peek().is_some_and(|(_, next)| columns(*next) > 0);
-        if (joins || c == PICTURE)
+        let joins =
+            c == ZERO_WIDTH_JOINER && chars.peek().is_some_and(|(_, next)| char_width(*next) > 0);
+        if (joins || c == PICTURE_SELECTOR)
             && let Some(last) = out.last_mut()
-            && let Shown::Symbol(symbol, _) = &last.shown
-            && (joins || turns_picture(symbol))
+            && let UnitDisplay::Symbol(symbol, _) = &last.shown
+            && (joins || takes_picture_selector(symbol))
         {
-            last.at.end = at.end;
+            last.bytes.end = at.end;
             continue;
         }
         if c == '\t' {
-            out.push(Unit {
-                at,
-                shown: Shown::Tab,
+            out.push(GlyphUnit {
+                bytes: at,
+                shown: UnitDisplay::Tab,
             });
             continue;
         }
-        let width = columns(c);
-        let shown = if c.is_control() || is_invisible(c) || c == PICTURE {
-            Shown::Mark(mark(c))
+        let width = char_width(c);
+        let shown = if c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR {
+            UnitDisplay::Mark(mark_for_char(c))
         } else if width > 0 {
             marks = 0;
-            Shown::Symbol(Cow::Owned(c.to_string()), width)
-        } else if let Some(Unit {
-            at: last,
-            shown: Shown::Symbol(symbol, _),
+            UnitDisplay::Symbol(Cow::Owned(c.to_string()), width)
+        } else if let Some(GlyphUnit {
+            bytes: last,
+            shown: UnitDisplay::Symbol(symbol, _),
         }) = out.last_mut()
         {
-            if marks < MARKS {
+            if marks < MAX_COMBINING_MARKS {
                 marks += 1;
                 symbol.to_mut().push(c);
                 last.end = at.end;
@@ -176,39 +177,39 @@ fn split(start: usize, cluster: &str, out: &mut Vec<Unit<'_>>) {
             }
             let mut surplus = 1_usize;
             while let Some((_, next)) = chars.next_if(|(_, next)| {
-                columns(*next) == 0
+                char_width(*next) == 0
                     && !is_invisible(*next)
                     && !next.is_control()
-                    && *next != PICTURE
+                    && *next != PICTURE_SELECTOR
             }) {
                 surplus += 1;
                 at.end += next.len_utf8();
             }
-            Shown::Mark(format!("‹+{surplus} marks›"))
-        } else if combines(c) {
+            UnitDisplay::Mark(format!("‹+{surplus} marks›"))
+        } else if is_combining(c) {
             marks = 1;
-            Shown::Symbol(Cow::Owned(format!("{BASE}{c}")), 1)
+            UnitDisplay::Symbol(Cow::Owned(format!("{DOTTED_CIRCLE}{c}")), 1)
         } else {
-            Shown::Mark(mark(c))
+            UnitDisplay::Mark(mark_for_char(c))
         };
-        out.push(Unit { at, shown });
+        out.push(GlyphUnit { bytes: at, shown });
     }
 }
 
 /// Whether the picture selector means something after this.
-fn turns_picture(symbol: &str) -> bool {
+fn takes_picture_selector(symbol: &str) -> bool {
     let mut both = String::from(symbol);
-    both.push(PICTURE);
+    both.push(PICTURE_SELECTOR);
     both.width() == 2
 }
 
 /// Whether a character that takes no column is a mark on the one before it.
-fn combines(c: char) -> bool {
+fn is_combining(c: char) -> bool {
     format!("a{c}").graphemes(true).count() == 1
 }
 
 /// The mark for one character.
-fn mark(c: char) -> String {
+fn mark_for_char(c: char) -> String {
     let text = c.to_string();
     match make_visible(&text, false) {
         Cow::Owned(mark) => mark,
@@ -217,7 +218,7 @@ fn mark(c: char) -> String {
 }
 
 /// Columns of one character where a terminal draws it alone.
-fn columns(c: char) -> usize {
+fn char_width(c: char) -> usize {
     match c {
         // Half-width sound marks extend a cluster, yet terminals give each a column.
         '\u{FF9E}' | '\u{FF9F}' => 1,

@@ -6,9 +6,9 @@
 pub(crate) mod canvas;
 pub(crate) mod flow;
 mod glyph;
-pub(crate) mod input;
-pub(crate) mod line;
+pub(crate) mod line_input;
 pub(crate) mod list;
+pub(crate) mod styled_row;
 
 #[cfg(test)]
 mod tests;

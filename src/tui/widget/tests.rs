@@ -8,12 +8,12 @@ use ratatui::buffer::{Buffer, CellWidth as _};
 use ratatui::layout::Rect;
 
 use super::canvas::Canvas;
-use super::flow::{self, Block, Scroll};
-use super::input::Input;
-use super::line::{self, Row};
+use super::flow::{self, ScrollState, TextBlock};
+use super::line_input::LineInput;
+use super::styled_row::{self, StyledRow};
 use crate::model::is_invisible;
 use crate::theme::{Role, Theme};
-use crate::tui::msg::Target;
+use crate::tui::msg::ClickTarget;
 
 fn corpus() -> Vec<String> {
     let mut texts: Vec<String> = [
@@ -95,37 +95,37 @@ fn seen_as_drawn(parser: &vt100::Parser, buffer: &Buffer, what: &str) {
     }
 }
 
-fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &Scroll) {
+fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &ScrollState) {
     let mut canvas = Canvas::new(buffer, theme);
-    let title = Row::of(text, Role::Title).with(text, Role::Muted);
+    let title = StyledRow::new(text, Role::Title).with(text, Role::Muted);
     let left = Rect::new(0, 0, 40, 20);
-    let inside = canvas.frame(left, &title, at.is_multiple_of(2), Target::Nothing);
-    canvas.corner(left, &title);
+    let inside = canvas.draw_frame(left, &title, at.is_multiple_of(2), ClickTarget::Nothing);
+    canvas.draw_corner_note(left, &title);
     let source = vec![
-        Block {
+        TextBlock {
             indent: 5,
             lead: text.into(),
-            ..Block::new(text, Role::Assistant)
+            ..TextBlock::new(text, Role::Assistant)
         },
-        Block::new(format!("{text}\n{text}"), Role::Tool),
+        TextBlock::new(format!("{text}\n{text}"), Role::Tool),
     ];
     flow::draw(&mut canvas, inside, &source, scroll);
     flow::draw(&mut canvas, Rect::new(40, 0, 40, 21), &source, scroll);
-    line::draw(
+    styled_row::draw_row(
         &mut canvas,
         Rect::new(0, 21, 80, 1),
         &title,
         Some(Role::Selected),
     );
-    line::draw_ends(&mut canvas, Rect::new(0, 22, 80, 1), &title, &title, None);
-    Input::new(text.chars().take(200).collect::<String>()).draw(
+    styled_row::draw_ends(&mut canvas, Rect::new(0, 22, 80, 1), &title, &title, None);
+    LineInput::new(text.chars().take(200).collect::<String>()).draw(
         &mut canvas,
         Rect::new(0, 23, 80, 1),
         Role::Text,
     );
     if at.is_multiple_of(3) {
-        let popup = canvas.popup(31, 7);
-        canvas.frame(popup, &title, true, Target::Nothing);
+        let popup = canvas.open_popup(31, 7);
+        canvas.draw_frame(popup, &title, true, ClickTarget::Nothing);
     }
 }
 
@@ -138,11 +138,11 @@ fn a_terminal_sees_the_marks_and_nothing_else() {
     let mut before = Buffer::empty(area);
     // One terminal for all: what one frame leaves behind would show in the next.
     for (text, at) in corpus().iter().zip(0..) {
-        for scroll in [Scroll::top(), Scroll::tail()] {
+        for scroll in [ScrollState::top(), ScrollState::tail()] {
             let mut buffer = Buffer::empty(area);
             paint(&mut buffer, &theme, text, at, &scroll);
             let unsealed = buffer.clone();
-            Canvas::new(&mut buffer, &theme).seal();
+            Canvas::new(&mut buffer, &theme).sanitize();
             assert_eq!(buffer, unsealed, "the seal finds nothing left to do");
             let bytes = bytes(&before, &buffer);
             only_our_own(&bytes);

@@ -3,164 +3,179 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{reveal, show};
+use super::{reveal_pane, scroll_into_view};
 use crate::judge::{CitedPlace, cited_place};
 use crate::model::{Citation, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::model::Model;
-use crate::tui::model::document::{Doc, QuotesOf, find_quote};
-use crate::tui::model::notices::Level;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::trace::{Step, StepAt, fetch, shown, steps};
-use crate::tui::widget::flow::Place;
+use crate::tui::state::App;
+use crate::tui::state::document::{QuotesKey, TranscriptDocument, find_quote};
+use crate::tui::state::judge_trace::{
+    StepSelection, TraceStep, find_fetch, list_steps, resolve_shown_cell,
+};
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::pane::Pane;
+use crate::tui::widget::flow::BlockPosition;
 
 /// So many bytes are searched for a verdict's quotes before it is on the screen; more waits for the key.
-const SEARCHED: usize = 1 << 20;
+const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// The next place the shown verdict cites.
-pub(super) fn next_citation(model: &mut Model) -> Vec<Effect> {
-    let Some(shown) = shown(model) else {
-        return say(
+pub(super) fn go_to_next_citation(model: &mut App) -> Vec<Effect> {
+    let Some(shown) = resolve_shown_cell(model) else {
+        return push_notice(
             model,
-            Level::Info,
+            NoticeLevel::Info,
             "no cell is selected: j and k move in the cells",
         );
     };
-    let count = content::verdict::of(&shown).map(|verdict| verdict.citations.len());
+    let count = content::verdict::shown_verdict(&shown).map(|verdict| verdict.citations.len());
     match count {
-        None => say(
+        None => push_notice(
             model,
-            Level::Info,
+            NoticeLevel::Info,
             "no verdict yet that could cite anything",
         ),
-        Some(0) => say(model, Level::Info, "this verdict cites nothing"),
+        Some(0) => push_notice(model, NoticeLevel::Info, "this verdict cites nothing"),
         Some(count) => {
-            let next = model.desk().trace.citation.map_or(0, |at| at + 1) % count;
-            go_to(model, next)
+            let next = model
+                .session()
+                .trace_panes
+                .selected_citation
+                .map_or(0, |at| at + 1)
+                % count;
+            go_to_citation(model, next)
         }
     }
 }
 
 /// To one citation: its quote, or at least the place it names.
-pub(super) fn go_to(model: &mut Model, at: usize) -> Vec<Effect> {
-    let citation =
-        shown(model).and_then(|shown| content::verdict::of(&shown)?.citations.get(at).cloned());
+pub(super) fn go_to_citation(model: &mut App, at: usize) -> Vec<Effect> {
+    let citation = resolve_shown_cell(model).and_then(|shown| {
+        content::verdict::shown_verdict(&shown)?
+            .citations
+            .get(at)
+            .cloned()
+    });
     let Some(citation) = citation else {
         return Vec::new();
     };
-    let desk = model.desk_mut();
-    desk.trace.citation = Some(at);
-    desk.trace.quoted = None;
-    desk.document.quoted = None;
+    let desk = model.session_mut();
+    desk.trace_panes.selected_citation = Some(at);
+    desk.trace_panes.selected_quote = None;
+    desk.transcript_pane.selected_quote = None;
     match cited_place(&citation.source) {
-        Some(CitedPlace::Message(number)) => to_message(model, number, &citation),
-        Some(CitedPlace::Fetch(number)) => to_fetch(model, at, number, &citation),
+        Some(CitedPlace::Message(number)) => go_to_message(model, number, &citation),
+        Some(CitedPlace::Fetch(number)) => go_to_fetch(model, at, number, &citation),
         Some(CitedPlace::Rubric) => {
             let end = if citation.found {
                 "e opens it"
             } else {
                 "it does not stand there"
             };
-            let text = format!("cites the rubric: {}; {end}", quoted(&citation));
-            say(model, level(&citation), text)
+            let text = format!("cites the rubric: {}; {end}", shorten_quote(&citation));
+            push_notice(model, notice_level(&citation), text)
         }
         None => {
             let source = make_visible(&citation.source, false);
             let text =
                 format!("the verdict cites `{source}`, which names no message, fetch or rubric");
-            say(model, Level::Warning, text)
+            push_notice(model, NoticeLevel::Warning, text)
         }
     }
 }
 
-fn to_message(model: &mut Model, number: usize, citation: &Citation) -> Vec<Effect> {
-    let Some(doc) = model.desk().document.here().cloned() else {
-        return say(
+fn go_to_message(model: &mut App, number: usize, citation: &Citation) -> Vec<Effect> {
+    let Some(doc) = model.session().transcript_pane.loaded_document().cloned() else {
+        return push_notice(
             model,
-            Level::Info,
+            NoticeLevel::Info,
             "the transcript is not here yet: press c again",
         );
     };
-    let Some(first) = doc.messages.get(number).copied() else {
+    let Some(first) = doc.first_pieces.get(number).copied() else {
         let text = format!("the verdict cites message {number}, and there is none of that number");
-        return say(model, Level::Warning, text);
+        return push_notice(model, NoticeLevel::Warning, text);
     };
-    let found = quote_in(&doc, number, &citation.quote, usize::MAX).0;
+    let found = find_quote_in_message(&doc, number, &citation.quote, usize::MAX).0;
     let (piece, byte) = match &found {
-        Some((piece, range)) => (*piece, range.start + doc.head_of(*piece)),
+        Some((piece, range)) => (*piece, range.start + doc.heading_len(*piece)),
         None => (first as usize, 0),
     };
-    show(model, Pane::Transcript, Place { block: piece, byte });
+    scroll_into_view(
+        model,
+        Pane::Transcript,
+        BlockPosition { block: piece, byte },
+    );
     let missing = found.is_none();
-    model.desk_mut().document.quoted = found;
+    model.session_mut().transcript_pane.selected_quote = found;
     if missing || !citation.found {
-        return not_found(model, citation);
+        return report_not_found(model, citation);
     }
     Vec::new()
 }
 
-fn to_fetch(model: &mut Model, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
-    let place = shown(model).and_then(|shown| {
+fn go_to_fetch(model: &mut App, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
+    let place = resolve_shown_cell(model).and_then(|shown| {
         let turns = shown.turns();
-        let (turn, call) = fetch(turns, number)?;
-        let step = steps(turns).position(|step| step == Step::Call(turn, call))?;
+        let (turn, call) = find_fetch(turns, number)?;
+        let step = list_steps(turns).position(|step| step == TraceStep::Call(turn, call))?;
         Some((turn, call, step))
     });
     let Some((turn, call, step)) = place else {
         let text =
             format!("the verdict cites fetch {number}, and nothing was fetched under that number");
-        return say(model, Level::Warning, text);
+        return push_notice(model, NoticeLevel::Warning, text);
     };
-    let trace = &mut model.desk_mut().trace;
-    trace.step = StepAt::At(step);
+    let trace = &mut model.session_mut().trace_panes;
+    trace.step = StepSelection::Position(step);
     // The quote stands in the text as the model got it, and not in the body.
-    trace.raw = false;
+    trace.shows_raw = false;
     // The pane begins at its top for another call; where the quote stands comes after that.
-    super::top_what_is_new(model);
-    let found = shown(model).and_then(|shown| {
+    super::scroll_changed_panes(model);
+    let found = resolve_shown_cell(model).and_then(|shown| {
         let call = shown.turns().get(turn)?.calls.get(call)?;
-        let text = content::fetched::answer(model, call)?;
+        let text = content::tool_response::loaded_response(model, call)?;
         Some(text.map(|text| find_quote(text, &citation.quote)))
     });
     match found {
         Some(Err(())) => {
-            model.desk_mut().trace.awaited = Some(at);
-            reveal(model, Pane::FetchedContent);
+            model.session_mut().trace_panes.awaited_citation = Some(at);
+            reveal_pane(model, Pane::FetchedContent);
             Vec::new()
         }
         Some(Ok(Some(range))) => {
-            let block = content::of(model, Pane::FetchedContent)
+            let block = content::pane_source(model, Pane::FetchedContent)
                 .len()
                 .saturating_sub(1);
             let byte = range.start;
-            model.desk_mut().trace.quoted = Some((turn, call, range));
-            show(model, Pane::FetchedContent, Place { block, byte });
+            model.session_mut().trace_panes.selected_quote = Some((turn, call, range));
+            scroll_into_view(model, Pane::FetchedContent, BlockPosition { block, byte });
             Vec::new()
         }
         Some(Ok(None)) | None => {
-            reveal(model, Pane::FetchedContent);
-            not_found(model, citation)
+            reveal_pane(model, Pane::FetchedContent);
+            report_not_found(model, citation)
         }
     }
 }
 
-fn not_found(model: &mut Model, citation: &Citation) -> Vec<Effect> {
+fn report_not_found(model: &mut App, citation: &Citation) -> Vec<Effect> {
     let source = make_visible(&citation.source, false);
-    let text = format!("{} was not found in {source}", quoted(citation));
-    say(model, Level::Warning, text)
+    let text = format!("{} was not found in {source}", shorten_quote(citation));
+    push_notice(model, NoticeLevel::Warning, text)
 }
 
-fn level(citation: &Citation) -> Level {
+fn notice_level(citation: &Citation) -> NoticeLevel {
     if citation.found {
-        Level::Info
+        NoticeLevel::Info
     } else {
-        Level::Warning
+        NoticeLevel::Warning
     }
 }
 
 /// The quote, short enough for one line.
-fn quoted(citation: &Citation) -> String {
+fn shorten_quote(citation: &Citation) -> String {
     const MAX: usize = 60;
     let text = make_visible(&citation.quote, false);
     match text.char_indices().nth(MAX) {
@@ -169,14 +184,14 @@ fn quoted(citation: &Citation) -> String {
     }
 }
 
-fn say(model: &mut Model, level: Level, text: impl Into<String>) -> Vec<Effect> {
-    model.notices.tell(model.now, level, text);
+fn push_notice(model: &mut App, level: NoticeLevel, text: impl Into<String>) -> Vec<Effect> {
+    model.notices.push(model.now, level, text);
     Vec::new()
 }
 
 /// Where a message holds a quote; and how many bytes were searched.
-fn quote_in(
-    doc: &Doc,
+fn find_quote_in_message(
+    doc: &TranscriptDocument,
     message: usize,
     quote: &str,
     most: usize,
@@ -196,26 +211,31 @@ fn quote_in(
 }
 
 /// Looks up where the shown verdict's quotes stand in the transcript, once a verdict and transcript.
-pub(super) fn look_up(model: &mut Model) {
-    let Some(doc) = model.desk().document.here().map(Arc::clone) else {
+pub(super) fn locate_quotes(model: &mut App) {
+    let Some(doc) = model
+        .session()
+        .transcript_pane
+        .loaded_document()
+        .map(Arc::clone)
+    else {
         return;
     };
-    let shown = shown(model);
-    let verdict = shown.as_ref().and_then(content::verdict::of);
+    let shown = resolve_shown_cell(model);
+    let verdict = shown.as_ref().and_then(content::verdict::shown_verdict);
     let citations = verdict.map_or(&[][..], |verdict| &verdict.citations);
-    let of = model.desk().document.quotes_of.as_ref();
-    let same = |of: &QuotesOf| {
+    let of = model.session().transcript_pane.quotes_key.as_ref();
+    let same = |of: &QuotesKey| {
         let known = of.sources.iter().map(|(source, quote)| (source, quote));
         of.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
     };
     if of.is_some_and(same) {
         return;
     }
-    let mut left = SEARCHED;
+    let mut left = MAX_SEARCHED_BYTES;
     let mut quotes = Vec::new();
     for citation in citations.iter().filter(|citation| citation.found) {
         if let Some(CitedPlace::Message(number)) = cited_place(&citation.source) {
-            let (found, searched) = quote_in(&doc, number, &citation.quote, left);
+            let (found, searched) = find_quote_in_message(&doc, number, &citation.quote, left);
             left = left.saturating_sub(searched);
             quotes.extend(found);
         }
@@ -224,11 +244,11 @@ pub(super) fn look_up(model: &mut Model) {
     let sources = citations
         .iter()
         .map(|c| (c.source.clone(), c.quote.clone()));
-    let of = QuotesOf {
+    let of = QuotesKey {
         id: doc.id.clone(),
         sources: sources.collect(),
     };
-    let document = &mut model.desk_mut().document;
+    let document = &mut model.session_mut().transcript_pane;
     document.quotes = quotes;
-    document.quotes_of = Some(of);
+    document.quotes_key = Some(of);
 }

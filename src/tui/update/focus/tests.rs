@@ -12,12 +12,12 @@ use crate::event::{DeltaPart, EventKind, RunEvent, StoredText, ToolFact, TurnFac
 use crate::model::{CallIx, CellIx, TurnIx};
 use crate::record::RecordedRun;
 use crate::theme::Theme;
-use crate::tui::model::Place as Opened;
-use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::Ticket;
-use crate::tui::model::texts::Read as Blobs;
 use crate::tui::msg::Msg;
 use crate::tui::reads;
+use crate::tui::state::OpenedItem as Opened;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::runs::RunTicket;
+use crate::tui::state::text_cache::BlobState as Blobs;
 use crate::tui::update::update;
 
 pub(crate) fn sample(name: &str) -> RecordedRun {
@@ -36,7 +36,7 @@ const VOTE: &str = "20261024T101500Z-vote";
 
 /// A workbench over one recorded run, with what it asked for and nobody answered yet.
 struct Bench {
-    model: Model,
+    model: App,
     log: Vec<RunEvent>,
     asked: Vec<Effect>,
 }
@@ -44,10 +44,10 @@ struct Bench {
 impl Bench {
     fn on(name: &str) -> Self {
         let theme = Theme::bundled("dark").expect("a bundled theme");
-        let mut model = Model::new(Opened::Recording, Size::new(200, 60), theme);
+        let mut model = App::new(Opened::Recording, Size::new(200, 60), theme);
         let run = sample(name);
         let log = run.read_log().expect("a sample is readable").events;
-        let ticket = model.ticket();
+        let ticket = model.next_ticket();
         let mut bench = Self {
             model,
             log,
@@ -69,7 +69,7 @@ impl Bench {
     /// The first events of the log.
     fn play(&mut self, to: usize) {
         let events = Arc::new(self.log[..to].to_vec());
-        let ticket = Ticket(1);
+        let ticket = RunTicket(1);
         self.tell(Msg::RunEvents { ticket, events });
     }
 
@@ -81,13 +81,13 @@ impl Bench {
 
     /// The cursor on a transcript's row of an eval.
     fn select(&mut self, transcript: &str, eval: &str) {
-        let cells = &self.model.live.cells;
+        let cells = &self.model.live_session.cells;
         let row = cells.rows.iter().position(|row| {
             cells.transcripts[row.transcript as usize].id == transcript
                 && cells.evals[row.eval as usize].id == eval
         });
         let row = RowId(u32::try_from(row.expect("such a row")).expect("small"));
-        assert!(self.model.live.cells.select(row));
+        assert!(self.model.live_session.cells.select_row(row));
         self.tell(Msg::TimePassed);
     }
 
@@ -107,9 +107,9 @@ impl Bench {
 
     fn answer(&mut self, effect: Effect) {
         match effect {
-            Effect::ReadText { dir, blob } => {
+            Effect::ReadBlob { dir, blob } => {
                 let text = reads::read_text(&dir, &blob);
-                self.tell(Msg::TextRead { blob, text });
+                self.tell(Msg::BlobRead { blob, text });
             }
             Effect::ReadRequest {
                 key,
@@ -137,7 +137,7 @@ impl Bench {
                 self.tell(Msg::Highlighted { key, spans });
             }
             Effect::ReadTrace { row, run, cell, .. } => {
-                let recorded = reads::recorded(&sample(&run.0), &cell, &|| false)
+                let recorded = reads::read_recorded_cell(&sample(&run.0), &cell, &|| false)
                     .expect("nothing newer")
                     .map(Arc::new);
                 self.tell(Msg::TraceRead { row, recorded });
@@ -152,7 +152,7 @@ impl Bench {
 
     fn screen(&self) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
-        let _hits = crate::tui::view::view(&self.model, &mut buffer);
+        let _hits = crate::tui::view::draw_app(&self.model, &mut buffer);
         let row = |y| {
             (0..200)
                 .map(|x| buffer[(x, y)].symbol())
@@ -163,8 +163,8 @@ impl Bench {
 }
 
 /// A pane's text, a block a line.
-pub(crate) fn lines(model: &Model, pane: Pane) -> Vec<String> {
-    let source = content::of(model, pane);
+pub(crate) fn lines(model: &App, pane: Pane) -> Vec<String> {
+    let source = content::pane_source(model, pane);
     let mut lines = Vec::new();
     for at in 0..source.len() {
         let block = source.block(at);
@@ -268,24 +268,24 @@ fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
     bench.settle();
     let mut seen = Vec::new();
     for _ in 0..5 {
-        step_by(&mut bench.model, -1);
-        seen.push(bench.model.live.trace.step);
+        move_step_by(&mut bench.model, -1);
+        seen.push(bench.model.live_session.trace_panes.step);
         bench.tell(Msg::TimePassed);
         bench.settle();
     }
     assert_eq!(
         seen,
-        [1, 0, 0, 0, 0].map(StepAt::At),
+        [1, 0, 0, 0, 0].map(StepSelection::Position),
         "the second call was shown: back from there"
     );
     let mut seen = Vec::new();
     for _ in 0..5 {
-        step_by(&mut bench.model, 1);
-        seen.push(bench.model.live.trace.step);
+        move_step_by(&mut bench.model, 1);
+        seen.push(bench.model.live_session.trace_panes.step);
     }
-    let ahead = [1, 2, 3, 4].map(StepAt::At);
+    let ahead = [1, 2, 3, 4].map(StepSelection::Position);
     assert_eq!(seen[..4], ahead, "two calls, turn 2, the verdict's call");
-    assert_eq!(seen[4], StepAt::Newest);
+    assert_eq!(seen[4], StepSelection::Newest);
     select_step(&mut bench.model, 0);
     bench.tell(Msg::TimePassed);
     bench.settle();
@@ -300,9 +300,12 @@ fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
     bench.tell(Msg::TimePassed);
     assert_eq!(bench.lines(Pane::FetchedContent)[0], "fetch 1 · fetch_url");
     for _ in 0..5 {
-        step_by(&mut bench.model, 1);
+        move_step_by(&mut bench.model, 1);
     }
-    assert_eq!(bench.model.live.trace.step, StepAt::Newest);
+    assert_eq!(
+        bench.model.live_session.trace_panes.step,
+        StepSelection::Newest
+    );
 }
 
 #[test]
@@ -310,17 +313,23 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
     let mut bench = Bench::whole(PAGE);
     bench.select("beam-upgrade", "newest");
     bench.settle();
-    next_citation(&mut bench.model);
+    go_to_next_reference(&mut bench.model);
     bench.tell(Msg::TimePassed);
     bench.settle();
-    let (turn, call, range) = bench.model.live.trace.quoted.clone().expect("gone to");
+    let (turn, call, range) = bench
+        .model
+        .live_session
+        .trace_panes
+        .selected_quote
+        .clone()
+        .expect("gone to");
     assert_eq!((turn, call), (0, 0));
     let page = bench.lines(Pane::FetchedContent).pop().expect("the text");
     assert_eq!(&page[range], "Current release: Beamline 2.11.0");
-    next_citation(&mut bench.model);
-    let document = &bench.model.live.document;
-    let (piece, range) = document.quoted.clone().expect("gone to");
-    let doc = document.here().expect("read");
+    go_to_next_reference(&mut bench.model);
+    let document = &bench.model.live_session.transcript_pane;
+    let (piece, range) = document.selected_quote.clone().expect("gone to");
+    let doc = document.loaded_document().expect("read");
     assert_eq!(doc.pieces[piece].message, 9);
     assert_eq!(
         &doc.text_of(&doc.pieces[piece])[range],
@@ -328,7 +337,7 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
     );
     assert_eq!(document.quotes.len(), 1, "marked before one goes there");
     // A verdict that quotes what stands nowhere says so.
-    let cells = &mut bench.model.live.runs.map[0].state.cells;
+    let cells = &mut bench.model.live_session.runs.by_ticket[0].state.cells;
     let result = cells[2].result.as_mut().expect("ended");
     let verdict = result.verdict.as_mut().expect("a verdict");
     verdict.citations = vec![crate::model::Citation {
@@ -336,7 +345,7 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
         quote: "made up \u{1b}[2J".into(),
         found: false,
     }];
-    next_citation(&mut bench.model);
+    go_to_next_reference(&mut bench.model);
     let toast = bench.model.notices.log.last().expect("told");
     assert_eq!(toast.text, "“made up ␛[2J” was not found in message 1");
 }
@@ -351,10 +360,21 @@ fn answers_for_another_row_are_ignored() {
     for effect in late {
         bench.answer(effect);
     }
-    assert!(matches!(bench.model.live.trace.request, Asked::Reading(_)));
-    assert!(matches!(bench.model.live.document.doc, Read::Reading));
+    assert!(matches!(
+        bench.model.live_session.trace_panes.request,
+        RequestState::Loading(_)
+    ));
+    assert!(matches!(
+        bench.model.live_session.transcript_pane.document,
+        Read::Loading
+    ));
     bench.settle();
-    let doc = bench.model.live.document.here().expect("read");
+    let doc = bench
+        .model
+        .live_session
+        .transcript_pane
+        .loaded_document()
+        .expect("read");
     assert_eq!(doc.id, "beam-outdated");
     let fetched = bench.lines(Pane::FetchedContent).join("\n");
     assert!(!fetched.contains("reading"), "{fetched}");
@@ -367,13 +387,13 @@ fn a_blob_that_cannot_be_read_says_so_and_is_not_asked_for_again() {
     let blobs = |effects: &[Effect]| {
         effects
             .iter()
-            .filter(|e| matches!(e, Effect::ReadText { .. }))
+            .filter(|e| matches!(e, Effect::ReadBlob { .. }))
             .count()
     };
     assert_eq!(blobs(&bench.asked), 1);
     for effect in std::mem::take(&mut bench.asked) {
         match effect {
-            Effect::ReadText { blob, .. } => bench.tell(Msg::TextRead {
+            Effect::ReadBlob { blob, .. } => bench.tell(Msg::BlobRead {
                 blob,
                 text: Err("50028 bytes cannot be read: gone".into()),
             }),
@@ -447,14 +467,17 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
         bench.lines(Pane::FunctionCall)[0],
         "arguments are forming …"
     );
-    assert!(bench.model.live.trace.call.follow && bench.model.live.trace.verdict.follow);
+    assert!(
+        bench.model.live_session.trace_panes.call.follow
+            && bench.model.live_session.trace_panes.verdict.follow
+    );
     let ended = at(&bench, |kind| {
         matches!(kind, EventKind::CellFinished { .. })
     });
     bench.play(ended);
     assert_eq!(bench.lines(Pane::Verdict)[0], "✓ pass 1.00");
     assert!(
-        !bench.model.live.trace.verdict.follow,
+        !bench.model.live_session.trace_panes.verdict.follow,
         "the verdict's line is on top"
     );
 }

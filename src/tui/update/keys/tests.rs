@@ -6,27 +6,27 @@ use super::*;
 use crate::model::Millis;
 use crate::theme::Theme;
 use crate::tui::keymap;
-use crate::tui::model::notices::Notice;
-use crate::tui::model::runs::{Run, Ticket};
-use crate::tui::model::{Place, Typing};
-use crate::tui::msg::{Mouse, MouseDid, Msg};
+use crate::tui::msg::{MouseAction, MouseInput, Msg};
+use crate::tui::state::notices::Notice;
+use crate::tui::state::runs::{RunTicket, TrackedRun};
+use crate::tui::state::{FooterInput, OpenedItem};
 use crate::tui::update::update;
 
-fn model(width: u16, height: u16) -> Model {
+fn model(width: u16, height: u16) -> App {
     let theme = Theme::bundled("dark").expect("bundled");
-    let place = Place::Bare("a.jsonl".into());
-    Model::new(place, Size::new(width, height), theme)
+    let place = OpenedItem::TranscriptFile("a.jsonl".into());
+    App::new(place, Size::new(width, height), theme)
 }
 
-fn press(model: &mut Model, keys: &str) -> Vec<Effect> {
-    let chords = keymap::chords(keys).expect("keys");
+fn press(model: &mut App, keys: &str) -> Vec<Effect> {
+    let chords = keymap::parse_chords(keys).expect("keys");
     let all = chords
         .into_iter()
         .map(|chord| update(model, Msg::Key(chord)));
     all.collect::<Vec<_>>().concat()
 }
 
-fn told_last(model: &Model) -> Option<&str> {
+fn told_last(model: &App) -> Option<&str> {
     model
         .notices
         .log
@@ -64,20 +64,20 @@ fn a_key_that_does_nothing_now_says_why() {
 fn numbers_focus_and_esc_steps_back_but_never_quits() {
     let mut model = model(80, 24);
     press(&mut model, "6 +");
-    assert_eq!((model.ui.focus, model.ui.zoom), (Pane::Transcript, true));
+    assert_eq!((model.ui.focus, model.ui.zoomed), (Pane::Transcript, true));
     press(&mut model, "esc");
-    assert_eq!((model.ui.focus, model.ui.zoom), (Pane::Transcript, false));
+    assert_eq!((model.ui.focus, model.ui.zoomed), (Pane::Transcript, false));
     press(&mut model, "esc");
     assert_eq!(model.ui.focus, Pane::Cells);
     press(&mut model, "esc");
-    assert_eq!(model.quitting, None);
+    assert_eq!(model.exit_code, None);
 }
 
 #[test]
 fn tab_goes_round_and_l_to_the_right() {
     let mut model = model(120, 40);
     // A bare file has no judging to show beside its transcript.
-    model.place = Place::Recording;
+    model.opened = OpenedItem::Recording;
     press(&mut model, "tab");
     assert_eq!(model.ui.focus, Pane::Prompt);
     press(&mut model, "l");
@@ -91,51 +91,59 @@ fn tab_goes_round_and_l_to_the_right() {
 #[test]
 fn q_closes_what_is_on_top_first_and_asks_while_something_runs() {
     let mut model = model(80, 24);
-    model.live.runs.map.insert(Ticket(1), Run::default());
+    model
+        .live_session
+        .runs
+        .by_ticket
+        .insert(RunTicket(1), TrackedRun::default());
     press(&mut model, "L q");
     assert!(model.overlays.is_empty());
     press(&mut model, "q");
     assert!(matches!(model.overlays[..], [Overlay::QuitWhileRunning]));
     press(&mut model, "n");
-    assert_eq!((model.overlays.len(), model.quitting), (0, None));
+    assert_eq!((model.overlays.len(), model.exit_code), (0, None));
     press(&mut model, "q q");
-    assert_eq!(model.quitting, Some(0));
+    assert_eq!(model.exit_code, Some(0));
 }
 
 #[test]
 fn ctrl_c_cancels_what_runs_and_only_then_quits() {
     let mut model = model(80, 24);
-    model.live.runs.map.insert(Ticket(7), Run::default());
+    model
+        .live_session
+        .runs
+        .by_ticket
+        .insert(RunTicket(7), TrackedRun::default());
     let effects = press(&mut model, "ctrl-c");
-    assert!(matches!(effects[..], [Effect::CancelRun(Ticket(7))]));
-    assert_eq!(model.quitting, None);
+    assert!(matches!(effects[..], [Effect::CancelRun(RunTicket(7))]));
+    assert_eq!(model.exit_code, None);
     press(&mut model, "ctrl-c");
-    assert_eq!(model.quitting, Some(0));
+    assert_eq!(model.exit_code, Some(0));
 }
 
 #[test]
 fn pasted_text_runs_nothing() {
     let mut model = model(80, 24);
     update(&mut model, Msg::Pasted("q\nR".into()));
-    assert_eq!(model.quitting, None);
+    assert_eq!(model.exit_code, None);
     press(&mut model, "/");
     update(&mut model, Msg::Pasted("tone\nq".into()));
-    assert_eq!(model.desk().cells.filter, "tone q");
+    assert_eq!(model.session().cells.filter, "tone q");
     press(&mut model, "esc");
-    assert_eq!(model.desk().cells.filter, "");
+    assert_eq!(model.session().cells.filter, "");
 }
 
 #[test]
 fn a_line_that_is_no_filter_is_not_kept() {
     let mut model = model(80, 24);
     press(&mut model, "/ o u t c o m e : z enter");
-    let problem = match &model.ui.typing {
-        Some(Typing::Filter { problem, .. }) => problem.clone(),
+    let problem = match &model.ui.footer_input {
+        Some(FooterInput::Filter { problem, .. }) => problem.clone(),
         _ => None,
     };
     assert!(problem.is_some());
     press(&mut model, "esc");
-    assert!(model.ui.typing.is_none());
+    assert!(model.ui.footer_input.is_none());
 }
 
 #[test]
@@ -144,11 +152,11 @@ fn a_prefix_waits_and_esc_leaves_it() {
     model.now = Millis(1000);
     press(&mut model, "y");
     assert_eq!(
-        (model.ui.pending.len(), model.ui.pending_since),
+        (model.ui.pending_keys.len(), model.ui.pending_since),
         (1, Millis(1000))
     );
     press(&mut model, "esc");
-    assert!(model.ui.pending.is_empty());
+    assert!(model.ui.pending_keys.is_empty());
     assert!(model.notices.log.is_empty());
 }
 
@@ -167,13 +175,19 @@ fn help_is_searched_and_runs_what_is_selected() {
 fn a_border_is_dragged_and_a_click_focuses() {
     let mut model = model(120, 40);
     // A bare file has no judging to show beside its transcript.
-    model.place = Place::Recording;
-    let mouse = |did, column, row| Msg::Mouse(Mouse { did, column, row });
-    update(&mut model, mouse(MouseDid::Pressed, 40, 10));
-    update(&mut model, mouse(MouseDid::Dragged, 60, 10));
-    update(&mut model, mouse(MouseDid::Released, 60, 10));
-    let cells = model.layout().area(Pane::Cells).expect("shown");
+    model.opened = OpenedItem::Recording;
+    let mouse = |did, column, row| {
+        Msg::Mouse(MouseInput {
+            action: did,
+            column,
+            row,
+        })
+    };
+    update(&mut model, mouse(MouseAction::Pressed, 40, 10));
+    update(&mut model, mouse(MouseAction::Dragged, 60, 10));
+    update(&mut model, mouse(MouseAction::Released, 60, 10));
+    let cells = model.layout().pane_area(Pane::Cells).expect("shown");
     assert_eq!((cells.width, model.ui.drag), (60, None));
-    update(&mut model, mouse(MouseDid::Pressed, 100, 30));
+    update(&mut model, mouse(MouseAction::Pressed, 100, 30));
     assert_eq!(model.ui.focus, Pane::Verdict);
 }

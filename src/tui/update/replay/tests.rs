@@ -11,8 +11,8 @@ use crate::model::{
 };
 use crate::record::Playback;
 use crate::theme::Theme;
-use crate::tui::model::cells::RowId;
-use crate::tui::widget::flow::Scroll;
+use crate::tui::state::cells::RowId;
+use crate::tui::widget::flow::ScrollState;
 
 fn header() -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
@@ -142,85 +142,89 @@ fn numbered(kinds: Vec<EventKind>) -> Arc<Vec<RunEvent>> {
 }
 
 /// The way in without the rows: what is tested here is what is told, and when.
-fn fed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<Flip> {
-    let run = desk.runs.map.get_mut(&ticket).expect("the replay's run");
+fn fed(desk: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec<RowFlip> {
+    let run = desk
+        .runs
+        .by_ticket
+        .get_mut(&ticket)
+        .expect("the replay's run");
     for event in events {
         run.state.apply(event);
         if let EventKind::CellsPlanned { first, keys, .. } = &event.kind {
             let rows = first.0..first.0 + u32::try_from(keys.len()).expect("few");
-            run.places.extend(rows.map(|row| Some((RowId(row), 0))));
+            run.cell_slots.extend(rows.map(|row| Some((RowId(row), 0))));
         }
     }
     Vec::new()
 }
 
-fn model(place: Place) -> Model {
+fn model(place: OpenedItem) -> App {
     let theme = Theme::bundled("dark").expect("bundled");
-    Model::new(place, Size::new(120, 40), theme)
+    App::new(place, Size::new(120, 40), theme)
 }
 
 /// A replay of events that plays from its beginning.
-fn playing(log: Arc<Vec<RunEvent>>) -> Model {
-    let mut model = model(Place::Bare("x".into()));
-    let mut replay = Replay::new(
+fn playing(log: Arc<Vec<RunEvent>>) -> App {
+    let mut model = model(OpenedItem::TranscriptFile("x".into()));
+    let mut replay = ReplayState::new(
         RunId("x-k3f9".to_owned()),
         "/r".into(),
         log,
-        Ticket(1),
+        RunTicket(1),
         false,
         None,
     );
-    if replay.places.iter().all(Option::is_none) {
-        replay.places = (0..6).map(|row| Some((RowId(row), 0))).collect();
+    if replay.cell_slots.iter().all(Option::is_none) {
+        replay.cell_slots = (0..6).map(|row| Some((RowId(row), 0))).collect();
     }
     replay.player.play(Millis(0), PlaybackSpeed::RECORDED);
-    replay.desk.go_along();
+    replay.session.start_following();
     model.replay = Some(replay);
     model
 }
 
-fn story_at(position: usize) -> Model {
+fn story_at(position: usize) -> App {
     let mut model = playing(numbered(story()));
     to(&mut model, position);
     model
 }
 
-fn to(model: &mut Model, position: usize) {
+fn to(model: &mut App, position: usize) {
     let replay = replay_mut(model);
     let _told = replay.player.seek(position);
-    go_on(model, fed);
+    advance(model, fed);
 }
 
-fn replay(model: &Model) -> &Replay {
+fn replay(model: &App) -> &ReplayState {
     model.replay.as_ref().expect("it plays")
 }
 
-fn replay_mut(model: &mut Model) -> &mut Replay {
+fn replay_mut(model: &mut App) -> &mut ReplayState {
     model.replay.as_mut().expect("it plays")
 }
 
-fn press(model: &mut Model, command: Command) {
-    assert!(obey(model, command, fed).is_empty());
+fn press(model: &mut App, command: UiCommand) {
+    assert!(dispatch_command(model, command, fed).is_empty());
 }
 
-fn wake(model: &mut Model, now: u64) {
+fn wake(model: &mut App, now: u64) {
     model.now = Millis(now);
-    go_on(model, fed);
+    advance(model, fed);
 }
 
-fn told_so_far(model: &Model) -> &RunState {
-    &replay(model).desk.runs.map[&Ticket(1)].state
+fn told_so_far(model: &App) -> &RunState {
+    &replay(model).session.runs.by_ticket[&RunTicket(1)].state
 }
 
-fn selected(model: &Model) -> Option<Entry> {
-    replay(model).desk.cells.list.selected
+fn selected(model: &App) -> Option<CellsEntry> {
+    replay(model).session.cells.list.selected
 }
 
 #[test]
 fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
     let mut model = playing(numbered(story()));
     wake(&mut model, 650);
-    assert_eq!(replay(&model).told, 7);
+    assert_eq!(replay(&model).shown_events, 7);
     assert_eq!(replay(&model).next_wake(Millis(650)), Some(Millis(700)));
     wake(&mut model, 5000);
     assert_eq!(
@@ -237,8 +241,12 @@ fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
         notice.text.starts_with("the recording ends here"),
         "{notice:?}"
     );
-    press(&mut model, Command::PlayPause);
-    assert_eq!(replay(&model).told, 1, "space at the end begins again");
+    press(&mut model, UiCommand::PlayPause);
+    assert_eq!(
+        replay(&model).shown_events,
+        1,
+        "space at the end begins again"
+    );
 }
 
 #[test]
@@ -250,36 +258,36 @@ fn a_recording_without_an_end_says_so() {
     let notice = model.notices.log.last().expect("it says so");
     assert_eq!(
         (notice.level, notice.text.as_str()),
-        (Level::Warning, UNFINISHED)
+        (NoticeLevel::Warning, UNFINISHED)
     );
 }
 
 #[test]
 fn seek_while_streaming_keeps_selection_filter_and_places() {
     let mut model = story_at(9);
-    let desk = &mut replay_mut(&mut model).desk;
-    desk.look_at(Entry::Row(RowId(3)), 0);
+    let desk = &mut replay_mut(&mut model).session;
+    desk.focus_decision(CellsEntry::Row(RowId(3)), 0);
     desk.cells.filter = "asked".to_owned();
-    desk.trace.raw = true;
-    desk.trace.prompt = Scroll::tail();
+    desk.trace_panes.shows_raw = true;
+    desk.trace_panes.prompt = ScrollState::tail();
     replay_mut(&mut model)
         .player
         .play(Millis(0), PlaybackSpeed::RECORDED);
-    press(&mut model, Command::SeekBack);
+    press(&mut model, UiCommand::SeekBack);
     let now = replay(&model);
-    assert!(now.playing(), "what played, plays on");
-    assert!(now.told < 9 && !now.seeking());
-    assert_eq!(selected(&model), Some(Entry::Row(RowId(3))));
-    let desk = &replay(&model).desk;
+    assert!(now.is_playing(), "what played, plays on");
+    assert!(now.shown_events < 9 && !now.is_seeking());
+    assert_eq!(selected(&model), Some(CellsEntry::Row(RowId(3))));
+    let desk = &replay(&model).session;
     assert_eq!(
         (
             desk.cells.filter.as_str(),
-            desk.trace.raw,
-            desk.trace.prompt.follow
+            desk.trace_panes.shows_raw,
+            desk.trace_panes.prompt.follow
         ),
         ("asked", true, true)
     );
-    let told = replay(&model).told;
+    let told = replay(&model).shown_events;
     assert_eq!(
         *told_so_far(&model),
         RunState::fold(&numbered(story())[..told])
@@ -290,32 +298,35 @@ fn seek_while_streaming_keeps_selection_filter_and_places() {
 fn speed_changes_keep_the_place_and_stay_in_bounds() {
     let mut model = playing(numbered(story()));
     wake(&mut model, 250);
-    press(&mut model, Command::Faster);
+    press(&mut model, UiCommand::Faster);
     let replay_now = replay(&model);
-    assert_eq!(replay_now.clock(Millis(250)).0, Millis(250));
-    assert_eq!(replay_now.clock(Millis(350)).0, Millis(450));
+    assert_eq!(replay_now.position_and_length(Millis(250)).0, Millis(250));
+    assert_eq!(replay_now.position_and_length(Millis(350)).0, Millis(450));
     for _ in 0..20 {
-        press(&mut model, Command::Faster);
+        press(&mut model, UiCommand::Faster);
     }
     assert_eq!(replay(&model).speed, PlaybackSpeed::new(64.0));
     for _ in 0..20 {
-        press(&mut model, Command::Slower);
+        press(&mut model, UiCommand::Slower);
     }
     assert_eq!(replay(&model).speed, PlaybackSpeed::new(0.25));
-    assert_eq!(replay(&model).clock(Millis(250)).0, Millis(250));
+    assert_eq!(
+        replay(&model).position_and_length(Millis(250)).0,
+        Millis(250)
+    );
 }
 
 #[test]
 fn step_back_takes_one_event_away() {
     let mut model = story_at(9);
-    press(&mut model, Command::StepBack);
-    assert_eq!(replay(&model).told, 8);
+    press(&mut model, UiCommand::StepBack);
+    assert_eq!(replay(&model).shown_events, 8);
     assert_eq!(
         *told_so_far(&model),
         RunState::fold(&numbered(story())[..8])
     );
     to(&mut model, 0);
-    press(&mut model, Command::StepBack);
+    press(&mut model, UiCommand::StepBack);
     let notice = model.notices.log.last().expect("it says so");
     assert_eq!(notice.text, "this is the beginning of the recording");
 }
@@ -323,13 +334,13 @@ fn step_back_takes_one_event_away() {
 #[test]
 fn steps_go_over_an_event_a_turn_and_a_cell() {
     let mut model = story_at(5);
-    press(&mut model, Command::StepEvent);
-    assert_eq!(replay(&model).told, 6);
-    press(&mut model, Command::StepCell);
-    assert_eq!(replay(&model).told, 9);
-    press(&mut model, Command::StepTurn);
-    assert_eq!(replay(&model).told, 10);
-    assert!(!replay(&model).playing());
+    press(&mut model, UiCommand::StepEvent);
+    assert_eq!(replay(&model).shown_events, 6);
+    press(&mut model, UiCommand::StepCell);
+    assert_eq!(replay(&model).shown_events, 9);
+    press(&mut model, UiCommand::StepTurn);
+    assert_eq!(replay(&model).shown_events, 10);
+    assert!(!replay(&model).is_playing());
 }
 
 #[test]
@@ -337,14 +348,14 @@ fn next_failure_finds_each_one_of_a_batch_and_each_error_then_says_there_is_none
     let mut model = playing(numbered(story()));
     let mut seen = Vec::new();
     for _ in 0..4 {
-        press(&mut model, Command::NextFailure);
-        seen.push((replay(&model).told, selected(&model)));
+        press(&mut model, UiCommand::NextFailure);
+        seen.push((replay(&model).shown_events, selected(&model)));
     }
-    let row = |n| Some(Entry::Row(RowId(n)));
+    let row = |n| Some(CellsEntry::Row(RowId(n)));
     assert_eq!(seen, [(5, row(0)), (5, row(4)), (10, row(3)), (12, row(5))]);
-    assert!(!replay(&model).playing());
-    press(&mut model, Command::NextFailure);
-    assert_eq!(replay(&model).told, 12);
+    assert!(!replay(&model).is_playing());
+    press(&mut model, UiCommand::NextFailure);
+    assert_eq!(replay(&model).shown_events, 12);
     let notice = model.notices.log.last().expect("it says so");
     assert_eq!(
         notice.text,
@@ -356,14 +367,14 @@ fn next_failure_finds_each_one_of_a_batch_and_each_error_then_says_there_is_none
 fn the_judge_at_work_is_shown_until_one_moves_and_again_after_play() {
     let mut model = playing(numbered(story()));
     wake(&mut model, 560);
-    assert_eq!(selected(&model), Some(Entry::Row(RowId(1))));
-    replay_mut(&mut model).desk.cells.list.selected = Some(Entry::Row(RowId(4)));
+    assert_eq!(selected(&model), Some(CellsEntry::Row(RowId(1))));
+    replay_mut(&mut model).session.cells.list.selected = Some(CellsEntry::Row(RowId(4)));
     wake(&mut model, 1050);
-    assert_eq!(selected(&model), Some(Entry::Row(RowId(4))));
-    assert!(!replay(&model).desk.follow.armed);
-    press(&mut model, Command::PlayPause);
-    press(&mut model, Command::PlayPause);
-    assert!(replay(&model).desk.follow.armed);
+    assert_eq!(selected(&model), Some(CellsEntry::Row(RowId(4))));
+    assert!(!replay(&model).session.follow.enabled);
+    press(&mut model, UiCommand::PlayPause);
+    press(&mut model, UiCommand::PlayPause);
+    assert!(replay(&model).session.follow.enabled);
 }
 
 #[test]
@@ -375,12 +386,12 @@ fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_the
     let mut model = playing(numbered((0..12_000).map(note).collect()));
     let _all = replay_mut(&mut model).player.seek(12_000);
     let mut bites = Vec::new();
-    while replay(&model).seeking() {
+    while replay(&model).is_seeking() {
         wake(&mut model, 1);
-        bites.push(replay(&model).told);
+        bites.push(replay(&model).shown_events);
     }
     assert_eq!(bites, [5_000, 10_000, 12_000]);
-    press(&mut model, Command::StepBack);
+    press(&mut model, UiCommand::StepBack);
     assert_eq!(
         replay(&model).next_wake(Millis(1)),
         Some(Millis(1)),
@@ -391,7 +402,7 @@ fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_the
         12_000,
         "the old one is shown"
     );
-    while replay(&model).seeking() {
+    while replay(&model).is_seeking() {
         wake(&mut model, 1);
     }
     assert_eq!(told_so_far(&model).notes.len(), 11_999);
@@ -400,12 +411,12 @@ fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_the
 #[test]
 fn a_moment_is_typed_in_any_of_three_ways() {
     let length = Millis(150_000);
-    let at = |typed| moment_of(typed, length);
+    let at = |typed| parse_moment(typed, length);
     assert_eq!(at("1:05"), Ok(Millis(65_000)));
     assert_eq!(at(" 12.5 "), Ok(Millis(12_500)));
     assert_eq!(at("40%"), Ok(Millis(60_000)));
     assert_eq!(
-        moment_of("1:00:01", Millis(4_000_000)),
+        parse_moment("1:00:01", Millis(4_000_000)),
         Ok(Millis(3_601_000))
     );
     assert_eq!(
@@ -435,33 +446,40 @@ fn a_moment_is_typed_in_any_of_three_ways() {
 #[test]
 fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() {
     let read_as = |opening| {
-        let mut model = model(Place::Recording);
-        model.opening = opening;
+        let mut model = model(OpenedItem::Recording);
+        model.replay_start = opening;
         let log = Ok(numbered(story()));
         let run = RunId("x-k3f9".to_owned());
-        let effects = read(&mut model, run, "/r".into(), log, vec!["line 3".to_owned()]);
+        let effects =
+            handle_replay_read(&mut model, run, "/r".into(), log, vec!["line 3".to_owned()]);
         assert!(effects.is_empty());
         model
     };
-    let mut model = read_as(Opening::asked(Some(1.0)));
-    assert!(replay(&model).playing());
-    assert_eq!(replay(&model).recorded, "2026-11-20 17:02");
+    let mut model = read_as(ReplayStart::from_speed(Some(1.0)));
+    assert!(replay(&model).is_playing());
+    assert_eq!(replay(&model).recorded_at, "2026-11-20 17:02");
     let told: Vec<_> = model.notices.log.iter().map(|n| n.text.as_str()).collect();
     assert_eq!(told, ["line 3", "recorded against a scripted server"]);
-    assert!(matches!(leave(&mut model)[..], [Effect::Quit]));
-    assert_eq!(model.quitting, Some(0));
+    assert!(matches!(leave_replay(&mut model)[..], [Effect::Quit]));
+    assert_eq!(model.exit_code, Some(0));
 
-    for opening in [Opening::asked(None), Opening::asked(Some(0.0))] {
+    for opening in [
+        ReplayStart::from_speed(None),
+        ReplayStart::from_speed(Some(0.0)),
+    ] {
         let model = read_as(opening);
-        assert_eq!((replay(&model).told, replay(&model).playing()), (13, false));
+        assert_eq!(
+            (replay(&model).shown_events, replay(&model).is_playing()),
+            (13, false)
+        );
     }
 }
 
 #[test]
 fn a_log_that_cannot_be_read_is_an_error_and_no_replay() {
-    let mut model = model(Place::Recording);
+    let mut model = model(OpenedItem::Recording);
     let run = RunId("x-k3f9".to_owned());
-    read(
+    handle_replay_read(
         &mut model,
         run,
         "/r".into(),
@@ -472,16 +490,19 @@ fn a_log_that_cannot_be_read_is_an_error_and_no_replay() {
     let notice = model.notices.log.last().expect("it says so");
     assert_eq!(
         (notice.level, notice.text.as_str()),
-        (Level::Error, "k3f9 cannot be replayed: no such run")
+        (NoticeLevel::Error, "k3f9 cannot be replayed: no such run")
     );
 }
 
 #[test]
 fn a_replay_from_the_board_goes_back_to_it() {
     let mut model = story_at(3);
-    assert!(leave(&mut model).is_empty());
-    assert!(model.replay.is_none() && model.quitting.is_none());
-    assert!(open(&mut model).is_empty(), "nothing is selected");
+    assert!(leave_replay(&mut model).is_empty());
+    assert!(model.replay.is_none() && model.exit_code.is_none());
+    assert!(
+        open_focused_run(&mut model).is_empty(),
+        "nothing is selected"
+    );
     let notice = model.notices.log.last().expect("it says so");
     assert_eq!(
         notice.text,

@@ -6,14 +6,14 @@ use crate::event::{ParentCause, ParentRun};
 use crate::model::{JudgeConfig, pluralize};
 use crate::run::CachePolicy;
 use crate::tui::effect::{Effect, RunOrder};
-use crate::tui::model::Model;
-use crate::tui::model::cells::{Row, RowId};
-use crate::tui::model::notices::Level;
-use crate::tui::model::runs::{Run, Stage};
+use crate::tui::state::App;
+use crate::tui::state::cells::{CellsRow, RowId};
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::runs::{RunStage, TrackedRun};
 
 /// An order over the open workspace; `None` where none is open.
-pub(in crate::tui::update) fn order(
-    model: &mut Model,
+pub(in crate::tui::update) fn build_workspace_order(
+    model: &mut App,
     only: Option<Vec<String>>,
     judge: Option<JudgeConfig>,
     cache: CachePolicy,
@@ -22,130 +22,135 @@ pub(in crate::tui::update) fn order(
     let workspace = Arc::clone(model.workspace()?);
     let parent = cause.and_then(|cause| {
         Some(ParentRun {
-            run: model.live.runs.newest()?.clone(),
+            run: model.live_session.runs.newest()?.clone(),
             cell: None,
             turn: None,
             cause,
         })
     });
     Some(RunOrder {
-        ticket: model.ticket(),
+        ticket: model.next_ticket(),
         workspace,
         only: only.map(Arc::new),
-        where_: None,
-        but: None,
+        filter: None,
+        except: None,
         judge,
         cache,
-        frozen: None,
+        replayed_evidence: None,
         parent,
     })
 }
 
 /// Starts an order: the run is known from now on.
-pub(in crate::tui::update) fn launch(
-    model: &mut Model,
+pub(in crate::tui::update) fn start_run(
+    model: &mut App,
     order: RunOrder,
     save: Option<u64>,
 ) -> Effect {
-    model.live.runs.map.insert(
+    model.live_session.runs.by_ticket.insert(
         order.ticket,
-        Run {
-            save,
-            whole: order.only.is_none() && save.is_none(),
-            ..Run::default()
+        TrackedRun {
+            save_number: save,
+            covers_everything: order.only.is_none() && save.is_none(),
+            ..TrackedRun::default()
         },
     );
     Effect::StartRun(order)
 }
 
 /// `r`: judges the focused cell again, past verdicts aside; on a group all of it, from past verdicts where unchanged.
-pub(in crate::tui::update) fn run_focused(model: &mut Model) -> Vec<Effect> {
-    if not_now(model) {
+pub(in crate::tui::update) fn run_focused(model: &mut App) -> Vec<Effect> {
+    if refuse_if_blocked(model) {
         return Vec::new();
     }
-    let cells = &model.live.cells;
-    let rows: Vec<RowId> = match (cells.selected(), cells.group_rows()) {
+    let cells = &model.live_session.cells;
+    let rows: Vec<RowId> = match (cells.selected_row(), cells.group_rows()) {
         (Some(row), _) => vec![row],
         (None, Some(rows)) => rows.to_vec(),
         (None, None) => {
             let why = "select a cell first (j, k)";
-            model.notices.tell(model.now, Level::Info, why);
+            model.notices.push(model.now, NoticeLevel::Info, why);
             return Vec::new();
         }
     };
-    let alone = cells.selected();
+    let alone = cells.selected_row();
     let judged = alone.and_then(|row| {
         let row = cells.row(row)?;
         Some(cells.evals.get(row.eval as usize)?.judged)
     });
     if alone
         .and_then(|row| cells.row(row))
-        .is_some_and(Row::is_live)
+        .is_some_and(CellsRow::is_live)
     {
         let why = "this cell is being judged (ctrl-c cancels)";
-        model.notices.tell(model.now, Level::Info, why);
+        model.notices.push(model.now, NoticeLevel::Info, why);
         return Vec::new();
     }
-    let names = rows.iter().filter_map(|row| cells.name(*row));
+    let names = rows.iter().filter_map(|row| cells.decision_name(*row));
     let names = names.map(|name| name.to_string()).collect();
     let cache = match judged {
         Some(true) => CachePolicy::Refresh,
         _ => CachePolicy::Use,
     };
     let costs = match alone {
-        Some(row) => paid(model, row),
-        None => costs(model),
+        Some(row) => is_cell_paid(model, row),
+        None => is_any_judge_paid(model),
     };
-    let Some(order) = order(model, Some(names), None, cache, None) else {
+    let Some(order) = build_workspace_order(model, Some(names), None, cache, None) else {
         return Vec::new();
     };
     start_or_ask(model, order, costs)
 }
 
 /// `R`: judges every cell; asks first where that costs.
-pub(in crate::tui::update) fn run_all(model: &mut Model) -> Vec<Effect> {
-    if not_now(model) {
+pub(in crate::tui::update) fn run_all(model: &mut App) -> Vec<Effect> {
+    if refuse_if_blocked(model) {
         return Vec::new();
     }
-    if model.live.runs.live().any(|(_, run)| run.whole) {
+    if model
+        .live_session
+        .runs
+        .live()
+        .any(|(_, run)| run.covers_everything)
+    {
         let why = "everything is being judged already (ctrl-c cancels)";
-        model.notices.tell(model.now, Level::Info, why);
+        model.notices.push(model.now, NoticeLevel::Info, why);
         return Vec::new();
     }
-    let costs = costs(model);
-    let Some(order) = order(model, None, None, CachePolicy::Use, None) else {
+    let costs = is_any_judge_paid(model);
+    let Some(order) = build_workspace_order(model, None, None, CachePolicy::Use, None) else {
         return Vec::new();
     };
     start_or_ask(model, order, costs)
 }
 
-fn start_or_ask(model: &mut Model, order: RunOrder, costs: bool) -> Vec<Effect> {
+fn start_or_ask(model: &mut App, order: RunOrder, costs: bool) -> Vec<Effect> {
     if costs {
-        model.previewing.push(order.clone());
-        return vec![Effect::Preview(order)];
+        model.awaiting_preview.push(order.clone());
+        return vec![Effect::PreviewRun(order)];
     }
-    vec![launch(model, order, None)]
+    vec![start_run(model, order, None)]
 }
 
 /// `ctrl-c`: ends all runs. Empty: none was live.
-pub(in crate::tui::update) fn cancel(model: &mut Model) -> Vec<Effect> {
+pub(in crate::tui::update) fn cancel_all(model: &mut App) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for (ticket, run) in &mut model.live.runs.map {
+    for (ticket, run) in &mut model.live_session.runs.by_ticket {
         if run.is_live() {
-            run.stage = Stage::Cancelling;
+            run.stage = RunStage::Cancelling;
             effects.push(Effect::CancelRun(*ticket));
         }
     }
     if !effects.is_empty() {
         let what = pluralize(effects.len() as u64, "run");
         let said = format!("cancelling {what}; what is judged stays");
-        model.notices.tell(model.now, Level::Info, said);
+        model.notices.push(model.now, NoticeLevel::Info, said);
     }
     effects
 }
 
 /// Whether nothing can be run now; says why.
-fn not_now(model: &mut Model) -> bool {
+fn refuse_if_blocked(model: &mut App) -> bool {
     let why = if model.replay.is_some() {
         "this is a replay: q goes back, then it can be run"
     } else if model.workspace().is_none() {
@@ -153,23 +158,27 @@ fn not_now(model: &mut Model) -> bool {
     } else {
         return false;
     };
-    model.notices.tell(model.now, Level::Info, why);
+    model.notices.push(model.now, NoticeLevel::Info, why);
     true
 }
 
 /// Whether the judge of a cell costs something.
-fn paid(model: &Model, row: RowId) -> bool {
-    let name = model.live.cells.name(row).and_then(|name| name.judge);
+fn is_cell_paid(model: &App, row: RowId) -> bool {
+    let name = model
+        .live_session
+        .cells
+        .decision_name(row)
+        .and_then(|name| name.judge);
     let judge = name.and_then(|name| model.workspace()?.judges.get(&name));
     judge.is_some_and(|judge| !judge.is_free())
 }
 
 /// Whether a judge that would be asked costs something.
-fn costs(model: &Model) -> bool {
+fn is_any_judge_paid(model: &App) -> bool {
     let Some(workspace) = model.workspace() else {
         return false;
     };
-    let cells = &model.live.cells;
+    let cells = &model.live_session.cells;
     let paid = |name: &str| {
         workspace
             .judges
@@ -180,7 +189,7 @@ fn costs(model: &Model) -> bool {
         // Not known yet who would be asked: better asked once too often.
         return workspace.judges.keys().any(|name| paid(name));
     }
-    let seated = cells.seated.iter();
+    let seated = cells.current_judges.iter();
     seated
         .filter_map(|at| cells.judges.get(*at as usize))
         .any(|(name, _)| paid(name))

@@ -7,9 +7,9 @@ use crate::event::{CellKey, RunEvent, RunTotals, SettledCell};
 use crate::model::{JudgeConfig, Millis, ProviderKind};
 use crate::run::CachePolicy;
 use crate::theme::Theme;
-use crate::tui::model::Place;
-use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
-use crate::tui::model::cells::{Mark, SlotState};
+use crate::tui::state::OpenedItem;
+use crate::tui::state::cells::tests::{board, header, keys, outline, row, transcript};
+use crate::tui::state::cells::{RowSlotState, RowStatus};
 use crate::workspace::{Workspace, WorkspaceLimits};
 
 const EVALS: &[&str] = &["x", "y?"];
@@ -43,31 +43,31 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
     }
 }
 
-fn model() -> Model {
+fn model() -> App {
     let free = JudgeConfig::new("one", ProviderKind::Rules);
-    let place = Place::Workspace(Arc::new(workspace(vec![free])));
+    let place = OpenedItem::Workspace(Arc::new(workspace(vec![free])));
     let theme = Theme::bundled("dark").expect("a theme");
-    let mut model = Model::new(place, Size::new(80, 24), theme);
-    outline(&mut model.live.cells, &["a", "b"], EVALS, "v1");
+    let mut model = App::new(place, Size::new(80, 24), theme);
+    outline(&mut model.live_session.cells, &["a", "b"], EVALS, "v1");
     model
 }
 
 /// Facts of one run, numbered.
 struct Log {
-    ticket: Ticket,
+    ticket: RunTicket,
     seq: u64,
 }
 
 impl Log {
-    fn new(model: &mut Model, letters: &str) -> Self {
-        let ticket = model.ticket();
+    fn new(model: &mut App, letters: &str) -> Self {
+        let ticket = model.next_ticket();
         let mut log = Self { ticket, seq: 0 };
         let run = header(&format!("20261121T000000Z-{letters}"), EVALS, "v1");
         log.tell(model, vec![EventKind::RunStarted(Box::new(run))]);
         log
     }
 
-    fn tell(&mut self, model: &mut Model, kinds: Vec<EventKind>) {
+    fn tell(&mut self, model: &mut App, kinds: Vec<EventKind>) {
         let events: Vec<RunEvent> = kinds
             .into_iter()
             .map(|kind| {
@@ -83,7 +83,7 @@ impl Log {
         events_of(model, self.ticket, &events);
     }
 
-    fn plan(&mut self, model: &mut Model, id: &str, first: u32, keys: Vec<CellKey>) {
+    fn plan(&mut self, model: &mut App, id: &str, first: u32, keys: Vec<CellKey>) {
         let transcript = transcript(id);
         self.tell(
             model,
@@ -95,13 +95,13 @@ impl Log {
         );
     }
 
-    fn finish(&mut self, model: &mut Model, cell: u32, outcome: Outcome) {
+    fn finish(&mut self, model: &mut App, cell: u32, outcome: Outcome) {
         let result = Box::new(CellResult::new(outcome, "said now"));
         let cell = CellIx(cell);
         self.tell(model, vec![EventKind::CellFinished { cell, result }]);
     }
 
-    fn settle(&mut self, model: &mut Model, cell: u32, outcome: Outcome) {
+    fn settle(&mut self, model: &mut App, cell: u32, outcome: Outcome) {
         let result = CellResult::new(outcome, "checked now");
         self.tell(
             model,
@@ -113,20 +113,20 @@ impl Log {
     }
 }
 
-fn events_of(model: &mut Model, ticket: Ticket, all: &[RunEvent]) {
-    assert!(events(model, ticket, all).is_empty());
+fn events_of(model: &mut App, ticket: RunTicket, all: &[RunEvent]) {
+    assert!(handle_run_events(model, ticket, all).is_empty());
 }
 
-fn mark(model: &Model, name: &str) -> Mark {
-    let cells = &model.live.cells;
-    cells.row(row(cells, name)).expect("a row").mark()
+fn mark(model: &App, name: &str) -> RowStatus {
+    let cells = &model.live_session.cells;
+    cells.row(row(cells, name)).expect("a row").status()
 }
 
 fn judged() -> Vec<CellKey> {
     keys(EVALS).split_off(1)
 }
 
-fn last_notice(model: &Model) -> &str {
+fn last_notice(model: &App) -> &str {
     model.notices.log.last().map_or("", |notice| &notice.text)
 }
 
@@ -141,54 +141,66 @@ fn a_late_result_of_an_older_run_overwrites_nothing() {
     new.plan(&mut model, "a", 0, judged());
     new.finish(&mut model, 0, Pass);
     old.finish(&mut model, 1, Fail);
-    assert_eq!(mark(&model, "a/r/y"), Mark::Decided(Pass));
+    assert_eq!(mark(&model, "a/r/y"), RowStatus::Decided(Pass));
     // An older run that reaches a transcript after a newer one does not take its cells either.
     old.plan(&mut model, "b", 2, keys(EVALS));
     new.plan(&mut model, "b", 1, judged());
     old.settle(&mut model, 2, Pass);
     old.finish(&mut model, 3, Fail);
-    assert_eq!(mark(&model, "b/r/x"), Mark::Decided(Pass), "its alone");
-    assert_eq!(mark(&model, "b/r/y"), Mark::Live);
+    assert_eq!(mark(&model, "b/r/x"), RowStatus::Decided(Pass), "its alone");
+    assert_eq!(mark(&model, "b/r/y"), RowStatus::Live);
 }
 
 #[test]
 fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
     let mut model = model();
-    model.live.cells.lay(&board(&[("a/r/y~one", Fail)]));
+    model
+        .live_session
+        .cells
+        .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
     let mut log = Log::new(&mut model, "cncl");
     log.plan(&mut model, "a", 0, keys(EVALS));
     log.plan(&mut model, "b", 2, keys(EVALS));
-    assert_eq!(mark(&model, "a/r/y"), Mark::Live);
-    assert_eq!(cancel(&mut model).len(), 1);
+    assert_eq!(mark(&model, "a/r/y"), RowStatus::Live);
+    assert_eq!(cancel_all(&mut model).len(), 1);
     log.finish(&mut model, 3, Outcome::Cancelled);
-    ended(&mut model, log.ticket, None);
+    handle_run_ended(&mut model, log.ticket, None);
     assert_eq!(
         mark(&model, "a/r/y"),
-        Mark::Decided(Fail),
+        RowStatus::Decided(Fail),
         "yesterday's verdict"
     );
-    assert_eq!(mark(&model, "b/r/y"), Mark::Decided(Outcome::Cancelled));
-    assert_eq!(mark(&model, "b/r/x"), Mark::Never);
-    let row_of = row(&model.live.cells, "b/r/x");
-    let slots = &model.live.cells.row(row_of).expect("a row").slots;
-    assert_eq!(slots[0].state, SlotState::Never);
-    assert!(cancel(&mut model).is_empty(), "nothing is live");
+    assert_eq!(
+        mark(&model, "b/r/y"),
+        RowStatus::Decided(Outcome::Cancelled)
+    );
+    assert_eq!(mark(&model, "b/r/x"), RowStatus::NeverRun);
+    let row_of = row(&model.live_session.cells, "b/r/x");
+    let slots = &model.live_session.cells.row(row_of).expect("a row").slots;
+    assert_eq!(slots[0].state, RowSlotState::NeverRun);
+    assert!(cancel_all(&mut model).is_empty(), "nothing is live");
 }
 
 #[test]
 fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
     let mut model = model();
-    model.live.cells.lay(&board(&[("a/r/y~one", Fail)]));
-    model.live.cells.label(&[crate::model::Label {
-        transcript: "a".into(),
-        rubric: None,
-        eval: "y".into(),
-        passed: Some(true),
-        score: None,
-        by: None,
-        at: None,
-        note: None,
-    }]);
+    model
+        .live_session
+        .cells
+        .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
+    model
+        .live_session
+        .cells
+        .replace_labels(&[crate::model::Label {
+            transcript: "a".into(),
+            rubric: None,
+            eval: "y".into(),
+            passed: Some(true),
+            score: None,
+            by: None,
+            at: None,
+            note: None,
+        }]);
     let mut first = Log::new(&mut model, "aaaa");
     first.plan(&mut model, "a", 0, judged());
     first.finish(&mut model, 0, JudgeError);
@@ -201,16 +213,16 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
     let flip = &report.flips[0];
     assert_eq!((flip.before.outcome, flip.after.outcome), (Fail, Pass));
     assert_eq!(
-        (&*flip.before.why, &*flip.after.why),
+        (&*flip.before.explanation, &*flip.after.explanation),
         ("said then", "said now")
     );
-    assert_eq!(flip.towards, Some(true));
-    assert_eq!(model.live.cells.total.flipped, 1);
+    assert_eq!(flip.agrees_with_label, Some(true));
+    assert_eq!(model.live_session.cells.total.flipped, 1);
     let mut third = Log::new(&mut model, "cccc");
     third.plan(&mut model, "a", 0, judged());
     third.finish(&mut model, 0, Pass);
     assert_eq!(
-        model.live.cells.total.flipped, 0,
+        model.live_session.cells.total.flipped, 0,
         "the newest run moved nothing"
     );
 }
@@ -219,26 +231,26 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
 fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
     let mut model = model();
     model
-        .live
+        .live_session
         .cells
-        .lay(&board(&[("a/r/x", Fail), ("b/r/x", Fail)]));
-    let ran = |model: &mut Model, save: u64, id: &str| {
+        .apply_newest_verdicts(&board(&[("a/r/x", Fail), ("b/r/x", Fail)]));
+    let ran = |model: &mut App, save: u64, id: &str| {
         let mut log = Log::new(model, "save");
-        model.live.runs.map[&log.ticket].save = Some(save);
+        model.live_session.runs.by_ticket[&log.ticket].save_number = Some(save);
         log.plan(model, id, 0, keys(&EVALS[..1]));
         log.settle(model, 0, Pass);
-        ended(model, log.ticket, None);
+        handle_run_ended(model, log.ticket, None);
     };
-    model.saves.report = Some(Report {
+    model.saves.report = Some(SaveReport {
         number: 2,
-        first: 2,
-        ..Report::default()
+        first_save: 2,
+        ..SaveReport::default()
     });
     ran(&mut model, 1, "a");
     ran(&mut model, 2, "b");
     let report = model.saves.report.as_ref().expect("a report");
     assert_eq!((report.flips.len(), report.judged), (1, 1));
-    assert_eq!(report.flips[0].row, row(&model.live.cells, "b/r/x"));
+    assert_eq!(report.flips[0].row, row(&model.live_session.cells, "b/r/x"));
     assert!(model.notices.log.is_empty(), "a save tells its own story");
 }
 
@@ -254,9 +266,9 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
     log.finish(&mut model, 0, Pass);
     log.plan(&mut model, "a", 2, vec![repeat(3)]);
     log.finish(&mut model, 1, Fail);
-    assert_eq!(mark(&model, "a/r/y"), Mark::Live, "the vote is open");
+    assert_eq!(mark(&model, "a/r/y"), RowStatus::Live, "the vote is open");
     log.finish(&mut model, 2, Fail);
-    let cells = &model.live.cells;
+    let cells = &model.live_session.cells;
     let decided = cells.row(row(cells, "a/r/y")).expect("a row");
     let decision = decided.decision.as_ref().expect("decided");
     assert_eq!(
@@ -268,12 +280,12 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
     next.plan(&mut model, "a", 0, vec![repeat(1), repeat(2)]);
     next.finish(&mut model, 0, Pass);
     next.finish(&mut model, 1, Pass);
-    assert_eq!(mark(&model, "a/r/y"), Mark::Decided(Pass));
+    assert_eq!(mark(&model, "a/r/y"), RowStatus::Decided(Pass));
     assert_eq!(
         model
-            .live
+            .live_session
             .cells
-            .row(row(&model.live.cells, "a/r/y"))
+            .row(row(&model.live_session.cells, "a/r/y"))
             .expect("a row")
             .slots
             .len(),
@@ -285,27 +297,27 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
 fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_does() {
     let mut model = model();
     model
-        .live
+        .live_session
         .cells
-        .lay(&board(&[("a/r/x", Pass), ("b/r/x", Fail)]));
-    model.live.cells.settle();
-    let b = row(&model.live.cells, "b/r/x");
-    model.live.cells.select(b);
-    assert_eq!(model.live.cells.position(), Some(1));
+        .apply_newest_verdicts(&board(&[("a/r/x", Pass), ("b/r/x", Fail)]));
+    model.live_session.cells.update_shown();
+    let b = row(&model.live_session.cells, "b/r/x");
+    model.live_session.cells.select_row(b);
+    assert_eq!(model.live_session.cells.cursor_position(), Some(1));
     let mut log = Log::new(&mut model, "jump");
     log.plan(&mut model, "b", 0, keys(&EVALS[..1]));
     assert_eq!(
-        model.live.cells.position(),
+        model.live_session.cells.cursor_position(),
         Some(1),
         "it stays while it is live"
     );
     log.settle(&mut model, 0, Fail);
-    assert_eq!(model.live.cells.position(), Some(1));
+    assert_eq!(model.live_session.cells.cursor_position(), Some(1));
     log.plan(&mut model, "a", 1, keys(&EVALS[..1]));
     log.settle(&mut model, 1, Fail);
-    let cells = &model.live.cells;
+    let cells = &model.live_session.cells;
     assert_eq!(
-        (cells.selected(), cells.position()),
+        (cells.selected_row(), cells.cursor_position()),
         (Some(b), Some(2)),
         "a flipped and leads"
     );
@@ -314,8 +326,8 @@ fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_d
 #[test]
 fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
     let mut model = model();
-    let y = row(&model.live.cells, "a/r/y");
-    model.live.cells.select(y);
+    let y = row(&model.live_session.cells, "a/r/y");
+    model.live_session.cells.select_row(y);
     let effects = run_focused(&mut model);
     let [Effect::StartRun(order)] = &effects[..] else {
         panic!("{effects:?}")
@@ -332,7 +344,7 @@ fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
     );
     assert!(run_all(&mut model).is_empty(), "it runs already");
     assert!(last_notice(&model).contains("already"));
-    refused(&mut model, order.ticket, "no key");
+    handle_run_refused(&mut model, order.ticket, "no key");
     assert_eq!(last_notice(&model), "nothing was started: no key");
     assert_eq!(run_all(&mut model).len(), 1, "a refused run is none");
 }
@@ -342,14 +354,23 @@ fn a_judge_that_costs_is_asked_for_with_figures_first() {
     let mut model = model();
     let mut paid = JudgeConfig::new("one", ProviderKind::Openai);
     paid.model = "m".into();
-    model.place = Place::Workspace(Arc::new(workspace(vec![paid])));
+    model.opened = OpenedItem::Workspace(Arc::new(workspace(vec![paid])));
     let effects = run_all(&mut model);
-    assert!(matches!(&effects[..], [Effect::Preview(_)]), "{effects:?}");
-    assert_eq!((model.previewing.len(), model.live.runs.map.len()), (1, 0));
-    let order = model.previewing.remove(0);
-    let effect = launch(&mut model, order, None);
+    assert!(
+        matches!(&effects[..], [Effect::PreviewRun(_)]),
+        "{effects:?}"
+    );
+    assert_eq!(
+        (
+            model.awaiting_preview.len(),
+            model.live_session.runs.by_ticket.len()
+        ),
+        (1, 0)
+    );
+    let order = model.awaiting_preview.remove(0);
+    let effect = start_run(&mut model, order, None);
     assert!(matches!(effect, Effect::StartRun(_)));
-    assert_eq!(model.live.runs.live().count(), 1);
+    assert_eq!(model.live_session.runs.live().count(), 1);
 }
 
 #[test]
@@ -367,20 +388,20 @@ fn a_run_that_ends_says_what_came_of_it() {
         ..RunTotals::default()
     };
     log.tell(&mut model, vec![EventKind::RunFinished(Box::new(totals))]);
-    ended(&mut model, log.ticket, None);
+    handle_run_ended(&mut model, log.ticket, None);
     assert_eq!(
         last_notice(&model),
         "run k3f9: ✓ 1 ✗ 1, 2 cells, 4.1 s, $0.12"
     );
     let other = Log::new(&mut model, "brkn");
-    ended(&mut model, other.ticket, Some("the disk is full".into()));
+    handle_run_ended(&mut model, other.ticket, Some("the disk is full".into()));
     assert_eq!(
         last_notice(&model),
         "run brkn did not end well: the disk is full"
     );
     assert_eq!(
         model.notices.log.last().map(|n| n.level),
-        Some(Level::Error)
+        Some(NoticeLevel::Error)
     );
 }
 
@@ -390,28 +411,34 @@ fn only_some_ended_runs_are_kept_and_the_one_that_is_looked_at_always() {
     let mut first = Log::new(&mut model, "frst");
     first.plan(&mut model, "a", 0, keys(EVALS));
     first.settle(&mut model, 0, Fail);
-    ended(&mut model, first.ticket, None);
-    let x = row(&model.live.cells, "a/r/x");
-    model.live.cells.select(x);
+    handle_run_ended(&mut model, first.ticket, None);
+    let x = row(&model.live_session.cells, "a/r/x");
+    model.live_session.cells.select_row(x);
     for n in 0..20 {
         let log = Log::new(&mut model, &format!("r{n}"));
-        ended(&mut model, log.ticket, None);
+        handle_run_ended(&mut model, log.ticket, None);
     }
-    assert_eq!(model.live.runs.map.len(), 8);
-    assert!(model.live.runs.map.contains_key(&first.ticket));
+    assert_eq!(model.live_session.runs.by_ticket.len(), 8);
+    assert!(
+        model
+            .live_session
+            .runs
+            .by_ticket
+            .contains_key(&first.ticket)
+    );
 }
 
 #[test]
 fn time_left_is_told_once_there_is_enough_to_tell_from() {
-    let mut run = Run {
-        origin: Some(Millis(0)),
-        ..Run::default()
+    let mut run = TrackedRun {
+        began_at: Some(Millis(0)),
+        ..TrackedRun::default()
     };
     run.state.cells = vec![crate::event::CellState::default(); 10];
     run.judging_since = Some(Millis(0));
-    (run.judged, run.done) = (2, 2);
+    (run.judged, run.finished_cells) = (2, 2);
     assert_eq!(run.eta(Millis(4000)), None);
-    (run.judged, run.done) = (4, 4);
+    (run.judged, run.finished_cells) = (4, 4);
     assert_eq!(run.eta(Millis(4000)), Some(Millis(6000)));
     assert_eq!(run.rate(Millis(4000)), Some(1.0));
 }
@@ -422,11 +449,11 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
     let ids: Vec<String> = (0..10_000).map(|n| format!("t{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let evals = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-    model.live = Desk::default();
-    outline(&mut model.live.cells, &ids, &evals, "v1");
-    assert_eq!(model.live.cells.total.rows, 100_000);
-    let before = model.live.cells.worked();
-    let ticket = model.ticket();
+    model.live_session = SessionView::default();
+    outline(&mut model.live_session.cells, &ids, &evals, "v1");
+    assert_eq!(model.live_session.cells.total.rows, 100_000);
+    let before = model.live_session.cells.rows_processed();
+    let ticket = model.next_ticket();
     let start = EventKind::RunStarted(Box::new(header("20261121T000000Z-many", &evals, "v1")));
     let mut seq = 0;
     let mut event = |kind| {
@@ -450,13 +477,17 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
         model.now = model.now + Millis(1);
         events_of(&mut model, ticket, &[event(planned), event(settled)]);
     }
-    let passes = (model.live.cells.worked() - before) / 100_000;
+    let passes = (model.live_session.cells.rows_processed() - before) / 100_000;
     assert!(passes <= 42, "sorted {passes} times in ten seconds");
-    ended(&mut model, ticket, None);
-    assert_eq!(model.live.cells.total.fail, 100_000);
+    handle_run_ended(&mut model, ticket, None);
+    assert_eq!(model.live_session.cells.total.fail, 100_000);
     // What is left to be ordered comes in bites, one a wake.
     for _ in 0..20 {
-        time_passed(&mut model);
+        handle_time_passed(&mut model);
     }
-    assert_eq!(model.live.cells.due(), None, "nothing lags behind");
+    assert_eq!(
+        model.live_session.cells.next_order_update(),
+        None,
+        "nothing lags behind"
+    );
 }

@@ -9,8 +9,11 @@ use crate::model::Millis;
 use crate::model::Outcome;
 use crate::run::{JudgePreview, RunPreview};
 use crate::theme::Theme;
-use crate::tui::model::cells::{EvalInfo, Flip, Keep, Origin, Row, RowId, Side, Slot, SlotState};
-use crate::tui::update::rest;
+use crate::tui::state::cells::{
+    CellsRow, EvalInfo, FlipSide, RowBookkeeping, RowFlip, RowId, RowSlot, RowSlotState,
+    VerdictInputs,
+};
+use crate::tui::update::cost_estimate;
 use crate::workspace::{Env, load};
 
 const CHECK: &str = "  - id: says\n    type: contains\n    params: { patterns: [hello] }\n";
@@ -44,20 +47,20 @@ const FREE: &str = "judge: rules\n";
 const COSTS: &str =
     "judge: paid\njudges:\n  paid: { provider: gemini, model: m, api_key_env: K }\n";
 
-fn model(workspace: Arc<Workspace>) -> Model {
+fn model(workspace: Arc<Workspace>) -> App {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(Place::Workspace(workspace), Size::new(120, 40), theme)
+    App::new(OpenedItem::Workspace(workspace), Size::new(120, 40), theme)
 }
 
-fn save(model: &mut Model, workspace: Arc<Workspace>) -> Vec<String> {
-    let effects = reloaded(model, workspace, &["beam.yaml".into()]);
+fn save(model: &mut App, workspace: Arc<Workspace>) -> Vec<String> {
+    let effects = handle_reloaded(model, workspace, &["beam.yaml".into()]);
     said(effects)
 }
 
 /// Effects in words.
 fn said(effects: Vec<Effect>) -> Vec<String> {
     let word = |effect| match effect {
-        Effect::StartRun(order) => match (order.only, order.where_) {
+        Effect::StartRun(order) => match (order.only, order.filter) {
             (Some(names), _) => format!("run {}", names.join(" ")),
             (None, filter) => {
                 let filter = filter.unwrap_or_default();
@@ -68,9 +71,9 @@ fn said(effects: Vec<Effect>) -> Vec<String> {
             }
         },
         Effect::CancelRun(ticket) => format!("cancel {}", ticket.0),
-        Effect::Outline { .. } => "outline".to_owned(),
-        Effect::ReadBoard { .. } => "board".to_owned(),
-        Effect::Preview(order) => match order.but {
+        Effect::ComputeOutline { .. } => "outline".to_owned(),
+        Effect::ReadNewestVerdicts { .. } => "board".to_owned(),
+        Effect::PreviewRun(order) => match order.except {
             Some(name) => format!("preview all but {name}"),
             None => "preview".to_owned(),
         },
@@ -79,9 +82,9 @@ fn said(effects: Vec<Effect>) -> Vec<String> {
     effects.into_iter().map(word).collect()
 }
 
-fn after(model: &mut Model, at: u64) -> Vec<String> {
+fn after(model: &mut App, at: u64) -> Vec<String> {
     model.now = Millis(at);
-    said(time_passed(model))
+    said(handle_time_passed(model))
 }
 
 #[test]
@@ -90,12 +93,15 @@ fn broken_save_keeps_last_good_rubric() {
     let mut model = model(Arc::clone(&good));
     let problem = Diagnostic::error("x", "rubrics/beam.yaml", "no");
     assert_eq!(
-        said(failed(&mut model, vec![problem])),
+        said(handle_reload_failed(&mut model, vec![problem])),
         Vec::<String>::new()
     );
     assert!(Arc::ptr_eq(model.workspace().expect("one"), &good));
     // Back to what it was: the strip goes, and nothing is judged.
-    assert_eq!(said(reloaded(&mut model, good, &[])), Vec::<String>::new());
+    assert_eq!(
+        said(handle_reloaded(&mut model, good, &[])),
+        Vec::<String>::new()
+    );
     assert_eq!(model.saves.problems, []);
     let told = &model.notices.log.last().expect("a notice").text;
     assert_eq!(told, "rubrics/beam.yaml loads again");
@@ -107,7 +113,7 @@ fn comment_save_judges_nothing() {
     let commented = workspace(&["  # why\n", CHECK], FREE);
     assert_eq!(save(&mut model, commented), Vec::<String>::new());
     assert_eq!(
-        summary(model.saves.report.as_ref().expect("a report")),
+        summarize(model.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
     assert_eq!(model.saves.next_wake(), None);
@@ -121,7 +127,7 @@ fn a_removed_eval_is_not_called_a_comment() {
         ["outline", "board"]
     );
     assert_eq!(
-        summary(model.saves.report.as_ref().expect("a report")),
+        summarize(model.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 eval is gone, nothing to judge again"
     );
 }
@@ -160,12 +166,29 @@ fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
     let mut model = model(workspace(&[&judged("")], FREE));
     save(&mut model, workspace(&[&judged(" a")], FREE));
     after(&mut model, 300);
-    let ticket = *model.live.runs.map.keys().next().expect("a run");
+    let ticket = *model
+        .live_session
+        .runs
+        .by_ticket
+        .keys()
+        .next()
+        .expect("a run");
     let saved = save(&mut model, workspace(&[&judged(" b")], FREE));
     assert_eq!(saved, ["outline", "board", &format!("cancel {}", ticket.0)]);
     after(&mut model, 600);
-    let newest = *model.live.runs.map.keys().last().expect("a run");
-    let run = model.live.runs.map.get_mut(&newest).expect("it is known");
+    let newest = *model
+        .live_session
+        .runs
+        .by_ticket
+        .keys()
+        .last()
+        .expect("a run");
+    let run = model
+        .live_session
+        .runs
+        .by_ticket
+        .get_mut(&newest)
+        .expect("it is known");
     let mut cell = crate::event::CellState::default();
     cell.judge_trace.push(crate::event::TurnState::default());
     run.state.cells.push(cell);
@@ -182,34 +205,34 @@ fn a_paused_save_judges_nothing_and_is_counted() {
         save(&mut model, workspace(&[&changed], FREE)),
         ["outline", "board"]
     );
-    assert_eq!(model.saves.missed, 1);
+    assert_eq!(model.saves.unjudged_saves, 1);
 }
 
 /// A row of the judged eval with a recorded verdict.
-fn with_row(model: &mut Model, state: SlotState) {
+fn with_row(model: &mut App, state: RowSlotState) {
     let rubric = &model.workspace().expect("one").rubrics[0];
     let eval = &rubric.evals[0];
     let info = EvalInfo {
         rubric: rubric.id.clone(),
         id: eval.id.clone(),
-        kind: eval.eval_type.clone(),
+        eval_type: eval.eval_type.clone(),
         digest: eval.digest.clone(),
         judged: true,
         groups: Vec::new(),
-        decides: std::sync::Arc::default(),
+        decision_rule: std::sync::Arc::default(),
     };
-    let cells = &mut model.live.cells;
+    let cells = &mut model.live_session.cells;
     cells.evals = vec![info];
-    let slot = Slot {
+    let slot = RowSlot {
         judge: Some(0),
         repeat: None,
-        at: None,
-        cached: None,
-        origin: Origin::default(),
+        run_cell: None,
+        cached_from: None,
+        inputs: VerdictInputs::default(),
         state,
     };
-    cells.rows.push(Row {
-        asides: Vec::new(),
+    cells.rows.push(CellsRow {
+        second_opinions: Vec::new(),
         transcript: 0,
         eval: 0,
         message: None,
@@ -219,22 +242,22 @@ fn with_row(model: &mut Model, state: SlotState) {
         stale: None,
         flipped: None,
         label: None,
-        veiled: false,
-        keep: Keep::default(),
+        hidden: false,
+        bookkeeping: RowBookkeeping::default(),
     });
 }
 
 #[test]
 fn decide_only_change_costs_no_call() {
     let mut model = model(workspace(&[&judged("")], COSTS));
-    with_row(&mut model, SlotState::Never);
+    with_row(&mut model, RowSlotState::NeverRun);
     let saved = save(&mut model, workspace(&[&judged(", min_score: 0.5")], COSTS));
     assert_eq!(
         saved,
         ["outline", "board"],
         "nothing is recorded, so nothing is decided"
     );
-    model.live.cells.rows[0].verdict = Some(side(Outcome::Pass));
+    model.live_session.cells.rows[0].verdict = Some(side(Outcome::Pass));
     let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
     assert_eq!(
         saved,
@@ -253,22 +276,22 @@ fn decide_only_change_costs_no_call() {
     );
 }
 
-fn side(outcome: Outcome) -> Side {
-    Side {
+fn side(outcome: Outcome) -> FlipSide {
+    FlipSide {
         outcome,
         score: None,
-        why: "".into(),
+        explanation: "".into(),
     }
 }
 
-fn told(model: &Model) -> Option<&str> {
-    model.saves.report.as_ref()?.rest.as_deref()
+fn told(model: &App) -> Option<&str> {
+    model.saves.report.as_ref()?.not_judged.as_deref()
 }
 
 #[test]
 fn of_a_judge_that_costs_the_rest_is_only_told() {
     let mut model = model(workspace(&[&judged("")], COSTS));
-    with_row(&mut model, SlotState::Never);
+    with_row(&mut model, RowSlotState::NeverRun);
     let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
     assert_eq!(saved, ["outline", "board", "preview"]);
     assert_eq!(
@@ -290,7 +313,7 @@ fn of_a_judge_that_costs_the_rest_is_only_told() {
         judges: judges.into(),
         ..RunPreview::default()
     };
-    assert!(rest::previewed(&mut model, Ok(preview)).is_empty());
+    assert!(cost_estimate::handle_preview(&mut model, Ok(preview)).is_empty());
     assert_eq!(
         told(&model),
         Some("12 cells of paid wait for R: about $0.04")
@@ -300,8 +323,8 @@ fn of_a_judge_that_costs_the_rest_is_only_told() {
 #[test]
 fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_rest() {
     let mut model = model(workspace(&[&judged("")], COSTS));
-    with_row(&mut model, SlotState::Never);
-    model.live.cells.transcripts = vec![crate::model::TranscriptRef {
+    with_row(&mut model, RowSlotState::NeverRun);
+    model.live_session.cells.transcripts = vec![crate::model::TranscriptRef {
         part: 0,
         id: "t".into(),
         path: "t.jsonl".into(),
@@ -309,11 +332,12 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
         len: 1,
         digest: crate::model::Digest::hash_bytes(b"t"),
     }];
-    model.live.cells.list.selected = Some(crate::tui::model::cells::Entry::Row(RowId(0)));
+    model.live_session.cells.list.selected =
+        Some(crate::tui::state::cells::CellsEntry::Row(RowId(0)));
     let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
     assert_eq!(saved, ["outline", "board", "preview all but t/beam/tone"]);
     // A preview that fails says no figure.
-    assert!(rest::previewed(&mut model, Err("no".into())).is_empty());
+    assert!(cost_estimate::handle_preview(&mut model, Err("no".into())).is_empty());
     assert_eq!(
         told(&model),
         Some("only the focused cell is judged again: paid may cost, R asks first")
@@ -324,22 +348,24 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
 #[test]
 fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
     const TOOLS: &str = "judge: rules\njudges:\n  free: { provider: rules, tools: [fetch_url] }\n";
-    let given = |model: &mut Model, at| {
+    let given = |model: &mut App, at| {
         model.now = Millis(at);
-        let orders = time_passed(model).into_iter().map(|effect| match effect {
-            Effect::StartRun(order) => order.frozen,
-            other => panic!("{other:?}"),
-        });
+        let orders = handle_time_passed(model)
+            .into_iter()
+            .map(|effect| match effect {
+                Effect::StartRun(order) => order.replayed_evidence,
+                other => panic!("{other:?}"),
+            });
         orders.collect::<Vec<_>>()
     };
     let mut model = model(workspace(&[&judged("")], TOOLS));
-    with_row(&mut model, SlotState::Never);
+    with_row(&mut model, RowSlotState::NeverRun);
     let id = |letters: &str| RunId(format!("20261121T000000Z-{letters}"));
-    let cells = &mut model.live.cells;
+    let cells = &mut model.live_session.cells;
     cells.runs = vec![id("aaaa"), id("bbbb")];
-    cells.rows[0].slots[0].at = Some((0, crate::model::CellIx(0)));
+    cells.rows[0].slots[0].run_cell = Some((0, crate::model::CellIx(0)));
     let mut other = cells.rows[0].clone();
-    other.slots[0].at = Some((1, crate::model::CellIx(0)));
+    other.slots[0].run_cell = Some((1, crate::model::CellIx(0)));
     cells.rows.push(other);
     save(&mut model, workspace(&[&judged(" and short")], TOOLS));
     let both = "20261121T000000Z-bbbb,20261121T000000Z-aaaa";
@@ -349,14 +375,14 @@ fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
         "newest first"
     );
 
-    frozen::toggle(&mut model);
+    replayed_evidence::toggle_replayed_evidence(&mut model);
     let told = &model.notices.log.last().expect("a notice").text;
     assert!(told.contains("fetch their pages again"), "{told}");
     save(&mut model, workspace(&[&judged(" and clear")], TOOLS));
     assert_eq!(given(&mut model, 600), [None]);
 
     // Evidence that dicta.yaml names goes before.
-    frozen::toggle(&mut model);
+    replayed_evidence::toggle_replayed_evidence(&mut model);
     let named = format!("{TOOLS}frozen: kvqa\n");
     save(&mut model, workspace(&[&judged(" and calm")], &named));
     let orders = given(&mut model, 900);
@@ -366,8 +392,8 @@ fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
 #[test]
 fn a_save_written_in_pieces_is_told_as_one() {
     let mut model = model(workspace(&[CHECK, &judged("")], FREE));
-    with_row(&mut model, SlotState::Never);
-    let tone = &mut model.live.cells;
+    with_row(&mut model, RowSlotState::NeverRun);
+    let tone = &mut model.live_session.cells;
     tone.evals[0].id = "tone".into();
     tone.rows[0].decision =
         crate::model::decide_cells(&[crate::model::CellResult::new(Outcome::Pass, "")]);
@@ -379,18 +405,18 @@ fn a_save_written_in_pieces_is_told_as_one() {
         ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
     );
     let report = model.saves.report.as_mut().expect("a report");
-    report.flip(Flip {
+    report.add_flip(RowFlip {
         row: RowId(0),
         before: side(Outcome::Fail),
         after: side(Outcome::Pass),
-        towards: Some(true),
+        agrees_with_label: Some(true),
     });
     model.now = Millis(300);
     let saved = save(&mut model, workspace(&[&changed, &judged("")], FREE));
     assert_eq!(saved, ["outline", "board"], "what came back is as it was");
     assert_eq!(model.saves.next_wake(), None);
     assert_eq!(
-        summary(model.saves.report.as_ref().expect("a report")),
+        summarize(model.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 flip ✗→✓, towards your label"
     );
     // Much later, it is another save.
@@ -400,7 +426,7 @@ fn a_save_written_in_pieces_is_told_as_one() {
         workspace(&["  # why\n", &changed, &judged("")], FREE),
     );
     assert_eq!(
-        summary(model.saves.report.as_ref().expect("a report")),
+        summarize(model.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
 }
@@ -418,10 +444,10 @@ fn an_eval_that_waits_and_is_taken_away_is_not_judged() {
 fn auto_off_holds_what_waits_too() {
     let mut model = model(workspace(&[&judged("")], FREE));
     save(&mut model, workspace(&[&judged(" and short")], FREE));
-    toggle_auto(&mut model);
+    toggle_auto_judging(&mut model);
     assert_eq!(after(&mut model, 1000), Vec::<String>::new());
-    assert_eq!(model.saves.missed, 1);
-    toggle_auto(&mut model);
+    assert_eq!(model.saves.unjudged_saves, 1);
+    toggle_auto_judging(&mut model);
     let said = &model.notices.log.last().expect("a notice").text;
     assert_eq!(
         said,
@@ -441,7 +467,7 @@ fn a_deleted_rubric_is_called_deleted() {
         .retain(|(path, _)| !path.ends_with("beam.yaml"));
     save(&mut model, Arc::new(without));
     assert_eq!(
-        summary(model.saves.report.as_ref().expect("a report")),
+        summarize(model.saves.report.as_ref().expect("a report")),
         "deleted beam.yaml: 1 eval is gone, nothing to judge again"
     );
 }

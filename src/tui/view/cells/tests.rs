@@ -6,20 +6,20 @@ use ratatui::layout::{Rect, Size};
 use crate::event::{CellPhase, CellState};
 use crate::model::{CellIx, CellResult, Label, Millis, Outcome, RunId};
 use crate::theme::Theme;
-use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
-use crate::tui::model::runs::{Run, Stage, Ticket};
-use crate::tui::model::{Model, Place};
-use crate::tui::msg::Target;
+use crate::tui::msg::ClickTarget;
+use crate::tui::state::cells::tests::{board, header, keys, outline, row, transcript};
+use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun};
+use crate::tui::state::{App, OpenedItem};
 use crate::tui::widget::canvas::Canvas;
 
 const EVALS: &[&str] = &["names-a-version", "grounded?"];
 
-fn model() -> Model {
+fn model() -> App {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(Place::Recording, Size::new(80, 24), theme)
+    App::new(OpenedItem::Recording, Size::new(80, 24), theme)
 }
 
-fn draw(model: &Model, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, Target)>) {
+fn draw(model: &App, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, ClickTarget)>) {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
     let mut canvas = Canvas::new(&mut buffer, &model.ui.theme);
@@ -33,7 +33,7 @@ fn draw(model: &Model, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, Targ
 }
 
 /// The lines inside the frame.
-fn inside(model: &Model, width: u16, height: u16) -> Vec<String> {
+fn inside(model: &App, width: u16, height: u16) -> Vec<String> {
     let (lines, _) = draw(model, width, height);
     let inner = |line: &String| {
         let mut chars = line.chars();
@@ -57,18 +57,18 @@ fn label(transcript: &str, passed: bool) -> Label {
     }
 }
 
-fn judged() -> Model {
+fn judged() -> App {
     let mut model = model();
-    let cells = &mut model.live.cells;
+    let cells = &mut model.live_session.cells;
     outline(cells, &["refund-01", "refund-02", "refund-03"], EVALS, "v1");
-    cells.label(&[label("refund-01", true), label("refund-02", true)]);
-    cells.lay(&board(&[
+    cells.replace_labels(&[label("refund-01", true), label("refund-02", true)]);
+    cells.apply_newest_verdicts(&board(&[
         ("refund-01/r/names-a-version", Outcome::Pass),
         ("refund-02/r/names-a-version", Outcome::Fail),
         ("refund-03/r/names-a-version", Outcome::CheckError),
         ("refund-01/r/grounded~one", Outcome::Pass),
     ]));
-    cells.settle();
+    cells.update_shown();
     model
 }
 
@@ -88,19 +88,19 @@ fn failures_are_seen_at_once_with_what_the_human_said() {
         ]
     );
     let (_, hits) = draw(&model, 40, 9);
-    let b = row(&model.live.cells, "refund-02/r/names-a-version");
-    assert!(hits.contains(&(Rect::new(1, 2, 38, 1), Target::Row(b))));
-    assert!(hits.contains(&(Rect::new(1, 1, 38, 1), Target::Group(0))));
+    let b = row(&model.live_session.cells, "refund-02/r/names-a-version");
+    assert!(hits.contains(&(Rect::new(1, 2, 38, 1), ClickTarget::Row(b))));
+    assert!(hits.contains(&(Rect::new(1, 1, 38, 1), ClickTarget::Group(0))));
 }
 
 #[test]
 fn a_live_cell_says_what_it_is_at() {
     let mut model = judged();
     let run = RunId("20261121T000000Z-live".into());
-    let cells = &mut model.live.cells;
-    let names = cells.meet(&header(&run.0, EVALS, "v1"), true);
-    cells.enrol(&run, 1);
-    let places = cells.take(
+    let cells = &mut model.live_session.cells;
+    let names = cells.register_header(&header(&run.0, EVALS, "v1"), true);
+    cells.register_run(&run, 1);
+    let places = cells.start_cells(
         &run,
         &names,
         &transcript("refund-02"),
@@ -109,14 +109,14 @@ fn a_live_cell_says_what_it_is_at() {
     );
     // A group opens where a judge begins.
     for place in places.into_iter().flatten() {
-        cells.begun(place);
+        cells.mark_judge_started(place);
     }
-    cells.settle();
-    let mut known = Run {
+    cells.update_shown();
+    let mut known = TrackedRun {
         id: Some(run),
-        stage: Stage::Running,
-        origin: Some(Millis(0)),
-        ..Run::default()
+        stage: RunStage::Running,
+        began_at: Some(Millis(0)),
+        ..TrackedRun::default()
     };
     known.state.cells = vec![CellState {
         phase: CellPhase::BackingOff {
@@ -124,7 +124,11 @@ fn a_live_cell_says_what_it_is_at() {
         },
         ..CellState::default()
     }];
-    model.live.runs.map.insert(Ticket(1), known);
+    model
+        .live_session
+        .runs
+        .by_ticket
+        .insert(RunTicket(1), known);
     model.now = Millis(1200);
     let lines = inside(&model, 44, 12);
     assert!(
@@ -140,7 +144,7 @@ fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
     let mut model = model();
     let long = "support-conversation-about-a-refund-number-0042";
     outline(
-        &mut model.live.cells,
+        &mut model.live_session.cells,
         &[long, "evil\u{1b}[2J\u{202e}"],
         &["x"],
         "v1",
@@ -154,7 +158,7 @@ fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
 fn an_empty_pane_says_what_would_fill_it() {
     let mut model = judged();
     model
-        .live
+        .live_session
         .cells
         .set_filter("outcome:timeout")
         .expect("a filter");
@@ -167,7 +171,7 @@ fn an_empty_pane_says_what_would_fill_it() {
     assert!(lines[2].contains("esc clears it"), "{lines:#?}");
     assert!(lines[5].contains("0/6"), "{lines:#?}");
     model
-        .live
+        .live_session
         .cells
         .set_filter("outcome:failed")
         .expect_err("bad");
@@ -191,8 +195,8 @@ fn only_visible_rows_are_drawn() {
     let mut model = model();
     let ids: Vec<String> = (0..20_000).map(|n| format!("t{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    outline(&mut model.live.cells, &ids, &["x"], "v1");
-    model.live.cells.last(20);
+    outline(&mut model.live_session.cells, &ids, &["x"], "v1");
+    model.live_session.cells.select_last(20);
     let (lines, hits) = draw(&model, 30, 22);
     assert_eq!(hits.len(), 21, "the pane and its rows");
     assert!(lines[20].contains("t19999"), "{lines:#?}");
@@ -201,16 +205,16 @@ fn only_visible_rows_are_drawn() {
 #[test]
 fn votes_of_repeats_stand_beside_the_decision() {
     let mut model = model();
-    outline(&mut model.live.cells, &["a"], &["y?"], "v1");
+    outline(&mut model.live_session.cells, &["a"], &["y?"], "v1");
     let run = RunId("20261121T000000Z-vote".into());
-    let cells = &mut model.live.cells;
-    let names = cells.meet(&header(&run.0, &["y?"], "v1"), true);
-    cells.enrol(&run, 1);
+    let cells = &mut model.live_session.cells;
+    let names = cells.register_header(&header(&run.0, &["y?"], "v1"), true);
+    cells.register_run(&run, 1);
     let key = |n| crate::event::CellKey {
         repeat: Some(n),
         ..keys(&["y?"])[0]
     };
-    let places = cells.take(
+    let places = cells.start_cells(
         &run,
         &names,
         &transcript("a"),
@@ -223,10 +227,10 @@ fn votes_of_repeats_stand_beside_the_decision() {
             .flatten()
             .zip([(0, Outcome::Pass), (1, Outcome::Pass), (2, Outcome::Fail)])
     {
-        cells.ended(*at, &run, CellIx(cell), &CellResult::new(outcome, ""));
+        cells.finish_cell(*at, &run, CellIx(cell), &CellResult::new(outcome, ""));
     }
-    cells.settle();
-    let a = row(&model.live.cells, "a/r/y");
-    assert!(model.live.cells.select(a));
+    cells.update_shown();
+    let a = row(&model.live_session.cells, "a/r/y");
+    assert!(model.live_session.cells.select_row(a));
     assert!(inside(&model, 30, 5)[1].ends_with("✓✓✗"));
 }

@@ -7,22 +7,22 @@ use super::*;
 use crate::event::{CellState, EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Outcome, ProviderKind, TokenUsage};
 use crate::theme::Theme;
-use crate::tui::model::cells::tests::{board, keys, outline, transcript};
-use crate::tui::model::runs::Ticket;
+use crate::tui::state::cells::tests::{board, keys, outline, transcript};
+use crate::tui::state::runs::RunTicket;
 
-fn row(model: &Model, width: u16) -> String {
+fn row(model: &App, width: u16) -> String {
     let area = Rect::new(0, 0, width, 1);
     let mut buffer = Buffer::empty(area);
     let mut canvas = Canvas::new(&mut buffer, &model.ui.theme);
-    let layout = Layout {
+    let layout = ScreenLayout {
         header: area,
-        ..Layout::default()
+        ..ScreenLayout::default()
     };
     super::draw(&mut canvas, &layout, model);
     (0..width).map(|x| buffer[(x, 0)].symbol()).collect()
 }
 
-fn demo() -> Model {
+fn demo() -> App {
     let workspace = crate::workspace::Workspace {
         field_maps: crate::transcript::FieldMappings::default(),
         root: "/w".into(),
@@ -50,34 +50,34 @@ fn demo() -> Model {
         warnings: Vec::new(),
     };
     let theme = Theme::bundled("dark").expect("a theme");
-    let place = Place::Workspace(std::sync::Arc::new(workspace));
-    let mut model = Model::new(place, Size::new(80, 24), theme);
-    let cells = &mut model.live.cells;
+    let place = OpenedItem::Workspace(std::sync::Arc::new(workspace));
+    let mut model = App::new(place, Size::new(80, 24), theme);
+    let cells = &mut model.live_session.cells;
     outline(cells, &["a", "b", "c"], &["x"], "v1");
-    cells.lay(&board(&[
+    cells.apply_newest_verdicts(&board(&[
         ("a/r/x", Outcome::Pass),
         ("b/r/x", Outcome::Fail),
         ("c/r/x", Outcome::JudgeError),
     ]));
-    let mut run = Run {
-        stage: Stage::Running,
-        origin: Some(Millis(0)),
-        begun: 6,
+    let mut run = TrackedRun {
+        stage: RunStage::Running,
+        began_at: Some(Millis(0)),
+        judge_started: 6,
         judged: 3,
-        done: 41,
+        finished_cells: 41,
         judging_since: Some(Millis(0)),
-        ..Run::default()
+        ..TrackedRun::default()
     };
     run.state.cells = vec![CellState::default(); 60];
     run.state.stats = costing(Some(0.12));
-    model.live.runs.map.insert(Ticket(1), run);
+    model.live_session.runs.by_ticket.insert(RunTicket(1), run);
     model.now = Millis(3000);
     model
 }
 
 /// Statistics of a run of which one paid cell has ended, after two calls.
 fn costing(usd: Option<f64>) -> crate::event::RunStats {
-    let mut header = crate::tui::model::cells::tests::header("k3f9", &["x?"], "v1");
+    let mut header = crate::tui::state::cells::tests::header("k3f9", &["x?"], "v1");
     header.judges[0].config.provider = ProviderKind::Openai;
     header.judges[0].config.prices = None;
     let mut result = CellResult::new(Outcome::Pass, "");
@@ -130,11 +130,16 @@ fn what_matters_least_goes_first_and_badges_never() {
         let _drawn = row(&model, width);
     }
     let mut unknown = demo();
-    let (_, run) = unknown.live.runs.map.first_mut().expect("a run");
+    let (_, run) = unknown
+        .live_session
+        .runs
+        .by_ticket
+        .first_mut()
+        .expect("a run");
     run.state.stats = costing(None);
     assert!(row(&unknown, 160).contains("$0.12 + unknown for 2 calls"));
     let mut ended = demo();
-    ended.live.runs.map.clear();
+    ended.live_session.runs.by_ticket.clear();
     assert!(!row(&ended, 120).contains("live"));
     assert!(row(&ended, 120).contains("✗ 1"));
 }
@@ -142,14 +147,14 @@ fn what_matters_least_goes_first_and_badges_never() {
 #[test]
 fn a_desk_where_nothing_was_decided_says_so() {
     let mut model = demo();
-    model.live.runs.map.clear();
-    model.live.cells = crate::tui::model::cells::Cells::default();
-    outline(&mut model.live.cells, &["a"], &["x"], "v1");
+    model.live_session.runs.by_ticket.clear();
+    model.live_session.cells = crate::tui::state::cells::CellsState::default();
+    outline(&mut model.live_session.cells, &["a"], &["x"], "v1");
     assert_eq!(
         row(&model, 80).trim_end(),
         " dicta  DEMO  beam-agents · judge quick · auto: on                  ○ 1 not run"
     );
     model.saves.paused = true;
-    model.saves.missed = 2;
+    model.saves.unjudged_saves = 2;
     assert!(row(&model, 120).contains("auto: paused, 2 missed"));
 }

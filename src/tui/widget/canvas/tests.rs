@@ -19,10 +19,15 @@ fn a_frame_says_what_it_is_and_where_one_stands() {
     let mut buffer = Buffer::empty(Rect::new(0, 0, 16, 3));
     let area = buffer.area;
     let mut canvas = Canvas::new(&mut buffer, &theme);
-    let inside = canvas.frame(area, &Row::of("cells", Role::Title), false, Target::Nothing);
-    canvas.corner(area, &Row::of("12/240", Role::Muted));
-    canvas.scrollbar(Rect::new(15, 1, 1, 1), 0.0, 0.5);
-    assert_eq!(canvas.hits.at(3, 1), Some(&(area, Target::Nothing)));
+    let inside = canvas.draw_frame(
+        area,
+        &StyledRow::new("cells", Role::Title),
+        false,
+        ClickTarget::Nothing,
+    );
+    canvas.draw_corner_note(area, &StyledRow::new("12/240", Role::Muted));
+    canvas.draw_scrollbar(Rect::new(15, 1, 1, 1), 0.0, 0.5);
+    assert_eq!(canvas.hits.find(3, 1), Some(&(area, ClickTarget::Nothing)));
     assert_eq!(inside, Rect::new(1, 1, 14, 1));
     assert_eq!(
         shown(&buffer),
@@ -35,14 +40,14 @@ fn focus_is_seen_without_colour_and_in_ascii() {
     let theme = theme().in_ascii();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 3));
     let mut canvas = Canvas::new(&mut buffer, &theme);
-    let long = Row::of("transcript", Role::Title);
-    canvas.frame(
+    let long = StyledRow::new("transcript", Role::Title);
+    canvas.draw_frame(
         Rect::new(0, 0, 6, 3),
-        &Row::default(),
+        &StyledRow::default(),
         false,
-        Target::Nothing,
+        ClickTarget::Nothing,
     );
-    canvas.frame(Rect::new(6, 0, 6, 3), &long, true, Target::Nothing);
+    canvas.draw_frame(Rect::new(6, 0, 6, 3), &long, true, ClickTarget::Nothing);
     assert_eq!(
         shown(&buffer),
         ["+----+# t> #", "|    |#    #", "+----+#====#"]
@@ -54,7 +59,7 @@ fn a_popup_leaves_no_half_of_a_wide_character() {
     let theme = theme();
     let mut buffer = Buffer::with_lines(["日本語日", "日本語日"]);
     let mut canvas = Canvas::new(&mut buffer, &theme);
-    let area = canvas.popup(2, 1);
+    let area = canvas.open_popup(2, 1);
     assert_eq!(area, Rect::new(3, 0, 2, 1));
     assert_eq!(shown(&buffer)[0], "日     日 ");
 }
@@ -79,7 +84,7 @@ fn what_was_written_past_the_widgets_is_sealed() {
     {
         buffer[(x, 0_u16)].set_symbol(symbol);
     }
-    Canvas::new(&mut buffer, &theme).seal();
+    Canvas::new(&mut buffer, &theme).sanitize();
     let symbols: Vec<&str> = buffer
         .content
         .iter()
@@ -96,17 +101,17 @@ fn what_was_written_past_the_widgets_is_sealed() {
 #[test]
 fn sizes_are_never_too_small() {
     let theme = theme();
-    let title = Row::of("a title 日本 \u{202e}x", Role::Title).with("more", Role::Muted);
+    let title = StyledRow::new("a title 日本 \u{202e}x", Role::Title).with("more", Role::Muted);
     for (width, height) in (0..=12).flat_map(|w| (0..=12).map(move |h| (w, h))) {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         let mut canvas = Canvas::new(&mut buffer, &theme);
-        let area = canvas.popup(9, 5);
-        let inside = canvas.frame(area, &title, true, Target::Nothing);
+        let area = canvas.open_popup(9, 5);
+        let inside = canvas.draw_frame(area, &title, true, ClickTarget::Nothing);
         assert_eq!(inside.intersection(area).area(), inside.area());
-        canvas.corner(area, &title);
-        canvas.text(inside, "日本語 text", Role::Text);
-        canvas.scrollbar(inside, 0.3, 0.4);
-        canvas.seal();
+        canvas.draw_corner_note(area, &title);
+        canvas.draw_text(inside, "日本語 text", Role::Text);
+        canvas.draw_scrollbar(inside, 0.3, 0.4);
+        canvas.sanitize();
     }
 }
 
@@ -120,13 +125,13 @@ proptest! {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 24, 9));
         let mut canvas = Canvas::new(&mut buffer, &theme);
         let area = Rect::new(x, y, width, height);
-        let row = Row::of(text, Role::Title);
-        canvas.frame(area, &row, true, Target::Nothing);
-        canvas.corner(area, &row);
+        let row = StyledRow::new(text, Role::Title);
+        canvas.draw_frame(area, &row, true, ClickTarget::Nothing);
+        canvas.draw_corner_note(area, &row);
         canvas.fill(area, Role::Selected);
-        canvas.scrollbar(area, from, to);
-        line::draw_ends(&mut canvas, area, &row, &row, Some(Role::Selected));
+        canvas.draw_scrollbar(area, from, to);
+        styled_row::draw_ends(&mut canvas, area, &row, &row, Some(Role::Selected));
         canvas.clear(area);
-        canvas.seal();
+        canvas.sanitize();
     }
 }

@@ -7,41 +7,41 @@ use ratatui::style::{Modifier, Style};
 
 use super::super::canvas::Canvas;
 use super::super::glyph;
-use super::super::line::{self, Row};
-use super::seek::Needle;
-use super::walk::{Walker, window};
-use super::wrap::Segment;
-use super::{Drawn, Place, Scroll, Source};
+use super::super::styled_row::{self, StyledRow};
+use super::row_walker::{RowWalker, visible_rows};
+use super::text_search::SearchNeedle;
+use super::wrap::LineSegment;
+use super::{BlockPosition, ScrollState, TextSource, VisibleRange};
 use crate::theme::Role;
 
 /// See [`super::draw`].
-pub(super) fn draw(
+pub(super) fn draw_visible(
     canvas: &mut Canvas<'_>,
     area: Rect,
-    source: &dyn Source,
-    scroll: &Scroll,
-) -> Drawn {
-    let Some((mut row, bottom)) = window(source, area.as_size(), scroll) else {
-        return Drawn {
+    source: &dyn TextSource,
+    scroll: &ScrollState,
+) -> VisibleRange {
+    let Some((mut row, bottom)) = visible_rows(source, area.as_size(), scroll) else {
+        return VisibleRange {
             from: 0.0,
             to: 1.0,
             more_below: source.len() > 0,
         };
     };
-    let drawn = Drawn {
-        from: part(source, row.place(), row.block.text.len()),
+    let drawn = VisibleRange {
+        from: fraction_of(source, row.position(), row.block.text.len()),
         to: if bottom.has_next() {
-            let end = Place {
-                byte: bottom.next(),
-                ..bottom.place()
+            let end = BlockPosition {
+                byte: bottom.next_row_start(),
+                ..bottom.position()
             };
-            part(source, end, bottom.block.text.len())
+            fraction_of(source, end, bottom.block.text.len())
         } else {
             1.0
         },
         more_below: bottom.has_next(),
     };
-    let mut matches = Matches::of(scroll);
+    let mut matches = RowMatches::from_scroll(scroll);
     let mut y = area.top();
     while y < area.bottom() {
         let rest = Rect {
@@ -49,11 +49,11 @@ pub(super) fn draw(
             height: area.bottom() - y,
             ..area
         };
-        draw_segment(canvas, rest, &row, matches.at(&row));
+        draw_segment(canvas, rest, &row, matches.matches_in_row(&row));
         let rows = u16::try_from(row.starts().len()).unwrap_or(u16::MAX);
         y = y.saturating_add(rows);
-        row.skip();
-        if !row.down() {
+        row.skip_to_last_row();
+        if !row.move_down() {
             break;
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn draw(
 }
 
 /// A place as a part of the whole: blocks count alike, bytes within them.
-fn part(source: &dyn Source, place: Place, len: usize) -> f64 {
+fn fraction_of(source: &dyn TextSource, place: BlockPosition, len: usize) -> f64 {
     let within = if len == 0 {
         0.0
     } else {
@@ -71,20 +71,20 @@ fn part(source: &dyn Source, place: Place, len: usize) -> f64 {
 }
 
 /// What is searched for, in the segment last asked about.
-struct Matches {
-    needle: Option<Needle>,
+struct RowMatches {
+    needle: Option<SearchNeedle>,
     current: Option<(usize, Range<usize>)>,
-    known: Option<(usize, Segment)>,
+    known: Option<(usize, LineSegment)>,
     found: Vec<Range<usize>>,
 }
 
-impl Matches {
-    fn of(scroll: &Scroll) -> Self {
-        let find = scroll.find.as_ref();
+impl RowMatches {
+    fn from_scroll(scroll: &ScrollState) -> Self {
+        let find = scroll.search.as_ref();
         Self {
-            needle: find.and_then(|find| Needle::new(&find.needle)),
+            needle: find.and_then(|find| SearchNeedle::new(&find.needle)),
             current: find
-                .and_then(|find| find.at)
+                .and_then(|find| find.current_match)
                 .map(|(at, len)| (at.block, at.byte..at.byte.saturating_add(len))),
             known: None,
             found: Vec::new(),
@@ -92,13 +92,13 @@ impl Matches {
     }
 
     /// Matches that touch the row's segment, and the one gone to.
-    fn at(&mut self, row: &Walker<'_>) -> (&[Range<usize>], Option<&Range<usize>>) {
-        let block = row.place().block;
+    fn matches_in_row(&mut self, row: &RowWalker<'_>) -> (&[Range<usize>], Option<&Range<usize>>) {
+        let block = row.position().block;
         let segment = row.segment;
         if let Some(needle) = &self.needle
             && self.known != Some((block, segment))
         {
-            self.found = needle.within(&row.block.text, segment.start..segment.end);
+            self.found = needle.find_touching(&row.block.text, segment.start..segment.end);
             self.known = Some((block, segment));
         }
         let current = self.current.as_ref();
@@ -108,12 +108,12 @@ impl Matches {
 }
 
 /// Ranges that are asked about byte after byte.
-struct Cursor<'a, T> {
+struct RangeCursor<'a, T> {
     items: &'a [T],
     range: fn(&T) -> &Range<usize>,
 }
 
-impl<'a, T> Cursor<'a, T> {
+impl<'a, T> RangeCursor<'a, T> {
     fn new(items: &'a [T], from: usize, range: fn(&T) -> &Range<usize>) -> Self {
         let first = items.partition_point(|item| range(item).end <= from);
         Self {
@@ -122,7 +122,7 @@ impl<'a, T> Cursor<'a, T> {
         }
     }
 
-    fn at(&mut self, byte: usize) -> Option<&'a T> {
+    fn item_at(&mut self, byte: usize) -> Option<&'a T> {
         while let [first, rest @ ..] = self.items
             && (self.range)(first).end <= byte
         {
@@ -138,7 +138,7 @@ impl<'a, T> Cursor<'a, T> {
 fn draw_segment(
     canvas: &mut Canvas<'_>,
     area: Rect,
-    row: &Walker<'_>,
+    row: &RowWalker<'_>,
     (matches, current): (&[Range<usize>], Option<&Range<usize>>),
 ) {
     let block = &row.block;
@@ -147,15 +147,15 @@ fn draw_segment(
     let first = starts[0];
     let indent = row.indent();
     if first == 0 && !block.lead.is_empty() {
-        let lead = Row::of(&*block.lead, Role::Muted);
+        let lead = StyledRow::new(&*block.lead, Role::Muted);
         let width = indent;
-        line::draw(canvas, Rect { width, ..area }, &lead, None);
+        styled_row::draw_row(canvas, Rect { width, ..area }, &lead, None);
     }
     let plain = canvas.style(block.role);
     let look_of_match = canvas.style(Role::Match);
     let hostile = canvas.style(Role::Hostile);
-    let mut spans = Cursor::new(&block.spans, first, |(range, _)| range);
-    let mut matches = Cursor::new(matches, first, |range| range);
+    let mut spans = RangeCursor::new(&block.spans, first, |(range, _)| range);
+    let mut matches = RangeCursor::new(matches, first, |range| range);
     let mut column = 0;
     let mut line = Rect {
         x: area.x.saturating_add(indent),
@@ -163,8 +163,8 @@ fn draw_segment(
         height: 1,
         ..area
     };
-    for unit in glyph::units(&block.text[segment.start..segment.end]) {
-        let byte = segment.start + unit.at.start;
+    for unit in glyph::split_units(&block.text[segment.start..segment.end]) {
+        let byte = segment.start + unit.bytes.start;
         if byte < first {
             continue;
         }
@@ -181,14 +181,14 @@ fn draw_segment(
             // Also told from other matches where a theme shows those reversed.
             over = look_of_match
                 .add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED);
-        } else if matches.at(byte).is_some() {
+        } else if matches.item_at(byte).is_some() {
             over = look_of_match;
         }
         let mut style = plain;
-        if let Some((_, role)) = spans.at(byte) {
+        if let Some((_, role)) = spans.item_at(byte) {
             style = style.patch(canvas.style(*role));
         }
-        canvas.unit(
+        canvas.draw_unit(
             canvas.clip(line),
             column,
             &unit,

@@ -5,8 +5,8 @@
 //! piece cost what is visible, whatever the size. A pane follows its tail until the user scrolls up.
 
 mod draw;
-mod seek;
-mod walk;
+mod row_walker;
+mod text_search;
 mod wrap;
 
 use std::borrow::Cow;
@@ -14,17 +14,17 @@ use std::ops::Range;
 
 use ratatui::layout::{Rect, Size};
 
-use self::seek::Seeking;
-use self::walk::{Walker, window};
+use self::row_walker::{RowWalker, visible_rows};
+use self::text_search::PendingSearch;
 use super::canvas::Canvas;
 use crate::theme::Role;
 
 /// Rows one move may go: further, [`Scroll::home`], [`Scroll::end`] and [`Scroll::show`] go without walking.
-const FAR: u64 = 10_000;
+const MAX_ROW_MOVE: u64 = 10_000;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Block<'a> {
+pub(crate) struct TextBlock<'a> {
     /// Raw text; `\n` ends a line. Marks for hostile characters are made while drawing.
     pub(crate) text: Cow<'a, str>,
     /// What it is, where no span says otherwise.
@@ -37,7 +37,7 @@ pub(crate) struct Block<'a> {
     pub(crate) lead: Cow<'a, str>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> TextBlock<'a> {
     /// A block of one role.
     pub(crate) fn new(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
         Self {
@@ -49,26 +49,26 @@ impl<'a> Block<'a> {
 }
 
 /// Something to scroll through. `block` must be cheap: no wrapping, no highlighting, no copy of a large text.
-pub(crate) trait Source {
+pub(crate) trait TextSource {
     /// How many blocks.
     fn len(&self) -> usize;
     /// One of them. An empty text takes one empty row.
-    fn block(&self, at: usize) -> Block<'_>;
+    fn block(&self, at: usize) -> TextBlock<'_>;
 }
 
-impl Source for Vec<Block<'_>> {
+impl TextSource for Vec<TextBlock<'_>> {
     fn len(&self) -> usize {
         Vec::len(self)
     }
 
-    fn block(&self, at: usize) -> Block<'_> {
+    fn block(&self, at: usize) -> TextBlock<'_> {
         self[at].clone()
     }
 }
 
 /// A place in a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct BlockPosition {
     /// Which block.
     pub(crate) block: usize,
     /// Which byte of its text.
@@ -77,40 +77,40 @@ pub(crate) struct Place {
 
 /// Where a pane stands in its source.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Scroll {
+pub(crate) struct ScrollState {
     /// A place in the topmost visible row; means nothing while it follows ([`Scroll::row`] tells).
-    pub(crate) top: Place,
+    pub(crate) top: BlockPosition,
     /// Shows the end, and goes with it.
     pub(crate) follow: bool,
     /// What is searched for, and the match last gone to.
-    pub(crate) find: Option<Find>,
+    pub(crate) search: Option<TextSearch>,
     /// A search that is not finished; set to `None` to give it up.
-    pub(crate) seeking: Option<Seeking>,
+    pub(crate) pending_search: Option<PendingSearch>,
 }
 
 /// A search.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Find {
+pub(crate) struct TextSearch {
     /// As typed; letter case matters only if it holds a capital.
     pub(crate) needle: String,
     /// The match gone to: where, and how many bytes.
-    pub(crate) at: Option<(Place, usize)>,
+    pub(crate) current_match: Option<(BlockPosition, usize)>,
 }
 
 /// How a search went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SearchOutcome {
     /// At this place.
-    At(Place),
+    At(BlockPosition),
     /// At this place, past the end and on from the other one.
-    Around(Place),
+    Wrapped(BlockPosition),
     /// Nowhere.
-    Nowhere,
+    NotFound,
     /// Not yet: a large text is searched piece by piece; ask again.
-    NotYet,
+    Pending,
 }
 
-impl Scroll {
+impl ScrollState {
     /// At the top.
     pub(crate) fn top() -> Self {
         Self::default()
@@ -125,72 +125,89 @@ impl Scroll {
     }
 
     /// Moves by rows; at the end it follows again, upwards it stops following.
-    pub(crate) fn by(&mut self, source: &dyn Source, area: Size, rows: i64) {
-        let Some((mut top, mut bottom)) = window(source, area, self) else {
+    pub(crate) fn scroll_rows(&mut self, source: &dyn TextSource, area: Size, rows: i64) {
+        let Some((mut top, mut bottom)) = visible_rows(source, area, self) else {
             return;
         };
-        let count = rows.unsigned_abs().min(FAR);
+        let count = rows.unsigned_abs().min(MAX_ROW_MOVE);
         if rows > 0 {
-            self.follow = !(0..count).all(|_| bottom.down() && top.down()) || !bottom.has_next();
+            self.follow =
+                !(0..count).all(|_| bottom.move_down() && top.move_down()) || !bottom.has_next();
         } else if rows < 0 {
             for _ in 0..count {
-                if !top.up() {
+                if !top.move_up() {
                     break;
                 }
             }
             self.follow = false;
         }
-        self.top = top.place();
+        self.top = top.position();
     }
 
     /// To the first row.
-    pub(crate) fn home(&mut self) {
-        self.top = Place::default();
+    pub(crate) fn scroll_to_start(&mut self) {
+        self.top = BlockPosition::default();
         self.follow = false;
     }
 
     /// To the last row, following.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn scroll_to_end(&mut self) {
         self.follow = true;
     }
 
     /// Makes a place visible, a third from the top unless it is visible already.
-    pub(crate) fn show(&mut self, source: &dyn Source, area: Size, place: Place) {
-        let rows = window(source, area, self).zip(Walker::new(source, area.width, place));
+    pub(crate) fn reveal(&mut self, source: &dyn TextSource, area: Size, place: BlockPosition) {
+        let rows = visible_rows(source, area, self).zip(RowWalker::new(source, area.width, place));
         let Some(((top, bottom), mut row)) = rows else {
             // Nothing to measure with yet: the place is shown as soon as there is.
             self.top = place;
             self.follow = false;
             return;
         };
-        if (top.place()..=bottom.place()).contains(&row.place()) {
+        if (top.position()..=bottom.position()).contains(&row.position()) {
             return;
         }
         for _ in 0..area.height / 3 {
-            if !row.up() {
+            if !row.move_up() {
                 break;
             }
         }
-        self.top = row.place();
+        self.top = row.position();
         self.follow = false;
     }
 
     /// Goes to the next (or previous) match of [`Scroll::find`]; without one gone to before, from what is visible on.
     /// Looks at 2 MB at most: on [`Found::NotYet`] call again with the same direction.
-    pub(crate) fn seek(&mut self, source: &dyn Source, area: Size, forward: bool) -> Found {
-        seek::seek(self, source, area, forward, seek::BUDGET)
+    pub(crate) fn seek_match(
+        &mut self,
+        source: &dyn TextSource,
+        area: Size,
+        forward: bool,
+    ) -> SearchOutcome {
+        text_search::seek_match(
+            self,
+            source,
+            area,
+            forward,
+            text_search::SEARCH_BUDGET_BYTES,
+        )
     }
 
     /// Where the row begins that is drawn so many rows below the top; `None` where no row is.
-    pub(crate) fn row(&self, source: &dyn Source, area: Size, below: u16) -> Option<Place> {
-        let (mut top, _) = window(source, area, self)?;
-        (0..below).all(|_| top.down()).then(|| top.place())
+    pub(crate) fn row_position(
+        &self,
+        source: &dyn TextSource,
+        area: Size,
+        below: u16,
+    ) -> Option<BlockPosition> {
+        let (mut top, _) = visible_rows(source, area, self)?;
+        (0..below).all(|_| top.move_down()).then(|| top.position())
     }
 }
 
 /// What was drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Drawn {
+pub(crate) struct VisibleRange {
     /// The place of each end of what is visible, as parts of the whole (0–1).
     pub(crate) from: f64,
     /// See `from`.
@@ -203,10 +220,10 @@ pub(crate) struct Drawn {
 pub(crate) fn draw(
     canvas: &mut Canvas<'_>,
     area: Rect,
-    source: &dyn Source,
-    scroll: &Scroll,
-) -> Drawn {
-    draw::draw(canvas, area, source, scroll)
+    source: &dyn TextSource,
+    scroll: &ScrollState,
+) -> VisibleRange {
+    draw::draw_visible(canvas, area, source, scroll)
 }
 
 #[cfg(test)]

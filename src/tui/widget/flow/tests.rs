@@ -1,5 +1,5 @@
 use super::super::glyph;
-use super::wrap::{CHUNK, TOUCHED};
+use super::wrap::{CHUNK_BYTES, TOUCHED};
 use super::*;
 use crate::theme::Theme;
 use proptest::prelude::*;
@@ -10,29 +10,34 @@ fn size(width: u16, height: u16) -> Size {
     Size::new(width, height)
 }
 
-fn text(text: &str) -> Vec<Block<'_>> {
-    vec![Block::new(text, Role::Text)]
+fn text(text: &str) -> Vec<TextBlock<'_>> {
+    vec![TextBlock::new(text, Role::Text)]
 }
 
 /// Behind a row's last byte, line end not included.
-fn end(row: &Walker<'_>) -> usize {
+fn end(row: &RowWalker<'_>) -> usize {
     row.starts().get(1).copied().unwrap_or(row.segment.end)
 }
 
 /// All rows of a source, as the text they hold.
-fn rows(source: &dyn Source, width: u16) -> Vec<String> {
+fn rows(source: &dyn TextSource, width: u16) -> Vec<String> {
     let mut rows = Vec::new();
-    let mut walker = Walker::new(source, width, Place::default());
+    let mut walker = RowWalker::new(source, width, BlockPosition::default());
     while let Some(at) = &mut walker {
-        rows.push(at.block.text[at.place().byte..end(at)].to_owned());
-        if !at.down() {
+        rows.push(at.block.text[at.position().byte..end(at)].to_owned());
+        if !at.move_down() {
             break;
         }
     }
     rows
 }
 
-fn screen(source: &dyn Source, width: u16, height: u16, scroll: &Scroll) -> (Vec<String>, Drawn) {
+fn screen(
+    source: &dyn TextSource,
+    width: u16,
+    height: u16,
+    scroll: &ScrollState,
+) -> (Vec<String>, VisibleRange) {
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
     let area = buffer.area;
@@ -67,15 +72,15 @@ fn words_are_kept_and_long_ones_broken() {
 #[test]
 fn a_message_hangs_behind_its_number() {
     let source = vec![
-        Block {
+        TextBlock {
             indent: 4,
             lead: "[3]".into(),
-            ..Block::new("one two three\n\tfour\u{202e}", Role::User)
+            ..TextBlock::new("one two three\n\tfour\u{202e}", Role::User)
         },
-        Block::new("\r\n", Role::Text),
-        Block::new("five", Role::Text),
+        TextBlock::new("\r\n", Role::Text),
+        TextBlock::new("five", Role::Text),
     ];
-    let (shown, drawn) = screen(&source, 18, 6, &Scroll::top());
+    let (shown, drawn) = screen(&source, 18, 6, &ScrollState::top());
     assert_eq!(
         shown,
         [
@@ -95,18 +100,18 @@ fn the_end_is_followed_until_one_scrolls_up() {
     let long: String = (0..20).fold(String::new(), |text, n| format!("{text}row {n}\n"));
     let source = text(&long);
     let area = size(10, 4);
-    let mut scroll = Scroll::tail();
+    let mut scroll = ScrollState::tail();
     let (shown, drawn) = screen(&source, 10, 4, &scroll);
     assert_eq!(shown, ["row 16", "row 17", "row 18", "row 19"]);
     assert_eq!((drawn.to, drawn.more_below), (1.0, false));
-    scroll.by(&source, area, -1);
+    scroll.scroll_rows(&source, area, -1);
     assert!(!scroll.follow);
     let grown = format!("{long}more\n");
     let source = text(&grown);
     let (shown, drawn) = screen(&source, 10, 4, &scroll);
     assert_eq!(shown, ["row 15", "row 16", "row 17", "row 18"]);
     assert!(drawn.more_below);
-    scroll.by(&source, area, 2);
+    scroll.scroll_rows(&source, area, 2);
     assert!(scroll.follow, "at the end it follows again");
     let (shown, _) = screen(&source, 10, 4, &scroll);
     assert_eq!(shown[3], "more");
@@ -114,28 +119,28 @@ fn the_end_is_followed_until_one_scrolls_up() {
 
 #[test]
 fn a_place_is_shown_a_third_from_the_top() {
-    let source: Vec<Block<'_>> = (0..100)
-        .map(|n| Block::new(n.to_string(), Role::Text))
+    let source: Vec<TextBlock<'_>> = (0..100)
+        .map(|n| TextBlock::new(n.to_string(), Role::Text))
         .collect();
-    let place = |block| Place { block, byte: 0 };
+    let place = |block| BlockPosition { block, byte: 0 };
     let area = size(10, 9);
-    let mut scroll = Scroll::top();
-    scroll.show(&source, area, place(8));
-    assert_eq!(scroll, Scroll::top(), "it is visible already");
-    scroll.show(&source, area, place(50));
+    let mut scroll = ScrollState::top();
+    scroll.reveal(&source, area, place(8));
+    assert_eq!(scroll, ScrollState::top(), "it is visible already");
+    scroll.reveal(&source, area, place(50));
     assert_eq!(scroll.top, place(47));
-    scroll.show(&source, area, place(99));
+    scroll.reveal(&source, area, place(99));
     assert_eq!(screen(&source, 10, 9, &scroll).0[8], "99");
-    assert_eq!(scroll.row(&source, area, 8), Some(place(99)));
-    assert_eq!(scroll.row(&source, area, 9), None);
+    assert_eq!(scroll.row_position(&source, area, 8), Some(place(99)));
+    assert_eq!(scroll.row_position(&source, area, 9), None);
 }
 
 #[test]
 fn another_width_keeps_the_text_on_top() {
     let words: String = (0..200).fold(String::new(), |text, n| format!("{text}word{n} "));
     let source = text(&words);
-    let mut scroll = Scroll::top();
-    scroll.by(&source, size(40, 5), 12);
+    let mut scroll = ScrollState::top();
+    scroll.scroll_rows(&source, size(40, 5), 12);
     let top = screen(&source, 40, 5, &scroll).0[0].clone();
     let first = top.split(' ').next().expect("a word");
     for width in [8, 13, 27, 66] {
@@ -148,68 +153,74 @@ fn another_width_keeps_the_text_on_top() {
 
 #[test]
 fn a_search_goes_on_and_around() {
-    let source: Vec<Block<'_>> = ["Error one", "no\nERROR two", "error"]
-        .map(|text| Block::new(text, Role::Text))
+    let source: Vec<TextBlock<'_>> = ["Error one", "no\nERROR two", "error"]
+        .map(|text| TextBlock::new(text, Role::Text))
         .to_vec();
     let area = size(20, 2);
-    let place = |block, byte| Place { block, byte };
-    let mut scroll = Scroll::top();
-    scroll.find = Some(Find {
+    let place = |block, byte| BlockPosition { block, byte };
+    let mut scroll = ScrollState::top();
+    scroll.search = Some(TextSearch {
         needle: "error".into(),
-        at: None,
+        current_match: None,
     });
-    let mut seek = |forward| scroll.seek(&source, area, forward);
-    assert_eq!(seek(true), Found::At(place(0, 0)));
-    assert_eq!(seek(true), Found::At(place(1, 3)));
-    assert_eq!(seek(true), Found::At(place(2, 0)));
-    assert_eq!(seek(true), Found::Around(place(0, 0)));
-    assert_eq!(seek(false), Found::Around(place(2, 0)));
-    assert_eq!(seek(false), Found::At(place(1, 3)));
-    scroll.find = Some(Find {
+    let mut seek = |forward| scroll.seek_match(&source, area, forward);
+    assert_eq!(seek(true), SearchOutcome::At(place(0, 0)));
+    assert_eq!(seek(true), SearchOutcome::At(place(1, 3)));
+    assert_eq!(seek(true), SearchOutcome::At(place(2, 0)));
+    assert_eq!(seek(true), SearchOutcome::Wrapped(place(0, 0)));
+    assert_eq!(seek(false), SearchOutcome::Wrapped(place(2, 0)));
+    assert_eq!(seek(false), SearchOutcome::At(place(1, 3)));
+    scroll.search = Some(TextSearch {
         needle: "Error".into(),
-        at: None,
+        current_match: None,
     });
-    scroll.home();
-    assert_eq!(scroll.seek(&source, area, true), Found::At(place(0, 0)));
+    scroll.scroll_to_start();
     assert_eq!(
-        scroll.seek(&source, area, true),
-        Found::Around(place(0, 0)),
+        scroll.seek_match(&source, area, true),
+        SearchOutcome::At(place(0, 0))
+    );
+    assert_eq!(
+        scroll.seek_match(&source, area, true),
+        SearchOutcome::Wrapped(place(0, 0)),
         "a capital asks for itself"
     );
-    scroll.find = Some(Find {
+    scroll.search = Some(TextSearch {
         needle: "none.".into(),
-        at: None,
+        current_match: None,
     });
-    assert_eq!(scroll.seek(&source, area, false), Found::Nowhere);
+    assert_eq!(
+        scroll.seek_match(&source, area, false),
+        SearchOutcome::NotFound
+    );
 }
 
 #[test]
 fn a_large_search_comes_in_pieces() {
     let long = format!("{}needle{}", "x".repeat(300_000), "y".repeat(300_000));
     let mut source = text(&long);
-    source.extend((0..5000).map(|_| Block::new("-", Role::Text)));
+    source.extend((0..5000).map(|_| TextBlock::new("-", Role::Text)));
     for forward in [true, false] {
-        let mut scroll = Scroll::top();
-        scroll.find = Some(Find {
+        let mut scroll = ScrollState::top();
+        scroll.search = Some(TextSearch {
             needle: "needle".into(),
-            at: None,
+            current_match: None,
         });
         let mut asked = 0;
         let found = loop {
             asked += 1;
-            match seek::seek(&mut scroll, &source, size(80, 24), forward, 100_000) {
-                Found::NotYet => {}
+            match text_search::seek_match(&mut scroll, &source, size(80, 24), forward, 100_000) {
+                SearchOutcome::Pending => {}
                 found => break found,
             }
         };
-        let place = Place {
+        let place = BlockPosition {
             block: 0,
             byte: 300_000,
         };
         let expected = if forward {
-            Found::At(place)
+            SearchOutcome::At(place)
         } else {
-            Found::Around(place)
+            SearchOutcome::Wrapped(place)
         };
         assert_eq!(found, expected);
         assert!((3..15).contains(&asked), "{asked}");
@@ -225,14 +236,14 @@ fn a_large_search_comes_in_pieces() {
 #[test]
 fn matches_and_spans_have_their_looks() {
     let theme = Theme::bundled("dark").expect("a bundled theme");
-    let source = vec![Block {
+    let source = vec![TextBlock {
         spans: vec![(0..2, Role::Fail), (4..6, Role::Pass)].into(),
-        ..Block::new("abcdabcd\u{1b}", Role::Thought)
+        ..TextBlock::new("abcdabcd\u{1b}", Role::Thought)
     }];
-    let mut scroll = Scroll::top();
-    scroll.find = Some(Find {
+    let mut scroll = ScrollState::top();
+    scroll.search = Some(TextSearch {
         needle: "bc".into(),
-        at: Some((Place { block: 0, byte: 5 }, 2)),
+        current_match: Some((BlockPosition { block: 0, byte: 5 }, 2)),
     });
     let mut buffer = Buffer::empty(Rect::new(0, 0, 9, 1));
     let area = buffer.area;
@@ -265,14 +276,14 @@ fn matches_and_spans_have_their_looks() {
 /// A source that counts how often it is asked.
 struct Million<'a>(usize, &'a Cell<usize>);
 
-impl Source for Million<'_> {
+impl TextSource for Million<'_> {
     fn len(&self) -> usize {
         self.0
     }
 
-    fn block(&self, _at: usize) -> Block<'_> {
+    fn block(&self, _at: usize) -> TextBlock<'_> {
         self.1.set(self.1.get() + 1);
-        Block::new("a message", Role::Text)
+        TextBlock::new("a message", Role::Text)
     }
 }
 
@@ -281,8 +292,8 @@ fn a_million_blocks_cost_what_is_visible() {
     let asked = Cell::new(0);
     let source = Million(1_000_000, &asked);
     let area = size(80, 50);
-    let mut scroll = Scroll::tail();
-    let mut cost = |what: &str, act: &dyn Fn(&mut Scroll)| {
+    let mut scroll = ScrollState::tail();
+    let mut cost = |what: &str, act: &dyn Fn(&mut ScrollState)| {
         asked.set(0);
         act(&mut scroll);
         assert!(asked.get() < 4 * 50, "{what}: {}", asked.get());
@@ -290,13 +301,13 @@ fn a_million_blocks_cost_what_is_visible() {
     cost("draw the end", &|scroll| {
         _ = screen(&source, 80, 50, scroll);
     });
-    cost("page up", &|scroll| scroll.by(&source, area, -50));
-    cost("page down", &|scroll| scroll.by(&source, area, 50));
+    cost("page up", &|scroll| scroll.scroll_rows(&source, area, -50));
+    cost("page down", &|scroll| scroll.scroll_rows(&source, area, 50));
     cost("jump", &|scroll| {
-        scroll.show(
+        scroll.reveal(
             &source,
             area,
-            Place {
+            BlockPosition {
                 block: 500_000,
                 byte: 0,
             },
@@ -305,18 +316,18 @@ fn a_million_blocks_cost_what_is_visible() {
     cost("draw the middle", &|scroll| {
         _ = screen(&source, 80, 50, scroll);
     });
-    cost("page down", &|scroll| scroll.by(&source, area, 50));
+    cost("page down", &|scroll| scroll.scroll_rows(&source, area, 50));
     cost("jump to the last", &|scroll| {
-        scroll.show(
+        scroll.reveal(
             &source,
             area,
-            Place {
+            BlockPosition {
                 block: 999_999,
                 byte: 0,
             },
         );
     });
-    cost("home", &|scroll| scroll.home());
+    cost("home", &|scroll| scroll.scroll_to_start());
     cost("draw", &|scroll| {
         _ = screen(&source, 80, 50, scroll);
     });
@@ -327,8 +338,8 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
     let long = "0123456789 \u{e9}".repeat((10 << 20) / 13);
     let source = text(&long);
     let area = size(80, 24);
-    let mut scroll = Scroll::top();
-    let mut cost = |what: &str, act: &dyn Fn(&mut Scroll)| {
+    let mut scroll = ScrollState::top();
+    let mut cost = |what: &str, act: &dyn Fn(&mut ScrollState)| {
         TOUCHED.set(0);
         act(&mut scroll);
         assert!(TOUCHED.get() < 64 * 1024, "{what}: {}", TOUCHED.get());
@@ -336,17 +347,17 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
     cost("draw", &|scroll| {
         _ = screen(&source, 80, 24, scroll);
     });
-    cost("page down", &|scroll| scroll.by(&source, area, 24));
-    cost("end", &|scroll| scroll.end());
+    cost("page down", &|scroll| scroll.scroll_rows(&source, area, 24));
+    cost("end", &|scroll| scroll.scroll_to_end());
     cost("draw the end", &|scroll| {
         _ = screen(&source, 80, 24, scroll);
     });
-    cost("page up", &|scroll| scroll.by(&source, area, -24));
+    cost("page up", &|scroll| scroll.scroll_rows(&source, area, -24));
     cost("jump", &|scroll| {
-        scroll.show(
+        scroll.reveal(
             &source,
             area,
-            Place {
+            BlockPosition {
                 block: 0,
                 byte: 5 << 20,
             },
@@ -355,7 +366,7 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
     cost("draw the middle", &|scroll| {
         _ = screen(&source, 80, 24, scroll);
     });
-    cost("page up", &|scroll| scroll.by(&source, area, -24));
+    cost("page up", &|scroll| scroll.scroll_rows(&source, area, -24));
 }
 
 #[test]
@@ -364,42 +375,45 @@ fn fixed_breaks_stand_only_in_long_lines() {
     assert_eq!(rows(&text(&lines), 80).len(), 1000);
     let exact = format!(
         "{}\r\n{}\n{}",
-        "a".repeat(CHUNK - 1),
-        "b".repeat(CHUNK),
-        "c".repeat(3 * CHUNK)
+        "a".repeat(CHUNK_BYTES - 1),
+        "b".repeat(CHUNK_BYTES),
+        "c".repeat(3 * CHUNK_BYTES)
     );
     let lengths: Vec<usize> = rows(&text(&exact), u16::MAX)
         .iter()
         .map(String::len)
         .collect();
-    assert_eq!(lengths.iter().sum::<usize>(), 5 * CHUNK - 1);
-    assert_eq!(lengths[..2], [CHUNK - 1, CHUNK]);
+    assert_eq!(lengths.iter().sum::<usize>(), 5 * CHUNK_BYTES - 1);
+    assert_eq!(lengths[..2], [CHUNK_BYTES - 1, CHUNK_BYTES]);
 }
 
 #[test]
 fn a_source_may_shrink_and_sizes_may_vanish() {
     let long = "日本語 text \u{1b}[1m\n".repeat(50);
-    let mut scroll = Scroll::top();
-    scroll.find = Some(Find {
+    let mut scroll = ScrollState::top();
+    scroll.search = Some(TextSearch {
         needle: "T".into(),
-        at: Some((Place { block: 3, byte: 7 }, 90)),
+        current_match: Some((BlockPosition { block: 3, byte: 7 }, 90)),
     });
     for (width, height) in (0..=5).flat_map(|w| (0..=5).map(move |h| (w, h))) {
         let area = size(width, height);
         for source in [text(&long), text("é"), Vec::new(), text("")] {
-            for top in [Place { block: 9, byte: 9 }, Place { block: 0, byte: 1 }] {
+            for top in [
+                BlockPosition { block: 9, byte: 9 },
+                BlockPosition { block: 0, byte: 1 },
+            ] {
                 scroll.top = top;
                 let (_, drawn) = screen(&source, width, height, &scroll);
                 assert!(
                     0.0 <= drawn.from && drawn.from <= drawn.to && drawn.to <= 1.0,
                     "{drawn:?}"
                 );
-                scroll.by(&source, area, 3);
-                scroll.by(&source, area, i64::MIN);
-                scroll.show(&source, area, top);
-                scroll.seek(&source, area, true);
-                scroll.seek(&source, area, false);
-                scroll.end();
+                scroll.scroll_rows(&source, area, 3);
+                scroll.scroll_rows(&source, area, i64::MIN);
+                scroll.reveal(&source, area, top);
+                scroll.seek_match(&source, area, true);
+                scroll.seek_match(&source, area, false);
+                scroll.scroll_to_end();
                 screen(&source, width, height, &scroll);
             }
         }
@@ -418,8 +432,8 @@ fn any_text() -> impl Strategy<Value = String> {
         Just("\u{301}".to_owned()),
         Just("👨\u{200d}👩".to_owned()),
         Just("\u{1b}".to_owned()),
-        (1..3 * CHUNK).prop_map(|count| "x".repeat(count)),
-        (1..CHUNK).prop_map(|count| "é".repeat(count)),
+        (1..3 * CHUNK_BYTES).prop_map(|count| "x".repeat(count)),
+        (1..CHUNK_BYTES).prop_map(|count| "é".repeat(count)),
     ];
     proptest::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
@@ -430,40 +444,40 @@ proptest! {
     fn rows_are_the_text_and_the_way_back_is_the_way(
         texts in proptest::collection::vec(any_text(), 1..4), width in 1..60_u16,
     ) {
-        let source: Vec<Block<'_>> = texts.iter().map(|text| Block::new(text.as_str(), Role::Text)).collect();
-        let mut walker = Walker::new(&source, width, Place::default()).expect("there are blocks");
+        let source: Vec<TextBlock<'_>> = texts.iter().map(|text| TextBlock::new(text.as_str(), Role::Text)).collect();
+        let mut walker = RowWalker::new(&source, width, BlockPosition::default()).expect("there are blocks");
         let mut down = Vec::new();
         let mut again = String::new();
         loop {
-            let place = walker.place();
+            let place = walker.position();
             down.push(place);
-            again.push_str(&walker.block.text[place.byte..walker.next()]);
+            again.push_str(&walker.block.text[place.byte..walker.next_row_start()]);
             if down.len() > 40 && down.len() % 97 > 0 {
                 // Every row of a long line would wrap the whole of it again.
-                if walker.down() {
+                if walker.move_down() {
                     continue;
                 }
                 break;
             }
             let (segment, end) = (walker.segment, end(&walker));
-            let units: Vec<_> = glyph::units(&walker.block.text[segment.start..segment.end])
-                .filter(|unit| (place.byte..end).contains(&(segment.start + unit.at.start)))
+            let units: Vec<_> = glyph::split_units(&walker.block.text[segment.start..segment.end])
+                .filter(|unit| (place.byte..end).contains(&(segment.start + unit.bytes.start)))
                 .collect();
             let ink = units.iter().rposition(|unit| !unit.is_space()).map_or(0, |last| last + 1);
             let columns = units[..ink].iter().fold(0, |column, unit| column + unit.width(column));
             prop_assert!(columns <= usize::from(width) || ink == 1, "{columns} columns");
-            let found = Walker::new(&source, width, place).expect("there are blocks");
-            prop_assert_eq!(found.place(), place);
-            if !walker.down() {
+            let found = RowWalker::new(&source, width, place).expect("there are blocks");
+            prop_assert_eq!(found.position(), place);
+            if !walker.move_down() {
                 break;
             }
         }
         prop_assert_eq!(again, texts.concat());
         let mut up = Vec::new();
-        let mut walker = Walker::last(&source, width).expect("there are blocks");
+        let mut walker = RowWalker::at_last_row(&source, width).expect("there are blocks");
         loop {
-            up.push(walker.place());
-            if !walker.up() {
+            up.push(walker.position());
+            if !walker.move_up() {
                 break;
             }
         }

@@ -6,16 +6,16 @@
 use memchr::{memchr, memrchr};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::super::glyph::{self, Shown, Unit};
+use super::super::glyph::{self, GlyphUnit, UnitDisplay};
 
 /// Bytes from one fixed break of a long line to the next.
-pub(super) const CHUNK: usize = 4096;
+pub(super) const CHUNK_BYTES: usize = 4096;
 /// How far a fixed break looks around itself so that it splits no cluster.
-const AROUND: usize = 64;
+const BOUNDARY_CONTEXT_BYTES: usize = 64;
 
 /// A line, or the part of a long one between two fixed breaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct LineSegment {
     /// Its first byte.
     pub(super) start: usize,
     /// Behind its last byte, line end not included.
@@ -24,33 +24,33 @@ pub(super) struct Segment {
     pub(super) next: usize,
 }
 
-impl Segment {
+impl LineSegment {
     /// The one that holds a byte (any byte beyond the text: the last one).
-    pub(super) fn at(text: &str, byte: usize) -> Self {
+    pub(super) fn containing(text: &str, byte: usize) -> Self {
         let byte = text.floor_char_boundary(byte.min(text.len().saturating_sub(1)));
-        Self::from(text, start(text, byte))
+        Self::starting_at(text, segment_start(text, byte))
     }
 
     /// The one that is known to begin there.
-    pub(super) fn from(text: &str, start: usize) -> Self {
-        let (end, next) = end(text, start);
+    pub(super) fn starting_at(text: &str, start: usize) -> Self {
+        let (end, next) = segment_end(text, start);
         touched(next - start);
         Self { start, end, next }
     }
 
     /// Where its rows begin: at least one, in order.
-    pub(super) fn rows(self, text: &str, width: usize) -> Vec<usize> {
-        rows(&text[self.start..self.end], width)
+    pub(super) fn row_starts(self, text: &str, width: usize) -> Vec<usize> {
+        wrap_rows(&text[self.start..self.end], width)
             .into_iter()
             .map(|at| at + self.start)
             .collect()
     }
 }
 
-fn start(text: &str, byte: usize) -> usize {
+fn segment_start(text: &str, byte: usize) -> usize {
     let bytes = text.as_bytes();
-    let mut chunk = byte / CHUNK;
-    if let Some(at) = fixed(text, chunk + 1)
+    let mut chunk = byte / CHUNK_BYTES;
+    if let Some(at) = fixed_break(text, chunk + 1)
         && at <= byte
     {
         return at;
@@ -60,9 +60,9 @@ fn start(text: &str, byte: usize) -> usize {
         let known = if chunk == 0 {
             Some(0)
         } else {
-            fixed(text, chunk)
+            fixed_break(text, chunk)
         };
-        let from = known.unwrap_or(chunk * CHUNK);
+        let from = known.unwrap_or(chunk * CHUNK_BYTES);
         touched(to - from);
         if let Some(line_end) = memrchr(b'\n', &bytes[from..to]) {
             return from + line_end + 1;
@@ -76,12 +76,12 @@ fn start(text: &str, byte: usize) -> usize {
     }
 }
 
-fn end(text: &str, start: usize) -> (usize, usize) {
+fn segment_end(text: &str, start: usize) -> (usize, usize) {
     let bytes = text.as_bytes();
-    let mut chunk = start / CHUNK + 1;
+    let mut chunk = start / CHUNK_BYTES + 1;
     let mut from = start;
     loop {
-        let to = (chunk * CHUNK).min(bytes.len());
+        let to = (chunk * CHUNK_BYTES).min(bytes.len());
         if let Some(found) = memchr(b'\n', &bytes[from..to]) {
             let line_end = from + found;
             let carriage = line_end > start && bytes[line_end - 1] == b'\r';
@@ -90,7 +90,7 @@ fn end(text: &str, start: usize) -> (usize, usize) {
         if to == bytes.len() {
             return (to, to);
         }
-        if let Some(at) = fixed(text, chunk)
+        if let Some(at) = fixed_break(text, chunk)
             && at > start
         {
             return (at, at);
@@ -101,30 +101,30 @@ fn end(text: &str, start: usize) -> (usize, usize) {
 }
 
 /// The fixed break at a multiple of the chunk, if there is one.
-fn fixed(text: &str, chunk: usize) -> Option<usize> {
+fn fixed_break(text: &str, chunk: usize) -> Option<usize> {
     let bytes = text.as_bytes();
-    let at = chunk * CHUNK;
+    let at = chunk * CHUNK_BYTES;
     if chunk == 0 || at >= bytes.len() {
         return None;
     }
-    touched(CHUNK);
+    touched(CHUNK_BYTES);
     let rest = &bytes[at..];
-    let line = memchr(b'\n', &bytes[at - CHUNK..at]).is_some();
+    let line = memchr(b'\n', &bytes[at - CHUNK_BYTES..at]).is_some();
     if line || rest.starts_with(b"\n") || rest.starts_with(b"\r\n") {
         return None;
     }
-    Some(boundary(text, at))
+    Some(cluster_boundary(text, at))
 }
 
 /// The last place at or before a byte that splits no cluster, as far as its surroundings tell.
-fn boundary(text: &str, byte: usize) -> usize {
+fn cluster_boundary(text: &str, byte: usize) -> usize {
     let bytes = text.as_bytes();
     if bytes[byte].is_ascii() && bytes[byte - 1].is_ascii() {
         return byte;
     }
     let at = text.floor_char_boundary(byte);
-    let from = text.floor_char_boundary(at - AROUND);
-    let to = text.floor_char_boundary((at + AROUND).min(bytes.len()));
+    let from = text.floor_char_boundary(at - BOUNDARY_CONTEXT_BYTES);
+    let to = text.floor_char_boundary((at + BOUNDARY_CONTEXT_BYTES).min(bytes.len()));
     let found = text[from..to]
         .grapheme_indices(true)
         .map(|(offset, _)| from + offset)
@@ -135,38 +135,38 @@ fn boundary(text: &str, byte: usize) -> usize {
 
 /// Where the rows of one line begin: broken after spaces, hyphens and slashes within words, beside wide characters, and
 /// anywhere in a word that is wider than the row. Spaces at a row's end hang over its edge.
-fn rows(line: &str, width: usize) -> Vec<usize> {
+fn wrap_rows(line: &str, width: usize) -> Vec<usize> {
     let mut starts = vec![0];
     let mut row = 0;
     let mut column = 0;
     // The last place a row may end: its byte and column.
     let mut chance = (0, 0);
-    let mut before = Kind::Other;
+    let mut before = BreakClass::Other;
     // A line's own indent is no place to break: it would stand alone in a row.
     let mut inked = false;
-    for unit in glyph::units(line) {
-        let kind = Kind::of(&unit);
+    for unit in glyph::split_units(line) {
+        let kind = BreakClass::classify(&unit);
         let wide = unit.width(column);
-        if kind == Kind::Space {
+        if kind == BreakClass::Space {
             column += wide;
             if inked {
-                chance = (unit.at.end, column);
+                chance = (unit.bytes.end, column);
             }
             before = kind;
             continue;
         }
         inked = true;
-        if kind == Kind::Wide && before != Kind::Other {
-            chance = (unit.at.start, column);
+        if kind == BreakClass::Wide && before != BreakClass::Other {
+            chance = (unit.bytes.start, column);
         }
-        if column + wide > width && unit.at.start > row {
+        if column + wide > width && unit.bytes.start > row {
             if chance.0 > row {
                 row = chance.0;
                 column -= chance.1;
                 starts.push(row);
             }
-            if column + wide > width && unit.at.start > row {
-                row = unit.at.start;
+            if column + wide > width && unit.bytes.start > row {
+                row = unit.bytes.start;
                 column = 0;
                 starts.push(row);
             }
@@ -174,12 +174,12 @@ fn rows(line: &str, width: usize) -> Vec<usize> {
         }
         column += wide;
         let ends = match kind {
-            Kind::Hyphen => before == Kind::Letter,
-            Kind::Wide => true,
-            Kind::Letter | Kind::Space | Kind::Other => false,
+            BreakClass::Hyphen => before == BreakClass::Letter,
+            BreakClass::Wide => true,
+            BreakClass::Letter | BreakClass::Space | BreakClass::Other => false,
         };
         if ends {
-            chance = (unit.at.end, column);
+            chance = (unit.bytes.end, column);
         }
         before = kind;
     }
@@ -188,7 +188,7 @@ fn rows(line: &str, width: usize) -> Vec<usize> {
 
 /// What a unit is to line breaking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BreakClass {
     Space,
     Letter,
     /// A hyphen or a slash.
@@ -197,13 +197,15 @@ enum Kind {
     Other,
 }
 
-impl Kind {
-    fn of(unit: &Unit<'_>) -> Self {
+impl BreakClass {
+    fn classify(unit: &GlyphUnit<'_>) -> Self {
         match &unit.shown {
             _ if unit.is_space() => Self::Space,
-            Shown::Symbol(_, 2) => Self::Wide,
-            Shown::Symbol(symbol, _) if symbol == "-" || symbol == "/" => Self::Hyphen,
-            Shown::Symbol(symbol, _) if symbol.starts_with(char::is_alphanumeric) => Self::Letter,
+            UnitDisplay::Symbol(_, 2) => Self::Wide,
+            UnitDisplay::Symbol(symbol, _) if symbol == "-" || symbol == "/" => Self::Hyphen,
+            UnitDisplay::Symbol(symbol, _) if symbol.starts_with(char::is_alphanumeric) => {
+                Self::Letter
+            }
             _ => Self::Other,
         }
     }

@@ -1,18 +1,20 @@
 use super::*;
 use proptest::prelude::*;
 
-fn at(selected: u32, near: usize, top: usize) -> List<u32> {
-    List {
+fn at(selected: u32, near: usize, top: usize) -> ListState<u32> {
+    ListState {
         selected: Some(selected),
-        near,
+        last_position: near,
         top,
     }
 }
 
 /// What a caller does after the items changed.
-fn place(list: &mut List<u32>, ids: &[u32]) {
-    let position = list.selected.and_then(|selected| list.find(ids, &selected));
-    list.keep(ids, position);
+fn place(list: &mut ListState<u32>, ids: &[u32]) {
+    let position = list
+        .selected
+        .and_then(|selected| list.find_position(ids, &selected));
+    list.keep_selection(ids, position);
 }
 
 #[test]
@@ -21,7 +23,7 @@ fn rows_that_arrive_above_do_not_move_the_cursor() {
     let ids: Vec<u32> = (100..110).chain(0..20).collect();
     place(&mut list, &ids);
     assert_eq!(list, at(7, 17, 15));
-    assert_eq!(list.visible(ids.len(), 6), 15..21);
+    assert_eq!(list.visible_positions(ids.len(), 6), 15..21);
 }
 
 #[test]
@@ -43,19 +45,19 @@ fn a_vanished_item_leaves_the_cursor_with_its_neighbour() {
 #[test]
 fn moving_stops_at_the_end() {
     let ids: Vec<u32> = (0..100).collect();
-    let mut list = List::default();
-    list.go(&ids, 10, 9);
+    let mut list = ListState::default();
+    list.select_position(&ids, 10, 9);
     assert_eq!(list, at(9, 9, 0));
-    list.go(&ids, 10, 18);
+    list.select_position(&ids, 10, 18);
     assert_eq!(list, at(18, 18, 9));
-    list.go(&ids, 10, usize::MAX);
+    list.select_position(&ids, 10, usize::MAX);
     assert_eq!(list, at(99, 99, 90));
     assert_eq!(
-        list.visible(ids.len(), 3),
+        list.visible_positions(ids.len(), 3),
         97..100,
         "a smaller pane still shows it"
     );
-    list.go(&[], 10, 3);
+    list.select_position(&[], 10, 3);
     assert_eq!(list, at(99, 99, 90));
 }
 
@@ -66,7 +68,7 @@ proptest! {
     ) {
         let mut ids: Vec<u32> = (0..12).collect();
         let mut fresh = 12;
-        let mut list = List::default();
+        let mut list = ListState::default();
         place(&mut list, &ids);
         for (what, index, height) in steps {
             let selected = list.selected;
@@ -79,7 +81,7 @@ proptest! {
                     ids.remove(index.index(ids.len()));
                 }
                 2 => ids.reverse(),
-                _ => list.go(&ids, height, index.index(20)),
+                _ => list.select_position(&ids, height, index.index(20)),
             }
             let before = list.selected;
             place(&mut list, &ids);
@@ -90,9 +92,9 @@ proptest! {
             match list.selected {
                 None => prop_assert!(ids.is_empty()),
                 Some(selected) => {
-                    prop_assert_eq!(ids[list.near], selected);
-                    let seen = list.visible(ids.len(), height);
-                    prop_assert!(height == 0 || seen.contains(&list.near));
+                    prop_assert_eq!(ids[list.last_position], selected);
+                    let seen = list.visible_positions(ids.len(), height);
+                    prop_assert!(height == 0 || seen.contains(&list.last_position));
                     prop_assert_eq!(seen.len(), height.min(ids.len()), "no room is left below the end");
                 }
             }

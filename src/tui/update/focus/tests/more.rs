@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_cells_of_a_vote_are_stepped_through() {
     let mut bench = Bench::whole(VOTE);
-    let cells = &bench.model.live.cells;
+    let cells = &bench.model.live_session.cells;
     let row = cells
         .rows
         .iter()
@@ -20,10 +20,10 @@ fn the_cells_of_a_vote_are_stepped_through() {
     assert!(votes(&bench).starts_with("by vote"), "{}", votes(&bench));
     assert!(votes(&bench).contains("▌#1"), "{}", votes(&bench));
     for _ in 0..20 {
-        step_by(&mut bench.model, 1);
+        move_step_by(&mut bench.model, 1);
         bench.tell(Msg::TimePassed);
     }
-    assert_eq!(bench.model.live.trace.slot, 2);
+    assert_eq!(bench.model.live_session.trace_panes.slot, 2);
     assert!(bench.screen().contains("▌#3"), "{}", bench.screen());
 }
 
@@ -32,9 +32,9 @@ fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
     let run = sample(PAGE);
     let state = run.read_state().expect("a sample folds");
     for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
-        let named = Which::Named(state.cell_name(number).expect("planned"));
-        for which in [Which::Number(number), named] {
-            let read = reads::recorded(&run, &which, &|| false)
+        let named = CellRef::Name(state.cell_name(number).expect("planned"));
+        for which in [CellRef::Ix(number), named] {
+            let read = reads::read_recorded_cell(&run, &which, &|| false)
                 .expect("nothing newer")
                 .expect("it is there");
             assert_eq!(read.cell, number);
@@ -44,8 +44,8 @@ fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
             );
         }
     }
-    let nowhere =
-        reads::recorded(&run, &Which::Number(CellIx(99)), &|| false).expect("nothing newer");
+    let nowhere = reads::read_recorded_cell(&run, &CellRef::Ix(CellIx(99)), &|| false)
+        .expect("nothing newer");
     assert_eq!(
         nowhere.expect_err("no such cell"),
         "run page holds no cell number 99"
@@ -58,22 +58,22 @@ fn messages_are_jumped_over_and_the_ends_hold() {
     bench.select("beam-upgrade", "newest");
     bench.settle();
     let top = |bench: &Bench| {
-        let document = &bench.model.live.document;
-        let doc = document.here().expect("read");
+        let document = &bench.model.live_session.transcript_pane;
+        let doc = document.loaded_document().expect("read");
         doc.pieces[document.scroll.top.block].message
     };
     let mut seen = BTreeMap::new();
     for _ in 0..20 {
-        message_by(&mut bench.model, 1);
+        move_message_by(&mut bench.model, 1);
         *seen.entry(top(&bench)).or_insert(0) += 1;
     }
     assert_eq!(
         seen.keys().copied().collect::<Vec<_>>(),
         (1..=9).collect::<Vec<_>>()
     );
-    message_by(&mut bench.model, -1);
+    move_message_by(&mut bench.model, -1);
     assert_eq!(top(&bench), 8);
-    message_by(&mut bench.model, -100);
+    move_message_by(&mut bench.model, -100);
     assert_eq!(top(&bench), 0);
 }
 
@@ -83,7 +83,7 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
     let mut bench = Bench::whole(PAGE);
     bench.select("beam-upgrade", "newest");
     bench.settle();
-    let run = &mut bench.model.live.runs.map[0];
+    let run = &mut bench.model.live_session.runs.by_ticket[0];
     let state = &mut run.state.cells[2];
     for turn in &mut state.judge_trace {
         for call in &mut turn.calls {
@@ -123,8 +123,8 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
         }
     }
     for _ in 0..8 {
-        step_by(&mut bench.model, -1);
-        next_citation(&mut bench.model);
+        move_step_by(&mut bench.model, -1);
+        go_to_next_reference(&mut bench.model);
         toggle_raw(&mut bench.model);
         bench.tell(Msg::TimePassed);
         bench.settle();
@@ -142,7 +142,7 @@ fn each_part_of_a_verdict_is_shown_with_its_reason() {
     let mut bench = Bench::whole(PAGE);
     bench.select("beam-upgrade", "newest");
     bench.settle();
-    let result = &mut bench.model.live.runs.map[0].state.cells[2].result;
+    let result = &mut bench.model.live_session.runs.by_ticket[0].state.cells[2].result;
     let result = result.as_mut().expect("it is done");
     let verdict = result.verdict.as_mut().expect("a verdict");
     let part = |text: &str, met, count| crate::model::VerdictPart {
@@ -187,7 +187,7 @@ fn a_call_in_a_turn_that_was_never_told_of_is_no_reason_to_panic() {
     bench.log.push(lost);
     let events = Arc::new(bench.log[4..].to_vec());
     bench.tell(Msg::RunEvents {
-        ticket: Ticket(1),
+        ticket: RunTicket(1),
         events,
     });
     bench.select("shop-headphones", "grounded");

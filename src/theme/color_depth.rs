@@ -1,0 +1,207 @@
+//! How many colours a terminal shows, and a colour in fewer.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// How many colours a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ColorDepth {
+    /// Any colour.
+    TrueColour,
+    /// The 240 fixed colours of xterm, and the 16.
+    Indexed256,
+    /// The 16 colours the user gave the terminal.
+    Ansi16,
+}
+
+/// Terminals that show any colour, and whose `TERM` says so where `COLORTERM` got lost (ssh, sudo).
+const TRUE_COLOUR_TERMS: &[&str] = &[
+    "alacritty",
+    "foot",
+    "wezterm",
+    "xterm-ghostty",
+    "xterm-kitty",
+];
+
+/// The levels of xterm's colour cube.
+const CUBE_LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+/// The 16 in their order.
+const ANSI_COLOURS: [Color; 16] = [
+    Color::Black,
+    Color::Red,
+    Color::Green,
+    Color::Yellow,
+    Color::Blue,
+    Color::Magenta,
+    Color::Cyan,
+    Color::Gray,
+    Color::DarkGray,
+    Color::LightRed,
+    Color::LightGreen,
+    Color::LightYellow,
+    Color::LightBlue,
+    Color::LightMagenta,
+    Color::LightCyan,
+    Color::White,
+];
+
+impl ColorDepth {
+    /// From `COLORTERM` and `TERM`.
+    pub fn detect(colorterm: Option<&str>, term: Option<&str>) -> Self {
+        let term = term.unwrap_or("");
+        // GNU screen passes COLORTERM on and garbles what it stands for.
+        let screen = term.starts_with("screen.");
+        let any = matches!(colorterm, Some("truecolor" | "24bit")) || term.ends_with("-direct");
+        if !screen && (any || TRUE_COLOUR_TERMS.iter().any(|name| term.starts_with(name))) {
+            Self::TrueColour
+        } else if any || term.contains("256col") {
+            Self::Indexed256
+        } else {
+            Self::Ansi16
+        }
+    }
+
+    /// A look in these colours; `ground` is the look of plain text.
+    pub(super) fn reduce_style(self, look: Style, ground: Style) -> Style {
+        match self {
+            Self::TrueColour => look,
+            Self::Indexed256 => Style {
+                fg: look.fg.map(nearest_indexed),
+                bg: look.bg.map(nearest_indexed),
+                underline_color: look.underline_color.map(nearest_indexed),
+                ..look
+            },
+            Self::Ansi16 => reduce_to_16(look, ground),
+        }
+    }
+}
+
+fn reduce_to_16(look: Style, ground: Style) -> Style {
+    let mut reduced = Style {
+        fg: look.fg.map(nearest_ansi),
+        bg: look.bg.map(nearest_ansi),
+        underline_color: look.underline_color.map(nearest_ansi),
+        ..look
+    };
+    if look == ground {
+        return reduced;
+    }
+    // A tinted ground has no place among 16: it would be the ground itself, or swallow one of the colours on it.
+    if matches!(look.bg, Some(Color::Rgb(..))) && look.fg.is_none() {
+        reduced.bg = None;
+        return reduced.add_modifier(Modifier::REVERSED);
+    }
+    let behind = reduced.bg.or(ground.bg.map(nearest_ansi));
+    if reduced.fg.is_some() && reduced.fg == behind {
+        reduced.fg = ground.fg.map(nearest_ansi);
+        if reduced.fg == behind {
+            reduced.fg = ground.bg.map(nearest_ansi);
+        }
+    }
+    reduced
+}
+
+/// The nearest of the 240 that no user changed.
+fn nearest_indexed(colour: Color) -> Color {
+    let Color::Rgb(r, g, b) = colour else {
+        return colour;
+    };
+    (16..=u8::MAX)
+        .min_by_key(|index| {
+            let (r2, g2, b2) = indexed_to_rgb(*index);
+            let square = |a: u8, b: u8| u32::from(a.abs_diff(b)).pow(2);
+            2 * square(r, r2) + 4 * square(g, g2) + 3 * square(b, b2)
+        })
+        .map_or(colour, Color::Indexed)
+}
+
+/// What one of the 240 is.
+pub(super) fn indexed_to_rgb(index: u8) -> (u8, u8, u8) {
+    if let Some(step) = index.checked_sub(232) {
+        let grey = 8 + 10 * step;
+        return (grey, grey, grey);
+    }
+    let at = index.saturating_sub(16);
+    let level = |n: u8| CUBE_LEVELS[usize::from(n % 6)];
+    (level(at / 36), level(at / 6), level(at))
+}
+
+/// One of the 16, by hue first: the nearest one would make every pastel a grey.
+fn nearest_ansi(colour: Color) -> Color {
+    let Color::Rgb(r, g, b) = colour else {
+        return colour;
+    };
+    let (low, high) = (r.min(g).min(b), r.max(g).max(b));
+    if u16::from(high - low) * 4 < u16::from(high) {
+        return match low.midpoint(high) {
+            0..0x40 => Color::Black,
+            0x40..0xA0 => Color::DarkGray,
+            0xA0..0xD0 => Color::Gray,
+            _ => Color::White,
+        };
+    }
+    let middle = low.midpoint(high);
+    let hue = [(r, 1), (g, 2), (b, 4)]
+        .iter()
+        .filter(|(part, _)| *part > middle)
+        .map(|(_, bit)| *bit)
+        .sum::<usize>();
+    let bright = if high > 0xB0 { 8 } else { 0 };
+    ANSI_COLOURS[hue + bright]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_says_how_many_colours_it_shows() {
+        use ColorDepth::{Ansi16, Indexed256, TrueColour};
+        let cases = [
+            (Some("truecolor"), Some("xterm-256color"), TrueColour),
+            (Some("24bit"), Some("tmux-256color"), TrueColour),
+            (None, Some("xterm-256color"), Indexed256),
+            (Some("yes"), Some("screen-256color"), Indexed256),
+            (Some("truecolor"), Some("screen.xterm-256color"), Indexed256),
+            (None, Some("xterm-direct"), TrueColour),
+            (None, Some("xterm-kitty"), TrueColour),
+            (None, Some("foot"), TrueColour),
+            (None, Some("linux"), Ansi16),
+            (None, Some("xterm"), Ansi16),
+            (Some(""), Some("vt220"), Ansi16),
+            (None, None, Ansi16),
+        ];
+        for (colorterm, term, depth) in cases {
+            assert_eq!(
+                ColorDepth::detect(colorterm, term),
+                depth,
+                "{colorterm:?} {term:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn colours_of_the_cube_and_greys_stay_what_they_are() {
+        for index in 16..=u8::MAX {
+            let (r, g, b) = indexed_to_rgb(index);
+            let Color::Indexed(found) = nearest_indexed(Color::Rgb(r, g, b)) else {
+                unreachable!("an RGB colour is always reduced")
+            };
+            // Two greys stand in both, cube and ramp.
+            assert_eq!(indexed_to_rgb(found), (r, g, b), "{index}");
+        }
+        assert_eq!(nearest_indexed(Color::Green), Color::Green);
+        assert_eq!(nearest_indexed(Color::Reset), Color::Reset);
+    }
+
+    #[test]
+    fn among_16_a_pastel_keeps_its_hue() {
+        assert_eq!(
+            nearest_ansi(Color::Rgb(0x7F, 0xD8, 0x8F)),
+            Color::LightGreen
+        );
+        assert_eq!(nearest_ansi(Color::Rgb(0xFF, 0x7B, 0x85)), Color::LightRed);
+        assert_eq!(nearest_ansi(Color::Rgb(0x14, 0x6C, 0x2E)), Color::Green);
+        assert_eq!(nearest_ansi(Color::Rgb(0x16, 0x18, 0x1D)), Color::Black);
+        assert_eq!(nearest_ansi(Color::Rgb(0xFA, 0xFA, 0xF8)), Color::White);
+    }
+}

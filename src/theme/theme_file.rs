@@ -1,0 +1,410 @@
+//! Theme files: `themes/<name>.yaml`, and a user's own by `--theme FILE`.
+//!
+//! ```yaml
+//! about: one line, shown in lists
+//! inherits: dark              # optional: a bundled theme, or a file beside this one; only differences follow
+//! palette:                    # names for colours; an inherited name may be given another colour
+//!   leaf: "#7fd88f"           # quoted, or YAML takes it for a comment
+//!   ground: default           # the terminal's own
+//!   ink: bright-white         # black red green yellow blue magenta cyan white, and bright- of each
+//! roles:                      # what each `Role` looks like, by its name in snake_case
+//!   text: {fg: ink, bg: ground}   # bg: the ground of the whole screen
+//!   pass: leaf                # a colour of the palette, or written out
+//!   flipped: {fg: leaf, bold: true, underline: true}   # also dim, italic, reverse
+//! ```
+//!
+//! A role that is stated replaces the inherited look as a whole. A silent one takes the look of its nearest stated
+//! ancestor ([`Role::parent`]); where that is `text`, it has the weight it has without colours, so that a file of three
+//! lines still shows what is selected. What a look leaves out shows through.
+//!
+//! Refuses unknown keys, roles and colours, each with its place and the nearest name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ratatui::style::{Color, Modifier, Style};
+use serde_json::Value;
+
+use super::{Role, Theme};
+use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::{Diagnostic, find_nearest};
+use crate::model::{escape_pointer_step, make_visible};
+
+/// The bundled themes, in the order they are offered.
+const BUNDLED_THEMES: &[(&str, &str)] = &[
+    ("dark", include_str!("../../themes/dark.yaml")),
+    ("light", include_str!("../../themes/light.yaml")),
+    (
+        "high-contrast",
+        include_str!("../../themes/high-contrast.yaml"),
+    ),
+    (
+        "colour-blind",
+        include_str!("../../themes/colour-blind.yaml"),
+    ),
+    ("ansi", include_str!("../../themes/ansi.yaml")),
+];
+
+/// The colours of a terminal by their names.
+const TERMINAL_COLOURS: &[(&str, Color)] = &[
+    ("default", Color::Reset),
+    ("black", Color::Black),
+    ("red", Color::Red),
+    ("green", Color::Green),
+    ("yellow", Color::Yellow),
+    ("blue", Color::Blue),
+    ("magenta", Color::Magenta),
+    ("cyan", Color::Cyan),
+    ("white", Color::Gray),
+    ("bright-black", Color::DarkGray),
+    ("bright-red", Color::LightRed),
+    ("bright-green", Color::LightGreen),
+    ("bright-yellow", Color::LightYellow),
+    ("bright-blue", Color::LightBlue),
+    ("bright-magenta", Color::LightMagenta),
+    ("bright-cyan", Color::LightCyan),
+    ("bright-white", Color::White),
+];
+
+/// Why there is no such theme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThemeError {
+    /// Neither a bundled theme nor a file: a sentence.
+    Unknown(String),
+    /// The faults of its file.
+    Refused(Vec<Diagnostic>),
+}
+
+impl fmt::Display for ThemeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(why) => f.write_str(why),
+            Self::Refused(faults) => {
+                for (at, fault) in faults.iter().enumerate() {
+                    let between = if at == 0 { "" } else { "; " };
+                    write!(f, "{between}{fault}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ThemeError {}
+
+/// The bundled themes' names.
+pub fn bundled_names() -> Vec<&'static str> {
+    BUNDLED_THEMES.iter().map(|(name, _)| *name).collect()
+}
+
+/// A bundled theme's file.
+pub fn bundled_source(name: &str) -> Option<&'static str> {
+    let found = BUNDLED_THEMES.iter().find(|(bundled, _)| *bundled == name);
+    found.map(|(_, text)| *text)
+}
+
+pub(super) fn load_bundled(name: &str) -> Result<Theme, ThemeError> {
+    if bundled_source(name).is_none() {
+        return Err(ThemeError::Unknown(unknown_theme_message(name)));
+    }
+    let sheet = ThemeFile::parse_bundled(name, &mut Vec::new()).map_err(ThemeError::Refused)?;
+    Ok(sheet.to_theme(name))
+}
+
+pub(super) fn load_file(path: &Path) -> Result<Theme, ThemeError> {
+    let sheet = ThemeFile::from_file(path, &mut Vec::new()).map_err(ThemeError::Refused)?;
+    Ok(sheet.to_theme(&path.display().to_string()))
+}
+
+pub(super) fn load_named(name: &str) -> Result<Theme, ThemeError> {
+    if bundled_source(name).is_none() && is_theme_path(name) {
+        load_file(Path::new(name))
+    } else {
+        load_bundled(name)
+    }
+}
+
+/// No bundled theme has a dot or a slash in its name.
+fn is_theme_path(name: &str) -> bool {
+    name.contains(['/', '.'])
+}
+
+fn unknown_theme_message(name: &str) -> String {
+    let shown = make_visible(name, false);
+    match find_nearest(name, bundled_names()) {
+        Some(near) => format!("there is no theme `{shown}`; did you mean `{near}`?"),
+        None => format!(
+            "there is no theme `{shown}`; there are {} (a file of your own needs a `/` or a `.` in its name)",
+            bundled_names().join(", ")
+        ),
+    }
+}
+
+/// A colour as a role states it.
+#[derive(Debug, Clone, PartialEq)]
+enum ThemeColor {
+    /// A name of the palette.
+    Named(String),
+    /// Written out.
+    Literal(Color),
+}
+
+/// What a role states.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct RoleLook {
+    fg: Option<ThemeColor>,
+    bg: Option<ThemeColor>,
+    weight: Modifier,
+}
+
+/// A theme file with what it inherits.
+#[derive(Debug, Default)]
+struct ThemeFile {
+    about: String,
+    palette: HashMap<String, Color>,
+    roles: BTreeMap<Role, RoleLook>,
+}
+
+impl ThemeFile {
+    /// `chain`: the files that inherit from this one.
+    fn parse_bundled(name: &str, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
+        let path = PathBuf::from(format!("themes/{name}.yaml"));
+        let text = bundled_source(name).unwrap_or_default();
+        chain.push(path.clone());
+        Self::parse(&Arc::from(text), &path, chain)
+    }
+
+    fn from_file(path: &Path, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
+        let refused = |why: String| vec![Diagnostic::error("unreadable", path, why)];
+        let mut bytes = Vec::new();
+        // One byte more than is allowed: the reader says what a file may have.
+        let most = u64::try_from(yaml::MAX_BYTES + 1).unwrap_or(u64::MAX);
+        File::open(path)
+            .and_then(|file| file.take(most).read_to_end(&mut bytes))
+            .map_err(|error| refused(format!("cannot be read: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text".to_owned()))?;
+        chain.push(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        Self::parse(&Arc::from(text), path, chain)
+    }
+
+    fn parse(
+        text: &Arc<str>,
+        path: &Path,
+        chain: &mut Vec<PathBuf>,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let doc = yaml::read_document(text, path)?;
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let mut fields = MappingDecoder::new(&doc, "", &problems);
+        let about = fields.text("about");
+        let mut sheet = match fields.text("inherits") {
+            None => Self::default(),
+            Some(name) => match load_inherited(&name, path, chain) {
+                Ok(sheet) => sheet?,
+                Err(why) => {
+                    fields.error("inherits", "inherits", why);
+                    Self::default()
+                }
+            },
+        };
+        sheet.about = about.unwrap_or_default();
+        if fields.mapping("palette").is_some() {
+            sheet.take_palette(&doc, &problems);
+        }
+        if let Some(roles) = fields.mapping("roles") {
+            sheet.take_roles(roles, &doc, &problems);
+        }
+        fields.finish();
+        let faults = problems.into_sorted();
+        if faults.is_empty() {
+            Ok(sheet)
+        } else {
+            Err(faults)
+        }
+    }
+
+    fn take_palette(&mut self, doc: &YamlDoc, problems: &DiagnosticCollector) {
+        let Some(Value::Object(palette)) = doc.value.pointer("/palette") else {
+            return;
+        };
+        for (name, value) in palette {
+            let pointer = format!("/palette/{}", escape_pointer_step(name));
+            if name == "default" || name.starts_with('#') {
+                let why = format!("`{name}` is a colour already; choose another name");
+                problems.error(doc.key_span(&pointer), "value", why);
+                continue;
+            }
+            match value.as_str().and_then(parse_literal_color) {
+                Some(colour) => {
+                    self.palette.insert(name.clone(), colour);
+                }
+                None => problems.error(
+                    doc.span(&pointer),
+                    "colour",
+                    describe_invalid_color(value, []),
+                ),
+            }
+        }
+    }
+
+    fn take_roles(
+        &mut self,
+        mut roles: MappingDecoder<'_>,
+        doc: &YamlDoc,
+        problems: &DiagnosticCollector,
+    ) {
+        for role in Role::ALL {
+            let look = match roles.value(role.name()) {
+                None => continue,
+                Some(Value::Object(_)) => {
+                    let at = roles.pointer(role.name());
+                    self.parse_look(MappingDecoder::new(doc, &at, problems), &roles, *role)
+                }
+                Some(value) => RoleLook {
+                    fg: self.parse_color(value, role.name(), &roles),
+                    ..RoleLook::default()
+                },
+            };
+            self.roles.insert(*role, look);
+        }
+        roles.finish();
+    }
+
+    fn parse_look(
+        &self,
+        mut stated: MappingDecoder<'_>,
+        roles: &MappingDecoder<'_>,
+        role: Role,
+    ) -> RoleLook {
+        let mut look = RoleLook::default();
+        for (key, paint) in [("fg", &mut look.fg), ("bg", &mut look.bg)] {
+            if let Some(value) = stated.value(key) {
+                *paint = self.parse_color(value, &format!("{}/{key}", role.name()), roles);
+            }
+        }
+        for (key, weight) in [
+            ("bold", Modifier::BOLD),
+            ("dim", Modifier::DIM),
+            ("italic", Modifier::ITALIC),
+            ("underline", Modifier::UNDERLINED),
+            ("reverse", Modifier::REVERSED),
+        ] {
+            if stated.boolean(key) == Some(true) {
+                look.weight |= weight;
+            }
+        }
+        stated.finish();
+        look
+    }
+
+    fn parse_color(
+        &self,
+        value: &Value,
+        inside: &str,
+        roles: &MappingDecoder<'_>,
+    ) -> Option<ThemeColor> {
+        if let Some(name) = value.as_str() {
+            if self.palette.contains_key(name) {
+                return Some(ThemeColor::Named(name.to_owned()));
+            }
+            if let Some(colour) = parse_literal_color(name) {
+                return Some(ThemeColor::Literal(colour));
+            }
+        }
+        let names = self.palette.keys().map(String::as_str);
+        roles.error_at(inside, "colour", describe_invalid_color(value, names));
+        None
+    }
+
+    fn to_theme(&self, name: &str) -> Theme {
+        let colour = |paint: &Option<ThemeColor>| match paint.as_ref()? {
+            ThemeColor::Named(name) => self.palette.get(name).copied(),
+            ThemeColor::Literal(colour) => Some(*colour),
+        };
+        let style = |look: &RoleLook| Style {
+            fg: colour(&look.fg),
+            bg: colour(&look.bg),
+            add_modifier: look.weight,
+            ..Style::new()
+        };
+        let styles = Role::ALL
+            .iter()
+            .map(|role| {
+                let ancestors = std::iter::successors(Some(*role), |role| role.parent());
+                let stated = ancestors
+                    .filter(|role| *role != Role::Text)
+                    .find_map(|role| self.roles.get(&role));
+                stated.map_or_else(
+                    || {
+                        let text = self.roles.get(&Role::Text).map(style);
+                        text.unwrap_or_default()
+                            .add_modifier(role.fallback_modifier())
+                    },
+                    style,
+                )
+            })
+            .collect();
+        Theme::new(name, self.about.clone(), styles)
+    }
+}
+
+/// What a file inherits. The outer error is about the name, the inner one about the file it names.
+fn load_inherited(
+    name: &str,
+    from: &Path,
+    chain: &mut Vec<PathBuf>,
+) -> Result<Result<ThemeFile, Vec<Diagnostic>>, String> {
+    let known = bundled_source(name).is_some();
+    if !known && !is_theme_path(name) {
+        return Err(unknown_theme_message(name));
+    }
+    let path = if known {
+        PathBuf::from(format!("themes/{name}.yaml"))
+    } else {
+        let beside = from.parent().unwrap_or(Path::new("")).join(name);
+        beside.canonicalize().unwrap_or(beside)
+    };
+    if chain.contains(&path) {
+        return Err(format!("`{}` inherits itself", make_visible(name, false)));
+    }
+    Ok(if known {
+        ThemeFile::parse_bundled(name, chain)
+    } else {
+        ThemeFile::from_file(&path, chain)
+    })
+}
+
+/// A colour written out.
+fn parse_literal_color(written: &str) -> Option<Color> {
+    if let Some(hex) = written.strip_prefix('#') {
+        let hex =
+            Some(hex).filter(|hex| hex.len() == 6 && hex.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).ok();
+        return Some(Color::Rgb(part(0)?, part(2)?, part(4)?));
+    }
+    let found = TERMINAL_COLOURS.iter().find(|(name, _)| *name == written);
+    found.map(|(_, colour)| *colour)
+}
+
+fn describe_invalid_color<'n>(value: &Value, names: impl IntoIterator<Item = &'n str>) -> String {
+    let Some(written) = value.as_str() else {
+        let hint = if value.is_null() {
+            "; is there an unquoted `#rrggbb`?"
+        } else {
+            ""
+        };
+        return format!("must be a colour (got {}{hint})", describe_value(value));
+    };
+    let mut known: Vec<&str> = names.into_iter().collect();
+    known.extend(TERMINAL_COLOURS.iter().map(|(name, _)| *name));
+    known.sort_unstable();
+    match find_nearest(written, known) {
+        Some(near) => format!("unknown colour `{written}`; did you mean `{near}`?"),
+        None => format!(
+            "unknown colour `{written}`: a name of the palette, \"#rrggbb\", default, or a terminal's colour such as bright-red"
+        ),
+    }
+}

@@ -1,0 +1,400 @@
+//! Real judges at hand for a cell that the `rules` judge could not read.
+//!
+//! Owns the look around, only when a user asks for it: judges of the workspace, keys in the environment, servers on this
+//! machine. What asking would take is worked out as a dry run would, with the tools of the cell's own judge, so that the
+//! same frozen pages answer. Asks no model anything, sends no key anywhere; what a local server says of itself is
+//! hostile text.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::effect::RunOrder;
+use super::state::overlay::AvailableJudge;
+use crate::clock::Clock;
+use crate::handlers::EvalTypeRegistry;
+use crate::model::{
+    ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
+};
+use crate::net::{LlmClient, ReplyLimits, with_timeout};
+use crate::run::{CachePolicy, DecisionFilter, JudgePreview, RunOptions, preview_run};
+use crate::workspace::{Env, Workspace, resolve_key};
+
+/// Variables that hold keys, with the model a judge made of one asks. A user who wants another names it in dicta.yaml.
+const KEY_VARIABLES: &[(&str, &str, ProviderKind, &str)] = &[
+    (
+        "gemini",
+        "GEMINI_API_KEY",
+        ProviderKind::Gemini,
+        "gemini-2.5-pro",
+    ),
+    (
+        "gemini",
+        "GOOGLE_API_KEY",
+        ProviderKind::Gemini,
+        "gemini-2.5-pro",
+    ),
+    ("openai", "OPENAI_API_KEY", ProviderKind::Openai, "gpt-5"),
+    (
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        ProviderKind::Anthropic,
+        "claude-sonnet-4-6",
+    ),
+];
+
+/// Variables of services that offer many models: which one is meant only the user knows.
+const GATEWAY_KEY_VARIABLES: &[(&str, &str)] = &[("openrouter", "OPENROUTER_API_KEY")];
+
+/// Servers that people run, by their usual ports.
+const LOCAL_SERVERS: &[(&str, u16)] = &[
+    ("ollama", 11434),
+    ("lm-studio", 1234),
+    ("llama.cpp", 8080),
+    ("vllm", 8000),
+];
+
+/// A server on this machine answers at once, or is none.
+const SERVER_DEADLINE: Millis = Millis(300);
+/// More models of one server than this are not offered.
+const MAX_MODELS: usize = 5;
+/// A longer name is no model's.
+const MAX_MODEL_NAME_CHARS: usize = 100;
+
+/// What is at hand, most likely first: the workspace's own judges, keys, local servers.
+pub(crate) async fn find_available_judges(
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+) -> Vec<AvailableJudge> {
+    find_with_servers(LOCAL_SERVERS, env, order, clock).await
+}
+
+async fn find_with_servers(
+    servers: &[(&str, u16)],
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+) -> Vec<AvailableJudge> {
+    let client = LlmClient::new(Arc::clone(clock));
+    let asked = servers
+        .iter()
+        .map(|(_, port)| list_server_models(&client, clock, *port));
+    let served = futures_util::future::join_all(asked).await;
+    let own = find_own_judge(order);
+    let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
+
+    let workspace = &order.workspace;
+    let mut found = Vec::new();
+    for judge in workspace.judges.values() {
+        // Neither what only checks nor what gives recorded verdicts is a judge that can be asked something.
+        if judge.provider.is_model() {
+            found.push(check_workspace_judge(judge, env));
+        }
+    }
+    let mut names: Vec<String> = workspace.judges.keys().cloned().collect();
+    found.extend(judges_from_keys(env, workspace, &tools, &mut names));
+    for (name, served) in servers.iter().map(|(name, _)| *name).zip(served) {
+        let Some((base_url, models)) = served else {
+            continue;
+        };
+        found.extend(judges_from_server(
+            name, &base_url, &models, order, &tools, &mut names,
+        ));
+    }
+    let (env, order, clock) = (env.clone(), order.clone(), Arc::clone(clock));
+    // Planning reads transcripts.
+    let priced = tokio::task::spawn_blocking(move || estimate_prices(found, &env, &order, &clock));
+    priced.await.unwrap_or_default()
+}
+
+/// The judge that the cell's own eval names.
+fn find_own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
+    if let Some(judge) = &order.judge {
+        return Some(judge);
+    }
+    let workspace = &order.workspace;
+    let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
+    let (rubric, at) = workspace.find_eval(&name.rubric, &name.eval)?;
+    let by = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
+    workspace.judges.get(*by.judges.first()?)
+}
+
+fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
+    let model = if judge.model.is_empty() {
+        String::new()
+    } else {
+        format!(" · {}", judge.model)
+    };
+    let (key, problem) = match resolve_key(judge, env) {
+        Ok(Some(_)) => (
+            format!(" · key in {}", describe_key_source(&judge.key)),
+            None,
+        ),
+        Ok(None) => (String::new(), None),
+        Err(why) => (String::new(), Some(why)),
+    };
+    let title = format!("{}{model} · of this workspace{key}", judge.name);
+    AvailableJudge {
+        title: make_visible(&title, false).into_owned(),
+        judge: problem.is_none().then(|| judge.clone()),
+        note: make_visible(&problem.unwrap_or_default(), false).into_owned(),
+    }
+}
+
+fn describe_key_source(key: &ApiKeySource) -> String {
+    match key {
+        ApiKeySource::None | ApiKeySource::Google(None) => String::new(),
+        ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => name.clone(),
+        ApiKeySource::File(path) | ApiKeySource::Google(Some(path)) => path.display().to_string(),
+    }
+}
+
+fn judges_from_keys(
+    env: &Env,
+    workspace: &Workspace,
+    tools: &[JudgeTool],
+    names: &mut Vec<String>,
+) -> Vec<AvailableJudge> {
+    let mut found: Vec<AvailableJudge> = Vec::new();
+    let mut providers: Vec<&str> = Vec::new();
+    for (name, variable, provider, model) in KEY_VARIABLES {
+        // A judge of the workspace that reads this key is listed already, as the user wants it.
+        let known = workspace.judges.values().any(|judge| {
+            matches!(&judge.key, ApiKeySource::Env(of) | ApiKeySource::EnvIfSet(of) if of == variable)
+                && judge.base_url.is_none()
+        });
+        if known || env.get(variable).is_none() || providers.contains(name) {
+            continue;
+        }
+        providers.push(name);
+        let judge = JudgeConfig {
+            model: (*model).to_owned(),
+            key: ApiKeySource::Env((*variable).to_owned()),
+            tools: tools.to_vec(),
+            ..JudgeConfig::new(make_unique_name(name, names), *provider)
+        };
+        let title = format!("{} · {model} · key in {variable}", judge.name);
+        let broken = resolve_key(&judge, env).err();
+        found.push(AvailableJudge {
+            title,
+            judge: broken.is_none().then_some(judge),
+            note: broken.unwrap_or_default(),
+        });
+    }
+    for (name, variable) in GATEWAY_KEY_VARIABLES {
+        if env.get(variable).is_some() {
+            found.push(AvailableJudge {
+                title: format!("{name} · key in {variable}"),
+                judge: None,
+                note: "name it in dicta.yaml: provider: openai with its base_url and api_key_env"
+                    .to_owned(),
+            });
+        }
+    }
+    found
+}
+
+fn judges_from_server(
+    name: &str,
+    base_url: &str,
+    models: &[String],
+    order: &RunOrder,
+    tools: &[JudgeTool],
+    names: &mut Vec<String>,
+) -> Vec<AvailableJudge> {
+    let configured = |model: &str| {
+        order.workspace.judges.values().any(|judge| {
+            let same = judge
+                .base_url
+                .as_deref()
+                .map(|url| url.trim_end_matches('/'));
+            judge.model == model
+                && same.is_some_and(|url| url.replace("localhost", "127.0.0.1") == base_url)
+        })
+    };
+    let more = models.len().saturating_sub(MAX_MODELS);
+    let mut found: Vec<AvailableJudge> = Vec::new();
+    for model in models.iter().take(MAX_MODELS) {
+        if configured(model) {
+            continue;
+        }
+        let title = format!("{name} · {} · {base_url}", make_visible(model, false));
+        let judge = JudgeConfig {
+            model: model.clone(),
+            base_url: Some(base_url.to_owned()),
+            tools: tools.to_vec(),
+            ..JudgeConfig::new(make_unique_name(name, names), ProviderKind::Openai)
+        };
+        found.push(AvailableJudge {
+            title,
+            judge: Some(judge),
+            note: String::new(),
+        });
+    }
+    if models.is_empty() {
+        found.push(AvailableJudge {
+            title: format!("{name} · {base_url}"),
+            judge: None,
+            note: "it runs, and offers no model: load one first".to_owned(),
+        });
+    }
+    if more > 0 {
+        found.push(AvailableJudge {
+            title: format!("{name} · {more} more models"),
+            judge: None,
+            note: "name the one you want in dicta.yaml".to_owned(),
+        });
+    }
+    found
+}
+
+/// A name no judge has.
+fn make_unique_name(wanted: &str, names: &mut Vec<String>) -> String {
+    let mut name = wanted.to_owned();
+    let mut number = 2;
+    while names.contains(&name) {
+        name = format!("{wanted}-{number}");
+        number += 1;
+    }
+    names.push(name.clone());
+    name
+}
+
+#[derive(Deserialize)]
+struct ModelList {
+    data: Vec<ModelListEntry>,
+}
+
+#[derive(Deserialize)]
+struct ModelListEntry {
+    id: String,
+}
+
+/// The base address and models of a server that speaks as OpenAI does; `None` for anything else on that port.
+async fn list_server_models(
+    client: &LlmClient,
+    clock: &Arc<dyn Clock>,
+    port: u16,
+) -> Option<(String, Vec<String>)> {
+    let base_url = format!("http://127.0.0.1:{port}/v1");
+    let limits = ReplyLimits {
+        connect: SERVER_DEADLINE,
+        first_byte: SERVER_DEADLINE,
+        idle: SERVER_DEADLINE,
+        total_bytes: 1 << 20,
+    };
+    let url = format!("{base_url}/models");
+    let asking = async {
+        let mut reply = client.get(&url, &[], limits).await.ok()?;
+        let mut body = Vec::new();
+        while let Some(chunk) = reply.next_chunk().await.ok()? {
+            body.extend_from_slice(&chunk);
+        }
+        (reply.status == 200).then_some(body)
+    };
+    // All of it within the deadline, however slowly the pieces come.
+    let body = with_timeout(&**clock, SERVER_DEADLINE, asking).await??;
+    let models: ModelList = serde_json::from_slice(&body).ok()?;
+    let names = models.data.into_iter().map(|model| model.id);
+    let names =
+        names.filter(|id| !id.trim().is_empty() && id.chars().count() <= MAX_MODEL_NAME_CHARS);
+    Some((base_url, names.collect()))
+}
+
+/// What the cell would take with each judge that can be asked.
+fn estimate_prices(
+    mut found: Vec<AvailableJudge>,
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+) -> Vec<AvailableJudge> {
+    let registry = EvalTypeRegistry::builtin();
+    // Judges with the same frame around the same cell are asked the same: one pass over the transcripts is enough.
+    let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
+    for one in &mut found {
+        let Some(judge) = &one.judge else { continue };
+        let tools = serde_json::to_string(&judge.tools).unwrap_or_default();
+        let alike = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
+        let taken = known
+            .entry(alike)
+            .or_insert_with(|| preview_judge(judge, env, order, clock, &registry));
+        match taken {
+            Ok(taken) => one.note = describe_preview(judge, taken),
+            Err(why) => {
+                one.note = make_visible(why, false).into_owned();
+                one.judge = None;
+            }
+        }
+    }
+    found
+}
+
+fn preview_judge(
+    judge: &JudgeConfig,
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+    registry: &EvalTypeRegistry,
+) -> Result<JudgePreview, String> {
+    let mut workspace = (*order.workspace).clone();
+    workspace.judges.insert(judge.name.clone(), judge.clone());
+    let options = RunOptions {
+        filter: order
+            .only
+            .as_ref()
+            .map(|only| DecisionFilter::from_names(only.iter().cloned())),
+        judge: Some(judge.name.clone()),
+        evidence_run: order.replayed_evidence.clone(),
+        cache: CachePolicy::Off,
+        ..RunOptions::default()
+    };
+    // On a thread of its own: see `priced`'s caller.
+    let preview = preview_run(Arc::new(workspace), registry, env, clock, options);
+    let mut preview = tokio::runtime::Handle::current()
+        .block_on(preview)
+        .map_err(|error| error.to_string())?;
+    let asked = preview.judges.swap_remove(&judge.name);
+    asked
+        .filter(|asked| asked.calls_least > 0)
+        .ok_or_else(|| "this cell asks no judge: code decides it, or it is skipped".to_owned())
+}
+
+/// `about 2,100 + 300 tokens, about $0.003`
+fn describe_preview(judge: &JudgeConfig, taken: &JudgePreview) -> String {
+    let mut note = format!(
+        "about {} + {} tokens",
+        format_thousands(taken.input_tokens),
+        format_thousands(taken.output_tokens)
+    );
+    if taken.calls_most > taken.calls_least {
+        let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
+    }
+    let pricing = judge.pricing();
+    let usd = pricing.map(|p| p.token_cost(taken.input_tokens, taken.output_tokens));
+    note + &match (judge.is_free(), usd) {
+        (true, _) => ", free (local)".to_owned(),
+        (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),
+        (false, Some(usd)) => format!(", about ${usd:.3}"),
+        (false, None) => ", cost unknown (no prices)".to_owned(),
+    } + &pricing
+        .and_then(|p| p.as_of)
+        .map_or_else(String::new, |day| format!(" (prices as of {day})"))
+}
+
+fn format_thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

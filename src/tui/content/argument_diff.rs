@@ -1,0 +1,331 @@
+//! Raw and canonical arguments beside each other, line by line, what differs marked.
+//!
+//! Both are compared as marks and words, white space aside, since most of what a repair touches is quotes and brackets. The
+//! canonical text is laid out as JSON and decides the lines; what was received is broken where it is. A sign between the
+//! columns says of a row that its sides differ, so that it is seen without colours. Refuses large texts: the difference is
+//! made anew for every frame.
+
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use super::overlay_spans;
+use crate::theme::{Glyphs, Role};
+use crate::tui::widget::flow::TextBlock;
+use crate::tui::widget::styled_row::break_into_rows;
+
+/// Longer texts are not compared, in bytes.
+const MAX_COMPARED_BYTES: usize = 4 << 10;
+/// Columns from which two columns are worth it.
+const MIN_COLUMN_WIDTH: u16 = 48;
+/// The sign and a blank at both sides of it.
+const GUTTER_WIDTH: usize = 3;
+
+/// Ranges of a text, and what stands there.
+pub(super) type DiffSpans = Vec<(Range<usize>, Role)>;
+
+/// What differs between two texts.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct ArgumentDiff {
+    /// Only in the first, as ranges of it.
+    pub(super) removed: DiffSpans,
+    /// Only in the second.
+    pub(super) added: DiffSpans,
+    /// For each line of the second, what of the first stands there.
+    rows: Vec<Range<usize>>,
+}
+
+impl ArgumentDiff {
+    /// Compares what was received with the canonical form as it is laid out; `None` where they are too large for that.
+    pub(super) fn compare(raw: &str, laid_out: &str) -> Option<Self> {
+        if raw.len().max(laid_out.len()) > MAX_COMPARED_BYTES {
+            return None;
+        }
+        let (old, new) = (split_tokens(raw), split_tokens(laid_out));
+        let words = |text: &'_ str, tokens: &[Range<usize>]| -> Vec<String> {
+            let word = |at: &Range<usize>| text[at.clone()].to_owned();
+            tokens.iter().map(word).collect()
+        };
+        let (old_words, new_words) = (words(raw, &old), words(laid_out, &new));
+        let ops = capture_diff_slices(Algorithm::Patience, &old_words, &new_words);
+        let mut out = Self {
+            rows: vec![0..0; laid_out.split('\n').count()],
+            ..Self::default()
+        };
+        let lines: Vec<usize> = laid_out.match_indices('\n').map(|(at, _)| at).collect();
+        let line_of = |token: usize| match new.get(token) {
+            Some(at) => lines.partition_point(|end| *end < at.start),
+            None => lines.len(),
+        };
+        let ranges = |all: &[Range<usize>], from: usize, len: usize, role| -> DiffSpans {
+            let found = all.iter().skip(from).take(len);
+            found.map(|at| (at.clone(), role)).collect()
+        };
+        for op in &ops {
+            let (from, to) = (op.old_range(), op.new_range());
+            if !matches!(op, DiffOp::Equal { .. }) {
+                out.removed
+                    .extend(ranges(&old, from.start, from.len(), Role::Removed));
+                out.added
+                    .extend(ranges(&new, to.start, to.len(), Role::Added));
+            }
+            for (nth, token) in from.enumerate() {
+                // What has no partner stands where what was before it does: a comma too many ends its row.
+                let partner = match to.len() {
+                    0 => to.start.saturating_sub(1),
+                    some => to.start + nth.min(some - 1),
+                };
+                let row = line_of(partner);
+                if let (Some(row), Some(at)) = (out.rows.get_mut(row), old.get(token)) {
+                    let begins = row.start == row.end;
+                    *row = if begins { at.start } else { row.start }..at.end;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// Both in columns, a block a row; `None` where the pane is too narrow. `looks` are those of the canonical text.
+    pub(super) fn render_columns(
+        &self,
+        (raw, laid_out): (&str, &str),
+        looks: &[(Range<usize>, Role)],
+        width: u16,
+        glyphs: &Glyphs,
+    ) -> Option<Vec<TextBlock<'static>>> {
+        if width < MIN_COLUMN_WIDTH {
+            return None;
+        }
+        let left = (usize::from(width) - GUTTER_WIDTH) / 2;
+        let right = usize::from(width) - GUTTER_WIDTH - left;
+        let looks = overlay_spans(looks, &self.added);
+        let mut out = vec![render_headings(left, glyphs)];
+        let mut begins = 0;
+        for (line, received) in laid_out.split('\n').zip(&self.rows) {
+            let canonical = begins..begins + line.len();
+            begins = canonical.end + 1;
+            let indent = (line.len() - line.trim_start_matches(' ').len()).min(left / 2);
+            let lefts = break_into_rows(raw, received.clone(), indent, left);
+            let rights = break_into_rows(
+                laid_out,
+                canonical.clone(),
+                left + GUTTER_WIDTH,
+                left + GUTTER_WIDTH + right,
+            );
+            let differs =
+                overlaps_any(&self.removed, received) || overlaps_any(&self.added, &canonical);
+            for nth in 0..lefts.len().max(rights.len()) {
+                let mut row = DiffLine::default();
+                row.pad_to(if lefts.is_empty() { 0 } else { indent });
+                if let Some(piece) = lefts.get(nth) {
+                    row.push_piece(raw, piece, &self.removed);
+                }
+                row.pad_to(left);
+                row.push_sign(difference_sign(differs, glyphs));
+                if let Some(piece) = rights.get(nth) {
+                    row.push_piece(laid_out, piece, &looks);
+                }
+                out.push(row.into_block());
+            }
+        }
+        Some(out)
+    }
+}
+
+/// Words and marks, white space left out.
+fn split_tokens(text: &str) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
+    let mut open = false;
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        match out.last_mut() {
+            Some(last) if open && is_word(c) => last.end = end,
+            _ if c.is_whitespace() => {}
+            _ => out.push(at..end),
+        }
+        open = is_word(c);
+    }
+    out
+}
+
+fn overlaps_any(spans: &[(Range<usize>, Role)], range: &Range<usize>) -> bool {
+    spans
+        .iter()
+        .any(|(at, _)| at.start < range.end && range.start < at.end)
+}
+
+fn difference_sign(differs: bool, glyphs: &Glyphs) -> (&'static str, Role) {
+    match (differs, glyphs.ascii) {
+        (true, true) => ("!", Role::Warning),
+        (true, false) => ("≠", Role::Warning),
+        (false, true) => ("|", Role::Border),
+        (false, false) => ("│", Role::Border),
+    }
+}
+
+fn render_headings(left: usize, glyphs: &Glyphs) -> TextBlock<'static> {
+    let mut row = DiffLine::default();
+    row.push_word("as received", Role::Title);
+    row.pad_to(left);
+    row.push_sign(difference_sign(false, glyphs));
+    row.push_word("canonical", Role::Title);
+    row.into_block()
+}
+
+/// A row that is put together.
+#[derive(Default)]
+struct DiffLine {
+    text: String,
+    spans: DiffSpans,
+    columns: usize,
+}
+
+impl DiffLine {
+    fn pad_to(&mut self, to: usize) {
+        for _ in self.columns..to {
+            self.text.push(' ');
+            self.columns += 1;
+        }
+    }
+
+    fn push_word(&mut self, word: &str, role: Role) {
+        let from = self.text.len();
+        self.text.push_str(word);
+        self.spans.push((from..self.text.len(), role));
+        self.columns += word.chars().count();
+    }
+
+    fn push_sign(&mut self, (sign, role): (&str, Role)) {
+        self.text.push(' ');
+        self.columns += 1;
+        self.push_word(sign, role);
+        self.text.push(' ');
+        self.columns += 1;
+    }
+
+    fn push_piece(
+        &mut self,
+        text: &str,
+        (range, columns): &(Range<usize>, usize),
+        spans: &[(Range<usize>, Role)],
+    ) {
+        let from = self.text.len();
+        self.text.push_str(&text[range.clone()]);
+        for (at, role) in spans {
+            let (start, end) = (at.start.max(range.start), at.end.min(range.end));
+            if start < end {
+                let moved = |byte: usize| from + byte - range.start;
+                self.spans.push((moved(start)..moved(end), *role));
+            }
+        }
+        self.columns += columns;
+    }
+
+    fn into_block(self) -> TextBlock<'static> {
+        TextBlock {
+            text: self.text.into(),
+            spans: self.spans.into(),
+            ..TextBlock::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "{'url': \"https://a.example/x\", }";
+
+    fn laid_out(canonical: &str) -> String {
+        crate::tools::pretty_print_json(canonical, 1 << 20).expect("it is JSON")
+    }
+
+    fn rows(raw: &str, canonical: &str, width: u16) -> Vec<String> {
+        let pretty = laid_out(canonical);
+        let difference = ArgumentDiff::compare(raw, &pretty).expect("small");
+        let columns = difference.render_columns((raw, &pretty), &[], width, &Glyphs::UNICODE);
+        let blocks = columns.expect("wide enough");
+        blocks
+            .iter()
+            .map(|block| block.text.trim_end().to_owned())
+            .collect()
+    }
+
+    fn only(raw: &str, canonical: &str) -> (Vec<String>, Vec<String>) {
+        let pretty = laid_out(canonical);
+        let difference = ArgumentDiff::compare(raw, &pretty).expect("small");
+        let texts = |text: &str, spans: &DiffSpans| {
+            spans
+                .iter()
+                .map(|(at, _)| text[at.clone()].to_owned())
+                .collect()
+        };
+        (
+            texts(raw, &difference.removed),
+            texts(&pretty, &difference.added),
+        )
+    }
+
+    #[test]
+    fn what_a_repair_changed_stands_in_its_row_with_a_sign() {
+        assert_eq!(
+            rows(URL, r#"{"url":"https://a.example/x"}"#, 65),
+            [
+                "as received                     │ canonical",
+                "{                               │ {",
+                "  'url': \"https://a.example/x\", ≠   \"url\": \"https://a.example/x\"",
+                "}                               │ }",
+            ]
+        );
+    }
+
+    #[test]
+    fn quotes_commas_and_brackets_are_what_differs_and_white_space_is_not() {
+        let quotes = vec!["'".to_owned(), "'".to_owned()];
+        let (gone, came) = only("{'a': 1}", r#"{"a":1}"#);
+        assert_eq!(gone, quotes);
+        assert_eq!(came, vec!["\""; 2]);
+        assert_eq!(only("{\"a\":\n\t 1}", r#"{"a":1}"#), (vec![], vec![]));
+        let (gone, came) = only("{\"a\": [1, 2", r#"{"a":[1,2]}"#);
+        assert_eq!(
+            (gone.len(), came),
+            (0, vec!["]".to_owned(), "}".to_owned()])
+        );
+        let fence = only("```json\n{\"a\":1}\n```", r#"{"a":1}"#);
+        assert_eq!(fence.0.concat(), "```json```");
+    }
+
+    #[test]
+    fn a_long_value_is_broken_within_its_column() {
+        let raw = format!("{{\"q\": \"{}\"}}", "word ".repeat(20));
+        let rows = rows(&raw, &raw, 50);
+        assert!(rows.len() > 5, "{rows:#?}");
+        for row in &rows {
+            assert!(row.chars().count() <= 50, "{row}");
+        }
+    }
+
+    #[test]
+    fn any_two_texts_stand_beside_each_other() {
+        for raw in [
+            "",
+            "null",
+            "\u{1b}[2J\u{202e}\u{200b}\t{",
+            "日本語{\"é\":1",
+            "\n\n\n",
+            "}}}}",
+        ] {
+            for canonical in ["{}", r#"{"a":{"b":[1,{"c":"\u0007日本"}]}}"#] {
+                for width in [MIN_COLUMN_WIDTH, 61, 200] {
+                    let rows = rows(raw, canonical, width);
+                    assert!(!rows.is_empty());
+                }
+            }
+        }
+        assert_eq!(
+            ArgumentDiff::compare(&"x".repeat(MAX_COMPARED_BYTES + 1), "{}"),
+            None
+        );
+    }
+}

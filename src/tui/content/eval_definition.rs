@@ -1,0 +1,108 @@
+//! What an eval asks, as its rubric states it now; and how the verdicts of one stand against labels.
+
+use super::{ContentCx, empty_row, heading};
+use crate::model::Digest;
+use crate::rubric::Eval;
+use crate::theme::{CodeLanguage, Role};
+use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::judge_trace::{ShownCell, is_same_eval};
+use crate::tui::widget::flow::TextBlock;
+
+/// A selected eval: how its verdicts stand against labels, and what it asks.
+pub(super) fn eval_blocks<'a>(ink: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a>>> {
+    let cells = &ink.model.session().cells;
+    let Some(CellsEntry::Group(eval)) = cells.list.selected else {
+        return None;
+    };
+    let info = cells.evals.get(eval as usize)?;
+    if info.eval_type.is_empty() {
+        return None;
+    }
+    let mut out = vec![
+        heading(format!("{} against your labels", info.id)),
+        TextBlock::new(cells.tally_agreement(eval).to_sentence(), Role::Text),
+    ];
+    out.extend(eval_definition(ink, eval));
+    Some(out)
+}
+
+/// A check that dicta decides itself, as its rubric states it.
+pub(super) fn check_definition<'a>(
+    ink: &mut ContentCx<'a>,
+    shown: &ShownCell<'a>,
+) -> Vec<TextBlock<'a>> {
+    let desk = ink.model.session();
+    let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
+        return Vec::new();
+    };
+    if info.judged {
+        return Vec::new();
+    }
+    define_eval(ink, shown.row.eval, &|digest| is_same_eval(shown, digest))
+}
+
+/// An eval as its rubric states it now, whoever decides it.
+pub(super) fn eval_definition<'a>(ink: &mut ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
+    define_eval(ink, eval, &|_| true)
+}
+
+fn define_eval<'a>(
+    ink: &mut ContentCx<'a>,
+    eval: u32,
+    same: &dyn Fn(&Digest) -> bool,
+) -> Vec<TextBlock<'a>> {
+    let desk = ink.model.session();
+    // A row of a bare file is no eval.
+    let Some(info) = desk.cells.evals.get(eval as usize) else {
+        return Vec::new();
+    };
+    if info.eval_type.is_empty() {
+        return Vec::new();
+    }
+    let mut out = vec![
+        empty_row(),
+        heading(format!("{} · {}", info.id, info.eval_type)),
+    ];
+    let found = ink
+        .model
+        .workspace()
+        .and_then(|workspace| workspace.find_eval(&info.rubric, &info.id));
+    let eval = found.map(|(rubric, at)| {
+        let eval = &rubric.evals[at];
+        (eval, rubric_source_of(&rubric.source, eval))
+    });
+    match eval {
+        Some((eval, text)) => {
+            if !same(&eval.digest) {
+                let note = "this is the eval as it is now; the verdict above is of an earlier one";
+                out.push(TextBlock::new(note, Role::Stale));
+            }
+            out.push(ink.highlight_code(text, CodeLanguage::Yaml, None));
+        }
+        None => out.push(TextBlock::new("its rubric is not open here", Role::Muted)),
+    }
+    out
+}
+
+/// An eval's lines in its rubric: from where it begins to where the next entry of its list does.
+fn rubric_source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
+    /// An eval is a few lines; one that goes on is cut.
+    const LINES: usize = 200;
+    let at = eval.span.bytes.start.min(source.len());
+    let from = source
+        .get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |nl| nl + 1);
+    let rest = source.get(from..).unwrap_or_default();
+    let deep = |line: &str| line.len() - line.trim_start().len();
+    let own = deep(rest);
+    let mut end = 0;
+    for (number, line) in rest.split_inclusive('\n').enumerate() {
+        let blank = line.trim().is_empty();
+        if number > 0 && !blank && deep(line) <= own || number == LINES {
+            break;
+        }
+        end += line.len();
+    }
+    rest[..end].trim_end()
+}

@@ -1,0 +1,48 @@
+//! What a check found, line by line, and a judge part by part.
+
+use std::borrow::Cow;
+
+use super::{ContentCx, styled_line};
+use crate::model::{Outcome, Verdict};
+use crate::theme::Role;
+use crate::tui::widget::flow::TextBlock;
+
+/// A line of a check's finding; those of two aligned lists of calls as in a diff.
+pub(super) fn finding_block(line: &str) -> TextBlock<'_> {
+    let role = match line.as_bytes() {
+        [b'-', b' ', ..] => Role::Removed,
+        [b'+', b' ', ..] => Role::Added,
+        [b'~', b' ', ..] => Role::Flipped,
+        [b' ', b' ', ..] => Role::Muted,
+        _ => return TextBlock::new(line, Role::Text),
+    };
+    TextBlock {
+        indent: 2,
+        lead: Cow::Borrowed(&line[..2]),
+        ..TextBlock::new(&line[2..], role)
+    }
+}
+
+/// `✗ 2. Names the order`, and under it why.
+pub(super) fn verdict_part_blocks<'a>(
+    ink: &ContentCx<'a>,
+    verdict: &'a Verdict,
+) -> Vec<TextBlock<'a>> {
+    let mut out = Vec::new();
+    for (part, number) in verdict.parts.iter().zip(1..) {
+        let (mark, role) = ink.outcome_mark(Outcome::from_passed(part.met));
+        let count = part.format_suffix();
+        out.push(styled_line([
+            (format!("{mark} {number}. ").as_str(), role),
+            (part.text.as_str(), Role::Text),
+            (count.as_str(), role),
+        ]));
+        if !part.reasoning.is_empty() {
+            out.push(TextBlock {
+                indent: 2,
+                ..TextBlock::new(part.reasoning.as_str(), Role::Muted)
+            });
+        }
+    }
+    out
+}

@@ -1,0 +1,349 @@
+//! What the tool answered: the requests it took, size, kind, where the answer came from, what a browser hides of it, and
+//! the text as the model got it; or the body as it was received.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::hops::hop_blocks;
+use super::{
+    ContentCx, HiddenTextRequest, LoadedText, empty_row, explain_no_cell, format_size,
+    overlay_spans, styled_line,
+};
+use crate::event::{CallState, RecordedToolResponse, StoredText, ToolResponseSource as From};
+use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
+use crate::theme::{CodeLanguage, Role};
+use crate::tui::state::App;
+use crate::tui::state::judge_trace::{
+    ShownCell, find_shown_call, find_streaming_call, number_fetch, resolve_shown_cell,
+};
+use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
+use crate::tui::widget::flow::{TextBlock, TextSource};
+
+/// Larger texts are not counted through for every frame, in bytes.
+const MAX_COUNTED_BYTES: usize = 64 << 10;
+
+/// The pane's text.
+pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let Some(shown) = resolve_shown_cell(ink.model) else {
+        return Box::new(explain_no_cell());
+    };
+    let trace = &ink.model.session().trace_panes;
+    let turns = shown.turns();
+    if find_streaming_call(trace, turns).is_some() && shown.has_ended() {
+        let why = "nothing was fetched: the cell ended while the call was written";
+        return Box::new(vec![TextBlock::new(why, Role::Muted)]);
+    }
+    if find_streaming_call(trace, turns).is_some() {
+        return Box::new(vec![TextBlock::new(
+            "the call is being written …",
+            Role::Live,
+        )]);
+    }
+    let Some((turn, at)) = find_shown_call(trace, turns) else {
+        return Box::new(explain_no_response(ink, &shown));
+    };
+    let call = &turns[turn].calls[at];
+    if call.name == SUBMIT_VERDICT {
+        let why = "nothing was fetched: this call states the verdict";
+        return Box::new(vec![TextBlock::new(why, Role::Muted)]);
+    }
+    let mut out = Vec::new();
+    if let Some(number) = number_fetch(turns, turn, at) {
+        out.push(styled_line([
+            (format!("fetch {number}").as_str(), Role::Title),
+            (" · ", Role::Muted),
+            (call.name.as_str(), Role::Tool),
+        ]));
+    }
+    out.extend(hop_blocks(&call.hops, ink.glyphs()));
+    match &call.finished {
+        Some((answer, from, elapsed)) => {
+            out.push(describe_response(
+                ink,
+                answer,
+                from,
+                *elapsed,
+                call.evidence_missed,
+            ));
+            let raw = ink.model.session().trace_panes.shows_raw;
+            let last = if raw {
+                push_raw_body(ink, answer, &mut out)
+            } else {
+                let url = call.hops.last().map(|hop| hop.url.as_str());
+                push_response_text(ink, answer, url, (turn, at), &mut out)
+            };
+            out.push(empty_row());
+            out.push(last);
+        }
+        None => out.push(explain_unanswered(call, shown.has_ended())),
+    }
+    Box::new(out)
+}
+
+fn explain_no_response<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    if let Some(plain) = super::explain_code_check(ink, shown) {
+        return plain;
+    }
+    let fills =
+        "here stands what a judge's tool calls returned: pages, with status, addresses and bytes";
+    if let Some(waiting) = ink.explain_empty_trace(shown, fills) {
+        return waiting;
+    }
+    let toolless = shown.is_toolless();
+    let why = match shown.judge_spec() {
+        None => "nothing is fetched: no judge decides this",
+        Some(_) if toolless => "nothing is fetched: this judge has no tools",
+        Some(_) if shown.is_live() => "nothing was fetched in this turn so far",
+        Some(_) => "nothing was fetched in this turn",
+    };
+    vec![TextBlock::new(why, Role::Muted)]
+}
+
+fn explain_unanswered(call: &CallState, over: bool) -> TextBlock<'_> {
+    match &call.rejected {
+        Some(_) if call.evidence_missed => TextBlock::new(
+            "a miss: frozen evidence has no answer for this call, so it was refused; 3 shows why",
+            Role::Warning,
+        ),
+        Some((rule, _)) => TextBlock::new(
+            format!("refused by rule {rule} before it ran; 3 shows why"),
+            Role::Error,
+        ),
+        None if over => TextBlock::new("the cell ended before it answered", Role::Muted),
+        None if call.started => TextBlock::new("waiting for the answer …", Role::Live),
+        None => TextBlock::new("not started", Role::Muted),
+    }
+}
+
+/// Size, kind, where from, how long.
+fn describe_response<'a>(
+    ink: &ContentCx<'a>,
+    answer: &'a RecordedToolResponse,
+    from: &'a From,
+    elapsed: Millis,
+    missed: bool,
+) -> TextBlock<'a> {
+    let origin = match from {
+        From::Live if missed => {
+            format!("live, in {elapsed}: a miss, frozen evidence has no such page")
+        }
+        From::Live => format!("live, in {elapsed}"),
+        From::Frozen { run } => format!("from the evidence of run {}", run.letters()),
+        From::SameTrace { turn, call } => {
+            format!(
+                "answered once: same as turn {} call {}",
+                turn.0 + 1,
+                call.0 + 1
+            )
+        }
+        From::ByHand => "written by hand".to_owned(),
+        From::Transcript => "read from the transcript".to_owned(),
+    };
+    let kind = answer.content_type.as_deref();
+    styled_line([
+        (if answer.is_error { "error · " } else { "" }, Role::Error),
+        (format_sizes(ink, answer).as_str(), Role::Text),
+        (if answer.truncated { ", cut" } else { "" }, Role::Warning),
+        (
+            kind.map(|kind| format!(" · {kind}"))
+                .unwrap_or_default()
+                .as_str(),
+            Role::Muted,
+        ),
+        (format!(" · {origin}").as_str(), Role::Muted),
+    ])
+}
+
+/// `12.4 KB`; of a text that was cut also how much of the body it is.
+fn format_sizes(ink: &ContentCx<'_>, answer: &RecordedToolResponse) -> String {
+    let whole = format_size(answer.bytes);
+    if !answer.truncated {
+        return whole;
+    }
+    let shown = match &answer.text {
+        StoredText::Text(text) => text.len() as u64,
+        StoredText::Blob(blob) => blob.bytes,
+    };
+    let raw = ink.model.session().trace_panes.shows_raw;
+    match &answer.raw {
+        Some(kept) if raw => format!("{} of {whole} kept", format_size(kept.bytes)),
+        _ => format!("{} of {whole} shown", format_size(shown)),
+    }
+}
+
+/// The text as the model got it, with the quote that was gone to; what is hidden in it is told before.
+fn push_response_text<'a>(
+    ink: &mut ContentCx<'a>,
+    answer: &'a RecordedToolResponse,
+    url: Option<&str>,
+    at: (usize, usize),
+    out: &mut Vec<TextBlock<'a>>,
+) -> TextBlock<'a> {
+    match ink.load_text(&answer.text) {
+        LoadedText::Reading(bytes) => reading_block(bytes),
+        LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
+        LoadedText::Loaded(text, _) if answer.is_error => TextBlock::new(text, Role::Error),
+        LoadedText::Loaded(text, name) => {
+            let quoted = ink.model.session().trace_panes.selected_quote.as_ref();
+            let quoted = quoted.filter(|(turn, call, _)| (*turn, *call) == at);
+            // A quote stands at its place in the text as it is: then nothing is laid out anew.
+            if quoted.is_none() && is_json_rows(text, answer.content_type.as_deref()) {
+                return ink.format_json(text);
+            }
+            let mut block = match response_language(answer.content_type.as_deref()) {
+                Some(lang) => ink.highlight_code(text, lang, Some(name)),
+                None => TextBlock::new(text, Role::Text),
+            };
+            let hidden = find_hidden_text(ink, answer, url, text, name);
+            out.extend(describe_hidden_text(answer, text, hidden));
+            if let Some(hidden) = hidden {
+                block.spans = Cow::Owned(overlay_spans(&block.spans, hidden));
+            }
+            if let Some((_, _, range)) = quoted {
+                let quoted = [(range.clone(), Role::Match)];
+                block.spans = Cow::Owned(overlay_spans(&block.spans, &quoted));
+            }
+            block
+        }
+    }
+}
+
+/// Whether a text is what a database or a server answers: JSON, by its type or by its looks, in lines that nobody reads.
+fn is_json_rows(text: &str, content_type: Option<&str>) -> bool {
+    const READ: usize = 80;
+    let says_so = response_language(content_type) == Some(CodeLanguage::Json);
+    let looks_so = content_type.is_none() && text.starts_with(['{', '[']);
+    let begins = |line: &str| line.trim_start().starts_with(['{', '[']);
+    let unread = |line: &str| line.len() > READ && begins(line);
+    (says_so || looks_so) && (!text.contains('\n') || text.lines().any(unread))
+}
+
+/// Where a browser does not show the text, as far as it is known; asks for it where it is not.
+fn find_hidden_text<'a>(
+    ink: &mut ContentCx<'a>,
+    answer: &'a RecordedToolResponse,
+    url: Option<&str>,
+    text: &str,
+    name: TextIdentity<'_>,
+) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
+    let raw = answer.raw.as_ref().filter(|_| answer.hidden > 0)?;
+    let key = unshown_text_key(&raw.hash.0, name);
+    if let Some(looks) = ink.model.texts.highlights.get(&key) {
+        return looks.as_ref().map(|looks| looks.as_slice());
+    }
+    ink.missing.hidden_text.push(HiddenTextRequest {
+        key,
+        raw: raw.clone(),
+        url: url.map(str::to_owned),
+        content_type: answer.content_type.clone(),
+        text: Arc::from(text),
+    });
+    None
+}
+
+/// What a person who reads the page does not see of it, counted.
+fn describe_hidden_text<'a>(
+    answer: &RecordedToolResponse,
+    text: &str,
+    found: Option<&[(std::ops::Range<usize>, Role)]>,
+) -> Vec<TextBlock<'a>> {
+    let mut out = Vec::new();
+    if answer.hidden > 0 {
+        let count = pluralize(answer.hidden, "character");
+        let marked = match found {
+            Some([]) => "where is not known any more",
+            Some(_) => "marked where they stand",
+            None => "looking where …",
+        };
+        out.push(styled_line([
+            ("hidden: ", Role::Warning),
+            (
+                format!("{count} that a browser does not show, ").as_str(),
+                Role::Text,
+            ),
+            (marked, Role::Muted),
+        ]));
+    }
+    let invisible = if text.len() <= MAX_COUNTED_BYTES {
+        count_invisible(text)
+    } else {
+        0
+    };
+    if invisible > 0 {
+        let count = pluralize(invisible as u64, "invisible character");
+        out.push(styled_line([
+            ("hidden: ", Role::Warning),
+            (count.as_str(), Role::Text),
+            (", marked where they stand", Role::Muted),
+        ]));
+    }
+    out
+}
+
+/// The body as it was received; bytes that are no text as hexadecimal numbers.
+fn push_raw_body<'a>(
+    ink: &mut ContentCx<'a>,
+    answer: &'a RecordedToolResponse,
+    out: &mut Vec<TextBlock<'a>>,
+) -> TextBlock<'a> {
+    let told = |what: &str| styled_line([("raw: ", Role::Warning), (what, Role::Muted)]);
+    let Some(raw) = &answer.raw else {
+        out.push(told("no body was kept; this is the tool's own text"));
+        return match ink.load_text(&answer.text) {
+            LoadedText::Reading(bytes) => reading_block(bytes),
+            LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
+            LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
+        };
+    };
+    match ink.load_blob(raw) {
+        LoadedText::Reading(bytes) => reading_block(bytes),
+        LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
+        LoadedText::Loaded(text, name) => {
+            let kept = format_size(raw.bytes);
+            out.push(told(&format!("the body as it was received, {kept}")));
+            match raw_body_language(answer.content_type.as_deref()) {
+                Some(lang) => ink.highlight_code(text, lang, Some(name)),
+                None => TextBlock::new(text, Role::Text),
+            }
+        }
+    }
+}
+
+fn reading_block<'a>(bytes: u64) -> TextBlock<'a> {
+    TextBlock::new(format!("reading {} …", format_size(bytes)), Role::Muted)
+}
+
+/// What a body is written in.
+fn raw_body_language(content_type: Option<&str>) -> Option<CodeLanguage> {
+    match response_language(content_type)? {
+        CodeLanguage::Markdown if content_type?.contains("html") => Some(CodeLanguage::Html),
+        lang => Some(lang),
+    }
+}
+
+/// What a page is shown in. A page of HTML reaches the model as text with Markdown's marks.
+fn response_language(content_type: Option<&str>) -> Option<CodeLanguage> {
+    let kind = content_type?.split(';').next()?.trim();
+    Some(match kind {
+        "text/html" | "application/xhtml+xml" | "text/markdown" => CodeLanguage::Markdown,
+        kind if kind == "application/json" || kind.ends_with("+json") => CodeLanguage::Json,
+        kind if kind.contains("yaml") => CodeLanguage::Yaml,
+        kind if kind.contains("xml") => CodeLanguage::Html,
+        _ => return None,
+    })
+}
+
+/// A call's answer, if it is here: for finding quotes in it.
+pub(crate) fn loaded_response<'a>(
+    model: &'a App,
+    call: &'a CallState,
+) -> Option<Result<&'a str, ()>> {
+    match &call.finished.as_ref()?.0.text {
+        StoredText::Text(text) => Some(Ok(text)),
+        StoredText::Blob(blob) => match model.texts.blobs.get(&blob.hash.0) {
+            Some(BlobState::Loaded(text)) => Some(Ok(text)),
+            Some(BlobState::Failed(_)) => None,
+            Some(BlobState::Loading) | None => Some(Err(())),
+        },
+    }
+}

@@ -1,0 +1,194 @@
+//! Examples in the whole workbench: tried before anything else of a save, shown above all else, gone when mended.
+
+use std::fs;
+
+use crate::model::Millis;
+use crate::tui::effect::Effect;
+use crate::tui::state::saves::{PARTIAL_WRITE_WINDOW, summarize};
+use crate::tui::testing::Driven;
+
+const BEAMLINE: &str = "rubrics/beamline.yaml";
+const WRONG: &str = r"'Beamline \d\.\d\b'";
+const RIGHT: &str = r"'Beamline \d+\.\d+'";
+const FIRST: &str = "    examples:\n";
+const MORE: &str =
+    "    examples:\n      - { text: \"Beamline 2.10 it is.\", expect: pass, why: two digits }\n";
+const MISSES: &str = "✗ 1 example misses: names-a-version";
+
+fn judged(width: u16, height: u16) -> (Driven, String) {
+    let mut app = Driven::demo(width, height);
+    app.settle().keys("R").settle();
+    let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
+    assert!(text.contains(WRONG) && text.contains(FIRST));
+    (app, text)
+}
+
+fn log(app: &Driven) -> Vec<String> {
+    let log = &app.event_loop.app.notices.log;
+    log.iter().map(|notice| notice.text.clone()).collect()
+}
+
+#[test]
+fn an_example_that_a_save_breaks_is_shown_at_once_and_goes_away_when_mended() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let (mut app, text) = judged(width, height);
+        assert!(!app.screen().contains("example misses"));
+        let broken = text.replace(FIRST, MORE);
+        app.save(BEAMLINE, &broken)
+            .settle_until(|model| model.examples.misses().next().is_some());
+        let screen = app.screen();
+        assert!(screen.contains(MISSES), "{screen}");
+        app.settle();
+        let screen = app.screen();
+        assert!(screen.contains(MISSES), "{screen}");
+        let told = log(&app);
+        let said = "1 example misses: names-a-version; saved beamline.yaml: only examples changed";
+        assert!(told.iter().any(|text| text.starts_with(said)), "{told:?}");
+        // In the changes it stands first, and `e` goes to its line.
+        app.keys("7");
+        let screen = app.screen();
+        assert!(
+            screen.contains("✗ names-a-version example 1: expected pass,"),
+            "{screen}"
+        );
+        app.keys("e");
+        let at = broken.lines().position(|line| line.contains("2.10 it is"));
+        let line = at.and_then(|at| u32::try_from(at + 1).ok());
+        let Some(Effect::OpenEditor { line: opened, .. }) = app.errands.last() else {
+            panic!("{:?}", app.errands);
+        };
+        assert_eq!(Some(*opened), line);
+        app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+        app.save(BEAMLINE, &broken.replace(WRONG, RIGHT)).settle();
+        let screen = app.screen();
+        assert!(!screen.contains("example misses"), "{screen}");
+        assert!(screen.contains("✓ 8 examples hold"), "{screen}");
+        let report = app.event_loop.app.saves.report.as_ref();
+        let said = report.map(summarize).unwrap_or_default();
+        assert_eq!(
+            said,
+            "8 examples hold; saved beamline.yaml: 3 flips, all 3 towards your labels"
+        );
+    }
+}
+
+#[test]
+fn an_eval_lists_its_examples_beside_its_verdict() {
+    let (mut app, text) = judged(120, 60);
+    app.save(BEAMLINE, &text.replace(FIRST, MORE)).settle();
+    let cells = &app.event_loop.app.live_session.cells;
+    let row = cells.rows.iter().position(|row| {
+        let eval = &cells.evals[row.eval as usize];
+        eval.id == "names-a-version" && row.decision.is_some()
+    });
+    let row = row.and_then(|at| u32::try_from(at).ok()).expect("a row");
+    let entry = crate::tui::state::cells::CellsEntry::Row(crate::tui::state::cells::RowId(row));
+    app.event_loop.app.live_session.cells.list.selected = Some(entry);
+    app.keys("5").settle();
+    let screen = app.screen();
+    assert!(screen.contains("its examples"), "{screen}");
+    assert!(
+        screen.contains("✗ example 1: expected pass, got fail"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("✓ example 2: pass, as expected"),
+        "{screen}"
+    );
+    // Here `e` opens what misses.
+    assert!(screen.contains("names-a-version, e edits"), "{screen}");
+}
+
+const FREE: &str = "id: free
+applies_to: { tags: [beamline] }
+evals:
+  - id: sorry
+    type: llm_judge
+    params: { criteria: 'The answer mentions \"sorry\".' }
+    examples:
+      - { text: I am sorry., expect: pass }
+      - { text: WHAT, expect: pass }
+";
+
+#[test]
+fn a_free_judge_is_asked_about_examples_before_the_cells_of_their_eval() {
+    let mut app = Driven::demo(120, 40);
+    app.settle();
+    app.save("rubrics/free.yaml", &FREE.replace("WHAT", "No."));
+    app.settle_until(|model| model.examples.judged.values().any(|all| !all.is_empty()));
+    let model = &app.event_loop.app;
+    let live = model.live_session.runs.by_ticket.values();
+    assert_eq!(
+        live.map(|run| run.finished_cells).sum::<u64>(),
+        0,
+        "no cell was judged"
+    );
+    assert!(
+        app.screen().contains("✗ 1 example misses: sorry"),
+        "{}",
+        app.screen()
+    );
+    app.settle();
+    let cells = &app.event_loop.app.live_session.cells;
+    let decided = cells
+        .rows
+        .iter()
+        .filter(|row| cells.evals[row.eval as usize].id == "sorry" && row.decision.is_some());
+    assert!(decided.count() > 0, "the cells were judged afterwards");
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.save("rubrics/free.yaml", &FREE.replace("WHAT", "So sorry!"))
+        .settle();
+    assert!(!app.screen().contains("example misses"), "{}", app.screen());
+    assert!(
+        log(&app)
+            .iter()
+            .any(|text| text.starts_with("9 examples hold; ")),
+        "{:?}",
+        log(&app)
+    );
+}
+
+#[test]
+fn a_judge_that_costs_is_not_asked_about_examples_by_itself() {
+    let mut app = Driven::demo(120, 40);
+    app.settle();
+    let config = app.root.join("dicta.yaml");
+    let text = fs::read_to_string(&config).expect("the demo's file");
+    let costs = "\n  costly: { provider: openai, model: m, base_url: 'https://judge.example/v1', api_key_env: NO_SUCH_KEY }\n";
+    let with = text.replacen("\njudges:\n", &format!("\njudges:{costs}"), 1);
+    assert_ne!(with, text, "{text}");
+    app.save("dicta.yaml", &with).settle();
+    assert!(
+        app.event_loop.app.saves.problems.is_empty(),
+        "{:?}",
+        app.event_loop.app.saves.problems
+    );
+    let rubric = FREE
+        .replace("WHAT", "No.")
+        .replace("id: free\n", "id: free\njudge: costly\n");
+    app.save("rubrics/free.yaml", &rubric).settle().keys("7");
+    let said = "2 examples wait: costly may cost, `dicta check --examples` asks first";
+    assert!(app.screen().contains(said), "{}", app.screen());
+    assert!(app.event_loop.app.examples.judged.is_empty());
+}
+
+#[test]
+fn where_there_are_no_examples_nothing_is_said_of_them() {
+    let mut app = Driven::demo(120, 40);
+    let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
+    let bare: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("examples:") && !line.contains("expect:"))
+        .collect();
+    app.settle().save(BEAMLINE, &bare.join("\n")).settle();
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    let number = app.event_loop.app.examples.number;
+    let told = log(&app).len();
+    app.save(BEAMLINE, &bare.join("\n").replace(WRONG, RIGHT))
+        .settle()
+        .keys("7");
+    assert!(app.event_loop.app.examples.number > number);
+    assert!(!app.screen().contains("example"), "{}", app.screen());
+    let later = log(&app).split_off(told);
+    assert!(later.iter().all(|text| !text.contains("example")));
+}

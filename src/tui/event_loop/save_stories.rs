@@ -1,0 +1,302 @@
+//! Saves in the whole workbench: files that are written, watched, judged again and told.
+
+use std::fs;
+
+use crate::model::{Millis, Outcome};
+use crate::tui::state::App;
+use crate::tui::state::saves::{PARTIAL_WRITE_WINDOW, summarize};
+use crate::tui::testing::Driven;
+
+const BEAMLINE: &str = "rubrics/beamline.yaml";
+const WRONG: &str = r"'Beamline \d\.\d\b'";
+const RIGHT: &str = r"'Beamline \d+\.\d+'";
+const FLIPS: &str = "saved beamline.yaml: 3 flips, all 3 towards your labels";
+
+/// The demo after `R`, and its rubric with the planted mistake.
+fn judged() -> (Driven, String) {
+    let mut app = Driven::demo(120, 40);
+    app.settle().keys("R").settle();
+    let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
+    assert!(text.contains(WRONG));
+    (app, text)
+}
+
+fn said(app: &Driven) -> String {
+    let report = app.event_loop.app.saves.report.as_ref();
+    report.map(summarize).unwrap_or_default()
+}
+
+/// Transcripts whose verdict on an eval flipped.
+fn flipped(model: &App, eval: &str) -> Vec<String> {
+    let cells = &model.live_session.cells;
+    let of = cells.rows.iter().filter(|row| row.flipped.is_some());
+    let of = of.filter(|row| cells.evals[row.eval as usize].id == eval);
+    of.map(|row| cells.transcripts[row.transcript as usize].id.clone())
+        .collect()
+}
+
+/// Verdicts of all rows that are listed.
+fn verdicts(model: &App) -> Vec<(String, Outcome)> {
+    let cells = &model.live_session.cells;
+    let rows = cells.shown.iter().filter_map(|entry| match entry {
+        crate::tui::state::cells::CellsEntry::Row(row) => Some(*row),
+        crate::tui::state::cells::CellsEntry::Group(_) => None,
+    });
+    let of = rows.filter_map(|id| {
+        let decision = cells.row(id)?.decision.as_ref()?;
+        Some((cells.decision_name(id)?.to_string(), decision.outcome))
+    });
+    let mut of: Vec<_> = of.collect();
+    of.sort_by(|a, b| a.0.cmp(&b.0));
+    of
+}
+
+#[test]
+fn mending_the_planted_mistake_flips_three_towards_the_labels() {
+    let (mut app, text) = judged();
+    app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
+    assert_eq!(said(&app), FLIPS);
+    let mut of = flipped(&app.event_loop.app, "names-a-version");
+    of.sort();
+    assert_eq!(of, ["beam-quote", "beam-release", "beam-upgrade"]);
+    let screen = app.screen();
+    assert!(
+        screen.contains("3 flips, all 3 towards your labels"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("✗ → ✓ beam-quote · names-a-version"),
+        "{screen}"
+    );
+    // From a flip to its cell, and back.
+    app.keys("7 j j enter");
+    let cells = &app.event_loop.app.live_session.cells;
+    let name = cells
+        .selected_row()
+        .and_then(|row| cells.decision_name(row));
+    assert_eq!(
+        name.map(|name| name.to_string()).as_deref(),
+        Some("beam-quote/beamline/names-a-version")
+    );
+    for (width, height) in [(200, 60), (80, 24), (40, 12)] {
+        app.resize(width, height).keys("7");
+        let screen = app.screen();
+        assert!(
+            screen.contains("3 flips, all 3 towards your labels"),
+            "{width}×{height}:\n{screen}"
+        );
+    }
+}
+
+#[test]
+fn a_comment_moves_nothing_and_starts_nothing() {
+    let (mut app, text) = judged();
+    let runs = app.event_loop.app.live_session.runs.by_ticket.len();
+    app.save(BEAMLINE, &format!("# why\n{text}")).settle();
+    assert_eq!(
+        said(&app),
+        "saved beamline.yaml: nothing to judge again: only comments or layout changed"
+    );
+    assert_eq!(app.event_loop.app.live_session.runs.by_ticket.len(), runs);
+    // The editor lays the file out anew right after a save: it is told as one.
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
+    app.save(BEAMLINE, &format!("{}\n\n", text.replace(WRONG, RIGHT)))
+        .settle();
+    assert_eq!(said(&app), FLIPS);
+}
+
+#[test]
+fn a_broken_save_is_told_beside_the_last_good_state_until_it_is_mended() {
+    let (mut app, text) = judged();
+    let before = verdicts(&app.event_loop.app);
+    app.save(BEAMLINE, &text.replace("type: regex", "type: regx"))
+        .settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("rubrics/beamline.yaml:9:11: unknown type `regx`"),
+        "{screen}"
+    );
+    assert_eq!(verdicts(&app.event_loop.app), before);
+    app.save(BEAMLINE, &text).settle();
+    assert!(!app.screen().contains("9:11"));
+    assert_eq!(verdicts(&app.event_loop.app), before);
+}
+
+#[test]
+fn a_file_that_loads_in_pieces_loses_no_verdict_and_no_flip() {
+    let (mut app, text) = judged();
+    let right = text.replace(WRONG, RIGHT);
+    app.save(BEAMLINE, &right).settle();
+    let before = verdicts(&app.event_loop.app);
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.save(BEAMLINE, &text).settle();
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    let piece = right.split("  - id: newest").next().expect("a beginning");
+    app.save(BEAMLINE, piece).settle();
+    assert!(verdicts(&app.event_loop.app).len() < before.len());
+    let runs = app.event_loop.app.live_session.runs.by_ticket.len();
+    app.save(BEAMLINE, &right).settle();
+    assert_eq!(verdicts(&app.event_loop.app), before);
+    assert_eq!(said(&app), FLIPS);
+    assert_eq!(
+        app.event_loop.app.live_session.runs.by_ticket.len(),
+        runs,
+        "nothing is judged"
+    );
+}
+
+#[test]
+fn a_deleted_rubric_and_a_new_one_are_told_and_come_back() {
+    let (mut app, _) = judged();
+    let before = verdicts(&app.event_loop.app);
+    let path = app.root.join("rubrics/support.yaml");
+    let text = fs::read_to_string(&path).expect("it is there");
+    fs::remove_file(&path).expect("it goes");
+    app.settle_for(|model| model.saves.number > 0).settle();
+    assert_eq!(
+        said(&app),
+        "deleted support.yaml: 7 evals are gone, nothing to judge again"
+    );
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.save("rubrics/support.yaml", &text).settle();
+    assert_eq!(verdicts(&app.event_loop.app), before);
+    assert_eq!(
+        said(&app),
+        "new file support.yaml: no verdict moved (36 judged)"
+    );
+    let new = "evals:\n  - id: dated\n    type: contains\n    params: { patterns: [\"2026\"] }\n";
+    app.save("rubrics/fresh.yaml", new).settle();
+    assert_eq!(
+        said(&app),
+        "new file fresh.yaml: 18 cells judged for the first time"
+    );
+}
+
+#[test]
+fn a_save_while_everything_is_judged_wins_over_the_older_run() {
+    let mut app = Driven::watched(120, 40);
+    let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
+    app.settle().keys("R");
+    app.settle_until(|model| {
+        model
+            .live_session
+            .runs
+            .by_ticket
+            .values()
+            .any(|run| run.live_traces() > 0)
+    });
+    // The checks of the older run are told already, its judges are at work.
+    app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
+    let model = &app.event_loop.app;
+    assert!(model.live_session.runs.live().next().is_none());
+    let cells = &model.live_session.cells;
+    let passed = verdicts(model)
+        .into_iter()
+        .filter(|(name, _)| name.ends_with("/names-a-version"));
+    assert!(
+        passed
+            .map(|(_, outcome)| outcome)
+            .all(|o| o == Outcome::Pass)
+    );
+    assert!(
+        cells
+            .rows
+            .iter()
+            .all(|row| row.stale.is_none() && !row.is_live())
+    );
+    assert_eq!(
+        cells
+            .rows
+            .iter()
+            .filter(|row| row.decision.is_none())
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
+    let mut app = Driven::watched(120, 40);
+    let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
+    app.settle().keys("R").settle();
+    let criteria = "The answer names the newest Beamline release on https://releases.beamline.example/downloads.";
+    assert!(text.contains(criteria));
+    let with = |more: &str| text.replace(criteria, &format!("{criteria} It mentions \"{more}\"."));
+    app.save(BEAMLINE, &with("zebra"));
+    // While its judges are at work, another.
+    app.settle_until(|model| {
+        model
+            .live_session
+            .runs
+            .by_ticket
+            .values()
+            .any(|run| run.live_traces() > 0)
+    });
+    app.save(BEAMLINE, &with("Beamline"));
+    app.settle_until(|model| model.saves.pending_judging.is_none());
+    app.save(BEAMLINE, &with("mirror")).settle();
+    let cells = &app.event_loop.app.live_session.cells;
+    assert!(
+        cells
+            .rows
+            .iter()
+            .all(|row| row.stale.is_none() && !row.is_live())
+    );
+    assert!(cells.rows.iter().all(|row| row.decision.is_some()));
+    assert!(app.event_loop.app.live_session.runs.live().next().is_none());
+}
+
+#[test]
+fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
+    let (mut app, text) = judged();
+    app.keys("v").settle_until(|model| model.replay.is_some());
+    let before = app
+        .event_loop
+        .app
+        .replay
+        .as_ref()
+        .map(|replay| verdicts_of(&replay.session));
+    let tab = app.event_loop.app.ui.tab_pane;
+    fs::write(app.root.join(BEAMLINE), text.replace(WRONG, RIGHT)).expect("it is saved");
+    app.settle_for(|model| model.saves.number > 0)
+        .settle_until(|model| model.live_session.runs.live().next().is_none());
+    let model = &app.event_loop.app;
+    assert_eq!(flipped(model, "names-a-version").len(), 3);
+    assert_eq!(model.ui.tab_pane, tab);
+    assert_eq!(
+        model
+            .replay
+            .as_ref()
+            .map(|replay| verdicts_of(&replay.session)),
+        before
+    );
+    let told = model.notices.log.iter().rev().map(|n| n.text.as_str());
+    let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
+    assert!(told.take(3).any(|text| text == said));
+}
+
+/// How many rows of a desk say what.
+fn verdicts_of(desk: &crate::tui::state::session_view::SessionView) -> usize {
+    desk.cells.rows.len()
+}
+
+#[test]
+fn auto_off_marks_stale_and_auto_on_judges_the_next_save() {
+    let (mut app, text) = judged();
+    let runs = app.event_loop.app.live_session.runs.by_ticket.len();
+    app.keys("A");
+    app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
+    assert_eq!(app.event_loop.app.live_session.runs.by_ticket.len(), runs);
+    let stale = |app: &Driven| {
+        let cells = &app.event_loop.app.live_session.cells;
+        cells.rows.iter().filter(|row| row.stale.is_some()).count()
+    };
+    assert_eq!(stale(&app), 5);
+    assert!(said(&app).contains("auto is off"));
+    app.keys("A");
+    app.save(BEAMLINE, &text.replace(WRONG, r"'Beamline \d\d*\.\d+'"))
+        .settle();
+    assert_eq!(stale(&app), 0);
+    assert_eq!(said(&app), FLIPS);
+}

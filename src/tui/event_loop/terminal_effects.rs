@@ -1,0 +1,147 @@
+//! What is done with the terminal itself: editors, the clipboard, ctrl-z, drawing anew.
+
+use std::path::{Path, PathBuf};
+
+use super::{EventLoop, ExternalEvents, LoopExit};
+use crate::tui::editor::{self, FilePosition};
+use crate::tui::effect::Effect;
+use crate::tui::msg::Msg;
+use crate::tui::runtime::MAX_CLIPBOARD_BYTES;
+use crate::tui::term::{Screen, SignalRequest, stop_this_process, terminate_child};
+
+impl<S: Screen> EventLoop<S> {
+    /// Does all that is to be done.
+    pub(super) async fn run_terminal_effects(&mut self, outside: &mut ExternalEvents) {
+        while let Some(errand) = self.terminal_effects.pop_front() {
+            if self.exit.is_some() {
+                return;
+            }
+            match errand {
+                Effect::Copy { what, text } => self.copy_to_clipboard(what, text),
+                Effect::Redraw => self.redraw(),
+                Effect::Suspend => self.suspend().await,
+                Effect::OpenEditor { path, line, column } => {
+                    self.run_editor(path, FilePosition { line, column }, outside)
+                        .await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Those that need nobody outside: what a test has.
+    #[cfg(test)]
+    pub(crate) fn run_in_process_effects(&mut self) -> Vec<Effect> {
+        let mut left = Vec::new();
+        while let Some(errand) = self.terminal_effects.pop_front() {
+            match errand {
+                Effect::Copy { what, text } => self.copy_to_clipboard(what, text),
+                Effect::Redraw => self.redraw(),
+                other => left.push(other),
+            }
+        }
+        left
+    }
+
+    fn redraw(&mut self) {
+        if self.screen.redraw_all().is_err() {
+            self.exit.get_or_insert(LoopExit::terminal_gone());
+        }
+        self.dirty = true;
+    }
+
+    fn copy_to_clipboard(&mut self, what: String, text: String) {
+        if text.len() > MAX_CLIPBOARD_BYTES {
+            self.runtime.save_copy_to_file(what, text);
+            return;
+        }
+        let copied = match self.screen.copy_to_clipboard(&text) {
+            // Whether the terminal takes it, nobody is told.
+            Ok(()) => Ok(format!("sent {what} to the terminal's clipboard")),
+            Err(error) => Err(format!("{what} was not copied: {error}")),
+        };
+        self.apply(Msg::Copied(copied));
+    }
+
+    async fn suspend(&mut self) {
+        self.screen.release_terminal().await;
+        // Returns when somebody continues us, or at once with the reason why nobody could.
+        let stopped = self.screen.stop_job();
+        self.retake_terminal();
+        if let Err(why) = stopped {
+            self.apply(Msg::Refused(why));
+        }
+    }
+
+    fn retake_terminal(&mut self) {
+        if self.screen.reclaim_terminal().is_err() {
+            self.exit.get_or_insert(LoopExit::terminal_gone());
+        }
+        self.dirty = true;
+    }
+
+    /// The screen is the editor's until it ends. Runs go on meanwhile.
+    async fn run_editor(&mut self, path: PathBuf, at: FilePosition, outside: &mut ExternalEvents) {
+        let command = editor::build_editor_command(&self.deps.env, &path, at, Path::is_file);
+        let command = match command {
+            Ok(command) => command,
+            Err(why) => return self.apply(Msg::EditorClosed(Err(why))),
+        };
+        self.screen.release_terminal().await;
+        let child = tokio::process::Command::new(&command.program)
+            .args(&command.args)
+            .spawn();
+        let closed = match child {
+            Ok(child) => self.wait_for_editor(child, &command.program, outside).await,
+            Err(error) => Err(format!(
+                "`{}` could not be started: {error}; set EDITOR to the command that edits a file",
+                command.program
+            )),
+        };
+        self.retake_terminal();
+        self.apply(Msg::EditorClosed(closed));
+    }
+
+    /// Waits for the editor; how it ended.
+    async fn wait_for_editor(
+        &mut self,
+        mut child: tokio::process::Child,
+        name: &str,
+        outside: &mut ExternalEvents,
+    ) -> Result<(), String> {
+        let id = child.id();
+        let end_it = || {
+            if let Some(id) = id {
+                terminate_child(id);
+            }
+        };
+        loop {
+            tokio::select! {
+                biased;
+                asked = outside.signals.next_request() => match asked {
+                    // ctrl-c and ctrl-\ in an editor are the editor's.
+                    SignalRequest::End(2 | 3) | SignalRequest::Continue => {}
+                    SignalRequest::End(_) => {
+                        end_it();
+                        self.handle_signal(asked);
+                        return Ok(());
+                    }
+                    // The editor stops by itself; the shell waits until we have, too.
+                    SignalRequest::Stop => stop_this_process(),
+                },
+                () = outside.terminal_gone.cancelled() => {
+                    end_it();
+                    self.exit.get_or_insert(LoopExit::terminal_gone());
+                    return Ok(());
+                }
+                status = child.wait() => return match status {
+                    Ok(status) if status.success() => Ok(()),
+                    Ok(status) => Err(format!("`{name}` ended with {status}")),
+                    Err(error) => Err(format!("`{name}` could not be waited for: {error}")),
+                },
+                Some(msg) = self.inbox.answers.recv() => self.apply(msg),
+                Some(msg) = self.inbox.runs.recv() => self.apply(msg),
+            }
+        }
+    }
+}

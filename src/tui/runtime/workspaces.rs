@@ -1,0 +1,208 @@
+//! What is read of a workspace as a whole: its outline, its board, its changes; and workspaces and judges that are made
+//! or found.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Runtime, find_run, run_store_for};
+use crate::model::RunId;
+use crate::record::NewestVerdicts;
+use crate::run;
+use crate::tui::effect::RunOrder;
+use crate::tui::msg::Msg;
+use crate::tui::state::cells::RowId;
+use crate::tui::{available_judges, listing};
+use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
+use crate::workspace::{self, Workspace};
+
+impl Runtime {
+    /// A newer one ends an older one.
+    pub(super) fn compute_outline(&mut self, generation: u64, workspace: Arc<Workspace>) {
+        self.outline_cancel.cancel();
+        self.outline_cancel = CancellationToken::new();
+        let stop = self.outline_cancel.clone();
+        let deps = Arc::clone(&self.deps);
+        let out = self.outbox.clone();
+        let working = self.outbox.tasks.start_task();
+        tokio::spawn(async move {
+            let told = out.clone();
+            let work = tokio::task::spawn_blocking(move || {
+                run::outline_run(
+                    workspace,
+                    &deps.registry,
+                    &deps.env,
+                    &deps.clock,
+                    &mut |facts| {
+                        let msg = Msg::OutlineExtended { generation, facts };
+                        !stop.is_cancelled() && told.runs.blocking_send(msg).is_ok()
+                    },
+                )
+                .map_err(|error| error.to_string())
+            });
+            let problem = match work.await {
+                Ok(done) => done.err(),
+                Err(error) => Some(super::describe_join_error(&error)),
+            };
+            // The same way as the facts, so that it comes after them.
+            let ended = Msg::OutlineEnded {
+                generation,
+                problem,
+            };
+            let _gone = out.runs.send(ended).await;
+            drop(working);
+        });
+    }
+
+    pub(super) fn read_newest_verdicts(
+        &self,
+        generation: u64,
+        workspace: Arc<Workspace>,
+        decided_by: Arc<Workspace>,
+    ) {
+        self.spawn_blocking(
+            move || {
+                let runs = run_store_for(&workspace).runs();
+                let (mut board, problems) =
+                    NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
+                board.rescore(&run::collect_decision_settings(&decided_by));
+                // Looks at all cells once: here, not on the screen's thread.
+                let _none = board.newest_judged_cell("");
+                Msg::NewestVerdictsRead {
+                    generation,
+                    verdicts: Arc::new(board),
+                    problems,
+                }
+            },
+            move |why| Msg::NewestVerdictsRead {
+                generation,
+                verdicts: Arc::default(),
+                problems: vec![why],
+            },
+        );
+    }
+
+    /// One workspace is watched at a time. A watcher knows by itself what it last saw: the same folder is not begun anew.
+    pub(super) fn watch_workspace(&mut self, workspace: &Arc<Workspace>) {
+        if let Some((root, _)) = &self.watcher
+            && *root == workspace.root
+        {
+            return;
+        }
+        let watch = WatchParams {
+            root: workspace.root.clone(),
+            last_good: Some(Arc::clone(workspace)),
+            env: self.deps.env.clone(),
+            catalog: Arc::clone(&self.deps.registry) as _,
+            clock: Arc::clone(&self.deps.clock),
+        };
+        let answers = self.answer_sender();
+        let watcher = WorkspaceWatcher::start(watch, move |event| {
+            answers.send(watch_event_to_msg(event)).is_ok()
+        });
+        self.watcher = Some((workspace.root.clone(), watcher));
+    }
+
+    pub(super) fn rescan_files(&self) {
+        if let Some((_, watcher)) = &self.watcher {
+            watcher.check_now();
+        }
+    }
+
+    pub(super) fn read_replay(
+        &self,
+        run: RunId,
+        workspace: Option<Arc<Workspace>>,
+        dir: Option<PathBuf>,
+    ) {
+        let failed = (run.clone(), dir.clone().unwrap_or_default());
+        self.spawn_blocking(
+            move || match find_run(&run, workspace.as_deref(), dir) {
+                Err(why) => Msg::ReplayRead {
+                    run,
+                    dir: PathBuf::new(),
+                    log: Err(why),
+                    warnings: Vec::new(),
+                },
+                Ok(found) => {
+                    let (log, warnings) = match found.read_log() {
+                        Ok(log) => (Ok(Arc::new(log.events)), log.warnings),
+                        Err(error) => (Err(error.to_string()), Vec::new()),
+                    };
+                    Msg::ReplayRead {
+                        run: found.id,
+                        dir: found.dir,
+                        log,
+                        warnings,
+                    }
+                }
+            },
+            move |why| Msg::ReplayRead {
+                run: failed.0,
+                dir: failed.1,
+                log: Err(why),
+                warnings: Vec::new(),
+            },
+        );
+    }
+
+    /// Asks local servers too; that is why it is not done before somebody wants to know.
+    pub(super) fn find_judges(&self, row: RowId, order: RunOrder) {
+        let deps = Arc::clone(&self.deps);
+        let out = self.outbox.clone();
+        let working = out.tasks.start_task();
+        tokio::spawn(async move {
+            // In a task of its own: a panic is an answer too.
+            let found = tokio::spawn(async move {
+                available_judges::find_available_judges(&deps.env, &order, &deps.clock).await
+            });
+            let judges = found.await.unwrap_or_default();
+            out.send_answer(Msg::JudgesFound { row, judges });
+            drop(working);
+        });
+    }
+
+    pub(super) fn list_transcripts(&self, file: PathBuf, after: u64) {
+        let out = self.outbox.clone();
+        let working = out.tasks.start_task();
+        tokio::task::spawn_blocking(move || {
+            listing::list_transcripts(&file, after, &mut |listed| {
+                let file = file.clone();
+                let told = Msg::TranscriptsListed { file, listed };
+                out.runs.blocking_send(told).is_ok()
+            });
+            drop(working);
+        });
+    }
+
+    pub(super) fn make_workspace(&self, file: PathBuf) {
+        let deps = Arc::clone(&self.deps);
+        self.spawn_blocking(
+            move || {
+                let made = workspace::scaffold::create_workspace(&file).and_then(|root| {
+                    workspace::load(&root, &deps.env, &*deps.registry)
+                        .map(Arc::new)
+                        .map_err(|problems| {
+                            let first = problems.first().map(ToString::to_string);
+                            format!(
+                                "the new workspace in {} does not load: {}",
+                                root.display(),
+                                first.unwrap_or_default()
+                            )
+                        })
+                });
+                Msg::WorkspaceMade(made)
+            },
+            |why| Msg::WorkspaceMade(Err(why)),
+        );
+    }
+}
+
+fn watch_event_to_msg(event: watch::WatchEvent) -> Msg {
+    match event {
+        watch::WatchEvent::Reloaded { workspace, changed } => Msg::Reloaded { workspace, changed },
+        watch::WatchEvent::Failed(problems) => Msg::ReloadFailed { problems },
+        watch::WatchEvent::Unwatched(why) => Msg::WatchFailed(why),
+    }
+}

@@ -1,0 +1,271 @@
+//! Moving the cursor. It stands on an identity, not on a position: what is sorted or filtered anew takes it along.
+
+use super::{CellsEntry, CellsRow, CellsState, RowId};
+
+impl CellsState {
+    /// Where the cursor stands in [`Cells::shown`].
+    pub(crate) fn cursor_position(&self) -> Option<usize> {
+        let selected = self.list.selected?;
+        self.find_shown_position(selected)
+    }
+
+    fn find_shown_position(&self, entry: CellsEntry) -> Option<usize> {
+        self.list.find_position(&self.shown, &entry)
+    }
+
+    /// Which positions a pane of some height shows; the cursor is among them.
+    pub(crate) fn visible_range(&self, height: usize) -> std::ops::Range<usize> {
+        self.list.visible_positions(self.shown.len(), height)
+    }
+
+    /// After the shown entries changed: the cursor stays on what it was on, on the same line of the screen; else on what
+    /// is nearest. Until the user moves it, it goes to the first thing to look at.
+    pub(super) fn restore_cursor(&mut self) {
+        if self.shown.is_empty() {
+            // What is selected is wished for again when there is something to select.
+            self.list.top = 0;
+            return;
+        }
+        let wish = self
+            .order
+            .user_choice
+            .and_then(|wish| self.find_shown_position(wish));
+        let known = match wish {
+            Some(at) => Some(at),
+            None if !self.order.user_moved => Some(self.find_first_problem()),
+            None => self.cursor_position().or_else(|| self.group_of_selected()),
+        };
+        self.list.keep_selection(&self.shown, known);
+        if !self.order.user_moved {
+            self.list.top = 0;
+        }
+    }
+
+    fn group_of_selected(&self) -> Option<usize> {
+        let row = self.row(self.selected_row()?)?;
+        self.find_shown_position(CellsEntry::Group(row.eval))
+    }
+
+    /// The first problem, else the first row, else the first line.
+    fn find_first_problem(&self) -> usize {
+        // While cells are judged nothing jumps to what they turn out as; one trace is watched to its end, and its verdict.
+        let watched = self
+            .order
+            .watched
+            .filter(|_| self.total.live > 0)
+            .and_then(|entry| self.find_shown_position(entry));
+        if let Some(at) = watched {
+            return at;
+        }
+        if self.total.live > 0
+            && let Some(at) = self.cursor_position()
+        {
+            return at;
+        }
+        let mut first = None;
+        for (at, entry) in self.shown.iter().enumerate() {
+            if let CellsEntry::Row(id) = entry {
+                first.get_or_insert(at);
+                if self.row(*id).is_some_and(CellsRow::is_problem) {
+                    return at;
+                }
+            }
+        }
+        first.unwrap_or(0)
+    }
+
+    /// The cursor goes to a row because its judge is watched; it stays there until the user moves it.
+    pub(crate) fn select_watched(&mut self, entry: CellsEntry) {
+        self.order.watched = Some(entry);
+        self.list.selected = Some(entry);
+        self.remember_cursor_position();
+    }
+
+    /// Whether the user chose where the cursor stands.
+    pub(crate) fn is_cursor_chosen(&self) -> bool {
+        self.order.user_moved
+    }
+
+    /// The cursor is nobody's choice any more.
+    pub(crate) fn release_cursor(&mut self) {
+        self.order.user_moved = false;
+        self.order.user_choice = None;
+        self.order.watched = self.list.selected;
+    }
+
+    fn remember_cursor_position(&mut self) {
+        if let Some(at) = self.cursor_position() {
+            self.list.last_position = at;
+        }
+    }
+
+    fn move_cursor_to(&mut self, at: usize, height: usize) {
+        let Some(entry) = self.shown.get(at) else {
+            return;
+        };
+        self.list.select_position(&self.shown, height, at);
+        self.order.user_moved = true;
+        self.order.user_choice = Some(*entry);
+    }
+
+    /// Moves by rows, on a pane of some height.
+    pub(crate) fn move_cursor_by(&mut self, delta: isize, height: usize) {
+        let last = self.shown.len().saturating_sub(1);
+        let at = self.cursor_position().unwrap_or(0);
+        self.move_cursor_to(at.saturating_add_signed(delta).min(last), height);
+    }
+
+    /// To the first row.
+    pub(crate) fn select_first(&mut self, height: usize) {
+        self.move_cursor_to(0, height);
+    }
+
+    /// To the last row.
+    pub(crate) fn select_last(&mut self, height: usize) {
+        self.move_cursor_to(self.shown.len().saturating_sub(1), height);
+    }
+
+    /// Puts the cursor on a line of the pane.
+    pub(crate) fn select_entry(&mut self, entry: CellsEntry, height: usize) {
+        if let Some(at) = self.find_shown_position(entry) {
+            self.move_cursor_to(at, height);
+        }
+    }
+
+    /// Puts the cursor on a row, opening its group; a filter that hides it is taken away. Whether there is such a row.
+    pub(crate) fn select_row(&mut self, row: RowId) -> bool {
+        let Some(eval) = self
+            .row(row)
+            .filter(|row| !row.bookkeeping.removed)
+            .map(|row| row.eval)
+        else {
+            return false;
+        };
+        if !self.matches_filter(row) {
+            // An empty filter is no error.
+            let _cleared = self.set_filter("");
+        }
+        self.order.user_moved = true;
+        self.order.user_choice = Some(CellsEntry::Row(row));
+        if let Some(group) = self.groups.get_mut(eval as usize)
+            && !group.open
+        {
+            group.opened_by_user = Some(true);
+        }
+        self.mark_order_urgent();
+        self.update_shown();
+        self.selected_row() == Some(row)
+    }
+
+    /// Opens or closes the group under the cursor, or the group of the row under it. Whether there was one.
+    pub(crate) fn toggle_group(&mut self) -> bool {
+        let eval = match self.list.selected {
+            Some(CellsEntry::Group(eval)) => eval,
+            Some(CellsEntry::Row(row)) => match self.row(row) {
+                Some(row) => row.eval,
+                None => return false,
+            },
+            None => return false,
+        };
+        let Some(group) = self.groups.get_mut(eval as usize) else {
+            return false;
+        };
+        group.opened_by_user = Some(!group.open);
+        if group.open {
+            // Its rows are about to go: the cursor stays on the group.
+            self.list.selected = Some(CellsEntry::Group(eval));
+        }
+        self.order.user_moved = true;
+        self.order.user_choice = self.list.selected;
+        self.mark_order_urgent();
+        self.update_shown();
+        true
+    }
+
+    /// The rows of the group under the cursor that the filter lets through.
+    pub(crate) fn group_rows(&self) -> Option<&[RowId]> {
+        match self.list.selected {
+            Some(CellsEntry::Group(eval)) => Some(&self.groups.get(eval as usize)?.matching),
+            _ => None,
+        }
+    }
+
+    /// To the next row that failed, flipped or is in error (or the one before), round the end, opening its group. Whether
+    /// there is one.
+    pub(crate) fn select_next_problem(&mut self, forward: bool) -> bool {
+        self.select_next_where(forward, CellsRow::is_problem)
+    }
+
+    /// To the next row that nobody labelled, in the same way.
+    pub(crate) fn select_next_unlabelled(&mut self) -> bool {
+        self.select_next_where(true, CellsRow::is_unlabelled)
+    }
+
+    fn select_next_where(&mut self, forward: bool, wanted: fn(&CellsRow) -> bool) -> bool {
+        self.mark_order_urgent();
+        self.update_shown();
+        let all: Vec<(usize, &[RowId])> = self.matching_groups().collect();
+        let (group, row) = match self.list.selected {
+            Some(CellsEntry::Group(eval)) => (self.find_group(eval), None),
+            Some(CellsEntry::Row(id)) => {
+                let eval = self.row(id).map(|row| row.eval);
+                let group = eval.and_then(|eval| self.find_group(eval));
+                let at =
+                    group.and_then(|group| all.get(group)?.1.iter().position(|one| *one == id));
+                (group, at)
+            }
+            None => (None, None),
+        };
+        let is_wanted = |id: &&RowId| self.row(**id).is_some_and(wanted);
+        let group = group.unwrap_or(0);
+        let count = all.len();
+        // The rest of this group, the others in turn, then this group from its other end.
+        let mut found = None;
+        for turn in 0..=count {
+            let at = if forward {
+                (group + turn) % count.max(1)
+            } else {
+                (group + count.max(1) * 2 - turn) % count.max(1)
+            };
+            let Some((_, rows)) = all.get(at) else { break };
+            let rows: &[RowId] = match (turn, row, forward) {
+                (0, Some(row), true) => &rows[row + 1..],
+                (0, Some(row), false) => &rows[..row],
+                (0, None, false) => &[],
+                _ => rows,
+            };
+            found = if forward {
+                rows.iter().find(is_wanted)
+            } else {
+                rows.iter().rev().find(is_wanted)
+            };
+            if found.is_some() {
+                break;
+            }
+        }
+        match found.copied() {
+            Some(row) => self.select_row(row),
+            None => false,
+        }
+    }
+
+    fn matching_groups(&self) -> impl Iterator<Item = (usize, &[RowId])> {
+        let groups = self.eval_order().iter().filter_map(|eval| {
+            let group = self.groups.get(*eval as usize)?;
+            (!group.matching.is_empty()).then_some(&group.matching[..])
+        });
+        groups.enumerate()
+    }
+
+    fn find_group(&self, eval: u32) -> Option<usize> {
+        let shown = |eval: &&u32| {
+            self.groups
+                .get(**eval as usize)
+                .is_some_and(|group| !group.matching.is_empty())
+        };
+        self.eval_order()
+            .iter()
+            .filter(shown)
+            .position(|one| *one == eval)
+    }
+}

@@ -1,0 +1,223 @@
+//! The pane's filter: the language of `--where`, and a few words about what only a screen knows.
+//!
+//! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` as there. Bare words are looked for in the name *and* in the
+//! explanation. `is:stale`, `is:flip`, `is:live`, `is:problem` look at where a decision stands, `label:fail` and
+//! `label:disagrees` at what a person said; `!` turns any term around. What a blind screen hides no filter finds.
+//! `tag:` is refused: tags stand in the transcripts, which the screen does not read to filter.
+
+use std::fmt::Write as _;
+
+use super::{CellsRow, CellsState, LabelValue, RowId};
+use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
+
+/// A filter, read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CellsFilter {
+    name_filter: Option<DecisionFilter>,
+    status_terms: Vec<(bool, StatusTerm)>,
+    label_terms: Vec<(bool, Vec<LabelTerm>)>,
+}
+
+/// So many rows are filtered at once; more come in bites, see [`Cells::finish`].
+const ROWS_PER_FILTER_STEP: usize = 20_000;
+
+/// Where a decision stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StatusTerm {
+    Stale,
+    Flip,
+    Live,
+    Problem,
+}
+
+/// What a person said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LabelTerm {
+    Unlabelled,
+    Labelled,
+    Value(LabelValue),
+    Agrees,
+    Disagrees,
+}
+
+const LABEL_TERMS: [(&str, LabelTerm); 7] = [
+    ("none", LabelTerm::Unlabelled),
+    ("any", LabelTerm::Labelled),
+    ("pass", LabelTerm::Value(LabelValue::Pass)),
+    ("fail", LabelTerm::Value(LabelValue::Fail)),
+    ("unsure", LabelTerm::Value(LabelValue::Unsure)),
+    ("agrees", LabelTerm::Agrees),
+    ("disagrees", LabelTerm::Disagrees),
+];
+
+const STATUS_TERMS: [(&str, StatusTerm); 4] = [
+    ("stale", StatusTerm::Stale),
+    ("flip", StatusTerm::Flip),
+    ("live", StatusTerm::Live),
+    ("problem", StatusTerm::Problem),
+];
+
+impl CellsFilter {
+    /// Reads a filter; why not, in a sentence.
+    fn parse(text: &str) -> Result<Self, String> {
+        let plain = |error: crate::run::FilterError| {
+            let said = error.to_string();
+            said.strip_prefix("--where: ").unwrap_or(&said).to_owned()
+        };
+        let mut is = Vec::new();
+        let mut label = Vec::new();
+        let mut rest: Vec<FilterWord> = Vec::new();
+        for word in split_words(text).map_err(plain)? {
+            match word.text.split_once(':') {
+                Some(("is", value)) if !word.is_quoted => is.extend(
+                    value
+                        .split(',')
+                        .map(|one| {
+                            parse_term("is", one, &STATUS_TERMS).map(|one| (word.is_negated, one))
+                        })
+                        .collect::<Result<Vec<_>, _>>()?,
+                ),
+                Some(("label", value)) if !word.is_quoted => {
+                    let said = value
+                        .split(',')
+                        .map(|one| parse_term("label", one, &LABEL_TERMS));
+                    label.push((word.is_negated, said.collect::<Result<Vec<_>, _>>()?));
+                }
+                Some(("tag", _)) if !word.is_quoted => {
+                    return Err(
+                        "tags are not known on the screen; `dicta run --where tag:…` takes them"
+                            .to_owned(),
+                    );
+                }
+                _ => rest.push(word),
+            }
+        }
+        let filter = match rest.len() {
+            0 => None,
+            _ => Some(DecisionFilter::from_words(text, rest).map_err(plain)?),
+        };
+        Ok(Self {
+            name_filter: filter,
+            status_terms: is,
+            label_terms: label,
+        })
+    }
+
+    /// Whether it lets everything through.
+    pub(super) fn is_empty(&self) -> bool {
+        self.name_filter.is_none() && self.status_terms.is_empty() && self.label_terms.is_empty()
+    }
+}
+
+fn parse_term<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Result<T, String> {
+    let known = all.iter().map(|(name, _)| *name);
+    match all.iter().find(|(name, _)| *name == word) {
+        Some((_, one)) => Ok(*one),
+        None => Err(match crate::diag::find_nearest(word, known.clone()) {
+            Some(near) if !word.is_empty() => {
+                format!("`{key}:{word}` is not known; did you mean `{key}:{near}`?")
+            }
+            _ => format!("`{key}:` takes {}", known.collect::<Vec<_>>().join(", ")),
+        }),
+    }
+}
+
+impl StatusTerm {
+    fn matches(self, row: &CellsRow) -> bool {
+        match self {
+            Self::Stale => row.stale.is_some(),
+            Self::Flip => row.flipped.is_some() && !row.hidden,
+            Self::Live => row.is_live(),
+            Self::Problem => row.is_problem(),
+        }
+    }
+}
+
+impl LabelTerm {
+    fn matches(self, row: &CellsRow) -> bool {
+        match self {
+            Self::Unlabelled => row.label.is_none(),
+            Self::Labelled => row.label.is_some(),
+            Self::Value(said) => row.label == Some(said),
+            Self::Agrees => row.agrees_with_label() == Some(true),
+            Self::Disagrees => row.agrees_with_label() == Some(false),
+        }
+    }
+}
+
+impl CellsState {
+    /// Shows only what a filter lets through. One that cannot be read says why and leaves what is shown as it is.
+    pub(crate) fn set_filter(&mut self, text: &str) -> Result<(), String> {
+        text.trim().clone_into(&mut self.filter);
+        match CellsFilter::parse(text) {
+            Ok(query) => self.query = query,
+            Err(why) => {
+                self.filter_problem = Some(why.clone());
+                return Err(why);
+            }
+        }
+        self.filter_problem = None;
+        self.mark_order_outdated();
+        self.update_some_groups(ROWS_PER_FILTER_STEP);
+        Ok(())
+    }
+
+    /// Whether the filter lets a row through.
+    pub(super) fn matches_filter(&self, id: RowId) -> bool {
+        self.matches_filter_with_buffer(id, &mut String::new())
+    }
+
+    /// The same, with room to write names in.
+    pub(super) fn matches_filter_with_buffer(&self, id: RowId, written: &mut String) -> bool {
+        if self.query.is_empty() {
+            return true;
+        }
+        let Some(row) = self.row(id) else {
+            return false;
+        };
+        if !self
+            .query
+            .status_terms
+            .iter()
+            .all(|(not, is)| is.matches(row) != *not)
+        {
+            return false;
+        }
+        let mut labels = self.query.label_terms.iter();
+        if !labels.all(|(not, said)| said.iter().any(|said| said.matches(row)) != *not) {
+            return false;
+        }
+        let Some(filter) = &self.query.name_filter else {
+            return true;
+        };
+        let judge = row.slots.first().and_then(|slot| slot.judge);
+        let name_of =
+            |slot: &super::RowSlot| Some(self.judges.get(slot.judge? as usize)?.0.as_str());
+        let mut judges: Vec<&str> = row.slots.iter().filter_map(name_of).collect();
+        judges.dedup();
+        let Some(name) = self.name_with(row, judge, None) else {
+            return false;
+        };
+        written.clear();
+        if filter.needs_name() {
+            let _infallible = write!(written, "{name}");
+        }
+        filter.matches(&FilterCandidate {
+            transcript: name.transcript,
+            tags: &[],
+            rubric: name.rubric,
+            eval: name.eval,
+            judges: &judges,
+            groups: self
+                .evals
+                .get(row.eval as usize)
+                .map_or(&[], |eval| &eval.groups),
+            name: written,
+            outcome: row.visible_decision().map(|decision| decision.outcome),
+            explanation: row
+                .decision_explanation()
+                .filter(|_| !row.hidden)
+                .map_or("", |why| why),
+        })
+    }
+}

@@ -1,0 +1,415 @@
+//! What the rows are about: evals, judges and transcripts as the newest header has them; and so what is stale.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::order::EvalGroup;
+use super::run_cells::compute_decision;
+use super::{
+    CellsRow, CellsState, DecisionRule, EvalInfo, FlipSide, RowId, RowSlot, RowSlotState,
+    RunIndexMap, SlotId, StaleReason,
+};
+use crate::event::{CellKey, RunHeader};
+use crate::model::{CellIx, Digest, Panel, ScoreBounds, TranscriptRef};
+
+/// What a cell was judged with: marks of digests, so that a hundred thousand cells hold no texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct VerdictInputs {
+    pub(super) eval: u64,
+    pub(super) judge: u64,
+    pub(super) transcript: u64,
+    /// A judge was asked for by hand that the rubrics do not name.
+    pub(super) second_opinion: bool,
+}
+
+impl VerdictInputs {
+    /// The same eval and the same transcript, whoever was asked.
+    pub(super) fn has_same_subject(self, other: Self) -> bool {
+        (self.eval, self.transcript) == (other.eval, other.transcript)
+    }
+}
+
+/// Where things stand in the lists of [`Cells`].
+#[derive(Debug, Clone, Default)]
+pub(super) struct NameIndex {
+    transcripts: HashMap<String, u32>,
+    evals: HashMap<String, HashMap<String, u32>>,
+    judges: HashMap<String, u32>,
+    eval_hashes: Vec<u64>,
+    judge_hashes: Vec<u64>,
+    transcript_hashes: Vec<u64>,
+    /// Rises with every outline.
+    outline_epoch: u32,
+    /// The next row's seat in the order of the files.
+    next_file_order: u32,
+}
+
+impl NameIndex {
+    pub(super) fn transcript_ix(&self, id: &str) -> Option<u32> {
+        self.transcripts.get(id).copied()
+    }
+
+    pub(super) fn eval_ix(&self, rubric: &str, id: &str) -> Option<u32> {
+        self.evals.get(rubric)?.get(id).copied()
+    }
+
+    pub(super) fn judge_ix(&self, name: &str) -> Option<u32> {
+        self.judges.get(name).copied()
+    }
+}
+
+/// Stands for a digest.
+pub(super) fn hash_digest(digest: &Digest) -> u64 {
+    digest.0.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// What a row that no run of this session touched is compared with. It stays while no newer cell is there: a jury that
+/// decides otherwise by what it said already has flipped, and one that asks another member has lost no verdict.
+struct VerdictBaseline {
+    cells: Vec<(u32, CellIx)>,
+    verdict: FlipSide,
+}
+
+impl VerdictBaseline {
+    fn from_row(row: &CellsRow) -> Option<Self> {
+        let verdict = row
+            .verdict
+            .clone()
+            .filter(|_| row.bookkeeping.run_rank == 0)?;
+        let cells = row.slots.iter().filter_map(|slot| slot.run_cell).collect();
+        Some(Self { cells, verdict })
+    }
+
+    fn restore_if_current(self, row: &mut CellsRow) {
+        let mut cells = row.slots.iter().filter_map(|slot| slot.run_cell);
+        if cells.all(|cell| self.cells.contains(&cell)) {
+            row.verdict = Some(self.verdict);
+        }
+    }
+}
+
+/// Our judges of a header's panel.
+fn map_panel_judges(panel: &Panel, judges: &[u32]) -> Vec<u32> {
+    let ours = panel.judges.iter();
+    ours.filter_map(|judge| judges.get(*judge as usize).copied())
+        .collect()
+}
+
+fn is_done(slot: &RowSlot) -> bool {
+    matches!(slot.state, RowSlotState::Done { .. })
+}
+
+fn to_u32_index(len: usize) -> u32 {
+    u32::try_from(len).expect("a desk holds fewer than 2^32 of anything")
+}
+
+impl CellsState {
+    pub(super) fn update_from_header(&mut self, header: &RunHeader, current: bool) -> RunIndexMap {
+        let mut names = RunIndexMap {
+            second_opinion: header.plan.contains_key("judge"),
+            ..RunIndexMap::default()
+        };
+        let (mut moved, mut again) = (false, Vec::new());
+        for spec in &header.judges {
+            let ours = self.find_or_add_judge(&spec.config.name, &spec.digest);
+            let digest = hash_digest(&spec.digest);
+            if current && self.name_index.judge_hashes[ours as usize] != digest {
+                self.name_index.judge_hashes[ours as usize] = digest;
+                self.judges[ours as usize].1 = spec.digest.clone();
+                moved = true;
+            }
+            names.judges.push(ours);
+            names.judge_hashes.push(digest);
+        }
+        for spec in &header.evals {
+            let rubric = header.rubrics.get(spec.rubric as usize);
+            let info = EvalInfo {
+                rubric: rubric.map_or_else(String::new, |rubric| rubric.id.clone()),
+                id: spec.id.clone(),
+                eval_type: spec.eval_type.clone(),
+                digest: spec.digest.clone(),
+                judged: spec.judged,
+                groups: spec.groups.clone(),
+                decision_rule: Arc::new(DecisionRule {
+                    panel: spec.panel.as_ref().map(|panel| Panel {
+                        rule: panel.rule,
+                        judges: map_panel_judges(panel, &names.judges),
+                    }),
+                    bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
+                    repeat: spec.repeat,
+                }),
+            };
+            let digest = hash_digest(&info.digest);
+            let ours = match self.name_index.eval_ix(&info.rubric, &info.id) {
+                Some(ours) => ours,
+                None => self.add_eval(info.clone()),
+            };
+            if current {
+                moved |= self.name_index.eval_hashes[ours as usize] != digest;
+                self.name_index.eval_hashes[ours as usize] = digest;
+                let was = std::mem::replace(&mut self.evals[ours as usize], info);
+                if names.second_opinion {
+                    // One judge was asked in the place of the eval's own; these are as they were.
+                    self.evals[ours as usize].decision_rule = was.decision_rule;
+                } else if was.decision_rule != self.evals[ours as usize].decision_rule {
+                    again.push(ours);
+                }
+            }
+            names.evals.push(ours);
+            names.eval_hashes.push(digest);
+        }
+        self.redecide_evals(&again);
+        if current {
+            if !names.second_opinion {
+                self.current_judges.clone_from(&names.judges);
+            }
+            self.set_eval_order(&names.evals);
+        }
+        if moved {
+            for row in 0..self.rows.len() {
+                self.update_staleness(RowId(to_u32_index(row)));
+            }
+        }
+        names
+    }
+
+    /// Several judges of these evals decide otherwise now: by what they said already, where that is enough.
+    fn redecide_evals(&mut self, evals: &[u32]) {
+        for row in (0..to_u32_index(self.rows.len())).map(RowId) {
+            let of = self.row(row).filter(|row| evals.contains(&row.eval));
+            let panel = of.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
+            let by = self.decision_rule(row);
+            if panel && by.panel.is_some() {
+                self.update_row(row, |row| row.decision = compute_decision(row, &by));
+            }
+        }
+    }
+
+    /// What decides a row.
+    pub(super) fn decision_rule(&self, id: RowId) -> Arc<DecisionRule> {
+        let row = self.row(id);
+        let eval = row.and_then(|row| self.evals.get(row.eval as usize));
+        eval.map(|eval| Arc::clone(&eval.decision_rule))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn find_or_add_judge(&mut self, name: &str, digest: &Digest) -> u32 {
+        if let Some(ours) = self.name_index.judge_ix(name) {
+            return ours;
+        }
+        let ours = to_u32_index(self.judges.len());
+        self.judges.push((name.to_owned(), digest.clone()));
+        self.name_index.judge_hashes.push(hash_digest(digest));
+        self.name_index.judges.insert(name.to_owned(), ours);
+        ours
+    }
+
+    /// An eval that is not known yet; its position.
+    pub(in crate::tui::state) fn add_eval(&mut self, info: EvalInfo) -> u32 {
+        let ours = to_u32_index(self.evals.len());
+        self.name_index.eval_hashes.push(hash_digest(&info.digest));
+        self.name_index
+            .evals
+            .entry(info.rubric.clone())
+            .or_default()
+            .insert(info.id.clone(), ours);
+        self.evals.push(info);
+        self.groups.push(EvalGroup::default());
+        self.append_to_eval_order(ours);
+        ours
+    }
+
+    /// The transcript's number. If `newest`, this is how it stands now.
+    pub(super) fn find_or_add_transcript(
+        &mut self,
+        transcript: &TranscriptRef,
+        newest: bool,
+    ) -> u32 {
+        let digest = hash_digest(&transcript.digest);
+        if let Some(ours) = self.name_index.transcript_ix(&transcript.id) {
+            if newest {
+                self.name_index.transcript_hashes[ours as usize] = digest;
+                let known = &mut self.transcripts[ours as usize];
+                if known != transcript {
+                    known.clone_from(transcript);
+                }
+            }
+            return ours;
+        }
+        let ours = to_u32_index(self.transcripts.len());
+        self.name_index
+            .transcripts
+            .insert(transcript.id.clone(), ours);
+        self.name_index.transcript_hashes.push(digest);
+        self.transcripts.push(transcript.clone());
+        ours
+    }
+
+    /// The row of a decision, made if need be.
+    pub(super) fn find_or_add_row(
+        &mut self,
+        transcript: u32,
+        eval: u32,
+        message: Option<u32>,
+    ) -> RowId {
+        if let Some(row) = self.row_index.get(&(transcript, eval, message)) {
+            return *row;
+        }
+        let id = RowId(to_u32_index(self.rows.len()));
+        self.row_index.insert((transcript, eval, message), id);
+        let mut row = CellsRow {
+            transcript,
+            eval,
+            message,
+            ..CellsRow::default()
+        };
+        row.bookkeeping.file_order = self.name_index.next_file_order;
+        row.bookkeeping.outline_epoch = self.name_index.outline_epoch;
+        (row.label, row.hidden) = self.resolve_label(&row);
+        row.bookkeeping.sort_class = row.compute_sort_class(self.sort);
+        self.name_index.next_file_order += 1;
+        self.rows.push(row);
+        self.count_new_row(id);
+        id
+    }
+
+    /// A new outline begins: what it does not name is gone when it is complete.
+    pub(crate) fn begin_outline(&mut self) {
+        self.name_index.outline_epoch += 1;
+        self.name_index.next_file_order = 0;
+        self.outline_complete = false;
+        self.outline_error = None;
+    }
+
+    /// The outline is complete.
+    pub(crate) fn finish_outline(&mut self) {
+        self.outline_complete = true;
+        let epoch = self.name_index.outline_epoch;
+        for row in 0..self.rows.len() {
+            if self.rows[row].bookkeeping.outline_epoch != epoch {
+                self.update_row(RowId(to_u32_index(row)), |row| {
+                    row.bookkeeping.removed = true
+                });
+            }
+        }
+        self.mark_order_outdated();
+    }
+
+    /// Learns a transcript's cells from an outline; the places of the keys, in order.
+    pub(crate) fn add_outlined_cells(
+        &mut self,
+        names: &RunIndexMap,
+        transcript: &TranscriptRef,
+        keys: &[CellKey],
+    ) -> Vec<Option<SlotId>> {
+        let transcript = self.find_or_add_transcript(transcript, true);
+        let mut places = Vec::with_capacity(keys.len());
+        let mut from = 0;
+        while let Some(head) = keys.get(from) {
+            let same = |key: &&CellKey| (key.eval, key.message) == (head.eval, head.message);
+            let count = keys[from..].iter().take_while(same).count();
+            let cells = &keys[from..from + count];
+            from += count;
+            let Some(eval) = names.evals.get(head.eval as usize) else {
+                places.extend(cells.iter().map(|_| None));
+                continue;
+            };
+            let row = self.find_or_add_row(transcript, *eval, head.message);
+            self.set_expected_cells(row, names, cells);
+            places.extend((0..count).map(|slot| u16::try_from(slot).ok().map(|slot| (row, slot))));
+        }
+        places
+    }
+
+    /// The outline has these cells for a row.
+    fn set_expected_cells(&mut self, id: RowId, names: &RunIndexMap, cells: &[CellKey]) {
+        let judge = |key: &CellKey| Some(*names.judges.get(key.judge? as usize)?);
+        let repeats = match cells {
+            [only] if only.repeat.is_none() => 0,
+            _ => to_u32_index(cells.len()),
+        };
+        let (seat, epoch) = (
+            self.name_index.next_file_order,
+            self.name_index.outline_epoch,
+        );
+        self.name_index.next_file_order += 1;
+        let before = self.row(id).and_then(VerdictBaseline::from_row);
+        self.update_row(id, |row| {
+            row.bookkeeping.expected = Some((cells.first().and_then(judge), repeats));
+            row.bookkeeping.file_order = seat;
+            row.bookkeeping.outline_epoch = epoch;
+            row.bookkeeping.removed = false;
+            if row.bookkeeping.run_rank == 0 {
+                row.slots.clear();
+                row.slots.extend(cells.iter().map(|key| RowSlot {
+                    judge: judge(key),
+                    repeat: key.repeat,
+                    ..RowSlot::default()
+                }));
+                row.decision = None;
+            }
+        });
+        self.fill_row(id);
+        if let Some(before) = before {
+            self.update_row(id, |row| before.restore_if_current(row));
+        }
+        self.update_staleness(id);
+    }
+
+    /// Works out anew whether a row's verdict still holds.
+    pub(super) fn update_staleness(&mut self, id: RowId) {
+        let stale = self.row(id).and_then(|row| self.compute_staleness(row));
+        if self.row(id).is_some_and(|row| row.stale != stale) {
+            self.update_row(id, |row| row.stale = stale);
+        }
+    }
+
+    fn compute_staleness(&self, row: &CellsRow) -> Option<StaleReason> {
+        let known = &self.name_index;
+        let at = |marks: &[u64], at: u32| marks.get(at as usize).copied();
+        for slot in &row.slots {
+            if !matches!(slot.state, RowSlotState::Done { .. }) {
+                continue;
+            }
+            let origin = slot.inputs;
+            if at(&known.eval_hashes, row.eval) != Some(origin.eval) {
+                return Some(StaleReason::Eval);
+            }
+            if let Some(judge) = slot.judge {
+                let expected = row.bookkeeping.expected.and_then(|(judge, _)| judge);
+                let decides = self
+                    .evals
+                    .get(row.eval as usize)
+                    .map(|eval| &eval.decision_rule);
+                let member = decides.is_some_and(|decides| decides.is_panel_judge(Some(judge)));
+                let other = !origin.second_opinion
+                    && !member
+                    && expected.is_some_and(|expected| expected != judge);
+                if other || at(&known.judge_hashes, judge) != Some(origin.judge) {
+                    return Some(StaleReason::Judge);
+                }
+            }
+            if at(&known.transcript_hashes, row.transcript) != Some(origin.transcript) {
+                return Some(StaleReason::Transcript);
+            }
+        }
+        None
+    }
+}
+
+/// What a run's cell is judged with.
+pub(super) fn hash_inputs(
+    names: &RunIndexMap,
+    key: &CellKey,
+    transcript: &Digest,
+) -> VerdictInputs {
+    let at = |marks: &[u64], at: u32| marks.get(at as usize).copied().unwrap_or_default();
+    VerdictInputs {
+        eval: at(&names.eval_hashes, key.eval),
+        judge: key.judge.map_or(0, |judge| at(&names.judge_hashes, judge)),
+        transcript: hash_digest(transcript),
+        second_opinion: names.second_opinion,
+    }
+}

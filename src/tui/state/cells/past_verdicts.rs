@@ -1,0 +1,283 @@
+//! The board's results, under every row that no run of this session touched.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::name_index::hash_digest;
+use super::run_cells::{compute_decision, to_flip_side};
+use super::{CellsState, DecisionRule, RowId, RowSlot, RowSlotState, VerdictInputs};
+use crate::model::{CellName, CellVote, RunId};
+use crate::record::{NewestVerdicts, RecordedResult};
+
+/// More repeats than any eval asks for.
+const MAX_REPEATS: u32 = 1000;
+
+/// Rows that a board is laid under at once.
+const ROWS_PER_WAKE: u32 = 2000;
+
+/// A board, kept so that rows an outline adds later find their results.
+#[derive(Debug, Clone)]
+pub(super) struct PastVerdicts {
+    newest: Arc<NewestVerdicts>,
+    runs: HashMap<RunId, u32>,
+    /// Rows that still wait for it.
+    pending_rows: std::ops::Range<u32>,
+}
+
+impl CellsState {
+    pub(super) fn set_newest_verdicts(&mut self, board: &Arc<NewestVerdicts>) {
+        let rows = u32::try_from(self.rows.len()).expect("a desk holds fewer than 2^32 rows");
+        self.past_verdicts = Some(PastVerdicts {
+            newest: Arc::clone(board),
+            runs: HashMap::new(),
+            pending_rows: 0..rows,
+        });
+        self.fill_next_rows();
+        self.mark_order_outdated();
+    }
+
+    /// Whether rows still wait for the board.
+    pub(super) fn has_rows_to_fill(&self) -> bool {
+        self.past_verdicts
+            .as_ref()
+            .is_some_and(|laid| !laid.pending_rows.is_empty())
+    }
+
+    /// Lays it under some more rows: a few milliseconds' work.
+    pub(super) fn fill_next_rows(&mut self) {
+        let Some(laid) = &mut self.past_verdicts else {
+            return;
+        };
+        let to = laid
+            .pending_rows
+            .end
+            .min(laid.pending_rows.start + ROWS_PER_WAKE);
+        let bite = laid.pending_rows.start..to;
+        laid.pending_rows.start = to;
+        if bite.is_empty() {
+            return;
+        }
+        for row in bite.map(RowId) {
+            self.fill_row(row);
+            self.update_staleness(row);
+        }
+        if !self.has_rows_to_fill() {
+            self.mark_order_outdated();
+        }
+    }
+
+    /// Gives a row what the board knows of it, unless a run of this session knows better.
+    pub(super) fn fill_row(&mut self, id: RowId) {
+        let Some(mut laid) = self.past_verdicts.take() else {
+            return;
+        };
+        if let Some(row) = self.row(id)
+            && row.bookkeeping.run_rank == 0
+        {
+            let found = self.find_past_slots(&mut laid, id);
+            let by = self.decision_rule(id);
+            if let Some((slots, verdicts)) = found {
+                self.update_row(id, |row| {
+                    row.slots = slots;
+                    row.decision = compute_decision(row, &by);
+                    row.flipped = None;
+                    row.verdict = match &row.decision {
+                        Some(now) if now.outcome.is_verdict() => to_flip_side(row),
+                        _ => verdicts,
+                    };
+                });
+            }
+        }
+        self.past_verdicts = Some(laid);
+    }
+
+    /// The slots of a row with their results, and the newest verdict where the newest results are none.
+    fn find_past_slots(
+        &mut self,
+        laid: &mut PastVerdicts,
+        id: RowId,
+    ) -> Option<(Vec<RowSlot>, Option<super::FlipSide>)> {
+        let row = self.row(id)?;
+        let mut slots = Vec::with_capacity(row.slots.len());
+        let mut verdicts = Vec::new();
+        let mut name = String::new();
+        let planned: Vec<(Option<u32>, Option<u32>)> =
+            row.slots.iter().map(|s| (s.judge, s.repeat)).collect();
+        let board = Arc::clone(&laid.newest);
+        for (judge, repeat) in &planned {
+            self.write_cell_name(&mut name, id, *judge, *repeat);
+            let cell = board.get(&name);
+            verdicts.extend(board.verdict(&name));
+            slots.push(self.build_past_slot(laid, *judge, *repeat, cell));
+        }
+        if self.decision_rule(id).panel.is_some() {
+            let more = self.find_panel_slots(laid, &board, id, &planned);
+            for (slot, named) in more {
+                verdicts.extend(board.verdict(&named));
+                slots.push(slot);
+            }
+        } else if let Some((judge, Some(last))) = planned.last().copied() {
+            // A vote that was split had more cells than are certain.
+            let run = |at: &RowSlot| at.run_cell.map(|(run, _)| run);
+            for repeat in last + 1..MAX_REPEATS {
+                self.write_cell_name(&mut name, id, judge, Some(repeat));
+                let Some(cell) = board.get(&name) else { break };
+                let slot = self.build_past_slot(laid, judge, Some(repeat), Some(cell));
+                if slots.first().is_none_or(|first| run(first) != run(&slot)) {
+                    break;
+                }
+                verdicts.extend(board.verdict(&name));
+                slots.push(slot);
+            }
+        }
+        if slots.iter().all(|slot| slot.run_cell.is_none())
+            && let Some(other) = self.find_other_judges_slots(laid, &board, id)
+        {
+            slots = other;
+        }
+        let verdict = (verdicts.len() >= slots.len())
+            .then(|| compute_past_verdict(&verdicts, &slots, &self.decision_rule(id)))
+            .flatten();
+        Some((slots, verdict))
+    }
+
+    /// What further members and repeats said, and what they are called there: a jury that was split and a cascade that was
+    /// unsure had more cells than are certain. What is no longer needed is left out by what decides.
+    fn find_panel_slots(
+        &mut self,
+        laid: &mut PastVerdicts,
+        board: &NewestVerdicts,
+        id: RowId,
+        planned: &[(Option<u32>, Option<u32>)],
+    ) -> Vec<(RowSlot, String)> {
+        let by = self.decision_rule(id);
+        let judges = by.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
+        let mut slots = Vec::new();
+        let mut name = String::new();
+        for judge in judges.iter().map(|judge| Some(*judge)) {
+            let numbers = (1..=by.repeat).map(|number| (by.repeat > 1).then_some(number));
+            for repeat in numbers.filter(|repeat| !planned.contains(&(judge, *repeat))) {
+                self.write_cell_name(&mut name, id, judge, repeat);
+                let Some(cell) = board.get(&name) else { break };
+                slots.push((
+                    self.build_past_slot(laid, judge, repeat, Some(cell)),
+                    name.clone(),
+                ));
+            }
+        }
+        slots
+    }
+
+    /// What another judge, or another number of repeats, said before the eval asked for this one.
+    fn find_other_judges_slots(
+        &mut self,
+        laid: &mut PastVerdicts,
+        board: &NewestVerdicts,
+        id: RowId,
+    ) -> Option<Vec<RowSlot>> {
+        let mut name = String::new();
+        self.write_cell_name(&mut name, id, None, None);
+        let found: CellName = board.newest_judged_cell(&name)?.parse().ok()?;
+        let newest = board.get(&found.to_string())?.run.clone();
+        let mut slots = Vec::new();
+        let mut next = found;
+        while let Some(cell) = board.get(&next.to_string())
+            && cell.run == newest
+        {
+            let judge = match (&next.judge, &cell.judge) {
+                (Some(name), Some(digest)) => Some(self.find_or_add_judge(name, digest)),
+                _ => None,
+            };
+            slots.push(self.build_past_slot(laid, judge, next.repeat, Some(cell)));
+            let Some(repeat) = next.repeat else { break };
+            next.repeat = Some(repeat + 1);
+        }
+        Some(slots)
+    }
+
+    fn write_cell_name(
+        &self,
+        into: &mut String,
+        id: RowId,
+        judge: Option<u32>,
+        repeat: Option<u32>,
+    ) {
+        into.clear();
+        let name = self
+            .row(id)
+            .and_then(|row| self.name_with(row, judge, repeat));
+        if let Some(name) = name {
+            let _infallible = write!(into, "{name}");
+        }
+    }
+
+    fn build_past_slot(
+        &mut self,
+        laid: &mut PastVerdicts,
+        judge: Option<u32>,
+        repeat: Option<u32>,
+        cell: Option<&RecordedResult>,
+    ) -> RowSlot {
+        let Some(cell) = cell else {
+            return RowSlot {
+                judge,
+                repeat,
+                ..RowSlot::default()
+            };
+        };
+        let run = laid.runs.get(&cell.run).copied().unwrap_or_else(|| {
+            let run = self.find_or_add_run(&cell.run, 0);
+            laid.runs.insert(cell.run.clone(), run);
+            run
+        });
+        RowSlot {
+            judge,
+            repeat,
+            run_cell: Some((run, cell.cell)),
+            cached_from: cell.cached_from.clone(),
+            state: RowSlotState::Done {
+                outcome: cell.outcome,
+                score: cell.score,
+                explanation: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
+                probability: cell.probability,
+                doubt: cell.doubt,
+            },
+            inputs: VerdictInputs {
+                eval: hash_digest(&cell.eval),
+                judge: cell.judge.as_ref().map_or(0, |digest| hash_digest(digest)),
+                transcript: hash_digest(&cell.transcript),
+                second_opinion: false,
+            },
+        }
+    }
+}
+
+/// The verdict that some cells make together, if they make one; `slots` say whose each is.
+fn compute_past_verdict(
+    cells: &[&RecordedResult],
+    slots: &[RowSlot],
+    by: &DecisionRule,
+) -> Option<super::FlipSide> {
+    let casts: Vec<CellVote> = cells
+        .iter()
+        .zip(slots)
+        .map(|(cell, slot)| CellVote {
+            judge: slot.judge,
+            repeat: slot.repeat,
+            ballot: Some(cell.ballot()),
+        })
+        .collect();
+    let decision = by.vote_terms().decide(&casts)?;
+    let said = cells
+        .iter()
+        .zip(slots)
+        .filter(|(_, slot)| decision.counts_judge(slot.judge))
+        .find(|(cell, _)| cell.outcome == decision.outcome)?
+        .0;
+    decision.outcome.is_verdict().then(|| super::FlipSide {
+        outcome: decision.outcome,
+        score: decision.score,
+        explanation: Arc::from(said.explanation.as_str()),
+    })
+}

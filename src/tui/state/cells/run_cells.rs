@@ -1,0 +1,308 @@
+//! Cells that begin, end, or are left by a run that was cancelled. Of two runs with the same cell the newer one wins.
+
+use std::sync::Arc;
+
+use super::name_index::hash_inputs;
+use super::second_opinions::is_second_opinion_slot;
+use super::{
+    CellsRow, CellsState, DecisionRule, FlipSide, LabelValue, RowBeforeRun, RowFlip, RowId,
+    RowSlot, RowSlotState, RunIndexMap, SlotId,
+};
+use crate::event::CellKey;
+use crate::model::{
+    Ballot, CellIx, CellResult, CellVote, Decision, Doubt, Outcome, RunId, TranscriptRef,
+    UndecidedPanel, verdict_probability,
+};
+
+impl CellsState {
+    /// A run begins; of runs with the same cell the one of the highest rank wins. Ranks count from 1.
+    pub(crate) fn register_run(&mut self, run: &RunId, rank: u64) {
+        self.find_or_add_run(run, rank);
+    }
+
+    /// A run's position in [`Cells::runs`].
+    pub(super) fn find_or_add_run(&mut self, run: &RunId, rank: u64) -> u32 {
+        if let Some(at) = self.find_run_ix(run) {
+            let known = &mut self.order.run_ranks[at as usize];
+            *known = (*known).max(rank);
+            return at;
+        }
+        let at = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs");
+        self.runs.push(run.clone());
+        self.order.run_ranks.push(rank);
+        self.order.run_numbers.insert(run.clone(), at);
+        at
+    }
+
+    fn find_run_ix(&self, run: &RunId) -> Option<u32> {
+        // Events of one run come together.
+        if let Some(last) = self.runs.last()
+            && last == run
+        {
+            return u32::try_from(self.runs.len() - 1).ok();
+        }
+        self.order.run_numbers.get(run).copied()
+    }
+
+    fn run_rank(&self, run: u32) -> u64 {
+        self.order.run_ranks.get(run as usize).copied().unwrap_or(0)
+    }
+
+    /// A judge began with a cell: its group is worth a look.
+    pub(crate) fn mark_judge_started(&mut self, (row, _): SlotId) {
+        let group = self.row(row).map(|row| row.eval as usize);
+        let group = group.and_then(|eval| self.groups.get_mut(eval));
+        if let Some(group) = group.filter(|group| !group.had_problems) {
+            group.had_problems = true;
+            self.mark_order_urgent();
+        }
+    }
+
+    /// A run planned a transcript's cells, numbered from `first`: they are live. A row that a newer run took is left
+    /// alone, and its cells have no place.
+    pub(crate) fn start_cells(
+        &mut self,
+        run: &RunId,
+        names: &RunIndexMap,
+        transcript: &TranscriptRef,
+        first: CellIx,
+        keys: &[CellKey],
+    ) -> Vec<Option<SlotId>> {
+        let run = self.find_or_add_run(run, 1);
+        let rank = self.run_rank(run).max(1);
+        let newest = self.order.run_ranks.iter().all(|other| *other <= rank);
+        let ours = self.find_or_add_transcript(transcript, newest);
+        let mut places = Vec::with_capacity(keys.len());
+        for (key, cell) in keys.iter().zip(first.0..) {
+            let Some(eval) = names.evals.get(key.eval as usize) else {
+                places.push(None);
+                continue;
+            };
+            let row = self.find_or_add_row(ours, *eval, key.message);
+            let judge = key
+                .judge
+                .and_then(|judge| names.judges.get(judge as usize).copied());
+            // One of several judges, asked alone, is none of a jury's votes.
+            let panel = self.decision_rule(row).panel.is_some();
+            let aside = names.second_opinion
+                && self
+                    .row(row)
+                    .is_some_and(|row| panel || row.has_other_judge(judge));
+            if !aside
+                && self
+                    .row(row)
+                    .is_some_and(|row| row.bookkeeping.run_rank > rank)
+            {
+                places.push(None);
+                continue;
+            }
+            let slot = RowSlot {
+                judge,
+                repeat: key.repeat,
+                run_cell: Some((run, CellIx(cell))),
+                cached_from: None,
+                state: RowSlotState::Live,
+                inputs: hash_inputs(names, key, &transcript.digest),
+            };
+            if aside {
+                let at = self
+                    .update_row(row, |row| row.put_second_opinion(slot))
+                    .flatten();
+                places.push(at.map(|at| (row, at)));
+                continue;
+            }
+            let at = self.update_row(row, |row| {
+                row.drop_outdated_second_opinions(slot.inputs);
+                if row.bookkeeping.run_rank < rank {
+                    let past = RowBeforeRun {
+                        slots: std::mem::take(&mut row.slots),
+                        flipped: row.flipped.take(),
+                        rank: row.bookkeeping.run_rank,
+                    };
+                    // What an older run has not decided yet is nothing to go back to; what was before it is.
+                    let live = past
+                        .slots
+                        .iter()
+                        .any(|slot| slot.state == RowSlotState::Live);
+                    if !live {
+                        row.bookkeeping.before_run = Some(Box::new(past));
+                    }
+                    row.bookkeeping.run_rank = rank;
+                }
+                row.bookkeeping.removed = false;
+                row.decision = None;
+                row.stale = None;
+                row.slots.push(slot);
+                row.slots.len() - 1
+            });
+            let at = at.and_then(|at| u16::try_from(at).ok());
+            places.push(at.map(|at| (row, at)));
+        }
+        places
+    }
+
+    /// A cell ended. The flip, where its decision is complete and another verdict than before.
+    pub(crate) fn finish_cell(
+        &mut self,
+        at: SlotId,
+        run: &RunId,
+        cell: CellIx,
+        result: &CellResult,
+    ) -> CellCompletion {
+        let Some(run) = self.find_run_ix(run) else {
+            return CellCompletion::default();
+        };
+        let waits = |row: &CellsRow| {
+            let slot = row.slot(at.1)?;
+            (slot.run_cell == Some((run, cell))).then_some(())
+        };
+        if self.row(at.0).and_then(waits).is_none() {
+            return CellCompletion::default();
+        }
+        let by = self.decision_rule(at.0);
+        let ended = self.update_row(at.0, |row| {
+            let Some(slot) = row.slot_mut(at.1) else {
+                return CellCompletion::default();
+            };
+            slot.cached_from.clone_from(&result.cached);
+            slot.state = RowSlotState::Done {
+                outcome: result.outcome,
+                score: result.score,
+                explanation: Arc::from(result.error.as_deref().unwrap_or(&result.explanation)),
+                probability: verdict_probability(result),
+                doubt: Doubt::from_result(result),
+            };
+            if is_second_opinion_slot(at.1) {
+                return CellCompletion {
+                    decided: true,
+                    ..CellCompletion::default()
+                };
+            }
+            row.decision = compute_decision(row, &by);
+            if row.decision.is_none() {
+                return CellCompletion::default();
+            }
+            row.bookkeeping.before_run = None;
+            CellCompletion {
+                decided: true,
+                first_verdict: row.verdict.is_none(),
+                flip: record_flip(at.0, row, result.by_human),
+            }
+        });
+        self.update_staleness(at.0);
+        ended.unwrap_or_default()
+    }
+
+    /// A run is over: cells it planned and did not decide are what they were before it.
+    pub(crate) fn abandon_cells(&mut self, run: &RunId, places: &[Option<SlotId>]) {
+        let Some(run) = self.find_run_ix(run) else {
+            return;
+        };
+        for (row, at) in places.iter().flatten() {
+            if is_second_opinion_slot(*at) {
+                self.update_row(*row, |row| row.reset_second_opinion(*at, run));
+                continue;
+            }
+            let waits = |slot: &RowSlot| {
+                slot.state == RowSlotState::Live
+                    && slot.run_cell.is_some_and(|(from, _)| from == run)
+            };
+            if !self
+                .row(*row)
+                .is_some_and(|row| row.slots.iter().any(waits))
+            {
+                continue;
+            }
+            let by = self.decision_rule(*row);
+            self.update_row(*row, |row| {
+                if let Some(past) = row.bookkeeping.before_run.take() {
+                    row.slots = past.slots;
+                    row.flipped = past.flipped;
+                    row.bookkeeping.run_rank = past.rank;
+                } else {
+                    for slot in row.slots.iter_mut().filter(|slot| waits(slot)) {
+                        slot.state = RowSlotState::NeverRun;
+                        slot.run_cell = None;
+                    }
+                }
+                row.decision = compute_decision(row, &by);
+            });
+            self.update_staleness(*row);
+        }
+        self.mark_order_outdated();
+    }
+}
+
+/// What the end of a cell brought about.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct CellCompletion {
+    /// Its decision is complete.
+    pub(crate) decided: bool,
+    /// It had no verdict before.
+    pub(crate) first_verdict: bool,
+    pub(crate) flip: Option<RowFlip>,
+}
+
+/// What a row's cells decide; `None` until all have results.
+pub(super) fn compute_decision(row: &CellsRow, by: &DecisionRule) -> Option<Decision> {
+    by.vote_terms().decide(&collect_votes(row))
+}
+
+/// Why they have not decided though all have results, where several judge.
+pub(super) fn explain_undecided(row: &CellsRow, by: &DecisionRule) -> Option<UndecidedPanel> {
+    by.vote_terms().find_undecided(&collect_votes(row))
+}
+
+fn collect_votes(row: &CellsRow) -> Vec<CellVote> {
+    let cast = |slot: &RowSlot| CellVote {
+        judge: slot.judge,
+        repeat: slot.repeat,
+        ballot: match slot.state {
+            RowSlotState::Done {
+                outcome,
+                score,
+                probability,
+                doubt,
+                ..
+            } => Some(Ballot {
+                outcome,
+                score,
+                probability,
+                doubt,
+            }),
+            RowSlotState::NeverRun | RowSlotState::Live => None,
+        },
+    };
+    row.slots.iter().map(cast).collect()
+}
+
+/// A decided row as one side of a flip.
+pub(super) fn to_flip_side(row: &CellsRow) -> Option<FlipSide> {
+    let decision = row.decision.as_ref()?;
+    Some(FlipSide {
+        outcome: decision.outcome,
+        score: decision.score,
+        explanation: row.decision_explanation().cloned().unwrap_or_default(),
+    })
+}
+
+/// Whether a verdict is what a person said; `None` where nobody said pass or fail.
+pub(crate) fn compute_label_agreement(label: Option<LabelValue>, outcome: Outcome) -> Option<bool> {
+    let said = label?.passed()?;
+    Some(Some(said) == outcome.passed())
+}
+
+/// Takes a decision as the newest verdict, if it is one; the flip, if it is another than before.
+fn record_flip(id: RowId, row: &mut CellsRow, by_human: bool) -> Option<RowFlip> {
+    // What a person changed is no baseline.
+    let after = to_flip_side(row).filter(|side| side.outcome.is_verdict() && !by_human)?;
+    let before = row.verdict.replace(after.clone());
+    row.flipped = before.filter(|before| before.outcome != after.outcome);
+    let before = row.flipped.clone()?;
+    Some(RowFlip {
+        row: id,
+        before,
+        agrees_with_label: compute_label_agreement(row.label, after.outcome),
+        after,
+    })
+}

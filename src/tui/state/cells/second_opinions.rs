@@ -1,0 +1,198 @@
+//! What a judge said that was asked besides the eval's own: it stands beside the decision and never in its place.
+//!
+//! Asides are numbered from [`FIRST`], so that a vote that grows leaves their numbers alone.
+
+use super::name_index::VerdictInputs;
+use super::{CellsRow, RowSlot, RowSlotState};
+
+/// The number of a row's first aside.
+const FIRST_SECOND_OPINION: u16 = 1 << 15;
+
+/// Whether a slot's number is an aside's.
+pub(super) const fn is_second_opinion_slot(at: u16) -> bool {
+    at >= FIRST_SECOND_OPINION
+}
+
+impl CellsRow {
+    /// A cell of the row, by its number.
+    pub(crate) fn slot(&self, at: u16) -> Option<&RowSlot> {
+        match at.checked_sub(FIRST_SECOND_OPINION) {
+            Some(aside) => self.second_opinions.get(usize::from(aside)),
+            None => self.slots.get(usize::from(at)),
+        }
+    }
+
+    /// Whether a number is that of a cell beside.
+    pub(crate) fn is_second_opinion(&self, at: u16) -> bool {
+        is_second_opinion_slot(at) && self.slot(at).is_some()
+    }
+
+    pub(super) fn slot_mut(&mut self, at: u16) -> Option<&mut RowSlot> {
+        match at.checked_sub(FIRST_SECOND_OPINION) {
+            Some(aside) => self.second_opinions.get_mut(usize::from(aside)),
+            None => self.slots.get_mut(usize::from(at)),
+        }
+    }
+
+    /// The cells that decide, then those beside; with their numbers.
+    pub(crate) fn all_slots(&self) -> impl Iterator<Item = (u16, &RowSlot)> {
+        let own = (0..FIRST_SECOND_OPINION).zip(&self.slots);
+        own.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
+    }
+
+    /// The number of the cell after this one, or before it.
+    pub(crate) fn adjacent_slot(&self, at: u16, after: bool) -> Option<u16> {
+        let numbers = || self.all_slots().map(|(number, _)| number);
+        if after {
+            numbers().find(|number| *number > at)
+        } else {
+            numbers().take_while(|number| *number < at).last()
+        }
+    }
+
+    /// Whether the eval's own judge is known, and another one.
+    pub(super) fn has_other_judge(&self, judge: Option<u32>) -> bool {
+        let own = self.bookkeeping.expected.and_then(|(own, _)| own);
+        own.is_some() && judge.is_some() && own != judge
+    }
+
+    /// A judge is asked besides: in the place of what it said before.
+    pub(super) fn put_second_opinion(&mut self, slot: RowSlot) -> Option<u16> {
+        let same = |old: &RowSlot| (old.judge, old.repeat) == (slot.judge, slot.repeat);
+        let at = self.second_opinions.iter().position(same);
+        let at = at.unwrap_or(self.second_opinions.len());
+        if at == self.second_opinions.len() {
+            self.second_opinions.push(slot);
+        } else {
+            self.second_opinions[at] = slot;
+        }
+        FIRST_SECOND_OPINION.checked_add(u16::try_from(at).ok()?)
+    }
+
+    /// Its run was left before it said anything.
+    pub(super) fn reset_second_opinion(&mut self, at: u16, run: u32) {
+        let Some(slot) = self.slot_mut(at) else {
+            return;
+        };
+        if slot.state == RowSlotState::Live && slot.run_cell.is_some_and(|(from, _)| from == run) {
+            slot.state = RowSlotState::NeverRun;
+            slot.run_cell = None;
+        }
+        // The numbers of those before it stay.
+        while self
+            .second_opinions
+            .last()
+            .is_some_and(|slot| slot.state == RowSlotState::NeverRun)
+        {
+            self.second_opinions.pop();
+        }
+    }
+
+    /// The row is judged by its own judge: what others said of another eval or transcript is about nothing any more.
+    pub(super) fn drop_outdated_second_opinions(&mut self, now: VerdictInputs) {
+        let live = |slot: &RowSlot| slot.state == RowSlotState::Live;
+        if !self.second_opinions.iter().any(live) {
+            self.second_opinions
+                .retain(|slot| slot.inputs.has_same_subject(now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{board, digest, header, keys, outline, outlined, row, transcript};
+    use super::super::{CellsState, RunIndexMap, SlotId};
+    use super::*;
+    use crate::model::{CellIx, CellResult, Outcome, RunId};
+
+    fn asked_besides(cells: &mut CellsState, run: &str) -> RunIndexMap {
+        let mut header = header(run, &["tone?"], "v1");
+        header.judges[0].config.name = "gemini".into();
+        header.judges[0].digest = digest("gemini");
+        header.plan.insert("judge".into(), "gemini".into());
+        cells.register_header(&header, true)
+    }
+
+    fn take(cells: &mut CellsState, run: &RunId, rank: u64, names: &RunIndexMap) -> SlotId {
+        cells.register_run(run, rank);
+        let places = cells.start_cells(run, names, &transcript("a"), CellIx(0), &keys(&["tone?"]));
+        places[0].expect("a place")
+    }
+
+    fn ends(
+        cells: &mut CellsState,
+        at: SlotId,
+        run: &RunId,
+        outcome: Outcome,
+    ) -> super::super::run_cells::CellCompletion {
+        cells.finish_cell(at, run, CellIx(0), &CellResult::new(outcome, "so"))
+    }
+
+    #[test]
+    fn another_judge_is_shown_beside_and_decides_nothing() {
+        let mut cells = outlined(&["a"], &["tone?"]);
+        cells.apply_newest_verdicts(&board(&[("a/r/tone~one", Outcome::NotApplicable)]));
+        let id = row(&cells, "a/r/tone");
+        let before = cells.row(id).cloned().expect("a row");
+
+        let other = RunId("20260102T000000Z-besi".into());
+        let names = asked_besides(&mut cells, &other.0);
+        let at = take(&mut cells, &other, 1, &names);
+        assert_eq!(at, (id, FIRST_SECOND_OPINION));
+        let ended = ends(&mut cells, at, &other, Outcome::Fail);
+        assert_eq!((ended.decided, ended.flip), (true, None), "no flip");
+
+        let after = cells.row(id).cloned().expect("a row");
+        assert_eq!(after.second_opinions.len(), 1);
+        let name = cells.cell_name(at).expect("a name").to_string();
+        assert_eq!(name, "a/r/tone~gemini");
+        let unmoved = CellsRow {
+            second_opinions: Vec::new(),
+            ..after
+        };
+        assert_eq!(unmoved, before, "what the eval's own judge said stands");
+    }
+
+    #[test]
+    fn the_own_judge_again_leaves_the_other_beside_until_the_eval_changes() {
+        let mut cells = outlined(&["a"], &["tone?"]);
+        let id = row(&cells, "a/r/tone");
+        let other = RunId("20260102T000000Z-besi".into());
+        let names = asked_besides(&mut cells, &other.0);
+        let at = take(&mut cells, &other, 1, &names);
+        ends(&mut cells, at, &other, Outcome::Fail);
+        assert_eq!(cells.row(id).and_then(|row| row.decision.clone()), None);
+
+        let own = RunId("20260103T000000Z-ownn".into());
+        let names = cells.register_header(&header(&own.0, &["tone?"], "v1"), true);
+        let at = take(&mut cells, &own, 2, &names);
+        assert_eq!(at, (id, 0));
+        ends(&mut cells, at, &own, Outcome::Pass);
+        let held = cells.row(id).expect("a row");
+        assert_eq!((held.slots.len(), held.second_opinions.len()), (1, 1));
+        let decided = held.decision.as_ref().map(|d| d.outcome);
+        assert_eq!(decided, Some(Outcome::Pass));
+
+        outline(&mut cells, &["a"], &["tone?"], "v2");
+        let newer = RunId("20260104T000000Z-newr".into());
+        let names = cells.register_header(&header(&newer.0, &["tone?"], "v2"), true);
+        take(&mut cells, &newer, 3, &names);
+        assert!(cells.row(id).expect("a row").second_opinions.is_empty());
+    }
+
+    #[test]
+    fn one_that_is_cancelled_leaves_nothing_behind() {
+        let mut cells = outlined(&["a"], &["tone?"]);
+        let id = row(&cells, "a/r/tone");
+        let other = RunId("20260102T000000Z-besi".into());
+        let names = asked_besides(&mut cells, &other.0);
+        let at = take(&mut cells, &other, 1, &names);
+        assert_eq!(
+            cells.row(id).expect("a row").adjacent_slot(0, true),
+            Some(FIRST_SECOND_OPINION)
+        );
+        cells.abandon_cells(&other, &[Some(at)]);
+        let held = cells.row(id).expect("a row");
+        assert_eq!((held.slots.len(), held.second_opinions.len()), (1, 0));
+    }
+}

@@ -1,0 +1,387 @@
+//! A small desk for tests, and stories about rows: outlined, laid, sorted, filtered, walked.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::event::{CellKey, EvalSpec, FORMAT, JudgeSpec, RubricSpec};
+use crate::model::{JudgeConfig, ProviderKind, WallTime};
+use crate::record::RecordedResult;
+
+pub(crate) fn digest(text: &str) -> Digest {
+    Digest::hash_bytes(text.as_bytes())
+}
+
+/// A header with a rubric `r` of these evals (one that ends in `?` is judged, by `one`), each of content `version`.
+pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
+    RunHeader {
+        format: FORMAT,
+        dicta: "0".into(),
+        run: RunId(run.into()),
+        started: WallTime("2026-11-21T00:00:00Z".into()),
+        workspace: "/w".into(),
+        demo: false,
+        label: String::new(),
+        parent: None,
+        snapshots: Vec::new(),
+        judges: vec![JudgeSpec {
+            config: JudgeConfig::new("one", ProviderKind::Rules),
+            digest: digest("one"),
+            dropped: Vec::new(),
+            table_prices: None,
+            tools: Vec::new(),
+        }],
+        rubrics: vec![RubricSpec {
+            id: "r".into(),
+            path: "r.yaml".into(),
+            threshold: None,
+        }],
+        evals: evals
+            .iter()
+            .map(|id| EvalSpec {
+                rubric: 0,
+                id: id.trim_end_matches('?').into(),
+                eval_type: "contains".into(),
+                digest: digest(version),
+                decision_settings: indexmap::IndexMap::new(),
+                weight: 1.0,
+                required: false,
+                weighted: false,
+                repeat: 1,
+                panel: None,
+                judged: id.ends_with('?'),
+                groups: Vec::new(),
+            })
+            .collect(),
+        plan: indexmap::IndexMap::new(),
+        frozen: None,
+    }
+}
+
+pub(crate) fn transcript(id: &str) -> TranscriptRef {
+    TranscriptRef {
+        part: 0,
+        id: id.into(),
+        path: "t.jsonl".into(),
+        offset: 0,
+        len: 1,
+        digest: digest(id),
+    }
+}
+
+/// The keys of a transcript over evals as [`header`] has them.
+pub(crate) fn keys(evals: &[&str]) -> Vec<CellKey> {
+    let key = |(id, at): (&&str, u32)| CellKey {
+        eval: at,
+        message: None,
+        judge: id.ends_with('?').then_some(0),
+        repeat: None,
+    };
+    evals.iter().zip(0..).map(key).collect()
+}
+
+/// A desk that knows transcripts × evals, and nothing of how they ended.
+pub(crate) fn outlined(transcripts: &[&str], evals: &[&str]) -> CellsState {
+    let mut cells = CellsState::default();
+    outline(&mut cells, transcripts, evals, "v1");
+    cells
+}
+
+pub(crate) fn outline(cells: &mut CellsState, transcripts: &[&str], evals: &[&str], version: &str) {
+    cells.begin_outline();
+    let names = cells.register_header(&header("outline", evals, version), true);
+    for id in transcripts {
+        cells.add_outlined_cells(&names, &transcript(id), &keys(evals));
+    }
+    cells.finish_outline();
+    cells.update_shown();
+}
+
+pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str) -> RecordedResult {
+    RecordedResult {
+        run: RunId(run.into()),
+        cell: CellIx(0),
+        cached_from: None,
+        outcome,
+        score: None,
+        explanation: why.into(),
+        error: None,
+        eval: Arc::new(digest("v1")),
+        judge: None,
+        transcript: Arc::new(digest(transcript)),
+        key: None,
+        bounds: crate::model::ScoreBounds::default(),
+        stated: None,
+        probability: None,
+        doubt: None,
+    }
+}
+
+/// A board of cells `t/r/e`, each with how it ended.
+pub(crate) fn board(cells: &[(&str, Outcome)]) -> Arc<NewestVerdicts> {
+    let mut board = NewestVerdicts::default();
+    for (name, outcome) in cells {
+        let transcript = name.split('/').next().unwrap_or_default();
+        let mut cell = on_board("20260101T000000Z-past", transcript, *outcome, "said then");
+        cell.judge = name.contains('~').then(|| Arc::new(digest("one")));
+        board.insert((*name).to_owned(), cell);
+    }
+    Arc::new(board)
+}
+
+pub(crate) fn row(cells: &CellsState, name: &str) -> RowId {
+    let name: CellName = name.parse().expect("a name");
+    cells.find_row(&name).expect("a row")
+}
+
+/// What is shown, a line each.
+fn shown(cells: &CellsState) -> Vec<String> {
+    let line = |entry: &CellsEntry| match entry {
+        CellsEntry::Group(eval) => format!("[{}]", cells.evals[*eval as usize].id),
+        CellsEntry::Row(id) => {
+            let row = cells.row(*id).expect("a row");
+            let mark = match row.status() {
+                RowStatus::NeverRun => '○',
+                RowStatus::Live => '◐',
+                RowStatus::Decided(outcome) => outcome.symbol(),
+                RowStatus::Hidden => '?',
+            };
+            let stale = if row.stale.is_some() { "~" } else { "" };
+            format!(
+                "{stale}{mark} {}",
+                cells.transcripts[row.transcript as usize].id
+            )
+        }
+    };
+    cells.shown.iter().map(line).collect()
+}
+
+fn filtered(cells: &mut CellsState, text: &str) -> Result<Vec<String>, String> {
+    cells.set_filter(text)?;
+    Ok(shown(cells))
+}
+
+use Outcome::{CheckError, Fail, Pass};
+
+#[test]
+fn the_board_shows_failures_first_and_puts_the_cursor_on_the_first() {
+    let mut cells = outlined(&["a", "b", "c"], &["x", "y"]);
+    assert_eq!(shown(&cells), ["[x]", "○ a", "○ b", "○ c", "[y]"]);
+    cells.apply_newest_verdicts(&board(&[
+        ("a/r/x", Pass),
+        ("b/r/x", CheckError),
+        ("c/r/x", Fail),
+        ("a/r/y", Pass),
+        ("b/r/y", Pass),
+        ("c/r/y", Pass),
+    ]));
+    cells.update_shown();
+    assert_eq!(shown(&cells), ["[x]", "✗ c", "! b", "✓ a", "[y]"]);
+    assert_eq!(cells.selected_row(), Some(row(&cells, "c/r/x")));
+    cells.set_sort(RowSort::FileOrder);
+    assert_eq!(shown(&cells), ["[x]", "✓ a", "! b", "✗ c", "[y]"]);
+    assert_eq!(
+        cells.selected_row(),
+        Some(row(&cells, "c/r/x")),
+        "it goes along"
+    );
+    assert_eq!(
+        cells
+            .decision_name(row(&cells, "c/r/x"))
+            .expect("named")
+            .to_string(),
+        "c/r/x"
+    );
+}
+
+#[test]
+fn rows_that_an_outline_tells_after_the_board_find_their_results() {
+    let mut cells = CellsState::default();
+    cells.apply_newest_verdicts(&board(&[("a/r/x", Fail), ("gone/r/x", Pass)]));
+    outline(&mut cells, &["a", "new"], &["x"], "v1");
+    assert_eq!(shown(&cells), ["[x]", "✗ a", "○ new"]);
+}
+
+#[test]
+fn a_verdict_is_stale_with_a_reason_where_what_was_judged_changed() {
+    let mut cells = outlined(&["a", "b", "c"], &["x", "y?"]);
+    let mut board = NewestVerdicts::default();
+    let judge = Some(Arc::new(digest("one")));
+    let base = on_board("20260101T000000Z-past", "a", Pass, "");
+    for (name, cell) in [
+        ("a/r/x", base.clone()),
+        (
+            "b/r/x",
+            RecordedResult {
+                eval: Arc::new(digest("v0")),
+                ..on_board("p", "b", Pass, "")
+            },
+        ),
+        ("c/r/x", on_board("p", "other text", Pass, "")),
+        (
+            "a/r/y~one",
+            RecordedResult {
+                judge: judge.clone(),
+                ..base.clone()
+            },
+        ),
+        (
+            "b/r/y~one",
+            RecordedResult {
+                judge: Some(Arc::new(digest("one, before"))),
+                ..on_board("p", "b", Pass, "")
+            },
+        ),
+        (
+            "c/r/y~two",
+            RecordedResult {
+                judge: Some(Arc::new(digest("two"))),
+                ..on_board("p", "c", Fail, "")
+            },
+        ),
+    ] {
+        board.insert(name.to_owned(), cell);
+    }
+    cells.apply_newest_verdicts(&Arc::new(board));
+    let stale = |name: &str| cells.row(row(&cells, name)).expect("a row").stale;
+    assert_eq!(stale("a/r/x"), None);
+    assert_eq!(stale("b/r/x"), Some(StaleReason::Eval));
+    assert_eq!(stale("c/r/x"), Some(StaleReason::Transcript));
+    assert_eq!(stale("a/r/y"), None);
+    assert_eq!(stale("b/r/y"), Some(StaleReason::Judge));
+    assert_eq!(
+        stale("c/r/y"),
+        Some(StaleReason::Judge),
+        "another judge said so"
+    );
+    let other = cells.row(row(&cells, "c/r/y")).expect("a row");
+    assert_eq!(other.decision.as_ref().map(|d| d.outcome), Some(Fail));
+    assert_eq!(cells.total.stale, 4);
+}
+
+#[test]
+fn a_reload_makes_results_stale_keeps_them_and_hides_what_is_gone() {
+    let mut cells = outlined(&["a", "b"], &["x", "y"]);
+    cells.apply_newest_verdicts(&board(&[
+        ("a/r/x", Fail),
+        ("b/r/x", Pass),
+        ("a/r/y", Pass),
+        ("b/r/y", Fail),
+    ]));
+    cells.update_shown();
+    outline(&mut cells, &["b", "c"], &["x"], "v2");
+    assert_eq!(shown(&cells), ["[x]", "~✓ b", "○ c"]);
+    assert_eq!((cells.total.rows, cells.total.stale), (2, 1));
+    outline(&mut cells, &["a", "b"], &["x", "y"], "v1");
+    assert_eq!(shown(&cells), ["[x]", "✗ a", "✓ b", "[y]", "✗ b", "✓ a"]);
+}
+
+#[test]
+fn the_cursor_survives_a_filter_and_comes_back_when_it_is_taken_away() {
+    let mut cells = outlined(&["a", "b", "c"], &["x"]);
+    cells.apply_newest_verdicts(&board(&[("a/r/x", Pass), ("b/r/x", Fail), ("c/r/x", Pass)]));
+    cells.update_shown();
+    cells.select_row(row(&cells, "c/r/x"));
+    cells.set_filter("outcome:fail").expect("a filter");
+    assert_eq!(shown(&cells), ["[x]", "✗ b"]);
+    assert_eq!(cells.matching, 1);
+    assert_ne!(cells.selected_row(), Some(row(&cells, "c/r/x")));
+    cells.set_filter("").expect("no filter");
+    assert_eq!(cells.selected_row(), Some(row(&cells, "c/r/x")));
+}
+
+#[test]
+fn a_filter_looks_at_names_explanations_and_standing_and_a_bad_one_changes_nothing() {
+    let mut cells = outlined(&["a", "b"], &["x"]);
+    let mut laid = NewestVerdicts::default();
+    laid.insert(
+        "a/r/x".into(),
+        on_board("p", "a", Fail, "names Release 2.60"),
+    );
+    laid.insert("b/r/x".into(), on_board("p", "b, before", Pass, "fine"));
+    cells.apply_newest_verdicts(&Arc::new(laid));
+    let mut of = |text: &str| filtered(&mut cells, text);
+    assert_eq!(of("release").expect("words"), ["[x]", "✗ a"]);
+    assert_eq!(of("is:stale").expect("is"), ["[x]", "~✓ b"]);
+    assert_eq!(of("!is:stale eval:x").expect("both"), ["[x]", "✗ a"]);
+    assert_eq!(of("transcript:b").expect("id"), ["[x]", "~✓ b"]);
+    assert_eq!(of("nowhere").expect("words"), [""; 0]);
+    for (text, why) in [
+        (
+            "is:stalled",
+            "`is:stalled` is not known; did you mean `is:stale`?",
+        ),
+        ("is:", "`is:` takes stale, flip, live, problem"),
+        (
+            "tag:x",
+            "tags are not known on the screen; `dicta run --where tag:…` takes them",
+        ),
+        (
+            "outcome:failed",
+            "`failed` is no outcome; did you mean `fail`?",
+        ),
+    ] {
+        assert_eq!(
+            filtered(&mut cells, "transcript:a").expect("good"),
+            ["[x]", "✗ a"]
+        );
+        assert_eq!(filtered(&mut cells, text).expect_err("bad"), why);
+        assert_eq!(cells.shown.len(), 2, "what was shown stays");
+        assert_eq!(cells.filter_problem.as_deref(), Some(why));
+    }
+}
+
+#[test]
+fn the_next_problem_is_found_round_the_end_in_closed_groups_too() {
+    let mut cells = outlined(&["a", "b"], &["x", "y", "z"]);
+    assert!(!cells.select_next_problem(true), "nothing failed");
+    cells.apply_newest_verdicts(&board(&[
+        ("a/r/x", Fail),
+        ("b/r/x", Pass),
+        ("a/r/y", Pass),
+        ("b/r/y", Pass),
+        ("a/r/z", Pass),
+        ("b/r/z", CheckError),
+    ]));
+    cells.update_shown();
+    let (first, last) = (row(&cells, "a/r/x"), row(&cells, "b/r/z"));
+    assert_eq!(cells.selected_row(), Some(first));
+    cells.select_last(10);
+    assert_eq!(cells.selected_row(), Some(row(&cells, "a/r/z")));
+    cells.select_row(last);
+    assert!(cells.toggle_group() && cells.group_rows().is_some());
+    cells.select_row(first);
+    assert!(cells.select_next_problem(true));
+    assert_eq!(cells.selected_row(), Some(last), "its group opens");
+    assert!(cells.select_next_problem(true));
+    assert_eq!(cells.selected_row(), Some(first));
+    assert!(cells.select_next_problem(false));
+    assert_eq!(cells.selected_row(), Some(last));
+}
+
+#[test]
+fn moving_stays_in_range_and_a_page_keeps_a_row() {
+    let ids: Vec<String> = (0..50).map(|n| format!("t{n:02}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut cells = outlined(&ids, &["x"]);
+    assert_eq!(cells.visible_range(10), 0..10);
+    cells.move_cursor_by(-5, 10);
+    assert_eq!(cells.cursor_position(), Some(0));
+    cells.move_cursor_by(9, 10);
+    assert_eq!(
+        (cells.cursor_position(), cells.visible_range(10)),
+        (Some(9), 0..10)
+    );
+    cells.select_last(10);
+    assert_eq!(
+        (cells.cursor_position(), cells.visible_range(10)),
+        (Some(50), 41..51)
+    );
+    assert_eq!(
+        cells.visible_range(3),
+        48..51,
+        "a smaller pane still shows it"
+    );
+    cells.select_first(10);
+    assert_eq!(cells.visible_range(10), 0..10);
+    assert_eq!(CellsState::default().visible_range(10), 0..0);
+}

@@ -1,0 +1,409 @@
+//! The judged transcript, as a text to scroll through.
+//!
+//! Owns [`Doc`], which is built once off the screen's thread, and what is marked in it. Refuses to read files and to
+//! wrap lines: a piece is a place in one text, so that a million messages are a few vectors.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::finding_marks::FindingMarks;
+use super::metadata_text;
+use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
+use crate::tui::widget::flow::ScrollState;
+
+/// A transcript, read once and kept as one text with places in it, so that a million messages are a few vectors.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct TranscriptDocument {
+    pub(crate) id: String,
+    /// All texts, one after another, each with its heading in front.
+    pub(crate) text: String,
+    /// In reading order: a call is followed by its result.
+    pub(crate) pieces: Vec<DocumentPiece>,
+    /// By message: its first piece.
+    pub(crate) first_pieces: Vec<u32>,
+}
+
+/// A piece of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DocumentPiece {
+    /// 0-based message it is from.
+    pub(crate) message: u32,
+    /// 0-based part of the message it is.
+    pub(crate) part: u32,
+    pub(crate) kind: PieceKind,
+    /// So many bytes before its text are its heading: who speaks.
+    pub(crate) heading_len: u16,
+    /// Where its text stands in [`Doc::text`], the heading left out.
+    pub(crate) range: Range<usize>,
+}
+
+/// What a piece is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PieceKind {
+    System,
+    User,
+    Assistant,
+    /// A role of another name.
+    Other,
+    Reasoning,
+    /// A call: its text is `name(arguments)`, as judges quote it.
+    Call,
+    /// The answer of the call before it (or of none).
+    Result {
+        error: bool,
+        paired: bool,
+    },
+    Media,
+    /// What is told of the transcript as a whole, above its first message.
+    Metadata,
+}
+
+/// The transcript pane.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TranscriptPane {
+    pub(crate) transcript: Option<TranscriptRef>,
+    pub(crate) document: DocumentState,
+    pub(crate) scroll: ScrollState,
+    /// The quote that was gone to: which piece, which bytes of it.
+    pub(crate) selected_quote: Option<(usize, Range<usize>)>,
+    /// Every quote of the shown verdict that stands here: piece, bytes of it. Sorted.
+    pub(crate) quotes: Vec<(usize, Range<usize>)>,
+    /// Which verdict [`Document::quotes`] are of.
+    pub(crate) quotes_key: Option<QuotesKey>,
+    /// Where the shown check's finding stands here.
+    pub(crate) marks: FindingMarks,
+}
+
+/// What quotes were looked up for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QuotesKey {
+    pub(crate) id: String,
+    pub(crate) sources: Vec<(String, String)>,
+}
+
+/// How far it is read.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum DocumentState {
+    /// Nothing is to be read.
+    #[default]
+    Unloaded,
+    /// Being read.
+    Loading,
+    /// Here.
+    Loaded(Arc<TranscriptDocument>),
+    /// Cannot be read.
+    Failed(String),
+}
+
+impl TranscriptPane {
+    /// The transcript, if it is here.
+    pub(crate) fn loaded_document(&self) -> Option<&Arc<TranscriptDocument>> {
+        match &self.document {
+            DocumentState::Loaded(doc) => Some(doc),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a heading, at most: a role is a word, and what it took a few.
+const MAX_HEADING_LEN: usize = 96;
+
+impl TranscriptDocument {
+    /// A transcript as a document; `Doc::id` is its own id until the reader knows a unique one.
+    pub(crate) fn from_transcript(transcript: &Transcript<'_>) -> Self {
+        let mut doc = Self {
+            id: transcript.id.to_string(),
+            first_pieces: vec![0; transcript.messages.len()],
+            ..Self::default()
+        };
+        for head in metadata_text::format_transcript_facts(transcript) {
+            // Of no message: judges do not see it, and nothing can be cited there.
+            doc.push_piece((usize::MAX, 0), PieceKind::Metadata, "", &head);
+        }
+        let joined = CallResultPairs::from_messages(&transcript.messages);
+        for (at, message) in transcript.messages.iter().enumerate() {
+            doc.push_message(at, message, &transcript.messages, &joined);
+        }
+        doc
+    }
+
+    /// A piece's text.
+    pub(crate) fn text_of(&self, piece: &DocumentPiece) -> &str {
+        self.text.get(piece.range.clone()).unwrap_or_default()
+    }
+
+    /// A piece's text with its heading.
+    pub(crate) fn text_with_heading(&self, piece: &DocumentPiece) -> &str {
+        let from = piece.range.start - usize::from(piece.heading_len);
+        self.text.get(from..piece.range.end).unwrap_or_default()
+    }
+
+    /// Whether a piece is the first of its message.
+    pub(crate) fn starts_message(&self, at: usize) -> bool {
+        let first = |piece: &DocumentPiece| self.first_pieces.get(piece.message as usize).copied();
+        self.pieces
+            .get(at)
+            .and_then(first)
+            .is_some_and(|first| first as usize == at)
+    }
+
+    /// A message's pieces: those from its first one on that are its own.
+    pub(crate) fn pieces_of(
+        &self,
+        message: usize,
+    ) -> impl Iterator<Item = (usize, &DocumentPiece)> {
+        let first = self.first_pieces.get(message).copied();
+        let from = first.map_or(self.pieces.len(), |first| first as usize);
+        // Only joined results stand between the pieces of a message.
+        let near = move |piece: &&DocumentPiece| {
+            piece.message as usize == message
+                || matches!(piece.kind, PieceKind::Result { paired: true, .. })
+        };
+        (from..)
+            .zip(&self.pieces[from.min(self.pieces.len())..])
+            .take_while(move |(_, piece)| near(piece))
+            .filter(move |(_, piece)| piece.message as usize == message)
+    }
+
+    /// What a message says, its pieces on lines of their own.
+    pub(crate) fn message_text(&self, message: usize) -> String {
+        let texts: Vec<&str> = self
+            .pieces_of(message)
+            .map(|(_, piece)| self.text_of(piece))
+            .collect();
+        texts.join("\n")
+    }
+
+    fn push_message(
+        &mut self,
+        at: usize,
+        message: &TranscriptMessage<'_>,
+        all: &[TranscriptMessage<'_>],
+        joined: &CallResultPairs,
+    ) {
+        let mut own = 0;
+        for (number, part) in message.parts.iter().enumerate() {
+            if joined.results.contains_key(&(at, number)) {
+                own += 1;
+                continue;
+            }
+            let figures = if own == 0 {
+                metadata_text::format_figures(message.metadata.as_ref())
+            } else {
+                String::new()
+            };
+            self.push_part((at, number), &message.role, part, (own == 0, &figures));
+            own += 1;
+            if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
+                && let Some(TranscriptPart::ToolResult(result)) =
+                    all.get(from).and_then(|m| m.parts.get(result_at))
+            {
+                let error = result.is_error == Some(true);
+                let head = if error { "error" } else { "result" };
+                let kind = PieceKind::Result {
+                    error,
+                    paired: true,
+                };
+                let head = append_duration(head, result.duration_ms);
+                let piece = self.push_piece((from, result_at), kind, &head, &result.content);
+                if let Some(first) = self.first_pieces.get_mut(from)
+                    && *first == 0
+                {
+                    *first = piece;
+                }
+            }
+        }
+        if own == 0 {
+            let kind = piece_kind_from_role(&message.role);
+            let piece = self.push_piece((at, 0), kind, message.role.as_str(), "");
+            self.first_pieces[at] = piece;
+        }
+    }
+
+    fn push_part(
+        &mut self,
+        at: PartPosition,
+        role: &MessageRole<'_>,
+        part: &TranscriptPart<'_>,
+        (first, figures): (bool, &str),
+    ) {
+        let who = role.as_str();
+        let (kind, head, text) = match part {
+            TranscriptPart::Text(text) => (
+                piece_kind_from_role(role),
+                format_heading(who, "", first),
+                text.to_string(),
+            ),
+            TranscriptPart::Reasoning(text) => (
+                PieceKind::Reasoning,
+                format_heading(who, "thinks", first),
+                text.to_string(),
+            ),
+            TranscriptPart::ToolCall(call) => (
+                PieceKind::Call,
+                format_heading(who, "calls", first),
+                format!("{}({})", &*call.name, &*call.arguments),
+            ),
+            TranscriptPart::ToolResult(result) => {
+                let error = result.is_error == Some(true);
+                let kind = PieceKind::Result {
+                    error,
+                    paired: false,
+                };
+                let what = if error { "error" } else { "result" };
+                let head = append_duration(&format_heading(who, what, first), result.duration_ms);
+                (kind, head, result.content.to_string())
+            }
+            TranscriptPart::Media { kind, .. } => (
+                PieceKind::Media,
+                format_heading(who, "attaches", first),
+                format!("{}, not shown", &**kind),
+            ),
+            TranscriptPart::Other(raw) => (
+                PieceKind::Media,
+                format_heading(who, "a part of another kind", first),
+                raw.get().to_owned(),
+            ),
+        };
+        let head = if figures.is_empty() {
+            head
+        } else {
+            format!("{head} · {figures}")
+        };
+        let piece = self.push_piece(at, kind, &head, &text);
+        if first {
+            self.first_pieces[at.0] = piece;
+        }
+    }
+
+    /// Adds a piece; its position.
+    fn push_piece(
+        &mut self,
+        (message, part): PartPosition,
+        kind: PieceKind,
+        head: &str,
+        text: &str,
+    ) -> u32 {
+        let mut cut = head.len().min(MAX_HEADING_LEN);
+        while !head.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let begin = self.text.len();
+        self.text.push_str(&head[..cut]);
+        if cut > 0 {
+            self.text.push_str("  ");
+        }
+        let from = self.text.len();
+        self.text.push_str(text);
+        let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
+        self.pieces.push(DocumentPiece {
+            message: u32::try_from(message).unwrap_or(u32::MAX),
+            part: u32::try_from(part).unwrap_or(u32::MAX),
+            kind,
+            heading_len: u16::try_from(from - begin).unwrap_or(0),
+            range: from..self.text.len(),
+        });
+        at
+    }
+}
+
+/// `result · 420 ms`.
+fn append_duration(head: &str, ms: Option<f64>) -> String {
+    ms.map_or_else(
+        || head.to_owned(),
+        |ms| format!("{head} · {}", metadata_text::format_duration(ms)),
+    )
+}
+
+/// `assistant calls`, or `calls` where the speaker stands above.
+fn format_heading(who: &str, does: &str, first: bool) -> String {
+    match (first, does.is_empty()) {
+        (true, true) => who.to_owned(),
+        (true, false) => format!("{who} {does}"),
+        (false, _) => does.to_owned(),
+    }
+}
+
+fn piece_kind_from_role(role: &MessageRole<'_>) -> PieceKind {
+    match role {
+        MessageRole::System => PieceKind::System,
+        MessageRole::User => PieceKind::User,
+        MessageRole::Assistant => PieceKind::Assistant,
+        MessageRole::Tool => PieceKind::Result {
+            error: false,
+            paired: false,
+        },
+        MessageRole::Other(_) => PieceKind::Other,
+    }
+}
+
+/// A message and one of its parts.
+type PartPosition = (usize, usize);
+
+/// Which result answers which call: by id, each result the next call of its id before it.
+#[derive(Default)]
+struct CallResultPairs {
+    calls: HashMap<PartPosition, PartPosition>,
+    results: HashMap<PartPosition, PartPosition>,
+}
+
+impl CallResultPairs {
+    fn from_messages(messages: &[TranscriptMessage<'_>]) -> Self {
+        let mut open: HashMap<&str, VecDeque<PartPosition>> = HashMap::new();
+        let mut joined = Self::default();
+        for (at, message) in messages.iter().enumerate() {
+            for (number, part) in message.parts.iter().enumerate() {
+                match part {
+                    TranscriptPart::ToolCall(call) if !call.id.is_empty() => {
+                        open.entry(&call.id).or_default().push_back((at, number));
+                    }
+                    TranscriptPart::ToolResult(result) => {
+                        let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
+                        // A message with more than its result stays where it is: what else it says has a place in order.
+                        if let Some(call) = call.filter(|_| message.parts.len() == 1) {
+                            joined.calls.insert(call, (at, number));
+                            joined.results.insert((at, number), call);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        joined
+    }
+}
+
+/// Where a quote stands in a text: verbatim but for white space, as judges' citations are checked.
+pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
+    let mut words = quote.split_whitespace();
+    let first = words.next()?;
+    let words: Vec<&str> = words.collect();
+    let finder = memchr::memmem::Finder::new(first);
+    let mut from = 0;
+    // Each place in turn, overlapping ones too: `aa b` stands in `aaa b`.
+    while let Some(at) = finder.find(text.as_bytes().get(from..)?) {
+        let begin = from + at;
+        if let Some(end) = match_following_words(text, begin + first.len(), &words) {
+            return Some(begin..end);
+        }
+        from = begin + 1;
+    }
+    None
+}
+
+/// Where the words end that stand behind a place, white space between them.
+fn match_following_words(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
+    for word in words {
+        let rest = text.get(end..)?;
+        let gap = rest.len() - rest.trim_start().len();
+        if gap == 0 || !rest[gap..].starts_with(word) {
+            return None;
+        }
+        end += gap + word.len();
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::workspace::label_edit::fingerprint_text;
+use crate::workspace::{Env, load};
+
+/// A workspace whose labels file holds these texts, one after the other.
+fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("a file");
+    };
+    file("dicta.yaml", "transcripts: [t.jsonl]\nrubrics: [r.yaml]\n");
+    file("t.jsonl", "{\"id\":\"a\",\"messages\":[]}\n");
+    file(
+        "r.yaml",
+        "id: r\nevals: [{id: x, type: contains, params: {patterns: [a]}}]\n",
+    );
+    let registry = crate::handlers::EvalTypeRegistry::builtin();
+    let mut workspace = load(dir.path(), &Env::default(), &registry).expect("it loads");
+    workspace
+        .files
+        .retain(|(path, _)| !path.ends_with(DEFAULT_LABELS_FILE));
+    workspace
+        .files
+        .push((DEFAULT_LABELS_FILE.into(), Arc::from(text)));
+    assert_eq!(
+        labels_file_path(&workspace),
+        workspace.root.join(DEFAULT_LABELS_FILE)
+    );
+    let (names, mine) = labelling.reconcile_with_files(&workspace);
+    let names = names.into_iter().map(|name| name.transcript);
+    (names.collect(), mine)
+}
+
+/// Two changes; what they made of the file.
+fn two() -> LabelEdits {
+    let mut labelling = LabelEdits::default();
+    for (number, transcript) in [(1, "a"), (2, "b")] {
+        let name = format!("{transcript}/r/x").parse().expect("a name");
+        labelling.pending.push(LabelEdit {
+            number,
+            name,
+            label: None,
+            previous: None,
+            written: false,
+            undoes: None,
+        });
+    }
+    labelling
+}
+
+fn written(labelling: &mut LabelEdits, number: u64, before: &str, after: &str) {
+    let written = WrittenLabel {
+        label: None,
+        text_before: fingerprint_text(before.as_bytes()),
+        text_after: fingerprint_text(after.as_bytes()),
+    };
+    labelling.remember_written(number, &written);
+    labelling.pending[usize::try_from(number - 1).expect("small")].written = true;
+}
+
+#[test]
+fn an_older_look_at_the_file_takes_nothing_newer_away() {
+    let mut labelling = two();
+    assert!(labelling.has_unwritten());
+    written(&mut labelling, 1, "", "one");
+    written(&mut labelling, 2, "one", "two");
+    // As it was before all of it: somebody's, or read too early; nothing is known to be there.
+    assert_eq!(read(&mut labelling, "").0, Vec::<String>::new());
+    // After the first alone.
+    assert_eq!(read(&mut labelling, "one"), (vec!["a".to_owned()], true));
+    assert_eq!(read(&mut labelling, "two"), (vec!["b".to_owned()], true));
+    assert!(labelling.pending.is_empty() && !labelling.has_unwritten());
+}
+
+#[test]
+fn what_another_program_wrote_over_ours_counts() {
+    let mut labelling = two();
+    written(&mut labelling, 1, "", "one");
+    // The second is not written yet, and counts on.
+    let (names, mine) = read(&mut labelling, "one, and more");
+    assert_eq!((names, mine), (vec!["a".to_owned()], false));
+    assert_eq!(labelling.pending.len(), 1);
+}

@@ -1,0 +1,91 @@
+//! Messages: shown for a moment, kept for the log.
+
+use crate::model::Millis;
+
+/// How grave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoticeLevel {
+    Info,
+    Warning,
+    Error,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) at: Millis,
+    pub(crate) level: NoticeLevel,
+    pub(crate) text: String,
+}
+
+impl NoticeLevel {
+    /// How long it stands in the footer: what went wrong takes longer to read.
+    pub(crate) const fn display_time(self) -> Millis {
+        match self {
+            Self::Info => Millis(6000),
+            Self::Warning => Millis(9000),
+            Self::Error => Millis(15_000),
+        }
+    }
+}
+
+/// How many messages are kept.
+const MAX_NOTICES: usize = 1000;
+
+/// All messages so far; the newest is the toast, for a while.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notices {
+    pub(crate) log: Vec<Notice>,
+    /// Until when the newest one is shown.
+    pub(crate) toast_until: Option<Millis>,
+}
+
+impl Notices {
+    /// Tells something: shown now, kept.
+    pub(crate) fn push(&mut self, now: Millis, level: NoticeLevel, text: impl Into<String>) {
+        if self.log.len() == MAX_NOTICES {
+            self.log.remove(0);
+        }
+        self.log.push(Notice {
+            at: now,
+            level,
+            text: text.into(),
+        });
+        self.toast_until = Some(now + level.display_time());
+    }
+
+    /// The newest has been seen.
+    pub(crate) fn dismiss(&mut self) {
+        self.toast_until = None;
+    }
+
+    /// What is shown now.
+    pub(crate) fn toast(&self, now: Millis) -> Option<&Notice> {
+        self.toast_until.filter(|until| now < *until)?;
+        self.log.last()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_stands_longer_and_everything_is_kept() {
+        let mut notices = Notices::default();
+        notices.push(Millis(0), NoticeLevel::Error, "no such file");
+        assert!(notices.toast(Millis(14_999)).is_some());
+        assert!(notices.toast(Millis(15_000)).is_none());
+        notices.push(Millis(20_000), NoticeLevel::Info, "copied");
+        assert_eq!(
+            notices.toast(Millis(20_001)).map(|n| n.text.as_str()),
+            Some("copied")
+        );
+        assert!(notices.toast(Millis(26_000)).is_none());
+        assert_eq!(notices.log.len(), 2);
+        for at in 0..2000 {
+            notices.push(Millis(at), NoticeLevel::Info, "again");
+        }
+        assert_eq!(notices.log.len(), MAX_NOTICES);
+    }
+}

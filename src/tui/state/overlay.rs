@@ -1,0 +1,208 @@
+//! What stands on top and takes the keys first: one at a time answers, the ones under it wait.
+
+use std::sync::Arc;
+
+use super::App;
+use super::cells::RowId;
+use super::notices::NoticeLevel;
+use super::transcript_source::SourceOverlay;
+use crate::model::{JudgeConfig, pluralize};
+use crate::run::RunPreview;
+use crate::theme::{Role, Theme};
+use crate::tui::command::{COMMANDS, CommandSpec};
+use crate::tui::effect::RunOrder;
+use crate::tui::widget::flow::{ScrollState, TextBlock};
+use crate::tui::widget::line_input::LineInput;
+
+/// An overlay.
+#[derive(Debug, Clone)]
+pub(crate) enum Overlay {
+    /// Every key, searchable; enter runs the selected one.
+    Help { search: LineInput, selected: usize },
+    /// Messages and errors so far.
+    Log { scroll: ScrollState },
+    /// What the run's judges and tools did.
+    Statistics { scroll: ScrollState },
+    /// What the file has of the shown transcript.
+    Source(SourceOverlay),
+    /// Themes; moving shows them at once, esc goes back to `before`.
+    Themes {
+        selected: usize,
+        previous: Arc<Theme>,
+    },
+    /// Judges at hand for a cell. `None`: being looked for.
+    Judges {
+        row: RowId,
+        order: RunOrder,
+        judges: Option<Vec<AvailableJudge>>,
+        selected: usize,
+    },
+    /// Costs money: asks with figures. Default no.
+    ConfirmCost {
+        order: RunOrder,
+        preview: RunPreview,
+    },
+    /// Ends although something runs.
+    QuitWhileRunning,
+    /// Asks for a moment of the recording.
+    SeekTo(LineInput),
+}
+
+/// A real judge that could be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AvailableJudge {
+    /// `gemini · gemini-2.5-flash · key in GEMINI_API_KEY`.
+    pub(crate) title: String,
+    /// How it would be asked; `None`: why not stands in `note`.
+    pub(crate) judge: Option<JudgeConfig>,
+    /// What the cell would cost, or why it cannot be asked.
+    pub(crate) note: String,
+}
+
+/// The commands help lists for a search: every word must stand in keys, title, sentence or heading.
+pub(crate) fn search_commands(search: &str) -> Vec<&'static CommandSpec> {
+    let search = search.to_lowercase();
+    let words: Vec<&str> = search.split_whitespace().collect();
+    COMMANDS
+        .iter()
+        .filter(|spec| {
+            let all = format!(
+                "{} {} {} {}",
+                spec.keys_text(),
+                spec.title,
+                spec.help,
+                spec.group
+            )
+            .to_lowercase();
+            words.iter().all(|word| all.contains(word))
+        })
+        .collect()
+}
+
+/// The log as a text: when, how grave, what.
+pub(crate) fn build_log(model: &App) -> Vec<TextBlock<'_>> {
+    let blocks: Vec<TextBlock<'_>> = model
+        .notices
+        .log
+        .iter()
+        .map(|notice| {
+            let (mark, role) = match notice.level {
+                NoticeLevel::Info => ("", Role::Text),
+                NoticeLevel::Warning => ("warning: ", Role::Warning),
+                NoticeLevel::Error => ("error: ", Role::Error),
+            };
+            let seconds = notice.at.0 / 1000;
+            TextBlock {
+                lead: format!("{:>3}:{:02}", seconds / 60, seconds % 60).into(),
+                indent: 8,
+                ..TextBlock::new(format!("{mark}{}", notice.text), role)
+            }
+        })
+        .collect();
+    if blocks.is_empty() {
+        return vec![TextBlock::new("nothing was told yet", Role::Muted)];
+    }
+    blocks
+}
+
+/// What an order would cost in all; `None` where a judge has no prices.
+pub(crate) fn estimate_cost(preview: &RunPreview) -> Option<f64> {
+    preview.judges.values().map(|judge| judge.cost_usd).sum()
+}
+
+/// The question about money, as sentences.
+pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
+    let judges = || preview.judges.values();
+    let least: u64 = judges().map(|j| j.calls_least).sum();
+    let most: u64 = judges().map(|j| j.calls_most).sum();
+    let cached: u64 = judges().map(|j| j.cached).sum();
+    let calls = if least == most {
+        pluralize(least, "model call")
+    } else {
+        format!("{least} to {most} model calls")
+    };
+    let mut lines = vec![format!(
+        "{}: {calls}, {cached} judged before and taken from past runs",
+        pluralize(preview.cells, "cell")
+    )];
+    // The sum comes first: with many judges the rest may not fit.
+    lines.push(match estimate_cost(preview) {
+        Some(usd) => {
+            let most = judges().filter_map(|j| j.cost_range).map(|(_, most)| most);
+            let most: f64 = most.sum();
+            format!("in all about ${usd:.2}, at most ${most:.2} if judges use all they may")
+        }
+        None => "what it costs in all is unknown".to_owned(),
+    });
+    for (name, judge) in &preview.judges {
+        let (input, output) = (judge.input_tokens, judge.output_tokens);
+        let (cost, basis) = (judge.cost_text(), judge.basis());
+        let time = judge
+            .duration
+            .map_or_else(String::new, |time| format!(", about {time}"));
+        let calls = pluralize(judge.calls_least, "call");
+        lines.push(format!("{name}: at least {calls}, {cost}{time}"));
+        lines.push(format!(
+            "  about {input} tokens read and {output} written, {basis}"
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::JudgePreview;
+
+    #[test]
+    fn help_is_searched_by_words() {
+        assert_eq!(search_commands("").len(), COMMANDS.len());
+        let found: Vec<&str> = search_commands("copy NAME")
+            .iter()
+            .map(|spec| spec.id)
+            .collect();
+        assert_eq!(found, ["copy.name"]);
+    }
+
+    #[test]
+    fn money_says_what_is_known_and_what_is_not() {
+        let judge = JudgePreview {
+            cells: 12,
+            cached: 3,
+            possible_cells: 0,
+            possible_calls_most: 0,
+            calls_least: 9,
+            calls_most: 45,
+            input_tokens: 21_000,
+            output_tokens: 2700,
+            cost_usd: Some(0.134),
+            cost_range: Some((0.1, 2.5)),
+            model: "gemini-x".into(),
+            ..JudgePreview::default()
+        };
+        let mut preview = RunPreview {
+            cells: 12,
+            ..RunPreview::default()
+        };
+        preview.judges.insert("gemini".into(), judge.clone());
+        assert_eq!(
+            describe_cost(&preview),
+            [
+                "12 cells: 9 to 45 model calls, 3 judged before and taken from past runs",
+                "in all about $0.13, at most $2.50 if judges use all they may",
+                "gemini: at least 9 calls, about $0.1340 ($0.1000 to $2.5000)",
+                "  about 21000 tokens read and 2700 written, estimated from sizes",
+            ]
+        );
+        let unpriced = JudgePreview {
+            cost_usd: None,
+            ..judge
+        };
+        preview.judges.insert("house".into(), unpriced);
+        assert_eq!(estimate_cost(&preview), None);
+        assert_eq!(
+            describe_cost(&preview)[1],
+            "what it costs in all is unknown"
+        );
+    }
+}

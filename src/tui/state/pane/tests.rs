@@ -1,0 +1,244 @@
+//! What stands where, at every size.
+
+use proptest::prelude::*;
+use ratatui::layout::{Rect, Size};
+
+use super::{LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
+
+fn wish(width: u16, height: u16) -> LayoutParams {
+    LayoutParams {
+        size: Size::new(width, height),
+        focus: Pane::Cells,
+        tab_pane: Pane::Verdict,
+        zoomed: false,
+        splits: PaneSplits::default(),
+        problems: 0,
+        replay: false,
+        tour: false,
+        changes: false,
+        hide_trace: false,
+    }
+}
+
+fn panes(layout: &ScreenLayout) -> Vec<Pane> {
+    layout.panes.iter().map(|(pane, _)| *pane).collect()
+}
+
+fn all_areas(layout: &ScreenLayout) -> Vec<Rect> {
+    let rows = [
+        layout.header,
+        layout.footer,
+        layout.tabs,
+        layout.turn_strip,
+        layout.problems,
+        layout.replay,
+        layout.tour,
+    ];
+    layout
+        .panes
+        .iter()
+        .map(|(_, area)| *area)
+        .chain(rows)
+        .filter(|area| !area.is_empty())
+        .collect()
+}
+
+#[test]
+fn a_large_screen_has_three_columns() {
+    let layout = ScreenLayout::from_params(&wish(200, 60));
+    assert_eq!(
+        panes(&layout),
+        [
+            Pane::Cells,
+            Pane::Prompt,
+            Pane::FunctionCall,
+            Pane::FetchedContent,
+            Pane::Verdict,
+            Pane::Transcript
+        ]
+    );
+    assert_eq!(layout.pane_area(Pane::Cells), Some(Rect::new(0, 1, 50, 58)));
+    assert_eq!(
+        layout.pane_area(Pane::Transcript),
+        Some(Rect::new(140, 1, 60, 58))
+    );
+    assert_eq!(layout.turn_strip, Rect::new(50, 1, 90, 1));
+    assert!(layout.tabs.is_empty());
+}
+
+#[test]
+fn a_common_screen_has_the_transcript_under_the_cells() {
+    let layout = ScreenLayout::from_params(&wish(120, 40));
+    assert_eq!(layout.pane_area(Pane::Cells), Some(Rect::new(0, 1, 40, 23)));
+    assert_eq!(
+        layout.pane_area(Pane::Transcript),
+        Some(Rect::new(0, 24, 40, 15))
+    );
+    assert_eq!(layout.pane_area(Pane::Changes), None);
+    let changed = ScreenLayout::from_params(&LayoutParams {
+        changes: true,
+        ..wish(120, 40)
+    });
+    let area = changed.pane_area(Pane::Changes).expect("shown");
+    assert_eq!(area.bottom(), 39);
+    assert_eq!(area.width, 80);
+}
+
+#[test]
+fn a_small_screen_has_one_pane_beside_the_cells() {
+    let layout = ScreenLayout::from_params(&wish(80, 24));
+    assert_eq!(panes(&layout), [Pane::Cells, Pane::Verdict]);
+    assert_eq!(layout.tabs, Rect::new(0, 1, 80, 1));
+    assert_eq!(layout.pane_area(Pane::Cells), Some(Rect::new(0, 2, 34, 21)));
+    let other = ScreenLayout::from_params(&LayoutParams {
+        tab_pane: Pane::Transcript,
+        ..wish(80, 24)
+    });
+    assert_eq!(panes(&other), [Pane::Cells, Pane::Transcript]);
+    assert!(other.turn_strip.is_empty());
+}
+
+#[test]
+fn what_nothing_judges_has_its_transcript_beside_the_list_at_every_size() {
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let layout = ScreenLayout::from_params(&LayoutParams {
+            tab_pane: Pane::Transcript,
+            hide_trace: true,
+            ..wish(width, height)
+        });
+        assert_eq!(panes(&layout), [Pane::Cells, Pane::Transcript]);
+    }
+}
+
+#[test]
+fn a_tiny_screen_has_one_pane_at_a_time_and_a_smaller_one_says_so() {
+    let layout = ScreenLayout::from_params(&LayoutParams {
+        focus: Pane::Transcript,
+        ..wish(40, 12)
+    });
+    assert_eq!(layout.panes, [(Pane::Transcript, Rect::new(0, 2, 40, 9))]);
+    assert!(ScreenLayout::from_params(&wish(29, 12)).too_small);
+    assert!(ScreenLayout::from_params(&wish(40, 7)).too_small);
+}
+
+#[test]
+fn zoom_leaves_header_and_footer() {
+    let layout = ScreenLayout::from_params(&LayoutParams {
+        zoomed: true,
+        focus: Pane::Prompt,
+        replay: true,
+        problems: 3,
+        ..wish(120, 40)
+    });
+    assert_eq!(layout.panes, [(Pane::Prompt, Rect::new(0, 1, 120, 38))]);
+    assert_eq!(all_areas(&layout).len(), 3);
+}
+
+#[test]
+fn a_dragged_divider_stands_where_the_pointer_let_go() {
+    let mut wish = wish(120, 40);
+    for to in [40_u16, 52, 60] {
+        let layout = ScreenLayout::from_params(&wish);
+        let (_, hold, area) = layout
+            .dividers
+            .iter()
+            .find(|(divider, _, _)| *divider == PaneDivider::Main)
+            .expect("shown");
+        assert_eq!(
+            layout.divider_at(hold.x, 3),
+            Some((PaneDivider::Main, *area))
+        );
+        wish.splits.drag_divider(PaneDivider::Main, *area, to, 3);
+        let cells = ScreenLayout::from_params(&wish)
+            .pane_area(Pane::Cells)
+            .expect("shown");
+        assert_eq!(cells.width, to);
+    }
+    let whole = Rect::new(0, 1, 120, 38);
+    wish.splits.drag_divider(PaneDivider::Main, whole, 0, 3);
+    assert_eq!(
+        ScreenLayout::from_params(&wish)
+            .pane_area(Pane::Cells)
+            .map(|area| area.width),
+        Some(34)
+    );
+}
+
+fn any_wish() -> impl Strategy<Value = LayoutParams> {
+    (
+        (0_u16..=220, 0_u16..=70, 0_usize..7, 0_usize..7, 0_u16..6),
+        proptest::array::uniform7(0_u16..=1000),
+        any::<[bool; 4]>(),
+    )
+        .prop_map(
+            |((width, height, focus, tab, problems), at, flags)| LayoutParams {
+                size: Size::new(width, height),
+                focus: Pane::ALL[focus],
+                tab_pane: Pane::ALL[tab],
+                zoomed: flags[0] && flags[1],
+                splits: PaneSplits {
+                    main: at[0],
+                    wide_main: at[1],
+                    cells_transcript: at[2],
+                    transcript_column: at[3],
+                    trace_vertical: at[4],
+                    trace_horizontal: at[5],
+                    changes: at[6],
+                },
+                problems,
+                replay: flags[1],
+                tour: flags[2],
+                changes: flags[2],
+                hide_trace: flags[3],
+            },
+        )
+}
+
+#[test]
+fn the_tour_has_a_row_of_its_own_where_rows_are_many_and_wrapped_text_a_margin() {
+    let with = |width, height| {
+        ScreenLayout::from_params(&LayoutParams {
+            tour: true,
+            ..wish(width, height)
+        })
+    };
+    assert_eq!(with(80, 24).tour, Rect::new(0, 22, 80, 1));
+    assert_eq!(with(40, 12).tour, Rect::default());
+    assert_eq!(
+        ScreenLayout::from_params(&wish(80, 24)).tour,
+        Rect::default()
+    );
+    let layout = with(120, 40);
+    let area = layout.pane_area(Pane::Verdict).expect("shown");
+    assert_eq!(layout.inner_size(Pane::Verdict).width, area.width - 4);
+    assert_eq!(layout.inner_size(Pane::Cells).width, 38);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn nothing_lies_outside_or_over_another_and_no_row_is_wasted(wish in any_wish()) {
+        let layout = ScreenLayout::from_params(&wish);
+        let screen = Rect::new(0, 0, wish.size.width, wish.size.height);
+        let areas = all_areas(&layout);
+        for (at, area) in areas.iter().enumerate() {
+            prop_assert_eq!(area.intersection(screen), *area);
+            for other in &areas[at + 1..] {
+                prop_assert!(area.intersection(*other).is_empty(), "{area} {other}");
+            }
+        }
+        for (_, hold, area) in &layout.dividers {
+            prop_assert_eq!(hold.intersection(screen), *hold);
+            prop_assert_eq!(area.intersection(screen), *area);
+        }
+        if !layout.too_small {
+            let covered: u32 = areas.iter().map(|area| area.area()).sum();
+            prop_assert_eq!(covered, screen.area());
+            prop_assert!(layout.pane_area(wish.focus).is_some(), "the focused pane is shown");
+            for (pane, area) in &layout.panes {
+                prop_assert!(area.width >= 8 && area.height >= 3, "{pane:?} {area}");
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A run's statistics as a text: how far it is, what it cost, what stopped it, per judge and per tool; and what labels say.
+
+use super::App;
+use super::runs::TrackedRun;
+use crate::model::{RunId, pluralize};
+use crate::report::format_stats;
+use crate::theme::Role;
+use crate::tui::widget::flow::TextBlock;
+
+/// The run they are of: the one that is replayed, else a live one, else the newest of this session.
+fn find_run(model: &App) -> Option<&TrackedRun> {
+    if let Some(replay) = &model.replay {
+        return model.runs().find(&replay.run);
+    }
+    let runs = model.runs();
+    let live = runs.live().map(|(_, run)| run).last();
+    live.or_else(|| runs.by_ticket.values().last())
+}
+
+/// What stopped the newest run although cells are pending: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
+pub(crate) fn describe_budget_stop(model: &App) -> Option<String> {
+    let run = find_run(model)?;
+    let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
+    let pending = run.planned_cells().saturating_sub(run.finished_cells);
+    Some(format!("{stop}, {pending} pending"))
+}
+
+/// How verdicts stand against labels, eval by eval.
+fn build_agreement(model: &App) -> Vec<TextBlock<'static>> {
+    let cells = &model.session().cells;
+    let mut blocks = Vec::new();
+    for eval in cells.eval_order() {
+        let (Some(info), tally) = (
+            cells.evals.get(*eval as usize),
+            cells.tally_agreement(*eval),
+        ) else {
+            continue;
+        };
+        if tally.labelled > 0 {
+            blocks.push(TextBlock::new(
+                format!("labels of {}/{}", info.rubric, info.id),
+                Role::Label,
+            ));
+            blocks.push(TextBlock {
+                indent: 2,
+                ..TextBlock::new(tally.to_sentence(), Role::Text)
+            });
+        }
+    }
+    blocks
+}
+
+/// The text.
+pub(crate) fn build_statistics(model: &App) -> Vec<TextBlock<'static>> {
+    let mut blocks = build_run_statistics(model);
+    blocks.extend(build_agreement(model));
+    blocks
+}
+
+fn build_run_statistics(model: &App) -> Vec<TextBlock<'static>> {
+    let Some(run) = find_run(model) else {
+        let text =
+            "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";
+        return vec![TextBlock::new(text, Role::Muted)];
+    };
+    let state = &run.state;
+    let name = run.id.as_ref().map_or("?", RunId::letters);
+    let how_far = if run.is_live() && model.replay.is_none() {
+        "under way"
+    } else if state.totals.is_some() {
+        "ended"
+    } else {
+        "no end yet"
+    };
+    let took = state
+        .last
+        .map_or_else(String::new, |(_, at)| format!(" · {at}"));
+    let head = format!(
+        "run {name} · {how_far} · {} of {} have a result{took} · {}",
+        run.finished_cells,
+        pluralize(run.planned_cells(), "cell"),
+        state.stats.total_cost()
+    );
+    let mut blocks = vec![TextBlock::new(head, Role::Title)];
+    for stop in &state.budgets {
+        let what = if stop.hard {
+            format!("stopped by the budget: {stop}; go on with dicta run --resume {name}")
+        } else {
+            format!("a limit is near: {stop}; judges are asked to conclude")
+        };
+        blocks.push(TextBlock::new(what, Role::Warning));
+    }
+    let lines = format_stats(&state.stats);
+    if lines.is_empty() {
+        let text = "no judge was needed: code decided every cell";
+        blocks.push(TextBlock::new(text, Role::Muted));
+    }
+    for line in lines {
+        // Its name on a row of its own: what is looked for among many.
+        let (name, told) = match line.split_once(": ") {
+            Some((name, told)) => (name.to_owned(), told.to_owned()),
+            None => (line, String::new()),
+        };
+        blocks.push(TextBlock::new(name, Role::Label));
+        blocks.push(TextBlock {
+            indent: 2,
+            ..TextBlock::new(told, Role::Text)
+        });
+    }
+    let method = "calls of judges are attempts, failed ones included; p50 and p95 are nearest ranks over all of them";
+    blocks.push(TextBlock::new(method, Role::Muted));
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::BudgetStop;
+    use crate::theme::Theme;
+    use crate::tui::state::OpenedItem;
+    use crate::tui::state::runs::RunTicket;
+    use ratatui::layout::Size;
+
+    fn model() -> App {
+        let theme = Theme::bundled("dark").expect("a theme");
+        App::new(OpenedItem::Recording, Size::new(80, 24), theme)
+    }
+
+    fn texts(model: &App) -> Vec<String> {
+        let blocks = build_statistics(model);
+        blocks.iter().map(|block| block.text.to_string()).collect()
+    }
+
+    #[test]
+    fn without_a_run_it_says_how_to_get_one() {
+        let model = model();
+        assert!(texts(&model)[0].starts_with("no run in this session"));
+        assert_eq!(describe_budget_stop(&model), None);
+    }
+
+    #[test]
+    fn a_budget_stop_is_named_with_the_way_to_go_on() {
+        let mut model = model();
+        let mut run = TrackedRun {
+            id: Some(RunId("20261121T000000Z-abcd".into())),
+            ..TrackedRun::default()
+        };
+        run.state.budgets.push(BudgetStop {
+            limit: "usd".into(),
+            hard: true,
+            max: Some(2.0),
+            spent: Some(2.01),
+        });
+        model.live_session.runs.by_ticket.insert(RunTicket(1), run);
+        let told = texts(&model);
+        assert!(
+            told[1].contains("max_cost_usd: $2.0100 of $2.0000 taken")
+                && told[1].contains("dicta run --resume abcd"),
+            "{told:?}"
+        );
+        assert!(describe_budget_stop(&model).is_some_and(|text| text.contains("0 pending")));
+    }
+}

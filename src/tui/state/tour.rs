@@ -1,0 +1,171 @@
+//! The tour: six steps in the footer of the demo that tick themselves off.
+
+use std::path::Path;
+
+use super::cells::RowId;
+use crate::model::Millis;
+use crate::theme::Glyphs;
+
+/// A step of the tour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TourStep {
+    Run,
+    LookAtFailure,
+    ChangeALine,
+    WatchTheFlip,
+    Replay,
+    UseYourOwn,
+}
+
+/// How far the tour is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tour {
+    /// By [`TourStep`].
+    pub(crate) done: [bool; 6],
+    pub(crate) hidden: bool,
+    /// The row that was focused when the run ended: looking at a failure means going to one.
+    pub(crate) row_at_run_end: Option<RowId>,
+    /// Since when a flip is on the screen.
+    pub(crate) flip_shown_at: Option<Millis>,
+}
+
+/// How long a flip is looked at before the tour goes on.
+pub(crate) const FLIP_DISPLAY_TIME: Millis = Millis(4000);
+
+impl TourStep {
+    /// In order.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Run,
+        Self::LookAtFailure,
+        Self::ChangeALine,
+        Self::WatchTheFlip,
+        Self::Replay,
+        Self::UseYourOwn,
+    ];
+}
+
+impl Tour {
+    /// The first step that is not done; after all, the last.
+    pub(crate) fn current_step(&self) -> TourStep {
+        let open = self.done.iter().position(|done| !done);
+        TourStep::ALL[open.unwrap_or(5)]
+    }
+
+    /// Ticks a step off.
+    pub(crate) fn complete_step(&mut self, step: TourStep) {
+        self.done[step as usize] = true;
+    }
+
+    /// `tour ✓✓···· 3/6`, and what to do now: the key, or the file and the line in it. In full, shorter, and as short as
+    /// can be: what there is room for is shown.
+    pub(crate) fn format_step(&self, glyphs: &Glyphs, rubric: &Path) -> Vec<(String, String)> {
+        let marks: String = self
+            .done
+            .iter()
+            .map(|done| if *done { glyphs.pass } else { glyphs.skipped })
+            .collect();
+        let step = self.current_step();
+        let number = step as usize + 1;
+        let (long, short) = (format!("tour {marks} {number}/6"), format!("{number}/6"));
+        let (fail, pass, arrow) = (glyphs.fail, glyphs.pass, glyphs.arrow);
+        let (in_full, brief, least) = match step {
+            TourStep::Run => (
+                "run: R judges everything, free and without a network".to_owned(),
+                "run: R judges everything, for free".to_owned(),
+                "R judges everything".to_owned(),
+            ),
+            TourStep::LookAtFailure => (
+                format!(
+                    "look at a {fail}: ] jumps to the next failure, its verdict pane says why (5 goes there)"
+                ),
+                format!("look at a {fail}: ] jumps to the next one, 5 shows why"),
+                format!("] goes to a {fail}, 5 says why"),
+            ),
+            TourStep::ChangeALine => {
+                let change = r"'Beamline \d\.\d\b' into 'Beamline \d+\.\d+\b'";
+                return vec![
+                    (
+                        long.clone(),
+                        format!(
+                            "change one line: e opens the rubric; in names-a-version make {change} and save \
+                             (or edit {} in an editor next door)",
+                            rubric.display()
+                        ),
+                    ),
+                    (
+                        long.clone(),
+                        format!("in rubrics/beamline.yaml (e opens it) make {change}, save"),
+                    ),
+                    (long, format!("e: make {change}, save")),
+                    (short, "e: mend names-a-version".to_owned()),
+                ];
+            }
+            TourStep::WatchTheFlip => (
+                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved, beside your edit"),
+                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved"),
+                "7 shows what moved".to_owned(),
+            ),
+            TourStep::Replay => (
+                "replay: on a judged cell (newest, faithful) v plays its run again as it happened, q comes back"
+                    .to_owned(),
+                "replay: on a judged cell v plays its run again, q comes back".to_owned(),
+                "v replays, q comes back".to_owned(),
+            ),
+            TourStep::UseYourOwn => (
+                "use your own: q, then `dicta init my-agent` or `dicta open FILE` (0 hides this)"
+                    .to_owned(),
+                "use your own: `dicta init DIR` (0 hides this)".to_owned(),
+                "dicta init DIR (0 hides)".to_owned(),
+            ),
+        };
+        vec![(long.clone(), in_full), (long, brief), (short, least)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The third step is only good if following it to the letter mends the planted bug.
+    #[test]
+    fn the_line_to_change_stands_in_the_demo() {
+        let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/demo");
+        let path = demo.join("rubrics/beamline.yaml");
+        let text = std::fs::read_to_string(&path).expect("the demo is there");
+        let mut tour = Tour::default();
+        tour.complete_step(TourStep::Run);
+        tour.complete_step(TourStep::LookAtFailure);
+        let lines = tour.format_step(&Glyphs::ASCII, &path);
+        let (mark, line) = &lines[0];
+        assert_eq!(mark, "tour ++.... 3/6");
+        let quoted: Vec<&str> = line.split('\'').skip(1).step_by(2).collect();
+        assert_eq!(quoted, [r"Beamline \d\.\d\b", r"Beamline \d+\.\d+\b"]);
+        assert_eq!(text.matches(&format!("'{}'", quoted[0])).count(), 1);
+        let fixed = regex::Regex::new(quoted[1]).expect("a regex");
+        let found: Vec<bool> = ["Beamline 2.11.0", "Beamline 2.9", "the newest one"]
+            .iter()
+            .map(|answer| fixed.is_match(answer))
+            .collect();
+        assert_eq!(found, [true, true, false]);
+        assert!(line.contains("beamline.yaml"));
+        // What fits a terminal of 80 columns still says all of it.
+        assert!(lines.iter().any(|(mark, line)| {
+            mark.len() + line.len() + 4 <= 80 && quoted.iter().all(|part| line.contains(part))
+        }));
+    }
+
+    #[test]
+    fn every_step_has_a_wording_for_a_narrow_screen() {
+        for step in 0..6 {
+            let mut tour = Tour::default();
+            for done in &mut tour.done[..step] {
+                *done = true;
+            }
+            let lines = tour.format_step(&Glyphs::UNICODE, Path::new("/a/rubrics/beamline.yaml"));
+            let width =
+                |(mark, text): &(String, String)| mark.chars().count() + text.chars().count() + 3;
+            assert!(lines.iter().any(|line| width(line) <= 80), "{lines:?}");
+            assert!(width(&lines[lines.len() - 1]) <= 38, "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a save leaves out because it costs: of such judges only the focused cell is judged again. What the rest would take
+//! is worked out as `R` would, and told.
+
+use super::saves::build_save_order;
+use super::touched_evals::{TouchKind, TouchedEval};
+use crate::run::{CachePolicy, RunPreview};
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::cells::RowId;
+use crate::tui::state::runs::RunTicket;
+use crate::tui::state::saves::{
+    PendingEstimate, PendingJudging, describe_costly_judges, describe_unjudged_cells,
+};
+
+/// The focused cell waits for quiet, if it was touched; the rest is asked for.
+pub(super) fn queue_costly(
+    model: &mut App,
+    touched: &[TouchedEval],
+    waiting: &mut PendingJudging,
+) -> Vec<Effect> {
+    let costly: Vec<&TouchedEval> = touched
+        .iter()
+        .filter(|t| t.kind == TouchKind::Costly)
+        .collect();
+    if costly.is_empty() {
+        return Vec::new();
+    }
+    let mut judges: Vec<String> = costly.iter().filter_map(|t| t.judge.clone()).collect();
+    judges.sort();
+    judges.dedup();
+    let cells = &model.live_session.cells;
+    let hit = |row: RowId| {
+        let eval = cells
+            .row(row)
+            .and_then(|row| cells.evals.get(row.eval as usize));
+        eval.is_some_and(|eval| {
+            let same = |t: &&TouchedEval| t.name.rubric == eval.rubric && t.name.eval == eval.id;
+            costly.iter().any(same)
+        })
+    };
+    // Who looks at a replay does not look at the live cell, and it would cost.
+    let focused = cells
+        .selected_row()
+        .filter(|row| model.replay.is_none() && hit(*row))
+        .and_then(|row| cells.decision_name(row))
+        .map(|name| name.to_string());
+    if let Some(name) = &focused
+        && !waiting.decisions.contains(name)
+    {
+        waiting.decisions.push(name.clone());
+    }
+    if let Some(report) = &mut model.saves.report {
+        report.not_judged = Some(describe_costly_judges(&judges, focused.is_some()));
+    }
+    let Some(mut order) = build_save_order(model, None, None, CachePolicy::Use) else {
+        return Vec::new();
+    };
+    order.except = focused;
+    model.saves.pending_estimate = Some(PendingEstimate {
+        ticket: order.ticket,
+        judges,
+    });
+    vec![Effect::PreviewRun(order)]
+}
+
+/// Whether a preview was asked for here, and not by `R`.
+pub(super) fn is_awaiting_preview(model: &App, ticket: RunTicket) -> bool {
+    let figure = model.saves.pending_estimate.as_ref();
+    figure.is_some_and(|figure| figure.ticket == ticket)
+}
+
+/// What the rest would take is known. A failed preview leaves what was told before: no figure.
+pub(super) fn handle_preview(model: &mut App, preview: Result<RunPreview, String>) -> Vec<Effect> {
+    let (Some(figure), Ok(preview), Some(report)) = (
+        model.saves.pending_estimate.take(),
+        preview,
+        &mut model.saves.report,
+    ) else {
+        return Vec::new();
+    };
+    let of: Vec<_> = figure
+        .judges
+        .iter()
+        .filter_map(|judge| Some((judge.as_str(), preview.judges.get(judge)?)))
+        .filter(|(_, of)| of.cells > of.cached)
+        .collect();
+    let cells: Vec<(u64, &str)> = of
+        .iter()
+        .map(|(judge, of)| (of.cells - of.cached, *judge))
+        .collect();
+    report.not_judged = if cells.is_empty() {
+        None
+    } else {
+        let usd = of.iter().map(|(_, of)| of.cost_usd).sum();
+        Some(describe_unjudged_cells(&cells, usd))
+    };
+    Vec::new()
+}

@@ -1,0 +1,180 @@
+//! From a check's finding to the places it rests on.
+
+use std::sync::Arc;
+
+use super::{resolve_transcript_source, scroll_into_view};
+use crate::handlers::TranscriptSpan;
+use crate::model::{CellResult, Digest};
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::cells::RowId;
+use crate::tui::state::document::TranscriptDocument;
+use crate::tui::state::finding_marks::{FindingMarks, FindingMarksKey, RubricEval};
+use crate::tui::state::judge_trace::{ShownCell, is_same_eval, resolve_shown_cell};
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::pane::Pane;
+use crate::tui::widget::flow::BlockPosition;
+
+/// After every update: asks for the places of the shown finding, once.
+pub(super) fn request_marks(model: &mut App) -> Option<Effect> {
+    let known = model.session().transcript_pane.marks.key.as_ref();
+    let Some(wanted) = find_marks_request(model) else {
+        if known.is_some() {
+            model.session_mut().transcript_pane.marks = FindingMarks::default();
+        }
+        return None;
+    };
+    if known.is_some_and(|known| wanted.has_key(known)) {
+        return None;
+    }
+    let (key, eval) = wanted.into_owned();
+    let effect = build_effect(model, &key, eval);
+    model.session_mut().transcript_pane.marks = FindingMarks {
+        key: Some(key),
+        ..FindingMarks::default()
+    };
+    effect
+}
+
+/// What a key is made of, borrowed: it is asked after every update, and nearly always is the one that is known.
+struct MarksRequest<'m> {
+    row: RowId,
+    transcript: &'m Digest,
+    result: &'m CellResult,
+    eval: RubricEval,
+}
+
+impl MarksRequest<'_> {
+    fn has_key(&self, key: &FindingMarksKey) -> bool {
+        self.row == key.row
+            && self.eval.eval().digest == key.eval
+            && *self.transcript == key.transcript
+            && self.result.outcome == key.outcome
+            && self.result.explanation == key.explanation
+    }
+
+    fn into_owned(self) -> (FindingMarksKey, RubricEval) {
+        let key = FindingMarksKey {
+            row: self.row,
+            eval: self.eval.eval().digest.clone(),
+            transcript: self.transcript.clone(),
+            outcome: self.result.outcome,
+            explanation: self.result.explanation.clone(),
+        };
+        (key, self.eval)
+    }
+}
+
+/// The check that decided what is shown, if one did and is at hand as it was.
+fn find_marks_request(model: &App) -> Option<MarksRequest<'_>> {
+    let desk = model.session();
+    desk.transcript_pane.loaded_document()?;
+    let shown = resolve_shown_cell(model)?;
+    let result = shown.result?;
+    let eval = find_row_eval(model, &shown)?;
+    let spec = eval.eval();
+    // A program of the user's is not run again to look at a cell.
+    if spec.eval_type == "script" || !is_same_eval(&shown, &spec.digest) {
+        return None;
+    }
+    Some(MarksRequest {
+        row: desk.trace_panes.row?,
+        transcript: &desk.transcript_pane.transcript.as_ref()?.digest,
+        result,
+        eval,
+    })
+}
+
+/// The eval of a row that no judge decides.
+fn find_row_eval(model: &App, shown: &ShownCell<'_>) -> Option<RubricEval> {
+    let info = model.session().cells.evals.get(shown.row.eval as usize)?;
+    if info.judged {
+        return None;
+    }
+    let (rubric, at) = model.workspace()?.find_eval(&info.rubric, &info.id)?;
+    Some(RubricEval {
+        rubric: Arc::clone(rubric),
+        position: at,
+    })
+}
+
+fn build_effect(model: &App, key: &FindingMarksKey, eval: RubricEval) -> Option<Effect> {
+    let desk = model.session();
+    let row = desk.cells.row(key.row)?;
+    let (transcript, run_dir) =
+        resolve_transcript_source(model, desk.transcript_pane.transcript.as_ref()?);
+    Some(Effect::FindMarks {
+        key: key.clone(),
+        eval,
+        message: row.message,
+        map: super::find_field_map(model, &transcript.path),
+        transcript,
+        run_dir,
+    })
+}
+
+/// The check has decided again.
+pub(in crate::tui::update) fn handle_marks_found(
+    model: &mut App,
+    key: &FindingMarksKey,
+    marks: &[TranscriptSpan],
+) -> Vec<Effect> {
+    let document = super::sessions_mut(model)
+        .map(|desk| &mut desk.transcript_pane)
+        .find(|document| document.marks.key.as_ref() == Some(key));
+    if let Some(document) = document
+        && let Some(doc) = document.loaded_document().map(Arc::clone)
+    {
+        document.marks.places = locate_marks(&doc, marks);
+    }
+    Vec::new()
+}
+
+fn locate_marks(
+    doc: &TranscriptDocument,
+    marks: &[TranscriptSpan],
+) -> Vec<(usize, std::ops::Range<usize>)> {
+    marks
+        .iter()
+        .filter_map(|mark| doc.locate_mark(mark))
+        .collect()
+}
+
+/// The next place the shown finding rests on. `None` where a judge decided, whose verdict may cite.
+pub(super) fn go_to_next_mark(model: &mut App) -> Option<Vec<Effect>> {
+    let shown = resolve_shown_cell(model)?;
+    find_row_eval(model, &shown)?;
+    let result = shown.result.is_some();
+    let marks = &model.session().transcript_pane.marks;
+    let count = marks.places.len();
+    if count == 0 {
+        let why = match (result, &marks.key) {
+            (false, _) => "not decided yet: r runs this cell",
+            (true, None) => {
+                "this was decided by the eval as it was before: r decides it again and shows where"
+            }
+            (true, Some(_)) => "this finding rests on no single place",
+        };
+        model.notices.push(model.now, NoticeLevel::Info, why);
+        return Some(Vec::new());
+    }
+    let at = marks.selected.map_or(0, |at| at + 1) % count;
+    let (piece, range) = marks.places[at].clone();
+    let head = model
+        .session()
+        .transcript_pane
+        .loaded_document()
+        .map_or(0, |doc| doc.heading_len(piece));
+    scroll_into_view(
+        model,
+        Pane::Transcript,
+        BlockPosition {
+            block: piece,
+            byte: range.start + head,
+        },
+    );
+    let document = &mut model.session_mut().transcript_pane;
+    document.marks.selected = Some(at);
+    document.selected_quote = Some((piece, range));
+    Some(Vec::new())
+}

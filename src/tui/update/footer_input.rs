@@ -1,0 +1,136 @@
+//! The line being typed in the footer: a filter of the cells, which works with every key, or a search in a text.
+
+use crossterm::event::KeyCode;
+
+use super::panes;
+use crate::tui::content;
+use crate::tui::effect::Effect;
+use crate::tui::keymap::KeyChord;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::{App, FooterInput};
+use crate::tui::widget::flow::TextSearch;
+use crate::tui::widget::line_input::LineInput;
+
+/// `/`: what it means where one is.
+pub(super) fn open_input(model: &mut App) -> Vec<Effect> {
+    let pane = model.ui.focus;
+    model.ui.footer_input = Some(if pane == Pane::Cells {
+        let before = model.session().cells.filter.clone();
+        FooterInput::Filter {
+            input: LineInput::new(before.clone()),
+            previous: before,
+            problem: None,
+        }
+    } else {
+        let before = content::pane_scroll(model, pane).and_then(|scroll| scroll.search.clone());
+        FooterInput::Search {
+            input: LineInput::default(),
+            pane,
+            previous: before,
+        }
+    });
+    Vec::new()
+}
+
+/// A key.
+pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
+    let cancel = chord.to_string() == "ctrl-c";
+    match chord.code {
+        KeyCode::Enter => accept_input(model),
+        KeyCode::Esc => cancel_input(model),
+        _ if cancel => cancel_input(model),
+        _ => {
+            let took = match &mut model.ui.footer_input {
+                Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
+                    input.handle_key(chord)
+                }
+                None => false,
+            };
+            if took {
+                apply_input(model);
+            }
+            Vec::new()
+        }
+    }
+}
+
+/// A pasted text; whether a line is being typed.
+pub(super) fn handle_paste(model: &mut App, text: &str) -> bool {
+    match &mut model.ui.footer_input {
+        Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
+            input.paste(text)
+        }
+        None => return false,
+    }
+    apply_input(model);
+    true
+}
+
+/// Shows at once what the line means so far.
+fn apply_input(model: &mut App) {
+    let Some(mut typing) = model.ui.footer_input.take() else {
+        return;
+    };
+    match &mut typing {
+        FooterInput::Filter { input, problem, .. } => {
+            *problem = model.session_mut().cells.set_filter(&input.text).err();
+        }
+        FooterInput::Search { input, pane, .. } => highlight_matches(model, *pane, &input.text),
+    }
+    model.ui.footer_input = Some(typing);
+}
+
+fn highlight_matches(model: &mut App, pane: Pane, needle: &str) {
+    if let Some(scroll) = content::pane_scroll_mut(model, pane) {
+        scroll.search = (!needle.is_empty()).then(|| TextSearch {
+            needle: needle.to_owned(),
+            current_match: None,
+        });
+    }
+}
+
+/// `enter`: a filter stays, a search goes to the first match from what is visible.
+fn accept_input(model: &mut App) -> Vec<Effect> {
+    match model.ui.footer_input.take() {
+        Some(FooterInput::Filter {
+            problem: Some(why),
+            input,
+            previous: before,
+        }) => {
+            // A line that is no filter is mended, not kept.
+            model.ui.footer_input = Some(FooterInput::Filter {
+                input,
+                previous: before,
+                problem: Some(why),
+            });
+            Vec::new()
+        }
+        Some(FooterInput::Search { input, pane, .. }) if !input.text.is_empty() => {
+            panes::find_next_match(model, pane, true)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `esc`: as it was before.
+fn cancel_input(model: &mut App) -> Vec<Effect> {
+    match model.ui.footer_input.take() {
+        Some(FooterInput::Filter {
+            previous: before, ..
+        }) => {
+            // It was a filter before.
+            let _was_good = model.session_mut().cells.set_filter(&before);
+        }
+        Some(FooterInput::Search {
+            pane,
+            previous: before,
+            ..
+        }) => {
+            if let Some(scroll) = content::pane_scroll_mut(model, pane) {
+                scroll.search = before;
+            }
+        }
+        None => {}
+    }
+    Vec::new()
+}

@@ -1,0 +1,215 @@
+//! What is open: a workspace, a bare file, a recording.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{examples, labels};
+use crate::model::{make_visible, pluralize};
+use crate::tui::effect::Effect;
+use crate::tui::listing::ListingUpdate;
+use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::examples::ExamplesState;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::opened_file::OpenedFileState;
+use crate::tui::state::pane::Pane;
+use crate::tui::state::saves::SavesState;
+use crate::tui::state::session_view::SessionView;
+use crate::tui::state::{App, OpenedItem};
+use crate::workspace::Workspace;
+
+/// What is asked for when the workbench opens, or opens something else.
+pub(super) fn request_initial_data(model: &mut App) -> Vec<Effect> {
+    match model.opened.clone() {
+        OpenedItem::Workspace(workspace) => open_workspace(model, workspace),
+        OpenedItem::TranscriptFile(file) => {
+            model.opened_file = OpenedFileState {
+                is_listing: true,
+                ..OpenedFileState::default()
+            };
+            vec![Effect::ListTranscripts { file, after: 0 }]
+        }
+        OpenedItem::Recording => match model.replay_start.recording.take() {
+            Some((run, dir)) => vec![Effect::ReadReplay {
+                run,
+                workspace: None,
+                dir,
+            }],
+            None => Vec::new(),
+        },
+    }
+}
+
+fn open_workspace(model: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
+    model.generation += 1;
+    let generation = model.generation;
+    for warning in &workspace.warnings {
+        let text = make_visible(&warning.to_string(), false).into_owned();
+        model.notices.push(model.now, NoticeLevel::Warning, text);
+    }
+    labels::report_problems(model, None, &workspace);
+    if workspace.is_demo {
+        let text = format!(
+            "this is the demo, unpacked at {} (yours to edit)",
+            display_path(&workspace.root)
+        );
+        model.notices.push(model.now, NoticeLevel::Info, text);
+    }
+    let mut effects: Vec<Effect> = examples::try_after_open(model, &workspace)
+        .into_iter()
+        .collect();
+    effects.extend([
+        Effect::WatchWorkspace(Arc::clone(&workspace)),
+        Effect::ComputeOutline {
+            generation,
+            workspace: Arc::clone(&workspace),
+        },
+        Effect::ReadNewestVerdicts {
+            generation,
+            workspace: Arc::clone(&workspace),
+            decided_by: workspace,
+        },
+    ]);
+    effects
+}
+
+/// Some more of the bare file was listed.
+pub(super) fn handle_listed(model: &mut App, file: &Path, listed: ListingUpdate) -> Vec<Effect> {
+    if !matches!(&model.opened, OpenedItem::TranscriptFile(open) if open == file) {
+        return Vec::new();
+    }
+    let bare = &mut model.opened_file;
+    let mut refs = listed.refs;
+    for found in &mut refs {
+        found.id = bare.ids.make_unique(std::mem::take(&mut found.id)).0;
+    }
+    bare.listed_records += refs.len() as u64 + listed.bad;
+    bare.counted_records = bare.counted_records.max(listed.counted);
+    bare.invalid_records += listed.bad;
+    bare.is_listing &= !listed.page_complete;
+    bare.fully_counted |= listed.fully_counted;
+    if !refs.is_empty() {
+        model.live_session.cells.add_unjudged_rows(&refs);
+    }
+    let cells = &mut model.live_session.cells;
+    cells.outline_complete = bare.fully_counted;
+    if cells.list.selected.is_none() && !cells.rows.is_empty() {
+        cells.list.selected = Some(CellsEntry::Row(crate::tui::state::cells::RowId(0)));
+    }
+    if let Some(why) = listed.why.filter(|_| bare.invalid_records == listed.bad) {
+        let text = make_visible(&why, false).into_owned();
+        model.notices.push(model.now, NoticeLevel::Warning, text);
+    }
+    let missed = listed.not_understood.is_some();
+    if let Some(told) = listed.not_understood {
+        let told = make_visible(&told, false).into_owned();
+        model.notices.push(model.now, NoticeLevel::Info, told);
+    }
+    if let Some(why) = listed.problem {
+        model.opened_file.needs_field_mapping = listed.mappable;
+        let why = make_visible(&why, false).into_owned();
+        model.opened_file.problem = Some(why.clone());
+        model.notices.push(model.now, NoticeLevel::Error, why);
+    } else if listed.fully_counted {
+        let text = summarize_listing(&model.opened_file, missed);
+        model.notices.push(model.now, NoticeLevel::Info, text);
+    }
+    Vec::new()
+}
+
+fn summarize_listing(bare: &OpenedFileState, missed: bool) -> String {
+    let mut text = pluralize(bare.counted_records, "transcript");
+    if bare.invalid_records > 0 {
+        text = format!(
+            "{}, {} of them could not be read",
+            pluralize(bare.counted_records, "record"),
+            bare.invalid_records
+        );
+    }
+    if missed {
+        text += ", some records not understood (L says which)";
+    }
+    text + "; W makes a workspace with a first rubric around this file"
+}
+
+/// After every update: more rows of a bare file, where one looks at the last ones that are there.
+pub(super) fn list_more_if_needed(model: &mut App) -> Vec<Effect> {
+    /// So many rows before the end of the list the next page is asked for.
+    const NEAR: usize = 300;
+    let OpenedItem::TranscriptFile(file) = &model.opened else {
+        return Vec::new();
+    };
+    let cells = &model.live_session.cells;
+    let at = match cells.list.selected {
+        Some(CellsEntry::Row(row)) => row.0 as usize,
+        _ => 0,
+    };
+    let bare = &mut model.opened_file;
+    let more =
+        bare.listed_records < bare.counted_records && !bare.is_listing && bare.problem.is_none();
+    let near = cells.list.top.max(at) + NEAR >= cells.rows.len();
+    if !(more && near) {
+        return Vec::new();
+    }
+    bare.is_listing = true;
+    vec![Effect::ListTranscripts {
+        file: file.clone(),
+        after: bare.listed_records,
+    }]
+}
+
+/// A workspace around the bare file, if one is open.
+pub(super) fn make_workspace(model: &mut App) -> Vec<Effect> {
+    let problem = model
+        .opened_file
+        .problem
+        .as_ref()
+        .filter(|_| !model.opened_file.needs_field_mapping);
+    match (&model.opened, problem) {
+        (OpenedItem::TranscriptFile(file), None) => {
+            vec![Effect::MakeWorkspace { file: file.clone() }]
+        }
+        (OpenedItem::TranscriptFile(_), Some(why)) => {
+            let text = format!("no workspace can be made around this file: {why}");
+            model.notices.push(model.now, NoticeLevel::Warning, text);
+            Vec::new()
+        }
+        _ => {
+            let text = "this is for a file of transcripts without a workspace: dicta open FILE";
+            model.notices.push(model.now, NoticeLevel::Info, text);
+            Vec::new()
+        }
+    }
+}
+
+/// A workspace was made around a bare file.
+pub(super) fn handle_workspace_made(
+    model: &mut App,
+    made: Result<Arc<Workspace>, String>,
+) -> Vec<Effect> {
+    let workspace = match made {
+        Ok(workspace) => workspace,
+        Err(why) => {
+            let text = make_visible(&why, false).into_owned();
+            model.notices.push(model.now, NoticeLevel::Error, text);
+            return Vec::new();
+        }
+    };
+    let root = display_path(&workspace.root);
+    model.opened = OpenedItem::Workspace(workspace);
+    model.live_session = SessionView::default();
+    model.saves = SavesState::default();
+    model.examples = ExamplesState::default();
+    model.opened_file = OpenedFileState::default();
+    model.ui.tab_pane = Pane::Verdict;
+    let effects = request_initial_data(model);
+    let text = format!("made a workspace in {root}: R judges it, e edits its first rubric");
+    model.notices.push(model.now, NoticeLevel::Info, text);
+    effects
+}
+
+fn display_path(path: &Path) -> String {
+    make_visible(&path.to_string_lossy(), false).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! The same pages: what a save judges again is judged on the pages its judges were given before, so that what moves is the
+//! rubric's doing and not a page's. Says so, and can be turned off.
+//!
+//! Owns which runs' evidence a save's runs get. A page that none of them holds is fetched, and shown as a miss.
+
+use crate::event::{EventKind, RunEvent};
+use crate::model::{RunId, pluralize};
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::runs::RunTicket;
+
+/// Runs whose evidence is looked through at most, the newest of those that verdicts on the board are from.
+const MAX_EVIDENCE_RUNS: usize = 16;
+
+/// Freezes the runs that these effects start.
+pub(super) fn set_replayed_evidence(model: &App, effects: &mut [Effect]) {
+    let Some(runs) = find_evidence_runs(model) else {
+        return;
+    };
+    for effect in effects {
+        if let Effect::StartRun(order) = effect {
+            order.replayed_evidence = Some(runs.clone());
+        }
+    }
+}
+
+/// The runs that judged what is shown, newest first; `None` where nothing is to be frozen: no judge has tools, dicta.yaml
+/// names the evidence already, or it is turned off.
+fn find_evidence_runs(model: &App) -> Option<String> {
+    let workspace = model.workspace()?;
+    let with_tools = workspace
+        .judges
+        .values()
+        .any(|judge| !judge.tools.is_empty());
+    if model.saves.refetch || !with_tools || workspace.replayed_evidence_run.is_some() {
+        return None;
+    }
+    let cells = &model.live_session.cells;
+    let slots = cells.rows.iter().flat_map(|row| &row.slots);
+    let judged = slots.filter(|slot| slot.judge.is_some());
+    let mut runs: Vec<&RunId> = judged
+        .filter_map(|slot| {
+            let own = || cells.runs.get(slot.run_cell?.0 as usize);
+            slot.cached_from.as_ref().or_else(own)
+        })
+        .collect();
+    // A run's id begins with its time.
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    runs.dedup();
+    runs.truncate(MAX_EVIDENCE_RUNS);
+    let names: Vec<&str> = runs.iter().map(|run| run.0.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
+
+/// A run of a save began: says whose pages its judges are given.
+pub(super) fn report_replayed_evidence(model: &mut App, ticket: RunTicket, events: &[RunEvent]) {
+    let started = events.iter().find_map(|event| match &event.kind {
+        EventKind::RunStarted(header) => header.replayed_evidence_plan(),
+        _ => None,
+    });
+    let of_save = model
+        .live_session
+        .runs
+        .by_ticket
+        .get(&ticket)
+        .and_then(|run| run.save_number);
+    let (Some(frozen), Some(save)) = (started, of_save) else {
+        return;
+    };
+    let report = model.saves.report.as_mut();
+    let Some(report) = report.filter(|report| report.covers_save(save)) else {
+        return;
+    };
+    let pages = match frozen.answers {
+        0 => "no pages yet".to_owned(),
+        n => pluralize(n, "page"),
+    };
+    report.replayed_evidence = Some(format!(
+        "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches anew)",
+        frozen.describe_runs()
+    ));
+}
+
+/// `P`: whether the judges of a save are given the same pages.
+pub(super) fn toggle_replayed_evidence(model: &mut App) -> Vec<Effect> {
+    let refetch = !model.saves.refetch;
+    model.saves.refetch = refetch;
+    let said = if refetch {
+        "saves fetch their pages again, which may move a verdict (P: same pages)"
+    } else {
+        "saves are judged on the pages of before (P fetches again, r for one cell)"
+    };
+    model.notices.push(model.now, NoticeLevel::Info, said);
+    Vec::new()
+}
