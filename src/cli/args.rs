@@ -23,20 +23,20 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 )]
 pub(super) struct Cli {
     #[command(flatten)]
-    pub(super) look: Look,
+    pub(super) look: WorkbenchArgs,
     #[command(subcommand)]
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum CliCommand {
     /// Open the workbench on a workspace, a file of transcripts, or a run
     Open {
         /// A workspace or a file in one, a file of transcripts, or a run (@, its letters, its folder);
         /// default: the workspace found here or above
         path: Option<PathBuf>,
         #[command(flatten)]
-        look: Look,
+        look: WorkbenchArgs,
     },
     /// Make a small workspace to start from
     Init {
@@ -45,7 +45,7 @@ pub(super) enum Command {
         dir: PathBuf,
     },
     /// Find mistakes in a workspace, a rubric or transcripts, and try the examples of evals; judge no transcript
-    #[command(alias = "validate", after_help = lints())]
+    #[command(alias = "validate", after_help = render_lint_help())]
     Check {
         /// A workspace, a rubric or a file of transcripts; default: the workspace found here or above
         path: Option<PathBuf>,
@@ -53,9 +53,9 @@ pub(super) enum Command {
         #[arg(long)]
         strict: bool,
         #[command(flatten)]
-        exam: Exam,
+        exam: ExampleArgs,
         #[command(flatten)]
-        connecting: Connecting,
+        connecting: ConnectArgs,
     },
     /// Write transcripts of any format in dicta's own, one JSON object a line
     Import(ImportArgs),
@@ -71,7 +71,7 @@ pub(super) enum Command {
     /// List recorded runs, newest first
     Runs {
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// Print a recorded run's results, or one cell's whole trace
     Show {
@@ -87,9 +87,9 @@ pub(super) enum Command {
         eval: Option<String>,
         /// How to print
         #[arg(long, value_enum, default_value_t)]
-        format: OutFormat,
+        format: ResultFormat,
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// Play a recorded run as it happened, in the workbench
     Replay {
@@ -107,9 +107,9 @@ pub(super) enum Command {
         #[arg(long)]
         print: bool,
         #[command(flatten)]
-        look: Look,
+        look: WorkbenchArgs,
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// Show what moved between two runs, and what changed in the rubrics
     Compare {
@@ -118,7 +118,7 @@ pub(super) enum Command {
         /// The newer run, such as @
         after: String,
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// Print the request a judge would be sent for a cell; send nothing
     Prompt {
@@ -131,7 +131,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "NAME")]
         judge: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// Call one tool exactly as a judge would: a built-in one, or one of the workspace's tools files
     Tool(ToolArgs),
@@ -150,24 +150,24 @@ pub(super) enum Command {
     /// List the judges of the workspace
     Judges {
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// List the tools a judge can be given: built-in ones and those of the workspace's tools files
     Tools {
         /// Declared as this provider's requests declare them; in JSON, all four without it
         #[arg(long, value_enum, value_name = "NAME")]
-        provider: Option<Dialect>,
+        provider: Option<DialectArg>,
         /// How to print
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
         #[command(flatten)]
-        place: Place,
+        place: WorkspaceArgs,
     },
     /// Print a JSON Schema for editors
     Schema {
         /// Of a rubric, of dicta.yaml, of a line of transcripts, or of a line of a run's events
-        #[arg(value_enum, default_value_t = SchemaOf::Rubric)]
-        of: SchemaOf,
+        #[arg(value_enum, default_value_t = SchemaArg::Rubric)]
+        of: SchemaArg,
     },
     /// List the themes of the workbench, or print one's file to start your own from
     Themes {
@@ -190,7 +190,7 @@ pub(super) enum Command {
 }
 
 /// The warnings that a rubric may allow.
-fn lints() -> String {
+fn render_lint_help() -> String {
     let mut text = "Warnings that `allow: [NAME, …]` on an eval or a rubric silences:\n".to_owned();
     for (name, what) in crate::rubric::LINTS {
         let _infallible = writeln!(text, "  {name:<17}{what}");
@@ -200,7 +200,7 @@ fn lints() -> String {
 
 /// How the workbench looks.
 #[derive(Debug, Clone, Default, Args)]
-pub(super) struct Look {
+pub(super) struct WorkbenchArgs {
     /// The workbench's theme: a name, or a theme file
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) theme: Option<String>,
@@ -211,7 +211,7 @@ pub(super) struct Look {
 
 /// Which examples `dicta check` tries.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Exam {
+pub(super) struct ExampleArgs {
     /// Try the examples of judged evals too: says first what is asked, and asks only judges that cost nothing
     #[arg(long)]
     pub(super) examples: bool,
@@ -225,7 +225,7 @@ pub(super) struct Exam {
 
 /// Whether `dicta check` tries judges and sources.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Connecting {
+pub(super) struct ConnectArgs {
     /// Try each judge once with a tiny question: key, model, streaming, tools, verdict form. Costs a few small requests.
     /// And each source of the tools files
     #[arg(long)]
@@ -257,7 +257,7 @@ pub(super) struct SelftestArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: WorkspaceArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -282,7 +282,7 @@ pub(super) struct ImportArgs {
 
 /// Where to look.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Place {
+pub(super) struct WorkspaceArgs {
     /// The workspace's folder; default: found here or above
     #[arg(short = 'w', long = "workspace", value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
@@ -325,7 +325,7 @@ pub(super) struct RunArgs {
         default_value_t,
         hide_possible_values = true
     )]
-    pub(super) frozen_miss: Miss,
+    pub(super) frozen_miss: MissPolicyArg,
     /// Take no verdict of past runs, and leave none for later ones
     #[arg(long, conflicts_with = "refresh")]
     pub(super) no_cache: bool,
@@ -337,7 +337,7 @@ pub(super) struct RunArgs {
     #[arg(long, conflicts_with_all = ["no_cache", "refresh", "resume", "dry_run"])]
     pub(super) recorded: bool,
     /// The most that this run may cost, in USD; instead of `limits.max_cost_usd`
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub(super) max_cost: Option<f64>,
     /// Go on with a run that was interrupted, cancelled or stopped by a budget: its verdicts are carried over as they
     /// are; what is pending and what ended in an error of any kind (`check_error`, `judge_error`, unparsed, `turn_limit`,
@@ -349,7 +349,7 @@ pub(super) struct RunArgs {
     pub(super) dry_run: bool,
     /// How results are printed on standard output
     #[arg(long, value_enum, default_value_t)]
-    pub(super) format: OutFormat,
+    pub(super) format: ResultFormat,
     /// Also write results to a file; the format follows its ending (.jsonl .xml .md .txt)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(super) output: Vec<PathBuf>,
@@ -377,13 +377,13 @@ pub(super) struct ToolArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: WorkspaceArgs,
 }
 
 // Values carry no help of their own: it would stretch `--help` to three times its length, for words that need none.
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum OutFormat {
+pub(super) enum ResultFormat {
     #[default]
     Human,
     Jsonl,
@@ -392,7 +392,7 @@ pub(super) enum OutFormat {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Miss {
+pub(super) enum MissPolicyArg {
     Live,
     #[default]
     Error,
@@ -407,7 +407,7 @@ pub(super) enum ListFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Dialect {
+pub(super) enum DialectArg {
     Openai,
     OpenaiResponses,
     Anthropic,
@@ -415,7 +415,7 @@ pub(super) enum Dialect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum SchemaOf {
+pub(super) enum SchemaArg {
     Rubric,
     Workspace,
     Transcript,
@@ -423,7 +423,7 @@ pub(super) enum SchemaOf {
 }
 
 /// An amount of money.
-fn usd(text: &str) -> Result<f64, String> {
+fn parse_usd(text: &str) -> Result<f64, String> {
     let amount: f64 = text
         .trim_start_matches('$')
         .parse()

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::Exam;
-use super::trouble::{Trouble, USAGE};
-use super::understood::{self, Files, Understood, Warned};
-use super::workspace::{labels_hold, open};
-use super::{Cx, exam};
+use super::args::ExampleArgs;
+use super::error::{CommandError, EXIT_USAGE};
+use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
+use super::workspace::{check_labels, load_workspace};
+use super::{CommandCx, judged_examples};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
@@ -27,34 +27,38 @@ use crate::workspace::{self, Workspace};
 pub(super) fn check(
     path: Option<&Path>,
     strict: bool,
-    exam: &Exam,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
+    exam: &ExampleArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let file =
         path.filter(|path| path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()));
     if let Some(path) = file.filter(|_| exam.examples) {
-        return Err(Trouble::usage(format!(
+        return Err(CommandError::usage(format!(
             "{} has no judges by itself: give `--examples` the workspace's folder",
             path.display()
         )));
     }
     match path {
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
-            if let Some(found) = tools_file(path, cx) {
-                tools(path, &found, strict, cx)
-            } else if is_yaml(path) || holds_a_rubric(path) {
-                one_rubric(path, strict, cx)
+            if let Some(found) = parse_tools_file(path, cx) {
+                check_tools_file(path, &found, strict, cx)
+            } else if is_yaml(path) || is_json_rubric(path) {
+                check_rubric(path, strict, cx)
             } else {
-                understood::check(path, strict, cx)
+                transcript_report::check_transcripts(path, strict, cx)
             }
         }
-        _ => whole(path, strict, exam, cx),
+        _ => check_workspace(path, strict, exam, cx),
     }
 }
 
 /// Warnings refuse nothing, unless they are told to.
-fn code(warnings: usize, strict: bool) -> u8 {
-    if strict && warnings > 0 { USAGE } else { 0 }
+fn exit_code(warnings: usize, strict: bool) -> u8 {
+    if strict && warnings > 0 {
+        EXIT_USAGE
+    } else {
+        0
+    }
 }
 
 fn is_yaml(path: &Path) -> bool {
@@ -62,7 +66,7 @@ fn is_yaml(path: &Path) -> bool {
 }
 
 /// What a file declares that holds tools.
-fn tools_file(path: &Path, cx: &Cx) -> Option<(Toolbox, Vec<Diagnostic>)> {
+fn parse_tools_file(path: &Path, cx: &CommandCx) -> Option<(Toolbox, Vec<Diagnostic>)> {
     if !is_yaml(path) && path.extension().is_none_or(|e| e != "json") {
         return None;
     }
@@ -71,16 +75,16 @@ fn tools_file(path: &Path, cx: &Cx) -> Option<(Toolbox, Vec<Diagnostic>)> {
     workspace::parse_tools_file(path, &Arc::from(text), &cx.env, &resolver)
 }
 
-fn tools(
+fn check_tools_file(
     path: &Path,
     (toolbox, problems): &(Toolbox, Vec<Diagnostic>),
     strict: bool,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     if has_errors(problems) {
-        return Err(Trouble::files(problems.clone()));
+        return Err(CommandError::from_diagnostics(problems.clone()));
     }
-    cx.streams.diagnose(problems);
+    cx.streams.print_diagnostics(problems);
     cx.streams.print(&format!(
         "{}: {}, {}, {}, {}\n{}",
         path.display(),
@@ -88,13 +92,13 @@ fn tools(
         pluralize(toolbox.sources.len() as u64, "source"),
         pluralize(toolbox.sets.len() as u64, "toolset"),
         pluralize(toolbox.auth.len() as u64, "auth service"),
-        last(problems.len())
+        format_warning_count(problems.len())
     ));
-    Ok(code(problems.len(), strict))
+    Ok(exit_code(problems.len(), strict))
 }
 
 /// Whether a file of JSON is a rubric in some tool's form.
-fn holds_a_rubric(path: &Path) -> bool {
+fn is_json_rubric(path: &Path) -> bool {
     if path.extension().is_none_or(|e| e != "json") {
         return false;
     }
@@ -114,7 +118,7 @@ fn holds_a_rubric(path: &Path) -> bool {
 }
 
 /// A rubric in a line, and a line for each thing that did not carry over.
-fn in_lines(rubric: &Rubric) -> String {
+fn format_rubric(rubric: &Rubric) -> String {
     let evals = pluralize(rubric.evals.len() as u64, "eval");
     let path = rubric.path.display();
     let mut out = format!(
@@ -130,55 +134,60 @@ fn in_lines(rubric: &Rubric) -> String {
     out
 }
 
-fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8, Trouble> {
-    let opened = open(path, cx)?;
-    labels_hold(&opened.workspace)?;
-    opened.introduce(cx);
+fn check_workspace(
+    path: Option<&Path>,
+    strict: bool,
+    asked: &ExampleArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let opened = load_workspace(path, cx)?;
+    check_labels(&opened.workspace)?;
+    opened.announce_briefly(cx);
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
-    let mut bad = Warned::default();
+    let mut bad = CappedWarnings::default();
     let (mut ids, mut named, mut held) = (
         HashSet::new(),
         run::TranscriptIds::default(),
         HashSet::new(),
     );
     let mut observer = TranscriptLinter::new(&workspace.rubrics);
-    let mut all = Files::default();
+    let mut all = WorkspaceFilesReport::default();
     for path in &workspace.transcripts {
         let file = workspace.field_maps.open(path);
-        let file = file.map_err(|error| Trouble::usage(error.to_string()))?;
+        let file = file.map_err(|error| CommandError::usage(error.to_string()))?;
         let mut taken = Vec::new();
-        let mut understood = Understood::read(file, &mut |transcript| {
+        let mut understood = TranscriptFileReport::read(file, &mut |transcript| {
             observer.observe(transcript);
             held.insert(named.make_unique(transcript.id.to_string()).0);
             if !ids.insert(transcript.id.to_string()) {
-                taken.push(taken_id(path, &transcript.id));
+                taken.push(duplicate_id_warning(path, &transcript.id));
             }
         })
-        .map_err(|error| Trouble::usage(error.to_string()))?;
+        .map_err(|error| CommandError::usage(error.to_string()))?;
         bad.append(std::mem::take(&mut understood.faults));
         for one in taken {
             bad.push(one);
         }
         all.add(path, workspace, understood);
     }
-    bad.tell(cx);
+    bad.print(cx);
     let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
     let undecided = if asked.examples {
-        exam::hold(asked, workspace, &registry, &mut tried, cx)?
+        judged_examples::run_judged_examples(asked, workspace, &registry, &mut tried, cx)?
     } else {
         0
     };
     let strays = workspace::find_stray_labels(workspace, &held);
-    cx.streams.diagnose(&strays);
+    cx.streams.print_diagnostics(&strays);
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
         &workspace.rubrics,
-        &on_board(workspace),
+        &tally_newest_verdicts(workspace),
     ));
-    cx.streams.diagnose(&tried.problems);
-    cx.streams.diagnose(&lints);
+    cx.streams.print_diagnostics(&tried.problems);
+    cx.streams.print_diagnostics(&lints);
     let mut out = format!(
         "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
@@ -191,7 +200,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     );
     out.push_str(&all.lines());
     for rubric in &workspace.rubrics {
-        out.push_str(&in_lines(rubric));
+        out.push_str(&format_rubric(rubric));
     }
     for opened in workspace::list_model_configs(workspace, &cx.env) {
         let _infallible = writeln!(out, "{opened}");
@@ -204,25 +213,25 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
             let _infallible = writeln!(out, "{open}");
         }
     }
-    out.push_str(&examples(&tried));
+    out.push_str(&format_example_summary(&tried));
     let warnings = workspace.warnings.len() + bad.count() + lints.len() + tried.problems.len();
     if strays.is_empty() {
-        out.push_str(&last(warnings));
+        out.push_str(&format_warning_count(warnings));
     } else {
         let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
     }
     cx.streams.print(&out);
     if !strays.is_empty() {
-        return Ok(USAGE);
+        return Ok(EXIT_USAGE);
     }
-    match code(warnings + all.not_understood(), strict) {
-        0 if undecided > 0 => Ok(exam::UNDECIDED),
+    match exit_code(warnings + all.not_understood(), strict) {
+        0 if undecided > 0 => Ok(judged_examples::EXIT_UNDECIDED),
         code => Ok(code),
     }
 }
 
 /// What became of the examples; nothing where there are none.
-fn examples(tried: &ExampleSummary) -> String {
+fn format_example_summary(tried: &ExampleSummary) -> String {
     let ExampleSummary {
         as_expected: held,
         missed,
@@ -259,7 +268,7 @@ fn examples(tried: &ExampleSummary) -> String {
     format!("{}\n", parts.join(", "))
 }
 
-fn last(warnings: usize) -> String {
+fn format_warning_count(warnings: usize) -> String {
     match warnings {
         0 => "no problems\n".to_owned(),
         n => format!("no errors, {}\n", pluralize(n as u64, "warning")),
@@ -267,7 +276,7 @@ fn last(warnings: usize) -> String {
 }
 
 /// Verdicts on the board by eval, as the evals decide today. Runs that cannot be read are another command's trouble.
-fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
+fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
     let store = RunStore {
         dir: workspace.runs.clone(),
         extra_dirs: workspace.extra_run_folders.clone(),
@@ -289,20 +298,20 @@ fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
     verdicts.into_iter().map(tally).collect()
 }
 
-fn taken_id(file: &Path, id: &str) -> Diagnostic {
+fn duplicate_id_warning(file: &Path, id: &str) -> Diagnostic {
     let message =
         format!("the id `{id}` is taken by an earlier transcript; this one gets a suffix");
     Diagnostic::warning("duplicate-id", file, message).help("give every transcript its own `id`")
 }
 
-fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
+fn check_rubric(path: &Path, strict: bool, cx: &CommandCx) -> Result<u8, CommandError> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
+        .map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))?;
     let registry = EvalTypeRegistry::builtin();
     let beside = workspace::WorkspaceRubricFiles::for_standalone_rubric(path);
     let (rubric, mut problems) = rubric::load_with_files(Arc::from(text), path, &registry, &beside);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
-        return Err(Trouble::files(problems));
+        return Err(CommandError::from_diagnostics(problems));
     };
     // Told below, with what to write instead.
     problems.retain(|problem| problem.code != NOT_CARRIED);
@@ -311,11 +320,14 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let judges = indexmap::IndexMap::new();
     problems.extend(lint::lint_rubrics(&rubrics, &judges, None, &registry));
     let tried = lint::run_code_examples(&rubrics, &registry);
-    cx.streams.diagnose(&tried.problems);
-    cx.streams.diagnose(&problems);
-    cx.streams
-        .print(&format!("{}{}", in_lines(&rubrics[0]), examples(&tried)));
-    Ok(code(
+    cx.streams.print_diagnostics(&tried.problems);
+    cx.streams.print_diagnostics(&problems);
+    cx.streams.print(&format!(
+        "{}{}",
+        format_rubric(&rubrics[0]),
+        format_example_summary(&tried)
+    ));
+    Ok(exit_code(
         problems.len() + tried.problems.len() + rubrics[0].not_carried.len(),
         strict,
     ))

@@ -7,29 +7,29 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Connecting, Exam, ListFormat};
-use super::sources::Probed;
-use super::trouble::{Trouble, USAGE};
-use super::workspace::open;
-use super::{Cx, check, runtime, sources};
+use super::args::{ConnectArgs, ExampleArgs, ListFormat};
+use super::error::{CommandError, EXIT_USAGE};
+use super::tool_sources::ToolProbe;
+use super::workspace::load_workspace;
+use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
 use crate::report::{describe_outcome, format_bytes};
 use crate::run::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
 
 /// As of a run of which a decision ended in an error.
-const FAILED: u8 = 3;
+const EXIT_FAILED: u8 = 3;
 
 /// `dicta check`, and with `--connect` the judges.
-pub(super) fn check(
+pub(super) fn check_and_connect(
     path: Option<&Path>,
     strict: bool,
-    exam: &Exam,
-    connecting: &Connecting,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
+    exam: &ExampleArgs,
+    connecting: &ConnectArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     if exam.judge.is_some() && !(exam.examples || connecting.connect) {
-        return Err(Trouble::usage("--judge needs --examples or --connect"));
+        return Err(CommandError::usage("--judge needs --examples or --connect"));
     }
     if !connecting.connect {
         return check::check(path, strict, exam, cx);
@@ -37,7 +37,7 @@ pub(super) fn check(
     let whole =
         path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG_FILE));
     if !whole {
-        return Err(Trouble::usage(
+        return Err(CommandError::usage(
             "--connect tries the judges and sources of a workspace: give its folder, or none",
         ));
     }
@@ -46,17 +46,17 @@ pub(super) fn check(
         ListFormat::Human => check::check(path, strict, exam, cx)?,
         ListFormat::Json => 0,
     };
-    let tried = tried(path, exam.judge.as_deref(), connecting.format, cx)?;
+    let tried = connect_all(path, exam.judge.as_deref(), connecting.format, cx)?;
     Ok(if tried == 0 { checked } else { tried })
 }
 
-fn tried(
+fn connect_all(
     path: Option<&Path>,
     only: Option<&str>,
     format: ListFormat,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    let opened = open(path, cx)?;
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let opened = load_workspace(path, cx)?;
     let workspace = &opened.workspace;
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
@@ -65,7 +65,7 @@ fn tried(
             let found = found.ok_or_else(|| {
                 let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
                 let names = names.join(", ");
-                Trouble::usage(format!(
+                CommandError::usage(format!(
                     "no judge is called `{name}`; the judges here are {names}"
                 ))
             })?;
@@ -74,28 +74,29 @@ fn tried(
     };
     let asked = judges.iter().filter(|judge| !is_built_in(judge)).count();
     if asked > 0 {
-        cx.streams.tell(&format!(
+        cx.streams.print_stderr(&format!(
             "trying {} at once: a few small requests each, billed to their keys",
             pluralize(asked as u64, "judge")
         ));
     }
     // Who asks for one judge asks for nothing else.
     let tools = match only {
-        None => sources::count(workspace),
+        None => tool_sources::count_probes(workspace),
         Some(_) => 0,
     };
     if tools > 0 {
         let tools = pluralize(tools as u64, "source");
-        cx.streams.tell(&format!("trying {tools} of tools at once"));
+        cx.streams
+            .print_stderr(&format!("trying {tools} of tools at once"));
     }
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let cancel = CancellationToken::new();
     let found = runtime.block_on(async {
         let registry = EvalTypeRegistry::builtin();
         let probing = async {
             match tools {
                 0 => Vec::new(),
-                _ => sources::probe(workspace, cx).await,
+                _ => tool_sources::probe_all(workspace, cx).await,
             }
         };
         let trying = async {
@@ -116,36 +117,40 @@ fn tried(
     let text = match format {
         ListFormat::Json => {
             let mut list: Vec<Value> = found.iter().map(as_json).collect();
-            list.extend(probed.iter().map(Probed::as_json));
+            list.extend(probed.iter().map(ToolProbe::to_json));
             format!("{:#}\n", Value::from(list))
         }
         ListFormat::Human => {
-            let mut text: String = found.iter().map(human).collect();
+            let mut text: String = found.iter().map(format_connection).collect();
             for judge in judges.iter().filter(|judge| is_built_in(judge)) {
                 let _infallible = writeln!(text, "\n{}: built in, asks no server", judge.name);
             }
-            text.extend(probed.iter().map(Probed::human));
+            text.extend(probed.iter().map(ToolProbe::to_text));
             text
         }
     };
     cx.streams.print(&text);
-    Ok(code(&found, &probed))
+    Ok(exit_code(&found, &probed))
 }
 
-fn code(found: &[ConnectionCheck], probed: &[Probed]) -> u8 {
-    let failed = |one: &ConnectionCheck| one.report.as_ref().is_ok_and(|contact| !is_well(contact));
-    let probed: Vec<bool> = probed.iter().filter_map(Probed::unusable).collect();
+fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
+    let failed = |one: &ConnectionCheck| {
+        one.report
+            .as_ref()
+            .is_ok_and(|contact| !has_verdict(contact))
+    };
+    let probed: Vec<bool> = probed.iter().filter_map(ToolProbe::unusable).collect();
     if found.iter().any(|one| one.report.is_err()) || probed.contains(&true) {
-        USAGE
+        EXIT_USAGE
     } else if found.iter().any(failed) || !probed.is_empty() {
-        FAILED
+        EXIT_FAILED
     } else {
         0
     }
 }
 
 /// Whether it reached a verdict, whichever.
-fn is_well(contact: &ConnectionReport) -> bool {
+fn has_verdict(contact: &ConnectionReport) -> bool {
     let result = contact.result.as_ref();
     result.is_some_and(|result| {
         result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable
@@ -153,14 +158,19 @@ fn is_well(contact: &ConnectionReport) -> bool {
 }
 
 /// `gemini` · `gemini-2.5-pro`, as dicta.yaml spells it.
-fn provider(judge: &JudgeConfig) -> String {
+fn describe_provider(judge: &JudgeConfig) -> String {
     let name = serde_json::to_value(judge.provider).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }
 
-fn human(one: &ConnectionCheck) -> String {
+fn format_connection(one: &ConnectionCheck) -> String {
     let judge = &one.judge;
-    let mut out = format!("\n{}: {} {}", judge.name, provider(judge), judge.model);
+    let mut out = format!(
+        "\n{}: {} {}",
+        judge.name,
+        describe_provider(judge),
+        judge.model
+    );
     if let Some(base) = &judge.base_url {
         let _infallible = write!(out, " at {base}");
     }
@@ -171,7 +181,7 @@ fn human(one: &ConnectionCheck) -> String {
     match &one.report {
         Err(why) => line("✗", format!("not asked: {why}")),
         Ok(contact) => {
-            for (name, text) in facts(judge, contact) {
+            for (name, text) in list_facts(judge, contact) {
                 line(name, text);
             }
         }
@@ -179,11 +189,11 @@ fn human(one: &ConnectionCheck) -> String {
     out
 }
 
-fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, String)> {
+fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let nothing = CellResult::cancelled();
     let result = contact.result.as_ref().unwrap_or(&nothing);
-    let well = is_well(contact);
+    let well = has_verdict(contact);
     let took = result.duration_ms;
     let attempts = match contact.attempts.saturating_sub(contact.turns) {
         0 | 1 => String::new(),
@@ -202,7 +212,7 @@ fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, 
     });
     if let Some(why) = result.error.as_ref().filter(|_| !well) {
         facts.push(("why", why.clone()));
-        if let Some(advice) = advice(judge, contact, result) {
+        if let Some(advice) = suggest_fix(judge, contact, result) {
             facts.push(("do", advice));
         }
     }
@@ -215,7 +225,7 @@ fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, 
         facts.push(("reply", streamed.to_owned()));
     }
     if contact.has_tools {
-        facts.push(("tools", tools(contact)));
+        facts.push(("tools", format_tool_support(contact)));
     }
     let form = match contact.verdict_format {
         Some(form) => serde_json::to_value(form).unwrap_or_default(),
@@ -255,11 +265,11 @@ fn facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, 
             .into_iter()
             .map(|failure| ("retried", failure.to_owned())),
     );
-    facts.push(("billed", billed(judge, result)));
+    facts.push(("billed", format_billing(judge, result)));
     facts
 }
 
-fn tools(contact: &ConnectionReport) -> String {
+fn format_tool_support(contact: &ConnectionReport) -> String {
     match (contact.answered_calls, contact.rejected_calls.first()) {
         (0, Some(why)) => format!("a call was made and refused: {why}"),
         (0, None) => {
@@ -272,7 +282,7 @@ fn tools(contact: &ConnectionReport) -> String {
     }
 }
 
-fn billed(judge: &JudgeConfig, result: &CellResult) -> String {
+fn format_billing(judge: &JudgeConfig, result: &CellResult) -> String {
     let usage = result.usage.unwrap_or_default();
     let tokens = match (usage.input, usage.output) {
         (Some(input), Some(output)) => format!("{input} + {output} tokens"),
@@ -294,7 +304,11 @@ fn billed(judge: &JudgeConfig, result: &CellResult) -> String {
 }
 
 /// What to do about an error.
-fn advice(judge: &JudgeConfig, contact: &ConnectionReport, result: &CellResult) -> Option<String> {
+fn suggest_fix(
+    judge: &JudgeConfig,
+    contact: &ConnectionReport,
+    result: &CellResult,
+) -> Option<String> {
     let model = &judge.model;
     let key = match &judge.key {
         ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => format!("the key in {name}"),
@@ -319,7 +333,7 @@ fn advice(judge: &JudgeConfig, contact: &ConnectionReport, result: &CellResult) 
         (Outcome::Timeout, _) => {
             "no answer in time: is the server up, the model loaded, a proxy in the way?".to_owned()
         }
-        (Outcome::JudgeError, None) => unreachable_advice(result)?,
+        (Outcome::JudgeError, None) => suggest_network_fix(result)?,
         (Outcome::Unparsed, _) if contact.has_tools => {
             "it answers, and does not call functions: check that model and server can, or take the judge's `tools` away"
                 .to_owned()
@@ -337,7 +351,7 @@ fn advice(judge: &JudgeConfig, contact: &ConnectionReport, result: &CellResult) 
 }
 
 /// `None`: the error says itself what to do.
-fn unreachable_advice(result: &CellResult) -> Option<String> {
+fn suggest_network_fix(result: &CellResult) -> Option<String> {
     let why = result.error.as_deref().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["google credentials"]) {
@@ -362,7 +376,7 @@ fn as_json(one: &ConnectionCheck) -> Value {
     let mut out = json!({
         "type": "connect",
         "judge": judge.name,
-        "provider": provider(judge),
+        "provider": describe_provider(judge),
         "model": judge.model,
         "base_url": judge.base_url,
         "asked": one.report.is_ok(),
@@ -376,7 +390,7 @@ fn as_json(one: &ConnectionCheck) -> Value {
     };
     let nothing = CellResult::cancelled();
     let result = contact.result.as_ref().unwrap_or(&nothing);
-    let well = is_well(contact);
+    let well = has_verdict(contact);
     let more = json!({
         "ok": well,
         "reached": contact.reached,
@@ -397,7 +411,7 @@ fn as_json(one: &ConnectionCheck) -> Value {
         "cost_usd": result.cost_usd,
         "duration_ms": result.duration_ms.0,
         "error": result.error,
-        "advice": (!well).then(|| advice(judge, contact, result)).flatten(),
+        "advice": (!well).then(|| suggest_fix(judge, contact, result)).flatten(),
     });
     if let (Some(out), Value::Object(more)) = (out.as_object_mut(), more) {
         out.extend(more);

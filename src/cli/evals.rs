@@ -7,28 +7,28 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Cx;
+use super::CommandCx;
 use super::args::ListFormat;
-use super::trouble::Trouble;
+use super::error::CommandError;
 use crate::diag::find_nearest;
 use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::report::wrap_line;
 use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec};
 
 /// Where the sentences of the list begin.
-const COLUMN: usize = 32;
+const SUMMARY_COLUMN: usize = 32;
 
 /// Lists eval types, or tells all about one or every one.
-pub(super) fn evals(
+pub(super) fn list_eval_types(
     kind: Option<&str>,
     all: bool,
     format: ListFormat,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let registry = EvalTypeRegistry::builtin();
     let kinds = match kind {
         None => registry.eval_types(),
-        Some(name) => vec![named(name, &registry)?],
+        Some(name) => vec![find_eval_type(name, &registry)?],
     };
     let width = cx.streams.out.width;
     let text = match (format, kind) {
@@ -36,9 +36,9 @@ pub(super) fn evals(
             let list: Vec<Value> = kinds.iter().map(|spec| as_json(spec)).collect();
             format!("{:#}\n", Value::from(list))
         }
-        (ListFormat::Human, None) if !all => overview(&kinds, width),
+        (ListFormat::Human, None) if !all => format_overview(&kinds, width),
         (ListFormat::Human, _) => {
-            let told = kinds.iter().map(|spec| in_full(spec, kind, width));
+            let told = kinds.iter().map(|spec| format_details(spec, kind, width));
             told.collect::<Vec<_>>().join("\n\n")
         }
     };
@@ -46,7 +46,10 @@ pub(super) fn evals(
     Ok(0)
 }
 
-fn named<'a>(name: &str, registry: &'a EvalTypeRegistry) -> Result<&'a EvalTypeSpec, Trouble> {
+fn find_eval_type<'a>(
+    name: &str,
+    registry: &'a EvalTypeRegistry,
+) -> Result<&'a EvalTypeSpec, CommandError> {
     registry.eval_type(name).ok_or_else(|| {
         let kinds = registry.eval_types();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
@@ -54,7 +57,7 @@ fn named<'a>(name: &str, registry: &'a EvalTypeRegistry) -> Result<&'a EvalTypeS
         let near = find_nearest(name, names.chain(aliases.map(|alias| alias.name)))
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
-        Trouble::usage(format!(
+        CommandError::usage(format!(
             "there is no eval type `{name}`{near} (`dicta evals` lists them)"
         ))
     })
@@ -70,7 +73,7 @@ fn as_json(spec: &EvalTypeSpec) -> Value {
 }
 
 /// A line for each type, by family.
-fn overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
+fn format_overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
     let mut out = String::new();
     for (family, looks_at) in FAMILIES {
         let _infallible = writeln!(out, "{family}: {looks_at}");
@@ -82,9 +85,9 @@ fn overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
                 [] => String::new(),
                 names => format!(" (also {})", names.join(", ")),
             };
-            let line = format!("{}{also}", first_words(spec.summary));
-            let line = wrap_line(&line, COLUMN, COLUMN, width);
-            let room = COLUMN - 4;
+            let line = format!("{}{also}", first_sentence(spec.summary));
+            let line = wrap_line(&line, SUMMARY_COLUMN, SUMMARY_COLUMN, width);
+            let room = SUMMARY_COLUMN - 4;
             let _infallible = writeln!(out, "  {mark} {name:<room$}{line}");
         }
         out.push('\n');
@@ -96,14 +99,14 @@ fn overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
 }
 
 /// A summary up to its first stop.
-fn first_words(summary: &str) -> &str {
+fn first_sentence(summary: &str) -> &str {
     let stops = [". ", "; "].iter().filter_map(|stop| summary.find(stop));
     let end = stops.min().unwrap_or(summary.len());
     summary[..end].trim_end_matches('.')
 }
 
 /// All about a type. `asked`: the name it was asked for by, where it was.
-fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
+fn format_details(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
     let mut out = String::new();
     let judged = if spec.judged { "  (asks a judge)" } else { "" };
     let summary = wrap_line(spec.summary, 4, 4, width);
@@ -118,7 +121,7 @@ fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
             out,
             "    `{}`{you} is the same{}",
             alias.name,
-            with_sets(alias)
+            format_preset_params(alias)
         );
     }
     let none = Map::new();
@@ -136,7 +139,7 @@ fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
             let more = aliases.map(|(other, _)| format!(", `{other}`"));
             format!(" Also `{other}`{}.", more.collect::<String>())
         });
-        let kind = kind_of(schema);
+        let kind = describe_param_type(schema);
         let about = about.replace('\n', " ");
         let line = format!("{mark} {name} ({kind}): {about}{also}");
         let _infallible = writeln!(out, "   {}", wrap_line(&line, 3, 9, width));
@@ -163,7 +166,7 @@ fn in_full(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
 }
 
 /// ` with mode: "strict"`, of an alias that sets params.
-fn with_sets(alias: &EvalTypeAlias) -> String {
+fn format_preset_params(alias: &EvalTypeAlias) -> String {
     let sets = alias.preset_params.iter().map(|(param, value)| {
         let value = value.trim_matches('"');
         format!("{param}: {value}")
@@ -176,7 +179,7 @@ fn with_sets(alias: &EvalTypeAlias) -> String {
 }
 
 /// What a param is, in words, by its schema: `list of text`, `strict | exact`, `number 0 to 1`.
-fn kind_of(schema: &Value) -> String {
+fn describe_param_type(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         let values = values.iter().map(|value| match value.as_str() {
             Some(text) => text.to_owned(),
@@ -195,7 +198,7 @@ fn kind_of(schema: &Value) -> String {
         "boolean" => "true or false".to_owned(),
         "object" => "mapping".to_owned(),
         "array" => match &schema["items"] {
-            Value::Object(_) => format!("list of {}", kind_of(&schema["items"])),
+            Value::Object(_) => format!("list of {}", describe_param_type(&schema["items"])),
             _ => "list".to_owned(),
         },
         "number" => match (&schema["minimum"], &schema["maximum"]) {
@@ -214,7 +217,7 @@ mod tests {
     #[test]
     fn the_list_has_a_line_for_every_type_and_says_where_more_is() {
         let registry = EvalTypeRegistry::builtin();
-        let list = overview(&registry.eval_types(), 0);
+        let list = format_overview(&registry.eval_types(), 0);
         for spec in registry.eval_types() {
             let begins = |line: &&str| line[4..].starts_with(&format!("{} ", spec.name));
             let lines = list.lines().filter(|line| line.starts_with("  "));
@@ -241,7 +244,7 @@ mod tests {
             for spec in kinds.iter().filter(|spec| spec.family == *family) {
                 let aliases = spec.aliases.iter().map(|alias| format!("`{}`", alias.name));
                 let also = aliases.collect::<Vec<_>>().join(", ");
-                let words = first_words(spec.summary).replace('|', "\\|");
+                let words = first_sentence(spec.summary).replace('|', "\\|");
                 let mark = if spec.judged { " J" } else { "" };
                 let _infallible = writeln!(out, "| `{}`{mark} | {words} | {also} |", spec.name);
             }
@@ -266,7 +269,7 @@ mod tests {
     fn one_type_is_told_with_what_an_author_writes() {
         let registry = EvalTypeRegistry::builtin();
         let spec = registry.eval_type("trajectory_subset").expect("an alias");
-        let told = in_full(spec, Some("trajectory_subset"), 0);
+        let told = format_details(spec, Some("trajectory_subset"), 0);
         for part in [
             "`trajectory_subset`, as you wrote it, is the same with mode: subset\n",
             "   * expected (list of text or mapping): ",
@@ -292,7 +295,7 @@ mod tests {
             (json!({"enum": ["a", 2]}), "a | 2"),
             (json!({}), "any value"),
         ] {
-            assert_eq!(kind_of(&schema), words);
+            assert_eq!(describe_param_type(&schema), words);
         }
     }
 }

@@ -12,22 +12,22 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tempfile::NamedTempFile;
 
-use super::Cx;
+use super::CommandCx;
 use super::args::ImportArgs;
-use super::file::open_file;
-use super::trouble::{Trouble, USAGE};
-use super::understood::Warned;
+use super::error::{CommandError, EXIT_USAGE};
+use super::transcript_file::open_file;
+use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
 use crate::model::{Label, SourceText, make_visible, pluralize};
 use crate::run::TranscriptIds;
 use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
 
 /// Writes the native form of every transcript.
-pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let map = match &args.map {
         None => None,
         Some(text) => Some(Arc::new(
-            FieldMapping::parse_inline(text).map_err(Trouble::files)?,
+            FieldMapping::parse_inline(text).map_err(CommandError::from_diagnostics)?,
         )),
     };
     let to = args
@@ -35,12 +35,12 @@ pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
         .as_deref()
         .filter(|path| *path != Path::new("-"));
     for target in [to, args.labels.as_deref()].into_iter().flatten() {
-        refuse_input(target, &args.files)?;
+        refuse_overwriting_input(target, &args.files)?;
     }
     if let (Some(to), Some(labels)) = (to, &args.labels)
         && to == labels
     {
-        return Err(Trouble::usage(
+        return Err(CommandError::usage(
             "-o and --labels name the same file; give them two",
         ));
     }
@@ -48,21 +48,21 @@ pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
     for path in &args.files {
         open_file(path, map.as_ref())?;
     }
-    let mut sums = Sums::default();
-    let mut labels = Target::of(args.labels.as_deref())?;
-    let mut out = Target::of(to)?;
+    let mut sums = ImportSummary::default();
+    let mut labels = ImportTarget::open(args.labels.as_deref())?;
+    let mut out = ImportTarget::open(to)?;
     let mut ids = TranscriptIds::default();
     for path in &args.files {
         let file = open_file(path, map.as_ref())?;
         let labels = args.labels.is_some().then_some(&mut labels);
-        one(file, path, &mut ids, &mut sums, &mut out, labels)?;
-        if out.gone {
+        import_file(file, path, &mut ids, &mut sums, &mut out, labels)?;
+        if out.is_reader_gone {
             return Ok(0);
         }
     }
-    sums.warned.tell(cx);
+    sums.warnings.print(cx);
     if sums.transcripts == 0 {
-        return Err(Trouble::usage(match to {
+        return Err(CommandError::usage(match to {
             Some(to) => format!(
                 "there is no transcript in it: {} is not written",
                 to.display()
@@ -74,26 +74,28 @@ pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
     if args.labels.is_some() {
         labels.finish()?;
     }
-    cx.streams.tell(&sums.sentence(args, to));
-    Ok(if args.strict && sums.warned.count() + sums.unknown() > 0 {
-        USAGE
-    } else {
-        0
-    })
+    cx.streams.print_stderr(&sums.sentence(args, to));
+    Ok(
+        if args.strict && sums.warnings.count() + sums.unknown() > 0 {
+            EXIT_USAGE
+        } else {
+            0
+        },
+    )
 }
 
 /// What was written.
 #[derive(Debug, Default)]
-struct Sums {
+struct ImportSummary {
     transcripts: u64,
     bad: u64,
     renamed: u64,
     unknown: u64,
     labels: u64,
-    warned: Warned,
+    warnings: CappedWarnings,
 }
 
-impl Sums {
+impl ImportSummary {
     fn unknown(&self) -> usize {
         usize::try_from(self.unknown).unwrap_or(usize::MAX)
     }
@@ -136,15 +138,16 @@ impl Sums {
     }
 }
 
-fn one(
+fn import_file(
     mut file: TranscriptFile,
     path: &Path,
     ids: &mut TranscriptIds,
-    sums: &mut Sums,
-    out: &mut Target,
-    mut labels: Option<&mut Target>,
-) -> Result<(), Trouble> {
-    let trouble = |error: crate::transcript::TranscriptError| Trouble::usage(error.to_string());
+    sums: &mut ImportSummary,
+    out: &mut ImportTarget,
+    mut labels: Option<&mut ImportTarget>,
+) -> Result<(), CommandError> {
+    let trouble =
+        |error: crate::transcript::TranscriptError| CommandError::usage(error.to_string());
     while let Some(block) = file.next_block().map_err(trouble)? {
         let TranscriptBlock { bytes, records } = block;
         for record in records {
@@ -155,7 +158,7 @@ fn one(
                 Err(bad) => {
                     sums.bad += 1;
                     let message = format!("record {}: {}", bad.number, bad.why);
-                    sums.warned
+                    sums.warnings
                         .push(Diagnostic::warning("bad-record", path, message));
                     continue;
                 }
@@ -168,11 +171,11 @@ fn one(
                     record.span.number
                 );
                 let warning = Diagnostic::warning("duplicate-id", path, message);
-                sums.warned
+                sums.warnings
                     .push(warning.help("give every transcript its own `id`"));
             }
-            out.line(&line(native, &id))?;
-            if out.gone {
+            out.write_line(&to_native_line(native, &id))?;
+            if out.is_reader_gone {
                 return Ok(());
             }
             sums.transcripts += 1;
@@ -185,7 +188,7 @@ fn one(
                 if let (Some(labels), Ok(line)) =
                     (labels.as_deref_mut(), serde_json::to_vec(&label))
                 {
-                    labels.line(&line)?;
+                    labels.write_line(&line)?;
                 }
             }
         }
@@ -197,7 +200,7 @@ fn one(
 }
 
 /// A native record on one line, with its id. What is JSON has line breaks between its parts only.
-fn line(native: &[u8], id: &str) -> Vec<u8> {
+fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
     let flat: Vec<u8> = native
         .iter()
         .map(|byte| {
@@ -234,26 +237,26 @@ fn line(native: &[u8], id: &str) -> Vec<u8> {
 }
 
 /// Where lines go: a file that takes its place at the end, or standard output.
-enum To {
+enum TargetWriter {
     File(BufWriter<NamedTempFile>, PathBuf),
     Out(BufWriter<io::Stdout>),
 }
 
-struct Target {
-    to: To,
+struct ImportTarget {
+    writer: TargetWriter,
     name: String,
     /// The reader went away: nobody wants the rest.
-    gone: bool,
+    is_reader_gone: bool,
 }
 
-impl Target {
-    fn of(path: Option<&Path>) -> Result<Self, Trouble> {
+impl ImportTarget {
+    fn open(path: Option<&Path>) -> Result<Self, CommandError> {
         let to = match path {
-            None => To::Out(BufWriter::with_capacity(1 << 16, io::stdout())),
+            None => TargetWriter::Out(BufWriter::with_capacity(1 << 16, io::stdout())),
             Some(path) => {
                 if path.is_dir() {
                     let path = path.display();
-                    return Err(Trouble::usage(format!(
+                    return Err(CommandError::usage(format!(
                         "{path} is a folder; name a file in it"
                     )));
                 }
@@ -265,74 +268,74 @@ impl Target {
                 let temp = tempfile::Builder::new()
                     .prefix(".dicta-import")
                     .tempfile_in(folder.unwrap_or(Path::new(".")))
-                    .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
-                To::File(BufWriter::with_capacity(1 << 20, temp), place)
+                    .map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))?;
+                TargetWriter::File(BufWriter::with_capacity(1 << 20, temp), place)
             }
         };
         Ok(Self {
-            to,
+            writer: to,
             name: path.map_or("standard output".to_owned(), |path| {
                 path.display().to_string()
             }),
-            gone: false,
+            is_reader_gone: false,
         })
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), Trouble> {
-        let to: &mut dyn Write = match &mut self.to {
-            To::File(to, _) => to,
-            To::Out(to) => to,
+    fn write_line(&mut self, line: &[u8]) -> Result<(), CommandError> {
+        let to: &mut dyn Write = match &mut self.writer {
+            TargetWriter::File(to, _) => to,
+            TargetWriter::Out(to) => to,
         };
         let written = to.write_all(line).and_then(|()| to.write_all(b"\n"));
-        self.ended(written)
+        self.check_written(written)
     }
 
-    fn finish(mut self) -> Result<(), Trouble> {
+    fn finish(mut self) -> Result<(), CommandError> {
         let name = self.name.clone();
-        match self.to {
-            To::Out(ref mut to) => {
+        match self.writer {
+            TargetWriter::Out(ref mut to) => {
                 let flushed = to.flush();
-                self.ended(flushed)
+                self.check_written(flushed)
             }
-            To::File(to, place) => {
+            TargetWriter::File(to, place) => {
                 let put = || -> io::Result<()> {
                     let temp = to.into_inner().map_err(io::IntoInnerError::into_error)?;
                     // As a file that one writes anew is; a temporary one is its owner's alone.
                     let mode = fs::metadata(&place).map_or(None, |meta| Some(meta.permissions()));
                     let mode = match mode {
                         Some(mode) => mode,
-                        None => fresh_mode(&place)?,
+                        None => new_file_permissions(&place)?,
                     };
                     temp.as_file().set_permissions(mode)?;
                     temp.as_file().sync_all()?;
                     temp.persist(&place).map_err(|error| error.error)?;
                     Ok(())
                 };
-                put().map_err(|error| Trouble::unwritten(&name, &error))
+                put().map_err(|error| CommandError::write_failed(&name, &error))
             }
         }
     }
 
-    fn ended(&mut self, written: io::Result<()>) -> Result<(), Trouble> {
+    fn check_written(&mut self, written: io::Result<()>) -> Result<(), CommandError> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.gone = true;
+                self.is_reader_gone = true;
                 Ok(())
             }
-            Err(error) => Err(Trouble::unwritten(&self.name, &error)),
+            Err(error) => Err(CommandError::write_failed(&self.name, &error)),
             Ok(()) => Ok(()),
         }
     }
 }
 
 /// The rights of a file that is made here now, by this user's mask.
-fn fresh_mode(place: &Path) -> io::Result<fs::Permissions> {
+fn new_file_permissions(place: &Path) -> io::Result<fs::Permissions> {
     let file = File::create_new(place)?;
     Ok(file.metadata()?.permissions())
 }
 
 /// An input is never written over, by whatever name.
-fn refuse_input(target: &Path, files: &[PathBuf]) -> Result<(), Trouble> {
+fn refuse_overwriting_input(target: &Path, files: &[PathBuf]) -> Result<(), CommandError> {
     let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
     let Ok(target_meta) = fs::metadata(target) else {
         return Ok(());
@@ -340,7 +343,7 @@ fn refuse_input(target: &Path, files: &[PathBuf]) -> Result<(), Trouble> {
     let is_input = |file: &&PathBuf| fs::metadata(file).is_ok_and(|meta| same(&meta, &target_meta));
     match files.iter().find(is_input) {
         None => Ok(()),
-        Some(file) => Err(Trouble::usage(format!(
+        Some(file) => Err(CommandError::usage(format!(
             "{} is {}, which is read: name another file to write",
             target.display(),
             if target == file.as_path() {

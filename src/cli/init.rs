@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::Cx;
-use super::trouble::Trouble;
+use super::CommandCx;
+use super::error::CommandError;
 use crate::workspace;
 
 /// Makes it and says what to do next.
-pub(super) fn init(dir: &Path, cx: &Cx) -> Result<u8, Trouble> {
-    let made = workspace::init(dir).map_err(Trouble::usage)?;
+pub(super) fn init(dir: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
+    let made = workspace::init(dir).map_err(CommandError::usage)?;
     let mut out = String::new();
     for path in &made {
         let _infallible = writeln!(out, "made {}", path.display());

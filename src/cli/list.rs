@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::Cx;
-use super::args::{Place, SchemaOf};
-use super::trouble::Trouble;
-use super::workspace::open;
+use super::CommandCx;
+use super::args::{SchemaArg, WorkspaceArgs};
+use super::error::CommandError;
+use super::workspace::load_workspace;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::rubric;
 use crate::workspace;
 
 /// Lists the workspace's judges.
-pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
-    let workspace = open(place.workspace.as_deref(), cx)?.workspace;
+pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
     let mut out = String::new();
     let configs = workspace::list_model_configs(&workspace, &cx.env);
     for (name, judge) in &workspace.judges {
@@ -39,7 +39,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             let _infallible = writeln!(out, "    opened from {}", file.path.display());
         }
         if judge.provider == ProviderKind::Source {
-            let _infallible = writeln!(out, "    {}\n", recorded(judge));
+            let _infallible = writeln!(out, "    {}\n", describe_source_judge(judge));
             continue;
         }
         let key = match &judge.key {
@@ -62,7 +62,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
         } else {
             format!("tools {}", tools.join(", "))
         };
-        let price = price(judge);
+        let price = format_price(judge);
         let _infallible = writeln!(
             out,
             "    {key} · {tools} · at most {} turns · {price}\n",
@@ -85,7 +85,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 /// Whose recorded verdicts a judge gives.
-fn recorded(judge: &JudgeConfig) -> String {
+fn describe_source_judge(judge: &JudgeConfig) -> String {
     let whose = match &judge.source {
         Some(of) => format!("the verdicts that {of} recorded"),
         None => "the verdicts that came".to_owned(),
@@ -98,7 +98,7 @@ fn recorded(judge: &JudgeConfig) -> String {
 }
 
 /// What a million tokens cost, and who says so.
-fn price(judge: &JudgeConfig) -> String {
+fn format_price(judge: &JudgeConfig) -> String {
     if judge.is_free() {
         return "free".to_owned();
     }
@@ -120,12 +120,12 @@ fn price(judge: &JudgeConfig) -> String {
 }
 
 /// Prints a JSON Schema.
-pub(super) fn schema(of: SchemaOf, cx: &Cx) -> u8 {
+pub(super) fn print_schema(of: SchemaArg, cx: &CommandCx) -> u8 {
     let schema = match of {
-        SchemaOf::Rubric => rubric::json_schema(&EvalTypeRegistry::builtin()),
-        SchemaOf::Workspace => workspace::json_schema(),
-        SchemaOf::Transcript => workspace::transcript_schema(),
-        SchemaOf::Event => workspace::event_schema(),
+        SchemaArg::Rubric => rubric::json_schema(&EvalTypeRegistry::builtin()),
+        SchemaArg::Workspace => workspace::json_schema(),
+        SchemaArg::Transcript => workspace::transcript_schema(),
+        SchemaArg::Event => workspace::event_schema(),
     };
     cx.streams.print(&format!("{schema:#}\n"));
     0

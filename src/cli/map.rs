@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::Cx;
-use super::file::cannot;
-use super::trouble::{Trouble, USAGE};
+use super::CommandCx;
+use super::error::{CommandError, EXIT_USAGE};
+use super::transcript_file::explain_unreadable;
 use crate::transcript::{MappingGuess, guess_mapping};
 use crate::workspace;
 
 /// Prints the guess; 2 where the conversation was not found.
-pub(super) fn map(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
-    match guess_mapping(path, &written(path)).map_err(|error| cannot(&error))? {
+pub(super) fn print_field_map(path: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
+    match guess_mapping(path, &path_as_written(path)).map_err(|error| explain_unreadable(&error))? {
         MappingGuess::AlreadyReadable(format) => {
             let path = path.display();
             cx.streams.print(&format!(
@@ -23,16 +23,16 @@ pub(super) fn map(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
             if complete {
                 return Ok(0);
             }
-            cx.streams.tell(
+            cx.streams.print_stderr(
                 "dicta: no field looks like a conversation or an answer: fill in `output` (or `messages`)",
             );
-            Ok(USAGE)
+            Ok(EXIT_USAGE)
         }
     }
 }
 
 /// The file as the dicta.yaml above it would name it, else as it was typed.
-fn written(path: &Path) -> String {
+fn path_as_written(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let root = whole.parent().and_then(workspace::find_workspace_root);
     let root = root.and_then(|root| root.canonicalize().ok());

@@ -6,28 +6,28 @@
 mod args;
 mod check;
 mod connect;
+mod error;
 mod evals;
-mod exam;
-mod file;
 mod import;
 mod init;
+mod judged_examples;
 mod list;
 mod map;
 mod open;
-mod output;
 mod prompt;
 mod replay;
 mod run;
 mod selftest;
 mod show;
-mod sources;
+mod streams;
 mod themes;
 mod thresholds;
 mod tool;
-mod toolbox;
+mod tool_context;
+mod tool_sources;
 mod tools;
-mod trouble;
-mod understood;
+mod transcript_file;
+mod transcript_report;
 mod workspace;
 
 use std::io::Write as _;
@@ -39,12 +39,12 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::clock::{Clock, SystemClock};
 use crate::tools::kinds::SourceProcessReaper;
 use crate::workspace::Env;
-use args::{Cli, Command, RunArgs};
-use output::Streams;
-use trouble::Trouble;
+use args::{Cli, CliCommand, RunArgs};
+use error::CommandError;
+use streams::Streams;
 
 /// What every command stands in.
-struct Cx {
+struct CommandCx {
     env: Env,
     streams: Streams,
     clock: Arc<dyn Clock>,
@@ -58,8 +58,8 @@ pub fn main() -> ExitCode {
     // However the program ends from here on, what its tools started ends with it.
     let _children = SourceProcessReaper;
     let env = Env::from_process();
-    let streams = Streams::of_process(&env);
-    let cx = Cx {
+    let streams = Streams::from_process(&env);
+    let cx = CommandCx {
         env,
         streams,
         clock: Arc::new(SystemClock::new()),
@@ -75,86 +75,86 @@ pub fn main() -> ExitCode {
     match dispatch(cli, &cx) {
         Ok(code) => ExitCode::from(code),
         Err(trouble) => {
-            trouble.tell(cx.streams);
+            trouble.print(cx.streams);
             ExitCode::from(trouble.code)
         }
     }
 }
 
-fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
+fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
     match cli.command {
-        None => bare(&cli.look, cx),
-        Some(Command::Open { path, look }) => open::open(path.as_deref(), &look, cx),
-        Some(Command::Init { dir }) => init::init(&dir, cx),
-        Some(Command::Check {
+        None => run_without_command(&cli.look, cx),
+        Some(CliCommand::Open { path, look }) => open::open(path.as_deref(), &look, cx),
+        Some(CliCommand::Init { dir }) => init::init(&dir, cx),
+        Some(CliCommand::Check {
             path,
             strict,
             exam,
             connecting,
-        }) => connect::check(path.as_deref(), strict, &exam, &connecting, cx),
-        Some(Command::Import(args)) => import::import(&args, cx),
-        Some(Command::Map { file }) => map::map(&file, cx),
-        Some(Command::Run(args)) => run::run(&args, cx),
-        Some(Command::Selftest(args)) => selftest::selftest(&args, cx),
-        Some(Command::Runs { place }) => show::runs(&place, cx),
-        Some(Command::Show {
+        }) => connect::check_and_connect(path.as_deref(), strict, &exam, &connecting, cx),
+        Some(CliCommand::Import(args)) => import::import(&args, cx),
+        Some(CliCommand::Map { file }) => map::print_field_map(&file, cx),
+        Some(CliCommand::Run(args)) => run::run(&args, cx),
+        Some(CliCommand::Selftest(args)) => selftest::selftest(&args, cx),
+        Some(CliCommand::Runs { place }) => show::list_runs(&place, cx),
+        Some(CliCommand::Show {
             run,
             thresholds: true,
             eval,
             format,
             place,
             ..
-        }) => thresholds::thresholds(&run, eval.as_deref(), format, &place, cx),
-        Some(Command::Show {
+        }) => thresholds::print_thresholds(&run, eval.as_deref(), format, &place, cx),
+        Some(CliCommand::Show {
             run,
             cell,
             format,
             place,
             ..
         }) => show::show(&run, cell.as_deref(), format, &place, cx),
-        Some(Command::Replay {
+        Some(CliCommand::Replay {
             run,
             speed,
             print,
             look,
             place,
         }) => replay::replay(&run, speed, print, &look, &place, cx),
-        Some(Command::Compare {
+        Some(CliCommand::Compare {
             before,
             after,
             place,
         }) => show::compare(&before, &after, &place, cx),
-        Some(Command::Prompt {
+        Some(CliCommand::Prompt {
             cell,
             key,
             judge,
             place,
-        }) => prompt::prompt(&cell, key, judge, &place, cx),
-        Some(Command::Tool(args)) => tool::tool(&args, cx),
-        Some(Command::Evals { kind, all, format }) => {
-            evals::evals(kind.as_deref(), all, format, cx)
+        }) => prompt::print_prompt(&cell, key, judge, &place, cx),
+        Some(CliCommand::Tool(args)) => tool::call_tool(&args, cx),
+        Some(CliCommand::Evals { kind, all, format }) => {
+            evals::list_eval_types(kind.as_deref(), all, format, cx)
         }
-        Some(Command::Judges { place }) => list::judges(&place, cx),
-        Some(Command::Tools {
+        Some(CliCommand::Judges { place }) => list::list_judges(&place, cx),
+        Some(CliCommand::Tools {
             provider,
             format,
             place,
-        }) => tools::tools(provider, format, &place, cx),
-        Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
-        Some(Command::Themes { name }) => themes::themes(name.as_deref(), cx),
-        Some(Command::Keys { markdown }) => {
+        }) => tools::list_tools(provider, format, &place, cx),
+        Some(CliCommand::Schema { of }) => Ok(list::print_schema(of, cx)),
+        Some(CliCommand::Themes { name }) => themes::list_themes(name.as_deref(), cx),
+        Some(CliCommand::Keys { markdown }) => {
             cx.streams.print(&crate::tui::render_key_bindings(markdown));
             Ok(0)
         }
-        Some(Command::Completions { shell }) => {
+        Some(CliCommand::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);
             cx.streams.print(&String::from_utf8_lossy(&text));
             Ok(0)
         }
-        Some(Command::Man) => {
-            let text =
-                manual().map_err(|error| Trouble::usage(format!("the manual page: {error}")))?;
+        Some(CliCommand::Man) => {
+            let text = render_manual()
+                .map_err(|error| CommandError::usage(format!("the manual page: {error}")))?;
             cx.streams.print(&String::from_utf8_lossy(&text));
             Ok(0)
         }
@@ -162,7 +162,7 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 /// One page with every command and its options, in roff.
-fn manual() -> std::io::Result<Vec<u8>> {
+fn render_manual() -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let mut program = Cli::command();
     program.build();
@@ -185,25 +185,25 @@ fn manual() -> std::io::Result<Vec<u8>> {
 }
 
 /// `dicta` alone: the workbench. Without a terminal it does what `dicta run` does.
-fn bare(look: &args::Look, cx: &Cx) -> Result<u8, Trouble> {
-    let Some(why) = open::no_screen(cx) else {
-        return open::here(look, cx);
+fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let Some(why) = open::explain_no_screen(cx) else {
+        return open::open_here(look, cx);
     };
-    cx.streams.tell(&format!(
+    cx.streams.print_stderr(&format!(
         "{why}: doing what `dicta run` does (`dicta --help` lists the commands)"
     ));
-    let cli =
-        Cli::try_parse_from(["dicta", "run"]).map_err(|error| Trouble::usage(error.to_string()))?;
+    let cli = Cli::try_parse_from(["dicta", "run"])
+        .map_err(|error| CommandError::usage(error.to_string()))?;
     match cli.command {
-        Some(Command::Run(args @ RunArgs { .. })) => run::run(&args, cx),
-        _ => Err(Trouble::usage("`dicta run` is not a command")),
+        Some(CliCommand::Run(args @ RunArgs { .. })) => run::run(&args, cx),
+        _ => Err(CommandError::usage("`dicta run` is not a command")),
     }
 }
 
 /// The runtime of commands that wait for something.
-fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {
+fn build_runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Trouble::usage(format!("no runtime could be started: {error}")))
+        .map_err(|error| CommandError::usage(format!("no runtime could be started: {error}")))
 }

@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Cx;
-use super::args::{Look, Place};
-use super::trouble::Trouble;
-use super::workspace::{open as open_workspace, store_and_workspace};
+use super::CommandCx;
+use super::args::{WorkbenchArgs, WorkspaceArgs};
+use super::error::CommandError;
+use super::workspace::{load_workspace as open_workspace, open_run_store_and_workspace};
 use crate::handlers::EvalTypeRegistry;
 use crate::record::{RecordedRun, RunStore};
 use crate::theme::{ColorDepth, Theme, ThemeError};
@@ -15,7 +15,7 @@ use crate::tui::{self, OpenRequest, WorkbenchSetup};
 use crate::workspace::{self, CONFIG_FILE, Workspace};
 
 /// Why there can be no screen, if so.
-pub(super) fn no_screen(cx: &Cx) -> Option<&'static str> {
+pub(super) fn explain_no_screen(cx: &CommandCx) -> Option<&'static str> {
     if !cx.streams.out.terminal || !io::stdin().is_terminal() {
         Some("no terminal")
     } else if cx.env.get("TERM") == Some("dumb") {
@@ -26,34 +26,38 @@ pub(super) fn no_screen(cx: &Cx) -> Option<&'static str> {
 }
 
 /// `dicta`: the workbench on the workspace found here or above, else on the demo.
-pub(super) fn here(look: &Look, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn open_here(look: &WorkbenchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let opened = open_workspace(None, cx)?;
-    show(OpenRequest::Workspace(opened.workspace), look, cx)
+    run_workbench(OpenRequest::Workspace(opened.workspace), look, cx)
 }
 
 /// `dicta open PATH`: a workspace, a file in one, a file of transcripts, a run.
-pub(super) fn open(path: Option<&Path>, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn open(
+    path: Option<&Path>,
+    look: &WorkbenchArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let what = match path {
-        None => return here(look, cx),
-        Some(path) => what_is(path, cx)?,
+        None => return open_here(look, cx),
+        Some(path) => resolve_path(path, cx)?,
     };
-    show(what, look, cx)
+    run_workbench(what, look, cx)
 }
 
 /// `dicta replay RUN`: plays it on the screen.
-pub(super) fn replay(
+pub(super) fn open_replay(
     run: &str,
     speed: f64,
-    look: &Look,
-    place: &Place,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    let (store, around) = store_and_workspace(place.workspace.as_deref(), cx)?;
+    look: &WorkbenchArgs,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let (store, around) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
     let run = store.resolve(run)?;
-    show(recording(run, Some(speed), around), look, cx)
+    run_workbench(open_run(run, Some(speed), around), look, cx)
 }
 
-fn recording(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>) -> OpenRequest {
+fn open_run(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>) -> OpenRequest {
     OpenRequest::Run {
         workspace: around,
         run: run.id,
@@ -63,7 +67,7 @@ fn recording(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>
 }
 
 /// What can be done with a folder that is no workspace: of files that look like transcripts one is named.
-fn instead(folder: &Path) -> String {
+fn suggest_alternative(folder: &Path) -> String {
     const ENDS: [&str; 6] = ["jsonl", "json", "eval", "csv", "tsv", "ndjson"];
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -82,7 +86,7 @@ fn instead(folder: &Path) -> String {
 }
 
 /// What a path on the command line is.
-fn what_is(path: &Path, cx: &Cx) -> Result<OpenRequest, Trouble> {
+fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError> {
     let text = path.to_string_lossy();
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
         // A run by its name, where no file has that name; a path to one is found without a workspace.
@@ -97,7 +101,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<OpenRequest, Trouble> {
             };
             (store, around)
         } else {
-            store_and_workspace(None, cx)?
+            open_run_store_and_workspace(None, cx)?
         };
         let name = if path.exists() && !text.contains('/') {
             format!("./{text}")
@@ -106,27 +110,27 @@ fn what_is(path: &Path, cx: &Cx) -> Result<OpenRequest, Trouble> {
         };
         let run = store.resolve(&name).map_err(|error| {
             if path.exists() {
-                Trouble::from(error)
+                CommandError::from(error)
             } else if path.components().nth(1).is_some() {
-                Trouble::usage(format!("{} does not exist", path.display()))
+                CommandError::usage(format!("{} does not exist", path.display()))
             } else {
-                Trouble::usage(format!("{} does not exist, and {error}", path.display()))
+                CommandError::usage(format!("{} does not exist, and {error}", path.display()))
             }
         })?;
-        return Ok(recording(run, None, around));
+        return Ok(open_run(run, None, around));
     }
     let Some(root) = workspace::find_workspace_root(path) else {
         if path.is_dir() {
-            return Err(Trouble::usage(format!(
+            return Err(CommandError::usage(format!(
                 "there is no {CONFIG_FILE} at or above {}; {}",
                 path.display(),
-                instead(path)
+                suggest_alternative(path)
             )));
         }
         return Ok(OpenRequest::File(path.to_owned()));
     };
-    let loaded =
-        workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).map_err(Trouble::files)?;
+    let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
+        .map_err(CommandError::from_diagnostics)?;
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let belongs = path.is_dir()
         || loaded.transcripts.contains(&real)
@@ -144,9 +148,13 @@ fn what_is(path: &Path, cx: &Cx) -> Result<OpenRequest, Trouble> {
     }
 }
 
-fn show(what: OpenRequest, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
-    if let Some(why) = no_screen(cx) {
-        return Err(Trouble::usage(format!(
+fn run_workbench(
+    what: OpenRequest,
+    look: &WorkbenchArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    if let Some(why) = explain_no_screen(cx) {
+        return Err(CommandError::usage(format!(
             "{why}: `dicta run`, `dicta show` and `dicta replay --print` work without one"
         )));
     }
@@ -155,18 +163,22 @@ fn show(what: OpenRequest, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
         open: what,
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
-        theme: chosen(look, no_colour, cx)?,
+        theme: choose_theme(look, no_colour, cx)?,
     })
-    .map_err(Trouble::usage)?;
-    cx.streams.tell(&left.summary);
+    .map_err(CommandError::usage)?;
+    cx.streams.print_stderr(&left.summary);
     if let Some(problem) = left.problem {
-        cx.streams.tell(&format!("dicta: {problem}"));
+        cx.streams.print_stderr(&format!("dicta: {problem}"));
     }
     Ok(left.code)
 }
 
 /// The theme that was asked for, as the terminal can show it.
-fn chosen(look: &Look, no_colour: bool, cx: &Cx) -> Result<Theme, Trouble> {
+fn choose_theme(
+    look: &WorkbenchArgs,
+    no_colour: bool,
+    cx: &CommandCx,
+) -> Result<Theme, CommandError> {
     let depth = ColorDepth::detect(cx.env.get("COLORTERM"), cx.env.get("TERM"));
     let theme = match &look.theme {
         Some(name) => Theme::load(name),
@@ -174,8 +186,8 @@ fn chosen(look: &Look, no_colour: bool, cx: &Cx) -> Result<Theme, Trouble> {
     };
     let theme = theme
         .map_err(|error| match error {
-            ThemeError::Unknown(why) => Trouble::usage(why),
-            ThemeError::Refused(faults) => Trouble::files(faults),
+            ThemeError::Unknown(why) => CommandError::usage(why),
+            ThemeError::Refused(faults) => CommandError::from_diagnostics(faults),
         })?
         .for_depth(depth);
     let theme = if no_colour {

@@ -2,25 +2,25 @@
 
 use std::fmt::Write as _;
 
-use super::args::Place;
-use super::trouble::Trouble;
-use super::workspace::open;
-use super::{Cx, runtime};
+use super::args::WorkspaceArgs;
+use super::error::CommandError;
+use super::workspace::load_workspace;
+use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
 use crate::run::{self, RunOptions};
 
 /// Names listed when several cells fit.
-const SHOWN: usize = 5;
+const MAX_LISTED_CELLS: usize = 5;
 
 /// Prints the request, or the key's parts.
-pub(super) fn prompt(
+pub(super) fn print_prompt(
     cell: &str,
     key: bool,
     judge: Option<String>,
-    place: &Place,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    let opened = open(place.workspace.as_deref(), cx)?;
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let opened = load_workspace(place.workspace.as_deref(), cx)?;
     // A name copied from a run says which judge was asked there.
     let judge = judge.or_else(|| {
         let (_, judge) = cell.rsplit_once('~')?;
@@ -37,7 +37,7 @@ pub(super) fn prompt(
         ..RunOptions::default()
     };
     let registry = EvalTypeRegistry::builtin();
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let found = runtime
         .block_on(run::render_prompts(
             &opened.workspace,
@@ -47,16 +47,20 @@ pub(super) fn prompt(
             &options,
             cell,
         ))
-        .map_err(|error| Trouble::usage(error.to_string()))?;
+        .map_err(|error| CommandError::usage(error.to_string()))?;
     let [asked] = &found[..] else {
         let names: Vec<String> = found
             .iter()
-            .take(SHOWN)
+            .take(MAX_LISTED_CELLS)
             .map(|p| p.name.to_string())
             .collect();
-        let more = if found.len() > SHOWN { " …" } else { "" };
+        let more = if found.len() > MAX_LISTED_CELLS {
+            " …"
+        } else {
+            ""
+        };
         let names = names.join(", ");
-        return Err(Trouble::usage(format!(
+        return Err(CommandError::usage(format!(
             "`{cell}` fits {} cells; name one: {names}{more}",
             found.len()
         )));
@@ -66,7 +70,7 @@ pub(super) fn prompt(
         cx.streams.print(&(asked.body.text() + "\n"));
         for dropped in &asked.body.dropped {
             cx.streams
-                .tell(&format!("not sent: {} ({})", dropped.what, dropped.why));
+                .print_stderr(&format!("not sent: {} ({})", dropped.what, dropped.why));
         }
         return Ok(0);
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Look, Place};
-use super::trouble::Trouble;
-use super::workspace::store;
-use super::{Cx, open, runtime};
+use super::args::{WorkbenchArgs, WorkspaceArgs};
+use super::error::CommandError;
+use super::workspace::open_run_store;
+use super::{CommandCx, build_runtime, open};
 use crate::record::play_events;
 use crate::report::{Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle};
 
@@ -17,29 +17,29 @@ pub(super) fn replay(
     run: &str,
     speed: f64,
     print: bool,
-    look: &Look,
-    place: &Place,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
+    look: &WorkbenchArgs,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     if speed.is_nan() || speed < 0.0 {
-        return Err(Trouble::usage(format!(
+        return Err(CommandError::usage(format!(
             "--speed is how many times as fast, 0 for at once (got {speed})"
         )));
     }
     if !print {
-        let Some(why) = open::no_screen(cx) else {
-            return open::replay(run, speed, look, place, cx);
+        let Some(why) = open::explain_no_screen(cx) else {
+            return open::open_replay(run, speed, look, place, cx);
         };
         cx.streams
-            .tell(&format!("{why}: printing, as with --print"));
+            .print_stderr(&format!("{why}: printing, as with --print"));
     }
-    let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
+    let run = open_run_store(place.workspace.as_deref(), cx)?.resolve(run)?;
     let log = run.read_log()?;
     for warning in &log.warnings {
-        cx.streams.tell(&format!("note: {warning}"));
+        cx.streams.print_stderr(&format!("note: {warning}"));
     }
     cx.streams
-        .tell(&format!("replay of {}: nothing is sent anywhere", run.id));
+        .print_stderr(&format!("replay of {}: nothing is sent anywhere", run.id));
     let clock = Arc::clone(&cx.clock);
     let mut narrator = Narrator::new(io::stdout(), cx.streams.out);
     let mut rows = RowBuilder::default();
@@ -51,7 +51,7 @@ pub(super) fn replay(
         },
     );
     let gone = CancellationToken::new();
-    runtime()?.block_on(gone.run_until_cancelled(play_events(
+    build_runtime()?.block_on(gone.run_until_cancelled(play_events(
         log.events,
         speed,
         &*clock,
@@ -74,7 +74,7 @@ pub(super) fn replay(
     }
     if log.interrupted {
         cx.streams
-            .tell("the recording ends here: the run was interrupted");
+            .print_stderr("the recording ends here: the run was interrupted");
     }
     Ok(0)
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::args::{Miss, OutFormat, RunArgs};
-use super::trouble::{Trouble, USAGE};
-use super::workspace::{Opened, labels_hold, open};
-use super::{Cx, runtime};
+use super::args::{MissPolicyArg, ResultFormat, RunArgs};
+use super::error::{CommandError, EXIT_USAGE};
+use super::workspace::{CommandWorkspace, check_labels, load_workspace};
+use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::EvalTypeRegistry;
@@ -31,63 +31,63 @@ use crate::tools::kinds::ExitSignalsHandled;
 use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
 
-const NOTHING: &str =
+const NOTHING_SELECTED: &str =
     "nothing was selected: no eval applies to these transcripts, or the filter leaves none";
 /// Printed results reach a pipe at least this often.
-const FLUSH: Millis = Millis(100);
+const FLUSH_INTERVAL: Millis = Millis(100);
 
 /// Runs, and exits by the outcome.
-pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
-    let opened = open(args.path.as_deref(), cx)?;
-    labels_hold(&opened.workspace)?;
+pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let opened = load_workspace(args.path.as_deref(), cx)?;
+    check_labels(&opened.workspace)?;
     opened.announce(cx);
-    let options = options(args)?;
+    let options = build_options(args)?;
     let registry = EvalTypeRegistry::builtin();
     if let Some(judge) = &options.judge {
         let panels = run::collect_panel_rules(&opened.workspace).len() as u64;
         if panels > 0 {
             let of = pluralize(panels, "eval");
-            cx.streams.tell(&format!(
+            cx.streams.print_stderr(&format!(
                 "--judge: {judge} stands in the place of the jury or cascade of {of}, in this run"
             ));
         }
     }
     if args.dry_run {
         let workspace = Arc::clone(&opened.workspace);
-        let runtime = runtime()?;
+        let runtime = build_runtime()?;
         let preview = runtime
             .block_on(run::preview_run(
                 workspace, &registry, &cx.env, &cx.clock, options,
             ))
-            .map_err(|error| Trouble::usage(error.to_string()))?;
-        cx.streams.print(&plan(&preview));
+            .map_err(|error| CommandError::usage(error.to_string()))?;
+        cx.streams.print(&format_plan(&preview));
         if preview.cells == 0 {
-            return Err(Trouble::usage(NOTHING));
+            return Err(CommandError::usage(NOTHING_SELECTED));
         }
         return Ok(0);
     }
     let labels = Labels::new(opened.workspace.labels.iter().cloned());
-    let mut printer = Printer::new(args, labels, cx)?;
+    let mut printer = RunPrinter::new(args, labels, cx)?;
     if is_whole(args) {
-        printer.seen = Some(HashSet::new());
+        printer.seen_transcripts = Some(HashSet::new());
     }
-    let runtime = runtime()?;
-    let human = args.format == OutFormat::Human && !args.quiet;
-    let end = runtime.block_on(drive(&opened, &registry, options, printer, human, cx));
+    let runtime = build_runtime()?;
+    let human = args.format == ResultFormat::Human && !args.quiet;
+    let end = runtime.block_on(drive_run(&opened, &registry, options, printer, human, cx));
     // A judge that does not let go is not waited for: everything that was shown is recorded.
     runtime.shutdown_timeout(Millis(200).to_duration());
     end
 }
 
-fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
+fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
     let where_ = match &args.filter {
         None => None,
-        Some(text) => {
-            Some(DecisionFilter::parse(text).map_err(|error| Trouble::usage(error.to_string()))?)
-        }
+        Some(text) => Some(
+            DecisionFilter::parse(text).map_err(|error| CommandError::usage(error.to_string()))?,
+        ),
     };
     if args.jobs == Some(0) {
-        return Err(Trouble::usage("-j must be at least 1"));
+        return Err(CommandError::usage("-j must be at least 1"));
     }
     Ok(RunOptions {
         filter: where_,
@@ -101,9 +101,9 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         repeat: args.repeat,
         evidence_run: args.frozen.clone(),
         evidence_miss: match args.frozen_miss {
-            Miss::Live => EvidenceMissPolicy::Live,
-            Miss::Error => EvidenceMissPolicy::Error,
-            Miss::End => EvidenceMissPolicy::End,
+            MissPolicyArg::Live => EvidenceMissPolicy::Live,
+            MissPolicyArg::Error => EvidenceMissPolicy::Error,
+            MissPolicyArg::End => EvidenceMissPolicy::End,
         },
         cache: match (args.no_cache, args.refresh, args.recorded) {
             (true, ..) => CachePolicy::Off,
@@ -117,21 +117,21 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
     })
 }
 
-async fn drive(
-    opened: &Opened,
+async fn drive_run(
+    opened: &CommandWorkspace,
     registry: &EvalTypeRegistry,
     options: RunOptions,
-    mut printer: Printer,
+    mut printer: RunPrinter,
     human: bool,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    let mut signals = Signals::new()?;
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let mut signals = ExitSignals::new()?;
     let workspace = Arc::clone(&opened.workspace);
     let starting = run::start_run(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
     // Tools may take a while to open; nothing is recorded by then.
     let started = tokio::select! {
         biased;
-        code = signals.next() => return Ok(code),
+        code = signals.next_exit_code() => return Ok(code),
         started = starting => started,
     };
     let RunHandle {
@@ -140,57 +140,58 @@ async fn drive(
         join,
         ..
     } = started.map_err(|error| match error {
-        RunError::Record(error) => Trouble::unrecordable(&error),
-        error => Trouble::usage(error.to_string()),
+        RunError::Record(error) => CommandError::recording_not_started(&error),
+        error => CommandError::usage(error.to_string()),
     })?;
     let mut signalled = None;
     loop {
         tokio::select! {
             biased;
-            code = signals.next() => {
+            code = signals.next_exit_code() => {
                 if signalled.is_some() {
-                    cx.streams.tell("stopped at once; the run is recorded up to here");
+                    cx.streams.print_stderr("stopped at once; the run is recorded up to here");
                     return Ok(code);
                 }
-                cx.streams.tell("cancelling: live cells end, the rest stays pending (again to stop at once)");
+                cx.streams.print_stderr("cancelling: live cells end, the rest stays pending (again to stop at once)");
                 signalled = Some(code);
                 cancel.cancel();
             }
             batch = events.recv() => match batch {
-                Some(batch) => printer.events(&batch),
+                Some(batch) => printer.print_events(&batch),
                 None => break,
             },
-            () = cx.clock.sleep(FLUSH) => printer.flush(),
+            () = cx.clock.sleep(FLUSH_INTERVAL) => printer.flush(),
         }
     }
-    printer.hush();
+    printer.finish_narration();
     let ended = join.await;
-    let seen = printer.seen.take();
+    let seen = printer.seen_transcripts.take();
     let (summary, written) = printer.finish();
     match ended {
         Ok(Ok(_)) => {}
-        Ok(Err(RunError::Record(error))) => return Err(Trouble::recording(&error)),
-        Ok(Err(error)) => return Err(Trouble::usage(error.to_string())),
+        Ok(Err(RunError::Record(error))) => return Err(CommandError::recording_failed(&error)),
+        Ok(Err(error)) => return Err(CommandError::usage(error.to_string())),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
     written?;
     if human {
-        cx.streams.diagnose(&everywhere(opened, &summary));
+        cx.streams
+            .print_diagnostics(&lint_run_verdicts(opened, &summary));
     }
     if let Some(code) = signalled {
         return Ok(code);
     }
     if summary.cells == 0 {
-        return Err(Trouble::usage(NOTHING));
+        return Err(CommandError::usage(NOTHING_SELECTED));
     }
     let code = summary.exit_code();
     match seen {
         Some(seen) if !summary.interrupted => {
-            let strays = stray_labels(opened, &seen);
-            cx.streams.diagnose(&strays);
+            let strays = check_stray_labels(opened, &seen);
+            cx.streams.print_diagnostics(&strays);
             // What failed says more than a label that counts nowhere.
             Ok(if code != 1 && has_errors(&strays) {
-                USAGE
+                EXIT_USAGE
             } else {
                 code
             })
@@ -206,7 +207,7 @@ fn is_whole(args: &RunArgs) -> bool {
 
 /// Labels of transcripts that are not here. Those without any cell are read once more, if a label is for none of the
 /// others.
-fn stray_labels(opened: &Opened, seen: &HashSet<String>) -> Vec<Diagnostic> {
+fn check_stray_labels(opened: &CommandWorkspace, seen: &HashSet<String>) -> Vec<Diagnostic> {
     let labels = &opened.workspace.labels;
     if labels.iter().all(|label| seen.contains(&label.transcript)) {
         return Vec::new();
@@ -219,7 +220,7 @@ fn stray_labels(opened: &Opened, seen: &HashSet<String>) -> Vec<Diagnostic> {
 }
 
 /// Evals of the run that have the same verdict everywhere.
-fn everywhere(opened: &Opened, summary: &RunSummary) -> Vec<Diagnostic> {
+fn lint_run_verdicts(opened: &CommandWorkspace, summary: &RunSummary) -> Vec<Diagnostic> {
     let tally = |of: &EvalVerdicts| EvalTally {
         rubric: of.rubric.clone(),
         eval: of.eval.clone(),
@@ -231,7 +232,7 @@ fn everywhere(opened: &Opened, summary: &RunSummary) -> Vec<Diagnostic> {
 }
 
 /// A dry run's plan as text. Figures that are estimates say so.
-fn plan(preview: &RunPreview) -> String {
+fn format_plan(preview: &RunPreview) -> String {
     let mut out = format!(
         "{} over {}\n",
         pluralize(preview.cells, "cell"),
@@ -255,13 +256,13 @@ fn plan(preview: &RunPreview) -> String {
         );
     }
     for (name, judge) in &preview.judges {
-        out.push_str(&judge_plan(name, judge));
+        out.push_str(&format_judge_plan(name, judge));
     }
     out.push_str("nothing was run\n");
     out
 }
 
-fn judge_plan(name: &str, judge: &JudgePreview) -> String {
+fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
     let mut out = format!("judge `{name}`: {}", pluralize(judge.cells, "cell"));
     if judge.cached > 0 {
         let _infallible = write!(out, ", {} known from past runs", judge.cached);
@@ -302,15 +303,15 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
 }
 
 /// Everything that shows a run: results on standard output and in files, turns on standard error.
-struct Printer {
+struct RunPrinter {
     rows: RowBuilder,
     /// The transcripts that cells were planned for, where all are to be seen.
-    seen: Option<HashSet<String>>,
-    outputs: Vec<Output>,
+    seen_transcripts: Option<HashSet<String>>,
+    outputs: Vec<ResultOutput>,
     narrator: Option<Narrator<io::BufWriter<io::Stderr>>>,
 }
 
-struct Output {
+struct ResultOutput {
     /// `None`: standard output.
     path: Option<std::path::PathBuf>,
     /// `None`: it takes no more, because its reader went away or its disk is full; the run goes on and is recorded.
@@ -318,15 +319,15 @@ struct Output {
     error: Option<io::Error>,
 }
 
-impl Printer {
-    fn new(args: &RunArgs, labels: Labels, cx: &Cx) -> Result<Self, Trouble> {
+impl RunPrinter {
+    fn new(args: &RunArgs, labels: Labels, cx: &CommandCx) -> Result<Self, CommandError> {
         let format = ReportFormat::from(args.format);
         let style = TextStyle {
             has_narrator: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
             ..cx.streams.out
         };
         let stdout = format.writer(Box::new(io::stdout()), style);
-        let mut outputs = vec![Output {
+        let mut outputs = vec![ResultOutput {
             path: None,
             writer: Some(stdout),
             error: None,
@@ -334,14 +335,14 @@ impl Printer {
         for path in &args.output {
             let format = ReportFormat::from_path(path).ok_or_else(|| {
                 let path = path.display();
-                Trouble::usage(format!(
+                CommandError::usage(format!(
                     "-o {path}: the ending says no format; use .jsonl, .xml, .md or .txt"
                 ))
             })?;
             let file = File::create(path)
-                .map_err(|error| Trouble::usage(format!("-o {}: {error}", path.display())))?;
+                .map_err(|error| CommandError::usage(format!("-o {}: {error}", path.display())))?;
             let writer = Some(format.writer(Box::new(file), TextStyle::default()));
-            outputs.push(Output {
+            outputs.push(ResultOutput {
                 path: Some(path.clone()),
                 writer,
                 error: None,
@@ -357,14 +358,14 @@ impl Printer {
             rows: RowBuilder::with_labels(labels),
             outputs,
             narrator,
-            seen: None,
+            seen_transcripts: None,
         })
     }
 
-    fn events(&mut self, events: &[RunEvent]) {
+    fn print_events(&mut self, events: &[RunEvent]) {
         let Self {
             rows,
-            seen,
+            seen_transcripts: seen,
             outputs,
             narrator,
         } = self;
@@ -380,7 +381,7 @@ impl Printer {
                 *narrator = None;
             }
             let Ok(()) = rows.apply(event, &mut |row| {
-                emit(outputs, row);
+                write_row(outputs, row);
                 Ok::<(), Infallible>(())
             });
         }
@@ -390,7 +391,7 @@ impl Printer {
     }
 
     /// No event will come: tells what judges said and was not told yet.
-    fn hush(&mut self) {
+    fn finish_narration(&mut self) {
         if let Some(narrator) = &mut self.narrator {
             let _gone = narrator.finish();
         }
@@ -403,10 +404,10 @@ impl Printer {
     }
 
     /// The summary, and whether every output holds all of it.
-    fn finish(mut self) -> (RunSummary, Result<(), Trouble>) {
+    fn finish(mut self) -> (RunSummary, Result<(), CommandError>) {
         let outputs = &mut self.outputs;
         let Ok(summary) = self.rows.finish(&mut |row| {
-            emit(outputs, row);
+            write_row(outputs, row);
             Ok::<(), Infallible>(())
         });
         for output in outputs.iter_mut() {
@@ -417,20 +418,20 @@ impl Printer {
                 Some(path) => format!("-o {}", path.display()),
                 None => "standard output".to_owned(),
             };
-            Trouble::output(&to, output.error.as_ref()?)
+            CommandError::output_failed(&to, output.error.as_ref()?)
         });
         (summary, trouble.map_or(Ok(()), Err))
     }
 }
 
 /// Output never fails a run: who is gone is skipped from then on.
-fn emit(outputs: &mut [Output], row: &ReportRow<'_>) {
+fn write_row(outputs: &mut [ResultOutput], row: &ReportRow<'_>) {
     for output in outputs {
         output.write(|writer| writer.write_row(row));
     }
 }
 
-impl Output {
+impl ResultOutput {
     fn write(&mut self, what: impl FnOnce(&mut dyn ReportWriter) -> io::Result<()>) {
         let Some(writer) = &mut self.writer else {
             return;
@@ -443,7 +444,7 @@ impl Output {
 }
 
 /// The signals that end a run, as exit codes.
-pub(super) struct Signals {
+pub(super) struct ExitSignals {
     /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
     /// the failure is told.
     _file_size: Signal,
@@ -453,11 +454,12 @@ pub(super) struct Signals {
     _ours: ExitSignalsHandled,
 }
 
-impl Signals {
-    pub(super) fn new() -> Result<Self, Trouble> {
+impl ExitSignals {
+    pub(super) fn new() -> Result<Self, CommandError> {
         let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Trouble::usage(format!("signals cannot be listened to: {error}")))
+            signal(kind).map_err(|error| {
+                CommandError::usage(format!("signals cannot be listened to: {error}"))
+            })
         };
         Ok(Self {
             _file_size: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
@@ -468,7 +470,7 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> u8 {
+    pub(super) async fn next_exit_code(&mut self) -> u8 {
         tokio::select! {
             _ = self.hangup.recv() => 129,
             _ = self.interrupt.recv() => 130,

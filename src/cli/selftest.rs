@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::args::{ListFormat, SelftestArgs};
-use super::run::Signals;
-use super::trouble::Trouble;
-use super::workspace::open;
-use super::{Cx, runtime};
+use super::error::CommandError;
+use super::run::ExitSignals;
+use super::workspace::load_workspace;
+use super::{CommandCx, build_runtime};
 use crate::event::{EventKind, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
@@ -25,9 +25,9 @@ use crate::run::{self, CachePolicy, RunError, RunPreview};
 const UNMEASURED: u8 = 3;
 
 /// Runs the attacks and prints what came of them.
-pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
-    let opened = open(args.place.workspace.as_deref(), cx)?;
-    opened.introduce(cx);
+pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let opened = load_workspace(args.place.workspace.as_deref(), cx)?;
+    opened.announce_briefly(cx);
     let registry = EvalTypeRegistry::builtin();
     let wanted = RobustnessOptions {
         judge: args.judge.clone(),
@@ -40,27 +40,27 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
             CachePolicy::Use
         },
     };
-    let test =
-        RobustnessTest::prepare(&opened.workspace, &registry, &cx.env, &wanted).map_err(trouble)?;
-    let base = test.baseline_stage().map_err(trouble)?;
-    let most = test.max_attack_stage().map_err(trouble)?;
-    let runtime = runtime()?;
-    let first = runtime.block_on(preview(&base, &registry, cx))?;
-    let then = runtime.block_on(preview(&most, &registry, cx))?;
+    let test = RobustnessTest::prepare(&opened.workspace, &registry, &cx.env, &wanted)
+        .map_err(to_command_error)?;
+    let base = test.baseline_stage().map_err(to_command_error)?;
+    let most = test.max_attack_stage().map_err(to_command_error)?;
+    let runtime = build_runtime()?;
+    let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
+    let then = runtime.block_on(preview_stage(&most, &registry, cx))?;
     drop(most);
-    let said = ahead(&args.judge, &first, &then);
+    let said = format_preview(&args.judge, &first, &then);
     if args.dry_run {
         cx.streams.print(&format!("{said}\nnothing was run\n"));
         return Ok(0);
     }
-    cx.streams.tell(&said);
-    let card: Result<RobustnessReport, Trouble> = runtime.block_on(async {
-        let base = play(&base, &registry, cx).await?;
-        let stage = test.attack_stage(&base).map_err(trouble)?;
+    cx.streams.print_stderr(&said);
+    let card: Result<RobustnessReport, CommandError> = runtime.block_on(async {
+        let base = run_stage(&base, &registry, cx).await?;
+        let stage = test.attack_stage(&base).map_err(to_command_error)?;
         let attacked = if stage.is_empty() {
             None
         } else {
-            Some(play(&stage, &registry, cx).await?)
+            Some(run_stage(&stage, &registry, cx).await?)
         };
         Ok(test.report(&base, &stage, attacked.as_ref()))
     });
@@ -69,30 +69,30 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
     let judge = opened.workspace.judges.get(&args.judge);
     cx.streams.print(&match args.format {
         ListFormat::Json => format!("{:#}\n", as_json(&card, judge, args)),
-        ListFormat::Human => human(&card, judge, args),
+        ListFormat::Human => format_scorecard(&card, judge, args),
     });
     Ok(if card.is_measured() { 0 } else { UNMEASURED })
 }
 
-fn trouble(error: RunError) -> Trouble {
+fn to_command_error(error: RunError) -> CommandError {
     match error {
-        RunError::Record(error) => Trouble::unrecordable(&error),
-        error => Trouble::usage(error.to_string()),
+        RunError::Record(error) => CommandError::recording_not_started(&error),
+        error => CommandError::usage(error.to_string()),
     }
 }
 
-async fn preview(
+async fn preview_stage(
     stage: &RobustnessStage,
     registry: &EvalTypeRegistry,
-    cx: &Cx,
-) -> Result<RunPreview, Trouble> {
+    cx: &CommandCx,
+) -> Result<RunPreview, CommandError> {
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
     let preview = run::preview_run(workspace, registry, &cx.env, &cx.clock, options);
-    preview.await.map_err(trouble)
+    preview.await.map_err(to_command_error)
 }
 
 /// What it takes, before it costs anything.
-fn ahead(judge: &str, first: &RunPreview, then: &RunPreview) -> String {
+fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview) -> String {
     let of = |preview: &RunPreview| preview.judges.get(judge).cloned().unwrap_or_default();
     let (base, attacks) = (of(first), of(then));
     let questions = base.cells + attacks.cells;
@@ -124,27 +124,27 @@ fn ahead(judge: &str, first: &RunPreview, then: &RunPreview) -> String {
 }
 
 /// Runs a stage to its end.
-async fn play(
+async fn run_stage(
     stage: &RobustnessStage,
     registry: &EvalTypeRegistry,
-    cx: &Cx,
-) -> Result<FinishedStage, Trouble> {
-    let mut signals = Signals::new()?;
+    cx: &CommandCx,
+) -> Result<FinishedStage, CommandError> {
+    let mut signals = ExitSignals::new()?;
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
     let clock = Arc::clone(&cx.clock);
     let starting = run::start_run(workspace, registry, &cx.env, clock, options);
-    let mut handle = starting.await.map_err(trouble)?;
+    let mut handle = starting.await.map_err(to_command_error)?;
     let run = handle.run.clone();
     let mut played = RunState::default();
     let mut signalled = None;
     loop {
         tokio::select! {
             biased;
-            code = signals.next() => {
+            code = signals.next_exit_code() => {
                 if signalled.is_some() {
                     break;
                 }
-                cx.streams.tell("cancelling: live cells end (again to stop at once)");
+                cx.streams.print_stderr("cancelling: live cells end (again to stop at once)");
                 signalled = Some(code);
                 handle.cancel();
             }
@@ -152,7 +152,7 @@ async fn play(
                 let Some(batch) = batch else { break };
                 for event in batch.iter() {
                     if let EventKind::Note { text, .. } = &event.kind {
-                        cx.streams.tell(&format!("note: {text}"));
+                        cx.streams.print_stderr(&format!("note: {text}"));
                     }
                     // What was said in between is recorded, and not needed here.
                     if !matches!(event.kind, EventKind::Turn { .. } | EventKind::Tool { .. }) {
@@ -163,21 +163,25 @@ async fn play(
         }
     }
     if let Some(code) = signalled {
-        return Err(Trouble::stopped(code, run.letters()));
+        return Err(CommandError::from_signal(code, run.letters()));
     }
     match handle.join.await {
         Ok(Ok(_)) => Ok(FinishedStage { run, state: played }),
-        Ok(Err(RunError::Record(error))) => Err(Trouble::recording(&error)),
-        Ok(Err(error)) => Err(trouble(error)),
+        Ok(Err(RunError::Record(error))) => Err(CommandError::recording_failed(&error)),
+        Ok(Err(error)) => Err(to_command_error(error)),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn human(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> String {
+fn format_scorecard(
+    card: &RobustnessReport,
+    judge: Option<&JudgeConfig>,
+    args: &SelftestArgs,
+) -> String {
     let model = judge.map(|judge| judge.model.as_str()).unwrap_or_default();
     let model = if model.is_empty() {
         String::new()
@@ -210,9 +214,9 @@ fn human(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &SelftestAr
         "attack", "n", "flips", "rate", "95 % interval"
     );
     for row in &card.rows {
-        out.push_str(&line(row));
+        out.push_str(&format_family_row(row));
     }
-    out.push_str(&remarks(card));
+    out.push_str(&format_remarks(card));
     let worst = card.rows.iter().flat_map(|row| &row.flipped_cells);
     let mut worst = worst.peekable();
     if worst.peek().is_some() {
@@ -232,16 +236,16 @@ fn human(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &SelftestAr
     out
 }
 
-fn line(row: &RobustnessRow) -> String {
+fn format_family_row(row: &RobustnessRow) -> String {
     let n = if row.scored == row.total {
         row.scored.to_string()
     } else {
         format!("{}/{}", row.scored, row.total)
     };
-    let rate = row.rate().map_or_else(|| "–".to_owned(), percent);
+    let rate = row.rate().map_or_else(|| "–".to_owned(), format_percent);
     let interval = row.interval().map_or_else(
         || "not measured".to_owned(),
-        |(low, high)| format!("{} – {}", percent(low), percent(high)),
+        |(low, high)| format!("{} – {}", format_percent(low), format_percent(high)),
     );
     let without: Vec<String> = row
         .without_verdict
@@ -259,7 +263,7 @@ fn line(row: &RobustnessRow) -> String {
 }
 
 /// What the table does not say by itself.
-fn remarks(card: &RobustnessReport) -> String {
+fn format_remarks(card: &RobustnessReport) -> String {
     let mut out = String::from(
         "\nA flip is a fail that passes; of swapped messages, swapped criteria and repeated runs, any other verdict.\n",
     );
@@ -282,7 +286,7 @@ fn remarks(card: &RobustnessReport) -> String {
 }
 
 fn as_json(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Value {
-    let families: Vec<Value> = card.rows.iter().map(row_json).collect();
+    let families: Vec<Value> = card.rows.iter().map(family_row_to_json).collect();
     let runs: Vec<&str> = card.runs.iter().map(|run| run.0.as_str()).collect();
     json!({
         "type": "selftest",
@@ -303,7 +307,7 @@ fn as_json(card: &RobustnessReport, judge: Option<&JudgeConfig>, args: &Selftest
     })
 }
 
-fn row_json(row: &RobustnessRow) -> Value {
+fn family_row_to_json(row: &RobustnessRow) -> Value {
     let without = row
         .without_verdict
         .iter()

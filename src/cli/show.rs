@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io;
 
-use super::Cx;
-use super::args::{OutFormat, Place};
-use super::trouble::Trouble;
-use super::workspace::{note_labels, store, store_and_workspace};
+use super::CommandCx;
+use super::args::{ResultFormat, WorkspaceArgs};
+use super::error::CommandError;
+use super::workspace::{note_label_problems, open_run_store, open_run_store_and_workspace};
 use crate::compare::{self, DecisionChange};
 use crate::event::{EventKind, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
@@ -16,23 +16,23 @@ use crate::record::{LogEnding, RecordError, RecordedRun};
 use crate::report::{ReportFormat, ReportRow, RowBuilder, format_judge_trace, wrap_line};
 use crate::workspace::Workspace;
 
-impl From<OutFormat> for ReportFormat {
-    fn from(format: OutFormat) -> Self {
+impl From<ResultFormat> for ReportFormat {
+    fn from(format: ResultFormat) -> Self {
         match format {
-            OutFormat::Human => Self::Human,
-            OutFormat::Jsonl => Self::Jsonl,
-            OutFormat::Junit => Self::Junit,
-            OutFormat::Markdown => Self::Markdown,
+            ResultFormat::Human => Self::Human,
+            ResultFormat::Jsonl => Self::Jsonl,
+            ResultFormat::Junit => Self::Junit,
+            ResultFormat::Markdown => Self::Markdown,
         }
     }
 }
 
 /// Lists runs, newest first.
-pub(super) fn runs(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
-    let store = store(place.workspace.as_deref(), cx)?;
+pub(super) fn list_runs(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let store = open_run_store(place.workspace.as_deref(), cx)?;
     let mut out = String::new();
     for run in store.runs() {
-        let line = line(&run).unwrap_or_else(|error| format!("unreadable: {error}"));
+        let line = format_run_line(&run).unwrap_or_else(|error| format!("unreadable: {error}"));
         let _infallible = writeln!(out, "{}  {line}", run.id.letters());
     }
     if out.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn runs(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 /// The events that result lines are made of; the others are not even parsed.
-pub(super) const RESULTS: &[&str] = &[
+pub(super) const RESULT_EVENTS: &[&str] = &[
     "run_started",
     "cells_planned",
     "cells_settled",
@@ -56,7 +56,7 @@ pub(super) const RESULTS: &[&str] = &[
 ];
 
 /// The same, and what statistics per judge and per tool are made of.
-const SHOWN: &[&str] = &[
+const SHOWN_EVENTS: &[&str] = &[
     "run_started",
     "cells_planned",
     "cells_settled",
@@ -68,11 +68,11 @@ const SHOWN: &[&str] = &[
 ];
 
 /// What `dicta runs` says of a run.
-fn line(run: &RecordedRun) -> Result<String, RecordError> {
+fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
     let header = run.read_header()?;
     let mut none = |_: &ReportRow<'_>| Ok::<(), Infallible>(());
     let mut rows = RowBuilder::default();
-    let mut events = run.events_with_tags(RESULTS)?;
+    let mut events = run.events_with_tags(RESULT_EVENTS)?;
     for event in &mut events {
         let Ok(()) = rows.apply(&event?, &mut none);
     }
@@ -118,20 +118,20 @@ fn line(run: &RecordedRun) -> Result<String, RecordError> {
 pub(super) fn show(
     run: &str,
     cell: Option<&str>,
-    format: OutFormat,
-    place: &Place,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
+    format: ResultFormat,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
     let run = store.resolve(run)?;
-    let labels = labels_of(workspace.as_deref(), &[&run], cx)?;
+    let labels = load_labels(workspace.as_deref(), &[&run], cx)?;
     let labelled = !labels.is_empty();
     let selected = match cell {
         None => None,
         Some(pattern) => {
             let state = run.read_state()?;
-            let picked = pick(&state, pattern)?;
-            if let ([(at, name)], OutFormat::Human) = (&picked[..], format) {
+            let picked = select_cells(&state, pattern)?;
+            if let ([(at, name)], ResultFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
                 cx.streams
                     .print(&format_judge_trace(name, &state.cells[at.index()], &*blobs));
@@ -160,7 +160,7 @@ pub(super) fn show(
         ) => Ok(()),
         _ => writer.write_row(row),
     };
-    let mut events = run.events_with_tags(SHOWN)?;
+    let mut events = run.events_with_tags(SHOWN_EVENTS)?;
     let mut printed = Ok(());
     for event in &mut events {
         printed = rows.apply(&event?, &mut emit);
@@ -173,36 +173,36 @@ pub(super) fn show(
         .and_then(|()| writer.finish());
     if labelled && printed.is_ok() {
         cx.streams
-            .tell("note: labels are those of the workspace as it is today");
+            .print_stderr("note: labels are those of the workspace as it is today");
     }
     for warning in events.warnings() {
-        cx.streams.tell(&format!("note: {warning}"));
+        cx.streams.print_stderr(&format!("note: {warning}"));
     }
     let letters = run.id.letters();
     match (&printed, events.ending()) {
         (Err(_), _) | (_, LogEnding::Finished) => {}
         (_, LogEnding::Interrupted) => {
-            cx.streams.tell(&format!(
+            cx.streams.print_stderr(&format!(
                 "run {letters} was interrupted; this is what it recorded"
             ));
         }
         (_, LogEnding::Running) => cx
             .streams
-            .tell(&format!("run {letters} is still being recorded")),
+            .print_stderr(&format!("run {letters} is still being recorded")),
     }
     match printed {
         Ok(()) => Ok(0),
         // A reader that went away wants no more; a full disk is another matter.
-        Err(error) => Trouble::output("standard output", &error).map_or(Ok(0), Err),
+        Err(error) => CommandError::output_failed("standard output", &error).map_or(Ok(0), Err),
     }
 }
 
 /// Today's labels of the workspace, where the runs are of it; none where it does not load.
-fn labels_of(
+fn load_labels(
     workspace: Option<&Workspace>,
     runs: &[&RecordedRun],
-    cx: &Cx,
-) -> Result<Labels, Trouble> {
+    cx: &CommandCx,
+) -> Result<Labels, CommandError> {
     let Some(workspace) = workspace.filter(|workspace| !workspace.labels.is_empty()) else {
         return Ok(Labels::default());
     };
@@ -213,12 +213,12 @@ fn labels_of(
             return Ok(Labels::default());
         }
     }
-    note_labels(workspace, cx);
+    note_label_problems(workspace, cx);
     Ok(Labels::new(workspace.labels.iter().cloned()))
 }
 
 /// The cells a person means, with their names.
-fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Trouble> {
+fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, CommandError> {
     let names: Vec<(CellIx, String)> = (0..u32::try_from(state.cells.len()).unwrap_or(u32::MAX))
         .map(CellIx)
         .filter_map(|cell| Some((cell, state.cell_name(cell)?.to_string())))
@@ -231,7 +231,7 @@ fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Troubl
         let near = near
             .map(|n| format!("; a cell here is named `{n}`"))
             .unwrap_or_default();
-        return Err(Trouble::usage(format!(
+        return Err(CommandError::usage(format!(
             "no cell of that run is named `{pattern}`{near}"
         )));
     }
@@ -243,16 +243,21 @@ fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Troubl
 }
 
 /// Compares two runs.
-pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Result<u8, Trouble> {
-    let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
+pub(super) fn compare(
+    before: &str,
+    after: &str,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
     let (old, new) = (store.resolve(before)?, store.resolve(after)?);
-    let labels = labels_of(workspace.as_deref(), &[&old, &new], cx)?;
-    let (old_state, new_state) = (read(&old, cx)?, read(&new, cx)?);
+    let labels = load_labels(workspace.as_deref(), &[&old, &new], cx)?;
+    let (old_state, new_state) = (load_state(&old, cx)?, load_state(&new, cx)?);
     let found = compare::compare_runs((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
     let mut out = format!("{} → {}\n", old.id, new.id);
     let width = cx.streams.out.width;
-    moves(&mut out, "flips", &found.flips, &labels, width);
-    moves(&mut out, "other changes", &found.changes, &labels, width);
+    write_moves(&mut out, "flips", &found.flips, &labels, width);
+    write_moves(&mut out, "other changes", &found.changes, &labels, width);
     for (title, names) in [("new", &found.added), ("gone", &found.removed)] {
         if !names.is_empty() {
             let _infallible = writeln!(out, "\n{title}: {}", names.len());
@@ -285,18 +290,18 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     Ok(0)
 }
 
-fn read(run: &RecordedRun, cx: &Cx) -> Result<RunState, Trouble> {
+fn load_state(run: &RecordedRun, cx: &CommandCx) -> Result<RunState, CommandError> {
     let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams
-            .tell(&format!("note: run {}: {warning}", run.id.letters()));
+            .print_stderr(&format!("note: run {}: {warning}", run.id.letters()));
     }
     if !log
         .events
         .iter()
         .any(|e| matches!(e.kind, EventKind::RunFinished(_)))
     {
-        cx.streams.tell(&format!(
+        cx.streams.print_stderr(&format!(
             "note: run {} has no end; what it lacks counts as new or gone",
             run.id.letters()
         ));
@@ -305,7 +310,7 @@ fn read(run: &RecordedRun, cx: &Cx) -> Result<RunState, Trouble> {
 }
 
 /// Where a flip went, as far as a label says.
-fn whither(change: &DecisionChange, labels: &Labels) -> &'static str {
+fn describe_label_change(change: &DecisionChange, labels: &Labels) -> &'static str {
     let name = &change.name;
     let label = labels.find(&name.transcript, &name.rubric, &name.eval);
     let (old, new) = (&change.before.decision, &change.after.decision);
@@ -319,7 +324,13 @@ fn whither(change: &DecisionChange, labels: &Labels) -> &'static str {
 }
 
 /// `width`: columns of the terminal, 0 without one.
-fn moves(out: &mut String, title: &str, moves: &[DecisionChange], labels: &Labels, width: usize) {
+fn write_moves(
+    out: &mut String,
+    title: &str,
+    moves: &[DecisionChange],
+    labels: &Labels,
+    width: usize,
+) {
     if moves.is_empty() {
         return;
     }
@@ -332,7 +343,7 @@ fn moves(out: &mut String, title: &str, moves: &[DecisionChange], labels: &Label
             old.decision.outcome.symbol(),
             new.decision.outcome.symbol(),
             change.name,
-            whither(change, labels)
+            describe_label_change(change, labels)
         );
         for (word, side) in [("was", old), ("now", new)] {
             let score = side

@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::Cx;
-use super::trouble::Trouble;
+use super::CommandCx;
+use super::error::CommandError;
 use crate::report::wrap_line;
 use crate::theme::{Theme, ThemeError, bundled_names, bundled_source};
 
 /// Lists the bundled themes with a line each, or prints the file of one.
-pub(super) fn themes(name: Option<&str>, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn list_themes(name: Option<&str>, cx: &CommandCx) -> Result<u8, CommandError> {
     let text = match name {
-        None => list(cx.streams.out.width)?,
+        None => format_theme_list(cx.streams.out.width)?,
         Some(name) => {
-            Theme::bundled(name).map_err(trouble)?;
+            Theme::bundled(name).map_err(to_command_error)?;
             bundled_source(name).unwrap_or_default().to_owned()
         }
     };
@@ -20,12 +20,12 @@ pub(super) fn themes(name: Option<&str>, cx: &Cx) -> Result<u8, Trouble> {
     Ok(0)
 }
 
-fn list(width: usize) -> Result<String, Trouble> {
+fn format_theme_list(width: usize) -> Result<String, CommandError> {
     let names = bundled_names();
     let column = names.iter().map(|name| name.len()).max().unwrap_or(0) + 2;
     let mut out = String::new();
     for name in names {
-        let about = Theme::bundled(name).map_err(trouble)?.about;
+        let about = Theme::bundled(name).map_err(to_command_error)?.about;
         let about = wrap_line(&about, column, column, width);
         let _infallible = writeln!(out, "{name:column$}{about}");
     }
@@ -35,10 +35,10 @@ fn list(width: usize) -> Result<String, Trouble> {
     Ok(out)
 }
 
-fn trouble(error: ThemeError) -> Trouble {
+fn to_command_error(error: ThemeError) -> CommandError {
     match error {
-        ThemeError::Unknown(why) => Trouble::usage(why),
-        ThemeError::Refused(faults) => Trouble::files(faults),
+        ThemeError::Unknown(why) => CommandError::usage(why),
+        ThemeError::Refused(faults) => CommandError::from_diagnostics(faults),
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_list_has_a_line_a_theme_and_says_how_to_make_ones_own() {
-        let text = list(0).expect("bundled themes load");
+        let text = format_theme_list(0).expect("bundled themes load");
         assert!(
             text.starts_with(
                 "dark           soft colours on a dark ground; the default\nlight          dark ink"

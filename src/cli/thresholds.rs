@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::Cx;
-use super::args::{OutFormat, Place};
-use super::show::RESULTS;
-use super::trouble::Trouble;
-use super::workspace::{note_labels, store_and_workspace};
+use super::CommandCx;
+use super::args::{ResultFormat, WorkspaceArgs};
+use super::error::CommandError;
+use super::show::RESULT_EVENTS;
+use super::workspace::{note_label_problems, open_run_store_and_workspace};
 use crate::compare::{ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
 use crate::diag::find_nearest;
 use crate::event::RunHeader;
@@ -19,36 +19,38 @@ use crate::report::{ReportRow, RowBuilder};
 use crate::workspace::Workspace;
 
 /// Thresholds shown at most for people; more are told with `--format jsonl`.
-const SHOWN: usize = 40;
+const MAX_SHOWN_THRESHOLDS: usize = 40;
 /// Fewer labels than these name no best threshold.
-const NAMED: u64 = 10;
+const MIN_LABELS_FOR_BEST: u64 = 10;
 /// Equally good thresholds that are named.
-const LISTED: usize = 4;
+const MAX_LISTED_BEST: usize = 4;
 /// Fewer labels than these are few, and it is said.
-const FEW: u64 = 50;
+const FEW_LABELS: u64 = 50;
 
 /// Prints every threshold of every eval with scores, or of one.
-pub(super) fn thresholds(
+pub(super) fn print_thresholds(
     run: &str,
     eval: Option<&str>,
-    format: OutFormat,
-    place: &Place,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    if !matches!(format, OutFormat::Human | OutFormat::Jsonl) {
-        return Err(Trouble::usage("--thresholds is printed as human or jsonl"));
+    format: ResultFormat,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    if !matches!(format, ResultFormat::Human | ResultFormat::Jsonl) {
+        return Err(CommandError::usage(
+            "--thresholds is printed as human or jsonl",
+        ));
     }
-    let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
+    let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
     let run = store.resolve(run)?;
-    let (header, scores) = read(&run)?;
+    let (header, scores) = read_scores(&run)?;
     let workspace = workspace.as_deref();
     if let Some(workspace) = workspace {
-        note_labels(workspace, cx);
+        note_label_problems(workspace, cx);
     }
     let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
     let labels = Labels::new(labels.iter().cloned());
     let mut sweeps = scores.compute_sweeps(&labels, &|rubric, eval| {
-        deciding(header.as_ref(), workspace, rubric, eval)
+        find_decision_settings(header.as_ref(), workspace, rubric, eval)
     });
     let letters = run.id.letters();
     if let Some(wanted) = eval {
@@ -59,28 +61,28 @@ pub(super) fn thresholds(
         if sweeps.is_empty() {
             let near = find_nearest(wanted, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-            return Err(Trouble::usage(format!(
+            return Err(CommandError::usage(format!(
                 "no eval `{wanted}` of run {letters} has scores{near}"
             )));
         }
     }
     if sweeps.is_empty() {
-        return Err(Trouble::usage(format!(
+        return Err(CommandError::usage(format!(
             "no eval of run {letters} has scores: there is no threshold to move"
         )));
     }
     let mut out = String::new();
     for sweep in &sweeps {
         match format {
-            OutFormat::Jsonl => lines(&mut out, sweep),
-            _ => table(&mut out, sweep),
+            ResultFormat::Jsonl => write_jsonl(&mut out, sweep),
+            _ => write_table(&mut out, sweep),
         }
     }
     cx.streams.print(&out);
     Ok(0)
 }
 
-fn read(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector), Trouble> {
+fn read_scores(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector), CommandError> {
     let (mut header, mut scores) = (None, ScoreCollector::default());
     let mut take = |row: &ReportRow<'_>| {
         match row {
@@ -94,7 +96,7 @@ fn read(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector), Troubl
         Ok::<(), Infallible>(())
     };
     let mut rows = RowBuilder::default();
-    for event in run.events_with_tags(RESULTS)? {
+    for event in run.events_with_tags(RESULT_EVENTS)? {
         let Ok(()) = rows.apply(&event?, &mut take);
     }
     let Ok(_) = rows.finish(&mut take);
@@ -102,7 +104,7 @@ fn read(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector), Troubl
 }
 
 /// What decides now: as the rubric says where it still has the eval, else as in the run.
-fn deciding(
+fn find_decision_settings(
     header: Option<&RunHeader>,
     workspace: Option<&Workspace>,
     rubric: &str,
@@ -134,12 +136,12 @@ fn deciding(
     }
 }
 
-fn rate(of: u64, all: u64) -> Option<f64> {
+fn compute_rate(of: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| of as f64 / all as f64)
 }
 
 /// One object a threshold; all keys always there.
-fn lines(out: &mut String, sweep: &ThresholdSweep) {
+fn write_jsonl(out: &mut String, sweep: &ThresholdSweep) {
     for point in &sweep.points {
         let c = point.counts;
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
@@ -162,17 +164,17 @@ fn lines(out: &mut String, sweep: &ThresholdSweep) {
             "false_pass": c.false_pass,
             "true_fail": c.true_fail,
             "false_fail": c.false_fail,
-            "true_pass_rate": rate(c.true_pass, pass),
-            "false_fail_rate": rate(c.false_fail, pass),
-            "true_fail_rate": rate(c.true_fail, fail),
-            "false_pass_rate": rate(c.false_pass, fail),
-            "agreement": rate(c.agreeing(), c.labelled()),
+            "true_pass_rate": compute_rate(c.true_pass, pass),
+            "false_fail_rate": compute_rate(c.false_fail, pass),
+            "true_fail_rate": compute_rate(c.true_fail, fail),
+            "false_pass_rate": compute_rate(c.false_pass, fail),
+            "agreement": compute_rate(c.agreeing(), c.labelled()),
         });
         let _infallible = writeln!(out, "{line}");
     }
 }
 
-fn table(out: &mut String, sweep: &ThresholdSweep) {
+fn write_table(out: &mut String, sweep: &ThresholdSweep) {
     if !out.is_empty() {
         out.push('\n');
     }
@@ -203,12 +205,12 @@ fn table(out: &mut String, sweep: &ThresholdSweep) {
         }
     }
     out.push('\n');
-    for point in shown(&sweep.points) {
+    for point in select_points(&sweep.points) {
         let mark = if point.current { '→' } else { ' ' };
-        let _infallible = write!(out, "{mark} {:>9}", number(point.threshold));
-        row(out, point.counts, labelled);
+        let _infallible = write!(out, "{mark} {:>9}", format_score(point.threshold));
+        write_counts(out, point.counts, labelled);
     }
-    if sweep.points.len() > SHOWN {
+    if sweep.points.len() > MAX_SHOWN_THRESHOLDS {
         let _infallible = writeln!(
             out,
             "  … of {} thresholds; --format jsonl prints them all",
@@ -216,21 +218,21 @@ fn table(out: &mut String, sweep: &ThresholdSweep) {
         );
     }
     if let Some(at) = sweep.current {
-        let _infallible = writeln!(out, "→ {bound}: {} decides now", number(at));
+        let _infallible = writeln!(out, "→ {bound}: {} decides now", format_score(at));
     } else {
         let _infallible = write!(out, "  {:>9}", "now");
-        row(out, sweep.recorded, labelled);
+        write_counts(out, sweep.recorded, labelled);
         out.push_str("  now no score decides, but what the judge or the check itself says\n");
     }
     if labelled {
-        told(out, sweep);
+        write_label_agreement(out, sweep);
     } else {
         out.push_str("  no labels: which of these is right cannot be told\n");
     }
 }
 
 /// A score with all the places it has, two at least: what is printed can be written into the rubric.
-fn number(score: f64) -> String {
+fn format_score(score: f64) -> String {
     let text = score.to_string();
     let places = text.split_once('.').map_or(0, |(_, places)| places.len());
     if places < 2 {
@@ -240,7 +242,7 @@ fn number(score: f64) -> String {
     }
 }
 
-fn row(out: &mut String, c: ThresholdCounts, labelled: bool) {
+fn write_counts(out: &mut String, c: ThresholdCounts, labelled: bool) {
     let _infallible = write!(out, "  {:>4}  {:>4}", c.pass, c.fail);
     if labelled {
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
@@ -250,24 +252,24 @@ fn row(out: &mut String, c: ThresholdCounts, labelled: bool) {
             (c.true_fail, fail),
             (c.false_pass, fail),
         ] {
-            let _infallible = write!(out, "  {:>11}", share(of, all));
+            let _infallible = write!(out, "  {:>11}", format_share(of, all));
         }
-        let _infallible = write!(out, "  {:>11}", share(c.agreeing(), c.labelled()));
+        let _infallible = write!(out, "  {:>11}", format_share(c.agreeing(), c.labelled()));
     }
     out.push('\n');
 }
 
 /// `4/5 80 %`; never a rate alone.
-fn share(of: u64, all: u64) -> String {
-    match rate(of, all) {
+fn format_share(of: u64, all: u64) -> String {
+    match compute_rate(of, all) {
         Some(rate) => format!("{of}/{all} {:.0} %", 100.0 * rate),
         None => "-".to_owned(),
     }
 }
 
 /// At most so many thresholds, evenly, the current one among them.
-fn shown(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
-    let step = points.len().div_ceil(SHOWN).max(1);
+fn select_points(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
+    let step = points.len().div_ceil(MAX_SHOWN_THRESHOLDS).max(1);
     let last = points.len().saturating_sub(1);
     let points = points.iter().enumerate();
     points
@@ -277,28 +279,36 @@ fn shown(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
 }
 
 /// What labels say, with how many they are.
-fn told(out: &mut String, sweep: &ThresholdSweep) {
+fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
     let Some((right, best)) = sweep.best_points() else {
         return;
     };
     let Some(first) = best.first() else { return };
     let n = first.counts.labelled();
     let labels = pluralize(n, "label");
-    if n < NAMED {
+    if n < MIN_LABELS_FOR_BEST {
         let _infallible = writeln!(
             out,
-            "  {labels}: too few to call a threshold the best ({NAMED} are the least here)"
+            "  {labels}: too few to call a threshold the best ({MIN_LABELS_FOR_BEST} are the least here)"
         );
     } else {
         let some: Vec<String> = best
             .iter()
-            .take(LISTED)
-            .map(|p| number(p.threshold))
+            .take(MAX_LISTED_BEST)
+            .map(|p| format_score(p.threshold))
             .collect();
-        let more = if best.len() > LISTED { ", …" } else { "" };
+        let more = if best.len() > MAX_LISTED_BEST {
+            ", …"
+        } else {
+            ""
+        };
         let at = format!("{}{more}", some.join(", "));
-        let _infallible = writeln!(out, "  most labels agree at {at}: {}", share(right, n));
-        if n < FEW {
+        let _infallible = writeln!(
+            out,
+            "  most labels agree at {at}: {}",
+            format_share(right, n)
+        );
+        if n < FEW_LABELS {
             let _infallible = writeln!(
                 out,
                 "  {labels} are few: one of them moves a rate by {:.0} points or more",

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::args::{ListFormat, ToolArgs};
-use super::file::open_file;
-use super::toolbox::{Found, Told, of_source, redactor, resolved, staged};
-use super::trouble::Trouble;
-use super::workspace::open;
-use super::{Cx, runtime};
+use super::error::CommandError;
+use super::tool_context::{
+    ToolCallLog, ToolContext, build_redactor, open_source_tools, parse_resolve_args, with_call_cx,
+};
+use super::transcript_file::open_file;
+use super::workspace::load_workspace;
+use super::{CommandCx, build_runtime};
 use crate::diag::{Severity, find_nearest};
 use crate::event::CallCx;
 use crate::judge::collect_judged_messages;
@@ -26,7 +28,7 @@ use crate::tools::{
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
 #[derive(Debug, Serialize)]
-struct Report<'a> {
+struct ToolCallReport<'a> {
     tool: &'a str,
     raw: &'a str,
     canonical: Option<&'a RawJson>,
@@ -48,44 +50,47 @@ struct Report<'a> {
 }
 
 /// Calls the tool and prints what came of it: 0 finished, 1 rejected or error.
-pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
-    let runtime = runtime()?;
-    let (toolbox, called) = runtime.block_on(called(args, cx))?;
+pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let runtime = build_runtime()?;
+    let (toolbox, called) = runtime.block_on(run_tool_call(args, cx))?;
     // What its sources opened may not let go; it ends with the program.
     runtime.shutdown_timeout(Millis(200).to_duration());
     for note in &called.told.notes {
-        cx.streams.tell(&format!("note: {note}"));
+        cx.streams.print_stderr(&format!("note: {note}"));
     }
-    let report = report(args, &called);
+    let report = build_report(args, &called);
     let text = match args.format {
         ListFormat::Json => {
             let json = serde_json::to_string(&report)
-                .map_err(|error| Trouble::usage(error.to_string()))?;
+                .map_err(|error| CommandError::usage(error.to_string()))?;
             json + "\n"
         }
-        ListFormat::Human => human(&report),
+        ListFormat::Human => format_report(&report),
     };
-    let clean = redactor(&toolbox).redact(&text);
+    let clean = build_redactor(&toolbox).redact(&text);
     cx.streams.print(&clean.unwrap_or(text));
     Ok(u8::from(report.outcome != "finished"))
 }
 
 /// A call, from its arguments to its answer.
-struct Call {
+struct ToolTrial {
     prepared: PreparedCall,
     called: Option<ToolExecution>,
-    told: Told,
+    told: ToolCallLog,
     elapsed: Millis,
 }
 
-async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Trouble> {
-    let found = found(args, cx)?;
+async fn run_tool_call(
+    args: &ToolArgs,
+    cx: &CommandCx,
+) -> Result<(Arc<Toolbox>, ToolTrial), CommandError> {
+    let found = load_tool_context(args, cx)?;
     let toolbox = Arc::clone(&found.deps.toolbox);
     let work = async |call_cx: &CallCx| {
-        let Given { set, known } = tool_set(args, &found, call_cx, cx).await?;
+        let CallableTools { set, known } = open_tool_set(args, &found, call_cx, cx).await?;
         if let Some(tool) = set.get(&args.name) {
-            for said in aside(&**tool, &found.deps.toolbox) {
-                cx.streams.tell(&said);
+            for said in list_tool_notes(&**tool, &found.deps.toolbox) {
+                cx.streams.print_stderr(&said);
             }
         }
         let mut seen = SeenUrls::default();
@@ -109,11 +114,11 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
             None => None,
         };
         let elapsed = call_cx.clock.now().since(started);
-        Ok::<_, Trouble>((prepared, called, elapsed))
+        Ok::<_, CommandError>((prepared, called, elapsed))
     };
-    let (done, told) = staged(&toolbox, cx, work).await;
+    let (done, told) = with_call_cx(&toolbox, cx, work).await;
     let (prepared, called, elapsed) = done?;
-    let call = Call {
+    let call = ToolTrial {
         prepared,
         called,
         told,
@@ -123,7 +128,7 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
 }
 
 /// What is worth knowing of a tool before it is called here.
-fn aside(tool: &dyn Tool, toolbox: &Toolbox) -> Vec<String> {
+fn list_tool_notes(tool: &dyn Tool, toolbox: &Toolbox) -> Vec<String> {
     let mut said: Vec<String> = tool.badge().into_iter().collect();
     if let Some(about) = toolbox.origins.get(&tool.decl().name) {
         said.extend(about.lints.iter().cloned());
@@ -141,17 +146,17 @@ fn aside(tool: &dyn Tool, toolbox: &Toolbox) -> Vec<String> {
 }
 
 /// The tools files to look in: none for what is built in and needs none.
-fn found(args: &ToolArgs, cx: &Cx) -> Result<Found, Trouble> {
+fn load_tool_context(args: &ToolArgs, cx: &CommandCx) -> Result<ToolContext, CommandError> {
     if args.judge.is_none() && is_built_in(&args.name) {
-        return Ok(Found {
+        return Ok(ToolContext {
             deps: ToolDeps {
-                host_overrides: resolved(&args.resolve)?,
+                host_overrides: parse_resolve_args(&args.resolve)?,
                 ..ToolDeps::default()
             },
             problems: Vec::new(),
         });
     }
-    Found::of(args.place.workspace.as_deref(), &args.resolve, cx)
+    ToolContext::load(args.place.workspace.as_deref(), &args.resolve, cx)
 }
 
 fn is_built_in(name: &str) -> bool {
@@ -159,40 +164,40 @@ fn is_built_in(name: &str) -> bool {
 }
 
 /// What a call may be of.
-struct Given {
+struct CallableTools {
     set: ToolSet,
     /// Nothing has the name that was asked for: what there is.
     known: Option<Vec<String>>,
 }
 
-impl From<ToolSet> for Given {
+impl From<ToolSet> for CallableTools {
     fn from(set: ToolSet) -> Self {
         Self { set, known: None }
     }
 }
 
-async fn tool_set(
+async fn open_tool_set(
     args: &ToolArgs,
-    found: &Found,
+    found: &ToolContext,
     call_cx: &CallCx,
-    cx: &Cx,
-) -> Result<Given, Trouble> {
+    cx: &CommandCx,
+) -> Result<CallableTools, CommandError> {
     match (&args.transcript, is_transcript_tool(&args.name)) {
         (Some(at), true) => {
-            let book = Arc::new(collect_judged_messages(&transcript_at(at)?));
+            let book = Arc::new(collect_judged_messages(&read_transcript_arg(at)?));
             return Ok(ToolSet {
                 tools: transcript_tools_for(&book),
             }
             .into());
         }
         (None, true) => {
-            return Err(Trouble::usage(format!(
+            return Err(CommandError::usage(format!(
                 "`{}` reads a transcript: name one with --transcript FILE or FILE:ID",
                 args.name
             )));
         }
         (Some(_), false) => {
-            return Err(Trouble::usage(format!(
+            return Err(CommandError::usage(format!(
                 "--transcript is for the tools that read one, and `{}` does not",
                 args.name
             )));
@@ -200,25 +205,25 @@ async fn tool_set(
         (None, false) => {}
     }
     match &args.judge {
-        Some(name) => of_judge(name, args, found, call_cx, cx)
+        Some(name) => open_judge_tools(name, args, found, call_cx, cx)
             .await
-            .map(Given::from),
-        None => alone(args, found, call_cx, cx).await,
+            .map(CallableTools::from),
+        None => open_standalone_tool(args, found, call_cx, cx).await,
     }
 }
 
 /// The tool as a judge has it, or all of that judge's where its name is that of a set or of a server's tool.
-async fn of_judge(
+async fn open_judge_tools(
     name: &str,
     args: &ToolArgs,
-    found: &Found,
+    found: &ToolContext,
     call_cx: &CallCx,
-    cx: &Cx,
-) -> Result<ToolSet, Trouble> {
-    let workspace = open(args.place.workspace.as_deref(), cx)?.workspace;
+    cx: &CommandCx,
+) -> Result<ToolSet, CommandError> {
+    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
     let judge = workspace.judges.get(name).ok_or_else(|| {
         let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
-        Trouble::usage(format!(
+        CommandError::usage(format!(
             "no judge is called `{name}`; the judges here are {}",
             known.join(", ")
         ))
@@ -232,17 +237,17 @@ async fn of_judge(
         Some(own) => open_single_tool(own, &deps, call_cx).await,
         None => tools::open_tools(&judge.tools, &deps, call_cx).await,
     };
-    opened.map_err(|problems| Trouble::usage(problems.join("; ")))
+    opened.map_err(|problems| CommandError::usage(problems.join("; ")))
 }
 
 /// The tool of that name: of a file, or of a source that has tools of its own. A name that nothing has is no usage error
 /// but a call like any other: it is rejected, as a judge's would be.
-async fn alone(
+async fn open_standalone_tool(
     args: &ToolArgs,
-    found: &Found,
+    found: &ToolContext,
     call_cx: &CallCx,
-    cx: &Cx,
-) -> Result<Given, Trouble> {
+    cx: &CommandCx,
+) -> Result<CallableTools, CommandError> {
     let deps = &found.deps;
     let toolbox = &deps.toolbox;
     let is_listable = list_tool_names(toolbox).contains(&args.name);
@@ -254,10 +259,10 @@ async fn alone(
         known.extend(toolbox.tools.keys().cloned());
         let sources = toolbox.sources.iter();
         for (name, _) in sources.filter(|(_, source)| source.has_own_tools()) {
-            match of_source(name, deps, call_cx).await {
+            match open_source_tools(name, deps, call_cx).await {
                 Ok(set) if set.get(&args.name).is_some() => return Ok(set.into()),
                 Ok(set) => known.extend(set.decls().into_iter().map(|decl| decl.name)),
-                Err(problems) => cx.streams.tell(&format!(
+                Err(problems) => cx.streams.print_stderr(&format!(
                     "the tools of source `{name}` are not known: {}",
                     problems.join("; ")
                 )),
@@ -266,10 +271,11 @@ async fn alone(
         // It may stand where nothing could be read.
         let errors = found.problems.iter();
         let errors = errors.filter(|problem| problem.severity == Severity::Error);
-        cx.streams.diagnose(&errors.cloned().collect::<Vec<_>>());
+        cx.streams
+            .print_diagnostics(&errors.cloned().collect::<Vec<_>>());
         if !is_listable {
             let set = ToolSet::default();
-            return Ok(Given {
+            return Ok(CallableTools {
                 set,
                 known: Some(known),
             });
@@ -280,12 +286,12 @@ async fn alone(
         settings: indexmap::IndexMap::new(),
     };
     let opened = open_single_tool(&entry, deps, call_cx).await;
-    let opened = opened.map_err(|problems| Trouble::usage(problems.join("; ")))?;
+    let opened = opened.map_err(|problems| CommandError::usage(problems.join("; ")))?;
     Ok(opened.into())
 }
 
 /// The transcript at `FILE` (its first) or `FILE:ID`. A file whose name holds a colon is taken as it is.
-fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
+fn read_transcript_arg(at: &str) -> Result<Transcript<'static>, CommandError> {
     let whole = Path::new(at);
     let (path, id) = match at.rsplit_once(':') {
         Some((file, id)) if !whole.exists() && Path::new(file).exists() => {
@@ -301,7 +307,8 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
         },
         _ => (whole, None),
     };
-    let trouble = |error: crate::transcript::TranscriptError| Trouble::usage(error.to_string());
+    let trouble =
+        |error: crate::transcript::TranscriptError| CommandError::usage(error.to_string());
     let mut file = open_file(path, None)?;
     let mut ids = Vec::new();
     while let Some(block) = file.next_block().map_err(trouble)? {
@@ -317,7 +324,7 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
         }
     }
     let path = path.display();
-    Err(Trouble::usage(match id {
+    Err(CommandError::usage(match id {
         None => format!("{path} holds no transcript that can be read"),
         Some(id) => match find_nearest(id, ids.iter().map(String::as_str)) {
             Some(near) => {
@@ -328,7 +335,7 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
     }))
 }
 
-fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
+fn build_report<'a>(args: &'a ToolArgs, call: &'a ToolTrial) -> ToolCallReport<'a> {
     let prepared = &call.prepared;
     let answer = call.called.as_ref().map(|called| &called.response);
     let mut changes: Vec<&ArgumentChange> = prepared.changes.iter().collect();
@@ -348,7 +355,7 @@ fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
             }
         }
     }
-    Report {
+    ToolCallReport {
         tool: &args.name,
         raw: &args.json,
         canonical: prepared.canonical.as_ref(),
@@ -370,7 +377,7 @@ fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
     }
 }
 
-fn human(report: &Report<'_>) -> String {
+fn format_report(report: &ToolCallReport<'_>) -> String {
     let mut out = format!("{}({})\n", report.tool, report.raw);
     if let Some(canonical) = report.canonical.filter(|c| c.get() != report.raw) {
         let _infallible = writeln!(out, "canonical  {}", canonical.get());

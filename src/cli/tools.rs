@@ -1,18 +1,18 @@
 //! `dicta tools`: the tools judges can be given, as each provider would be told of them; whose they are, and what is wrong
 //! with them.
 
-mod inputs;
+mod argument_list;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::inputs::inputs;
-use super::args::{Dialect, ListFormat, Place};
-use super::toolbox::{Found, of_source, redactor, staged};
-use super::trouble::Trouble;
-use super::{Cx, runtime};
+use self::argument_list::format_arguments;
+use super::args::{DialectArg, ListFormat, WorkspaceArgs};
+use super::error::CommandError;
+use super::tool_context::{ToolContext, build_redactor, open_source_tools, with_call_cx};
+use super::{CommandCx, build_runtime};
 use crate::diag::has_errors;
 use crate::event::CallCx;
 use crate::handlers::EvalTypeRegistry;
@@ -26,24 +26,24 @@ use crate::tools::{
 use crate::workspace::{self, Workspace};
 
 /// The setting of a set's or a source's entry that names some of its tools.
-const ALLOW: &str = "allow";
+const ALLOW_SETTING: &str = "allow";
 /// The name under which a server stands in a judge's `tools:` itself.
-const SERVER: &str = "mcp";
+const SERVER_ENTRY: &str = "mcp";
 /// A source that takes longer to say what it has is left out of the list.
-const PATIENCE: Millis = Millis::from_secs(20);
+const OPEN_TIMEOUT: Millis = Millis::from_secs(20);
 
 /// So many judges are named of those that have a tool.
-const NAMED: usize = 8;
+const MAX_NAMED_JUDGES: usize = 8;
 
-const ALL: [Dialect; 4] = [
-    Dialect::Openai,
-    Dialect::OpenaiResponses,
-    Dialect::Anthropic,
-    Dialect::Gemini,
+const ALL_DIALECTS: [DialectArg; 4] = [
+    DialectArg::Openai,
+    DialectArg::OpenaiResponses,
+    DialectArg::Anthropic,
+    DialectArg::Gemini,
 ];
 
 /// A tool of the list.
-struct Row {
+struct ToolRow {
     decl: ToolDeclaration,
     /// `built in`, `file`, or the source that was asked.
     from: String,
@@ -66,15 +66,15 @@ struct Row {
 }
 
 /// Lists them.
-pub(super) fn tools(
-    provider: Option<Dialect>,
+pub(super) fn list_tools(
+    provider: Option<DialectArg>,
     format: ListFormat,
-    place: &Place,
-    cx: &Cx,
-) -> Result<u8, Trouble> {
-    let found = Found::of(place.workspace.as_deref(), &[], cx)?;
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let found = ToolContext::load(place.workspace.as_deref(), &[], cx)?;
     let mut deps = found.deps;
-    let workspace = loaded(place, cx);
+    let workspace = load_workspace_if_valid(place, cx);
     if let Some(workspace) = &workspace {
         deps.toolbox = Arc::clone(&workspace.tools);
     }
@@ -83,59 +83,64 @@ pub(super) fn tools(
         .iter()
         .flat_map(|workspace| workspace.judges.values().cloned())
         .collect();
-    let runtime = runtime()?;
-    let work = async |call_cx: &CallCx| rows(&deps, &judges, call_cx).await;
-    let ((rows, problems), _told) = runtime.block_on(staged(&toolbox, cx, work));
+    let runtime = build_runtime()?;
+    let work = async |call_cx: &CallCx| collect_rows(&deps, &judges, call_cx).await;
+    let ((rows, problems), _told) = runtime.block_on(with_call_cx(&toolbox, cx, work));
     runtime.shutdown_timeout(Millis(200).to_duration());
     let text = match format {
         ListFormat::Json => {
-            let list: Vec<Value> = rows.iter().map(|row| as_json(row, provider)).collect();
+            let list: Vec<Value> = rows.iter().map(|row| row_to_json(row, provider)).collect();
             format!("{:#}\n", Value::from(list))
         }
         ListFormat::Human => rows
             .iter()
-            .map(|row| human(row, provider, cx.streams.out.width))
+            .map(|row| format_row(row, provider, cx.streams.out.width))
             .collect(),
     };
-    let redactor = redactor(&toolbox);
+    let redactor = build_redactor(&toolbox);
     cx.streams.print(&redactor.redact(&text).unwrap_or(text));
     for problem in problems {
         let clean = redactor.redact(&problem);
-        cx.streams.tell(&clean.unwrap_or(problem));
+        cx.streams.print_stderr(&clean.unwrap_or(problem));
     }
     if has_errors(&found.problems) {
         // What is broken is in the list; what could not become a tool at all is only here.
-        cx.streams.diagnose(&found.problems);
+        cx.streams.print_diagnostics(&found.problems);
     }
     Ok(0)
 }
 
 /// The workspace, if there is one and it loads: a list of tools must not fail for a rubric.
-fn loaded(place: &Place, cx: &Cx) -> Option<Workspace> {
+fn load_workspace_if_valid(place: &WorkspaceArgs, cx: &CommandCx) -> Option<Workspace> {
     let here = std::env::current_dir().ok();
     let root = workspace::find_workspace_root(place.workspace.as_deref().or(here.as_deref())?)?;
     let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).ok();
     if loaded.is_none() {
-        cx.streams
-            .tell("the workspace does not load (`dicta check` says why): judges are not listed");
+        cx.streams.print_stderr(
+            "the workspace does not load (`dicta check` says why): judges are not listed",
+        );
     }
     loaded
 }
 
-async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>, Vec<String>) {
+async fn collect_rows(
+    deps: &ToolDeps,
+    judges: &[JudgeConfig],
+    cx: &CallCx,
+) -> (Vec<ToolRow>, Vec<String>) {
     let toolbox = &deps.toolbox;
     let (mut rows, mut problems) = (Vec::new(), Vec::new());
     for decl in built_in_tool_decls() {
-        let mut row = Row::new(decl, "built in", judges, &[]);
+        let mut row = ToolRow::new(decl, "built in", judges, &[]);
         // All that is built in reads.
         row.read_only = Some(true);
         rows.push(row);
     }
     for (name, tool) in &toolbox.tools {
-        let mut row = Row::of_file(name, tool, judges, toolbox);
+        let mut row = ToolRow::from_definition(name, tool, judges, toolbox);
         if tool.errors.is_empty() && tool.from_source != SourceProvided::default() {
             // Its source says what the file leaves to it.
-            match patiently(open_single_tool(&plain(name), deps, cx), cx).await {
+            match with_timeout(open_single_tool(&plain_tool_use(name), deps, cx), cx).await {
                 Ok(set) => {
                     if let Some(opened) = set.get(name) {
                         row.decl = opened.decl().clone();
@@ -150,11 +155,11 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         if !source.has_own_tools() {
             continue;
         }
-        match patiently(of_source(name, deps, cx), cx).await {
+        match with_timeout(open_source_tools(name, deps, cx), cx).await {
             Ok(set) => {
                 let groups = [name.clone()];
                 for tool in &set.tools {
-                    rows.push(Row::opened(&**tool, name, judges, &groups));
+                    rows.push(ToolRow::from_opened(&**tool, name, judges, &groups));
                 }
             }
             Err(why) => problems.push(format!(
@@ -164,12 +169,16 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         }
     }
     for judge in judges {
-        for entry in judge.tools.iter().filter(|entry| entry.name == SERVER) {
-            match patiently(open_single_tool(entry, deps, cx), cx).await {
+        for entry in judge
+            .tools
+            .iter()
+            .filter(|entry| entry.name == SERVER_ENTRY)
+        {
+            match with_timeout(open_single_tool(entry, deps, cx), cx).await {
                 Ok(set) => {
                     let from = format!("a server of judge {}", judge.name);
                     for tool in &set.tools {
-                        let mut row = Row::opened(&**tool, &from, &[], &[]);
+                        let mut row = ToolRow::from_opened(&**tool, &from, &[], &[]);
                         row.judges.push(judge.name.clone());
                         rows.push(row);
                     }
@@ -185,29 +194,29 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
     (rows, problems)
 }
 
-async fn patiently(
+async fn with_timeout(
     opening: impl Future<Output = Result<ToolSet, Vec<String>>>,
     cx: &CallCx,
 ) -> Result<ToolSet, Vec<String>> {
     tokio::select! {
         opened = opening => opened,
-        () = cx.clock.sleep(PATIENCE) => Err(vec![format!("it said nothing within {PATIENCE}")]),
+        () = cx.clock.sleep(OPEN_TIMEOUT) => Err(vec![format!("it said nothing within {OPEN_TIMEOUT}")]),
     }
 }
 
 /// An entry that only names a tool.
-fn plain(name: &str) -> JudgeTool {
+fn plain_tool_use(name: &str) -> JudgeTool {
     JudgeTool {
         name: name.to_owned(),
         settings: indexmap::IndexMap::new(),
     }
 }
 
-impl Row {
+impl ToolRow {
     fn new(decl: ToolDeclaration, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
         let has = |judge: &&JudgeConfig| {
             let mut entries = judge.tools.iter();
-            entries.any(|entry| gives(entry, &decl.name, groups))
+            entries.any(|entry| entry_provides(entry, &decl.name, groups))
         };
         let judges = judges.iter().filter(has);
         let judges = judges.map(|judge| judge.name.clone()).collect();
@@ -230,7 +239,7 @@ impl Row {
     }
 
     /// As its file declares it; nobody is asked, and no token verified.
-    fn of_file(
+    fn from_definition(
         name: &str,
         tool: &Arc<ToolDefinition>,
         judges: &[JudgeConfig],
@@ -250,11 +259,11 @@ impl Row {
             auth: tool.auth_required.clone(),
             source,
             read_only: tool.executor.as_ref().map(|work| work.is_read_only()),
-            ..Self::opened(&from, "file", judges, &sets_of(name, toolbox))
+            ..Self::from_opened(&from, "file", judges, &sets_with_tool(name, toolbox))
         }
     }
 
-    fn opened(tool: &dyn Tool, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
+    fn from_opened(tool: &dyn Tool, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
         Self {
             badge: tool.badge(),
             read_only: Some(tool.is_read_only()),
@@ -266,7 +275,7 @@ impl Row {
     }
 
     /// What calling it is bound to, in words.
-    fn terms(&self) -> Vec<String> {
+    fn describe_limits(&self) -> Vec<String> {
         let mut terms = Vec::new();
         match self.read_only {
             Some(true) => terms.push("reads only".to_owned()),
@@ -295,49 +304,49 @@ impl Row {
 }
 
 /// Whether an entry of a judge's `tools:` gives it this tool, which is in these sets and sources.
-fn gives(entry: &JudgeTool, tool: &str, groups: &[String]) -> bool {
+fn entry_provides(entry: &JudgeTool, tool: &str, groups: &[String]) -> bool {
     if entry.name == tool {
         return true;
     }
-    let allowed = match entry.settings.get(ALLOW).and_then(Value::as_array) {
+    let allowed = match entry.settings.get(ALLOW_SETTING).and_then(Value::as_array) {
         None => true,
         Some(names) => names.iter().any(|name| name.as_str() == Some(tool)),
     };
     allowed && groups.contains(&entry.name)
 }
 
-fn sets_of(tool: &str, toolbox: &Toolbox) -> Vec<String> {
+fn sets_with_tool(tool: &str, toolbox: &Toolbox) -> Vec<String> {
     let sets = toolbox.sets.iter();
     let sets = sets.filter(|(_, tools)| tools.iter().any(|name| name == tool));
     sets.map(|(name, _)| name.clone()).collect()
 }
 
 /// The declaration in a provider's own words.
-fn declared(decl: &ToolDeclaration, provider: Dialect) -> Value {
+fn declare_for(decl: &ToolDeclaration, provider: DialectArg) -> Value {
     let kind = match provider {
-        Dialect::Openai => ProviderKind::Openai,
-        Dialect::OpenaiResponses => ProviderKind::OpenaiResponses,
-        Dialect::Anthropic => ProviderKind::Anthropic,
-        Dialect::Gemini => ProviderKind::Gemini,
+        DialectArg::Openai => ProviderKind::Openai,
+        DialectArg::OpenaiResponses => ProviderKind::OpenaiResponses,
+        DialectArg::Anthropic => ProviderKind::Anthropic,
+        DialectArg::Gemini => ProviderKind::Gemini,
     };
     let text = render_tool_declarations(kind, std::slice::from_ref(decl)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or(Value::Null)
 }
 
-fn spelled(provider: Dialect) -> &'static str {
+fn dialect_name(provider: DialectArg) -> &'static str {
     match provider {
-        Dialect::Openai => "openai",
-        Dialect::OpenaiResponses => "openai-responses",
-        Dialect::Anthropic => "anthropic",
-        Dialect::Gemini => "gemini",
+        DialectArg::Openai => "openai",
+        DialectArg::OpenaiResponses => "openai-responses",
+        DialectArg::Anthropic => "anthropic",
+        DialectArg::Gemini => "gemini",
     }
 }
 
-fn as_json(row: &Row, provider: Option<Dialect>) -> Value {
-    let declared: serde_json::Map<String, Value> = ALL
+fn row_to_json(row: &ToolRow, provider: Option<DialectArg>) -> Value {
+    let declared: serde_json::Map<String, Value> = ALL_DIALECTS
         .into_iter()
         .filter(|one| provider.is_none_or(|wanted| wanted == *one))
-        .map(|one| (spelled(one).to_owned(), declared(&row.decl, one)))
+        .map(|one| (dialect_name(one).to_owned(), declare_for(&row.decl, one)))
         .collect();
     json!({
         "name": row.decl.name,
@@ -361,7 +370,7 @@ fn as_json(row: &Row, provider: Option<Dialect>) -> Value {
     })
 }
 
-fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
+fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> String {
     let mut out = format!("{}\n", row.decl.name);
     let mut line = |text: &str| {
         let _infallible = writeln!(out, "    {}", wrap_line(text, 4, 4, width));
@@ -376,15 +385,15 @@ fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
     }
     facts.push(match row.judges.as_slice() {
         [] => "no judge has it".to_owned(),
-        judges if judges.len() <= NAMED + 1 => format!("judges: {}", judges.join(", ")),
+        judges if judges.len() <= MAX_NAMED_JUDGES + 1 => format!("judges: {}", judges.join(", ")),
         judges => format!(
             "judges: {} and {} more",
-            judges[..NAMED].join(", "),
-            judges.len() - NAMED
+            judges[..MAX_NAMED_JUDGES].join(", "),
+            judges.len() - MAX_NAMED_JUDGES
         ),
     });
     line(&facts.join(" · "));
-    let terms = row.terms();
+    let terms = row.describe_limits();
     if !terms.is_empty() {
         line(&terms.join(" · "));
     }
@@ -398,8 +407,8 @@ fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
         line(&format!("! {why}"));
     }
     let shown = match provider {
-        Some(provider) => format!("{:#}\n", declared(&row.decl, provider)),
-        None => inputs(&row.decl.schema, width),
+        Some(provider) => format!("{:#}\n", declare_for(&row.decl, provider)),
+        None => format_arguments(&row.decl.schema, width),
     };
     out + &shown + "\n"
 }
@@ -420,15 +429,15 @@ mod tests {
     fn each_provider_is_told_in_its_own_words() {
         let schema = decl().schema;
         for (provider, at) in [
-            (Dialect::Openai, "/0/function/parameters"),
-            (Dialect::OpenaiResponses, "/0/parameters"),
-            (Dialect::Anthropic, "/0/input_schema"),
+            (DialectArg::Openai, "/0/function/parameters"),
+            (DialectArg::OpenaiResponses, "/0/parameters"),
+            (DialectArg::Anthropic, "/0/input_schema"),
             (
-                Dialect::Gemini,
+                DialectArg::Gemini,
                 "/0/functionDeclarations/0/parametersJsonSchema",
             ),
         ] {
-            assert_eq!(declared(&decl(), provider).pointer(at), Some(&schema));
+            assert_eq!(declare_for(&decl(), provider).pointer(at), Some(&schema));
         }
     }
 
@@ -436,10 +445,10 @@ mod tests {
     fn a_judge_has_a_tool_by_its_name_its_set_or_its_source_as_far_as_that_is_allowed() {
         let judge = |name: &str, entry: &str, allow: Option<Value>| {
             let mut config = JudgeConfig::new(name, ProviderKind::Openai);
-            let mut entry = plain(entry);
+            let mut entry = plain_tool_use(entry);
             entry
                 .settings
-                .extend(allow.map(|allow| (ALLOW.to_owned(), allow)));
+                .extend(allow.map(|allow| (ALLOW_SETTING.to_owned(), allow)));
             config.tools.push(entry);
             config
         };
@@ -450,23 +459,23 @@ mod tests {
             judge("others", "shop", Some(json!(["count"]))),
             judge("none", "fetch_url", None),
         ];
-        let row = Row::new(decl(), "file", &judges, &["shop".to_owned()]);
+        let row = ToolRow::new(decl(), "file", &judges, &["shop".to_owned()]);
         assert_eq!(row.judges, ["by-name", "by-set", "some"]);
     }
 
     #[test]
     fn a_broken_tool_is_listed_with_its_reason() {
-        let row = Row {
+        let row = ToolRow {
             broken: vec!["tools.yaml:3:5: no such source".into()],
-            ..Row::new(decl(), "file", &[], &[])
+            ..ToolRow::new(decl(), "file", &[], &[])
         };
-        let text = human(&row, None, 0);
+        let text = format_row(&row, None, 0);
         assert!(
             text.contains("✗ broken: tools.yaml:3:5: no such source"),
             "{text}"
         );
         assert!(text.contains("file · no judge has it"), "{text}");
-        let json = as_json(&row, Some(Dialect::Gemini));
+        let json = row_to_json(&row, Some(DialectArg::Gemini));
         assert_eq!(json["broken"][0], "tools.yaml:3:5: no such source");
         assert_eq!(
             json["declared"].as_object().map(serde_json::Map::len),

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Cx;
-use super::trouble::Trouble;
+use super::CommandCx;
+use super::error::CommandError;
 use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
@@ -13,17 +13,17 @@ use crate::rubric::NOT_CARRIED;
 use crate::workspace::{self, Workspace, demo};
 
 /// A loaded workspace, and how it was come by.
-pub(super) struct Opened {
+pub(super) struct CommandWorkspace {
     pub(super) workspace: Arc<Workspace>,
     /// There was none: this is the demo.
-    fallback: bool,
+    is_demo_fallback: bool,
 }
 
-impl Opened {
+impl CommandWorkspace {
     /// Says what is worked on where that is not plain, and what it was loaded with reservations about; of what did not
     /// carry over from other tools only how much: `dicta check` lists it.
-    pub(super) fn announce(&self, cx: &Cx) {
-        self.introduce(cx);
+    pub(super) fn announce(&self, cx: &CommandCx) {
+        self.announce_briefly(cx);
         for rubric in &self.workspace.rubrics {
             let path = rubric.path.display();
             let lost = match rubric.not_carried.len() {
@@ -32,19 +32,20 @@ impl Opened {
                 n => format!("{n} things did"),
             };
             let message = format!("{path}: {lost} not carry over; `dicta check` lists it");
-            cx.streams.tell(&message);
+            cx.streams.print_stderr(&message);
         }
     }
 
     /// The same without what did not carry over.
-    pub(super) fn introduce(&self, cx: &Cx) {
+    pub(super) fn announce_briefly(&self, cx: &CommandCx) {
         let root = self.workspace.root.display();
-        if self.fallback {
-            cx.streams.tell(&format!(
+        if self.is_demo_fallback {
+            cx.streams.print_stderr(&format!(
                 "no dicta.yaml here or above: this is the demo, unpacked to {root}"
             ));
         } else if self.workspace.is_demo {
-            cx.streams.tell(&format!("this is the demo in {root}"));
+            cx.streams
+                .print_stderr(&format!("this is the demo in {root}"));
         }
         let warnings = self.workspace.warnings.iter();
         let others: Vec<Diagnostic> = warnings
@@ -52,54 +53,60 @@ impl Opened {
             .cloned()
             .collect();
         if !others.is_empty() {
-            cx.streams.diagnose(&others);
+            cx.streams.print_diagnostics(&others);
         }
     }
 }
 
 /// What is wrong with labels, for a command that counts them.
-pub(super) fn labels_hold(workspace: &Workspace) -> Result<(), Trouble> {
+pub(super) fn check_labels(workspace: &Workspace) -> Result<(), CommandError> {
     if workspace.label_problems.is_empty() {
         return Ok(());
     }
     let warnings = workspace.warnings.iter();
     let all = warnings.chain(&workspace.label_problems).cloned();
-    Err(Trouble::files(all.collect()))
+    Err(CommandError::from_diagnostics(all.collect()))
 }
 
 /// Says that some labels count for nothing, where that refuses nothing.
-pub(super) fn note_labels(workspace: &Workspace, cx: &Cx) {
+pub(super) fn note_label_problems(workspace: &Workspace, cx: &CommandCx) {
     let problems = workspace.label_problems.len();
     if problems > 0 {
         let problems = pluralize(problems, "problem");
-        cx.streams.tell(&format!(
+        cx.streams.print_stderr(&format!(
             "note: {problems} with labels, which count for nothing; `dicta check` lists them"
         ));
     }
 }
 
 /// Loads the workspace of a command.
-pub(super) fn open(path: Option<&Path>, cx: &Cx) -> Result<Opened, Trouble> {
-    let (root, fallback) = root(path, cx)?;
-    let workspace =
-        workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).map_err(Trouble::files)?;
-    Ok(Opened {
+pub(super) fn load_workspace(
+    path: Option<&Path>,
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
+    let (root, fallback) = find_root(path, cx)?;
+    let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
+        .map_err(CommandError::from_diagnostics)?;
+    Ok(CommandWorkspace {
         workspace: Arc::new(workspace),
-        fallback,
+        is_demo_fallback: fallback,
     })
 }
 
 /// Where the runs of a command's workspace are. A workspace that does not load still has its runs.
-pub(super) fn store(path: Option<&Path>, cx: &Cx) -> Result<RunStore, Trouble> {
-    Ok(store_and_workspace(path, cx)?.0)
+pub(super) fn open_run_store(
+    path: Option<&Path>,
+    cx: &CommandCx,
+) -> Result<RunStore, CommandError> {
+    Ok(open_run_store_and_workspace(path, cx)?.0)
 }
 
 /// As [`store`], and the workspace, if it loads.
-pub(super) fn store_and_workspace(
+pub(super) fn open_run_store_and_workspace(
     path: Option<&Path>,
-    cx: &Cx,
-) -> Result<(RunStore, Option<Arc<Workspace>>), Trouble> {
-    let (root, _) = root(path, cx)?;
+    cx: &CommandCx,
+) -> Result<(RunStore, Option<Arc<Workspace>>), CommandError> {
+    let (root, _) = find_root(path, cx)?;
     match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
             let store = RunStore {
@@ -116,30 +123,33 @@ pub(super) fn store_and_workspace(
                 },
                 None,
             )),
-            None => Err(Trouble::files(problems)),
+            None => Err(CommandError::from_diagnostics(problems)),
         },
     }
 }
 
-fn root(path: Option<&Path>, cx: &Cx) -> Result<(PathBuf, bool), Trouble> {
+fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<(PathBuf, bool), CommandError> {
     if let Some(path) = path {
         if !path.exists() {
-            return Err(Trouble::usage(format!("{} does not exist", path.display())));
+            return Err(CommandError::usage(format!(
+                "{} does not exist",
+                path.display()
+            )));
         }
         let found = workspace::find_workspace_root(path);
         let root = found.ok_or_else(|| {
             let path = path.display();
-            Trouble::usage(format!(
+            CommandError::usage(format!(
                 "there is no dicta.yaml at or above {path}; `dicta init DIR` makes a workspace"
             ))
         })?;
         return Ok((root, false));
     }
     let here = std::env::current_dir()
-        .map_err(|error| Trouble::usage(format!("this folder is gone: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("this folder is gone: {error}")))?;
     if let Some(root) = workspace::find_workspace_root(&here) {
         return Ok((root, false));
     }
-    let data = workspace::data_dir(&cx.env).map_err(Trouble::usage)?;
-    Ok((demo::unpack(&data).map_err(Trouble::usage)?, true))
+    let data = workspace::data_dir(&cx.env).map_err(CommandError::usage)?;
+    Ok((demo::unpack(&data).map_err(CommandError::usage)?, true))
 }

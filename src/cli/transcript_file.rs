@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::trouble::Trouble;
+use super::error::CommandError;
 use crate::diag::Diagnostic;
 use crate::transcript::{FieldMapping, TranscriptError, TranscriptFile};
 use crate::workspace::{self, Env};
@@ -12,28 +12,29 @@ use crate::workspace::{self, Env};
 pub(super) fn open_file(
     path: &Path,
     map: Option<&Arc<FieldMapping>>,
-) -> Result<TranscriptFile, Trouble> {
+) -> Result<TranscriptFile, CommandError> {
     let of_workspace = match map {
         Some(_) => None,
-        None => map_of(path).map_err(Trouble::files)?,
+        None => find_field_map(path).map_err(CommandError::from_diagnostics)?,
     };
-    TranscriptFile::open_mapped(path, map.or(of_workspace.as_ref())).map_err(|error| cannot(&error))
+    TranscriptFile::open_mapped(path, map.or(of_workspace.as_ref()))
+        .map_err(|error| explain_unreadable(&error))
 }
 
 /// Why a file is not read, and what to name instead of a folder.
-pub(super) fn cannot(error: &TranscriptError) -> Trouble {
+pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
     match error {
         TranscriptError::NotAFile { path, .. } if path.is_dir() => {
             let folder = path.display().to_string();
             let folder = folder.trim_end_matches('/');
-            Trouble::usage(format!("{error}; name its files: {folder}/*.jsonl"))
+            CommandError::usage(format!("{error}; name its files: {folder}/*.jsonl"))
         }
-        error => Trouble::usage(error.to_string()),
+        error => CommandError::usage(error.to_string()),
     }
 }
 
 /// The map that a workspace has for a file: the workspace around the file, else the one around here.
-pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
+pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut names = vec![whole.clone()];
     // A workspace has its own path without symbolic links.

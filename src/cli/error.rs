@@ -2,35 +2,35 @@
 
 use std::io;
 
-use super::output::Streams;
+use super::streams::Streams;
 use crate::diag::Diagnostic;
 use crate::record::RecordError;
 
 /// Usage or configuration (design.md 4).
-pub(super) const USAGE: u8 = 2;
+pub(super) const EXIT_USAGE: u8 = 2;
 /// The recording, or the writing of results, failed; `EX_IOERR` of sysexits.h.
-const IO: u8 = 74;
+const EXIT_IO: u8 = 74;
 
 /// A failed command.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct CommandError {
     pub(super) code: u8,
     message: String,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Trouble {
+impl CommandError {
     /// Something the user can mend.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self {
-            code: USAGE,
+            code: EXIT_USAGE,
             message: message.into(),
             diagnostics: Vec::new(),
         }
     }
 
     /// A signal ended it.
-    pub(super) fn stopped(code: u8, run: &str) -> Self {
+    pub(super) fn from_signal(code: u8, run: &str) -> Self {
         Self {
             code,
             message: format!("stopped; run {run} holds what was judged, and later runs take it"),
@@ -39,37 +39,37 @@ impl Trouble {
     }
 
     /// Faults in files.
-    pub(super) fn files(diagnostics: Vec<Diagnostic>) -> Self {
+    pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Self {
         Self {
-            code: USAGE,
+            code: EXIT_USAGE,
             message: String::new(),
             diagnostics,
         }
     }
 
     /// The run could not be recorded.
-    pub(super) fn recording(error: &RecordError) -> Self {
+    pub(super) fn recording_failed(error: &RecordError) -> Self {
         let message = format!("the recording failed: {error}; what was printed before is recorded");
         Self {
-            code: IO,
+            code: EXIT_IO,
             message,
             diagnostics: Vec::new(),
         }
     }
 
     /// A run could not even begin to be recorded.
-    pub(super) fn unrecordable(error: &RecordError) -> Self {
+    pub(super) fn recording_not_started(error: &RecordError) -> Self {
         Self {
-            code: IO,
+            code: EXIT_IO,
             message: format!("the run cannot be recorded: {error}; nothing was run"),
             diagnostics: Vec::new(),
         }
     }
 
     /// What was to be made could not be written.
-    pub(super) fn unwritten(to: &str, error: &io::Error) -> Self {
+    pub(super) fn write_failed(to: &str, error: &io::Error) -> Self {
         Self {
-            code: IO,
+            code: EXIT_IO,
             message: format!("{to}: {error}; it is not written"),
             diagnostics: Vec::new(),
         }
@@ -77,9 +77,9 @@ impl Trouble {
 
     /// Results could not be written to where they were wanted. A reader that went away is no trouble: nobody wants the
     /// rest.
-    pub(super) fn output(to: &str, error: &io::Error) -> Option<Self> {
+    pub(super) fn output_failed(to: &str, error: &io::Error) -> Option<Self> {
         (error.kind() != io::ErrorKind::BrokenPipe).then(|| Self {
-            code: IO,
+            code: EXIT_IO,
             message: format!(
                 "{to}: {error}; what was written is incomplete (the run is recorded: `dicta show @` prints it)"
             ),
@@ -88,17 +88,17 @@ impl Trouble {
     }
 
     /// Tells it on standard error.
-    pub(super) fn tell(&self, streams: Streams) {
+    pub(super) fn print(&self, streams: Streams) {
         if !self.diagnostics.is_empty() {
-            streams.diagnose(&self.diagnostics);
+            streams.print_diagnostics(&self.diagnostics);
         }
         if !self.message.is_empty() {
-            streams.tell(&format!("dicta: {}", self.message));
+            streams.print_stderr(&format!("dicta: {}", self.message));
         }
     }
 }
 
-impl From<RecordError> for Trouble {
+impl From<RecordError> for CommandError {
     fn from(error: RecordError) -> Self {
         Self::usage(error.to_string())
     }

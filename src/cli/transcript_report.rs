@@ -6,63 +6,63 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Cx;
-use super::file::{map_of, open_file};
-use super::trouble::{Trouble, USAGE};
+use super::CommandCx;
+use super::error::{CommandError, EXIT_USAGE};
+use super::transcript_file::{find_field_map, open_file};
 use crate::diag::Diagnostic;
 use crate::model::{Transcript, TranscriptMessage, TranscriptPart, make_visible, pluralize};
 use crate::transcript::{FieldMapping, ReadTally, TranscriptError, TranscriptFile};
 use crate::workspace::Workspace;
 
 /// So many warnings of one kind of trouble are told: a file of the wrong kind has one for each record.
-const SHOWN: usize = 20;
+const MAX_SHOWN_WARNINGS: usize = 20;
 /// So much of a message is shown.
-const WORDS: usize = 60;
+const MAX_TEXT_CHARS: usize = 60;
 /// So many messages of a transcript are shown.
-const MESSAGES: usize = 6;
+const MAX_SHOWN_MESSAGES: usize = 6;
 
 /// Warnings, the first of them kept.
 #[derive(Debug, Default)]
-pub(super) struct Warned {
-    first: Vec<Diagnostic>,
-    more: usize,
+pub(super) struct CappedWarnings {
+    shown: Vec<Diagnostic>,
+    hidden: usize,
 }
 
-impl Warned {
+impl CappedWarnings {
     pub(super) fn push(&mut self, warning: Diagnostic) {
-        if self.first.len() < SHOWN {
-            self.first.push(warning);
+        if self.shown.len() < MAX_SHOWN_WARNINGS {
+            self.shown.push(warning);
         } else {
-            self.more += 1;
+            self.hidden += 1;
         }
     }
 
     pub(super) fn append(&mut self, others: Self) {
-        others.first.into_iter().for_each(|one| self.push(one));
-        self.more += others.more;
+        others.shown.into_iter().for_each(|one| self.push(one));
+        self.hidden += others.hidden;
     }
 
     pub(super) fn count(&self) -> usize {
-        self.first.len() + self.more
+        self.shown.len() + self.hidden
     }
 
-    pub(super) fn tell(&self, cx: &Cx) {
-        cx.streams.diagnose(&self.first);
-        if self.more > 0 {
+    pub(super) fn print(&self, cx: &CommandCx) {
+        cx.streams.print_diagnostics(&self.shown);
+        if self.hidden > 0 {
             cx.streams
-                .tell(&format!("… and {} more like these", self.more));
+                .print_stderr(&format!("… and {} more like these", self.hidden));
         }
     }
 }
 
 /// What a file gave.
 #[derive(Debug, Default)]
-pub(super) struct Understood {
+pub(super) struct TranscriptFileReport {
     format: &'static str,
     transcripts: u64,
     /// Records that should have been transcripts, and what is wrong with the first of them.
-    bad: u64,
-    pub(super) faults: Warned,
+    bad_records: u64,
+    pub(super) faults: CappedWarnings,
     messages: u64,
     calls: u64,
     /// By judge, and what it decided.
@@ -71,10 +71,10 @@ pub(super) struct Understood {
     /// What was counted of a format that is not native.
     tally: Option<ReadTally>,
     /// The first transcript, in lines.
-    first: Option<String>,
+    first_preview: Option<String>,
 }
 
-impl Understood {
+impl TranscriptFileReport {
     /// Reads a file through.
     pub(super) fn read(
         mut file: TranscriptFile,
@@ -88,14 +88,14 @@ impl Understood {
             for (record, bytes) in block.records() {
                 match record.parse(bytes, &file.default_id(record.span.number)) {
                     Ok(transcript) => {
-                        all.see(&transcript);
+                        all.add_transcript(&transcript);
                         each(&transcript);
                     }
                     Err(fault) => {
                         let message = format!("record {}: {}", fault.number, fault.why);
                         let warning = Diagnostic::warning("bad-record", file.path(), message);
                         all.faults.push(warning);
-                        all.bad += 1;
+                        all.bad_records += 1;
                     }
                 }
                 all.labels += record.labels.len() as u64;
@@ -105,7 +105,7 @@ impl Understood {
         Ok(all)
     }
 
-    fn see(&mut self, transcript: &Transcript<'_>) {
+    fn add_transcript(&mut self, transcript: &Transcript<'_>) {
         self.transcripts += 1;
         self.messages += transcript.messages.len() as u64;
         let parts = transcript.messages.iter().flat_map(|m| &m.parts);
@@ -115,17 +115,17 @@ impl Understood {
             let evals = self.verdicts.entry(verdict.judge.clone()).or_default();
             *evals.entry(verdict.eval.clone()).or_default() += 1;
         }
-        if self.first.is_none() {
-            self.first = Some(in_lines(transcript));
+        if self.first_preview.is_none() {
+            self.first_preview = Some(preview_transcript(transcript));
         }
     }
 
     /// Records, and how many of them were not understood.
     fn records(&self) -> (u64, u64) {
         match &self.tally {
-            None => (self.transcripts + self.bad, self.bad),
+            None => (self.transcripts + self.bad_records, self.bad_records),
             Some(tally) => {
-                let not = (tally.unknown_count() + self.bad).min(tally.records);
+                let not = (tally.unknown_count() + self.bad_records).min(tally.records);
                 (tally.records, not)
             }
         }
@@ -156,7 +156,7 @@ impl Understood {
                 "  {} by {}: {}",
                 pluralize(n, "verdict"),
                 make_visible(judge, false),
-                by_kind(evals)
+                format_counts(evals)
             );
         }
         if self.labels > 0 {
@@ -168,7 +168,7 @@ impl Understood {
         }
         let Some(tally) = &self.tally else { return out };
         if !tally.unknown.is_empty() {
-            let _infallible = writeln!(out, "  not understood: {}", by_kind(&tally.unknown));
+            let _infallible = writeln!(out, "  not understood: {}", format_counts(&tally.unknown));
         }
         for (what, n) in &tally.missing {
             let what = make_visible(what, false);
@@ -184,7 +184,7 @@ impl Understood {
 }
 
 /// `3 progress, 1 summary`, the most first.
-fn by_kind(counts: &BTreeMap<String, u64>) -> String {
+fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     const KINDS: usize = 12;
     let mut all: Vec<(&String, &u64)> = counts.iter().collect();
     all.sort_by_key(|(kind, n)| (std::cmp::Reverse(**n), *kind));
@@ -201,39 +201,41 @@ fn by_kind(counts: &BTreeMap<String, u64>) -> String {
 }
 
 /// A transcript's id, who speaks, the first words.
-fn in_lines(transcript: &Transcript<'_>) -> String {
-    let mut out = format!("    id {}\n", clip(&transcript.id));
-    for message in transcript.messages.iter().take(MESSAGES) {
+fn preview_transcript(transcript: &Transcript<'_>) -> String {
+    let mut out = format!("    id {}\n", clip_text(&transcript.id));
+    for message in transcript.messages.iter().take(MAX_SHOWN_MESSAGES) {
         let role = make_visible(message.role.as_str(), false);
-        let _infallible = writeln!(out, "    {role}: {}", words(message));
+        let _infallible = writeln!(out, "    {role}: {}", preview_message(message));
     }
-    if transcript.messages.len() > MESSAGES {
-        let more = transcript.messages.len() - MESSAGES;
+    if transcript.messages.len() > MAX_SHOWN_MESSAGES {
+        let more = transcript.messages.len() - MAX_SHOWN_MESSAGES;
         let _infallible = writeln!(out, "    … and {}", pluralize(more, "message"));
     }
     if transcript.messages.is_empty() {
         out.push_str("    no messages\n");
     }
     if let Some(metadata) = &transcript.metadata {
-        let _infallible = writeln!(out, "    metadata {}", clip(metadata.get()));
+        let _infallible = writeln!(out, "    metadata {}", clip_text(metadata.get()));
     }
     if !transcript.tags.is_empty() {
         let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
-        let _infallible = writeln!(out, "    tags {}", clip(&tags.join(", ")));
+        let _infallible = writeln!(out, "    tags {}", clip_text(&tags.join(", ")));
     }
     out
 }
 
-fn words(message: &TranscriptMessage<'_>) -> String {
+fn preview_message(message: &TranscriptMessage<'_>) -> String {
     let said = message.text();
     if !said.trim().is_empty() {
-        return clip(&said);
+        return clip_text(&said);
     }
     let first = message.parts.iter().find_map(|part| match part {
-        TranscriptPart::ToolCall(call) => Some(format!("calls {}", clip(&call.name))),
-        TranscriptPart::ToolResult(result) => Some(format!("answers {}", clip(&result.content))),
-        TranscriptPart::Reasoning(text) => Some(format!("thinks {}", clip(text))),
-        TranscriptPart::Media { kind, .. } => Some(format!("shows {}", clip(kind))),
+        TranscriptPart::ToolCall(call) => Some(format!("calls {}", clip_text(&call.name))),
+        TranscriptPart::ToolResult(result) => {
+            Some(format!("answers {}", clip_text(&result.content)))
+        }
+        TranscriptPart::Reasoning(text) => Some(format!("thinks {}", clip_text(text))),
+        TranscriptPart::Media { kind, .. } => Some(format!("shows {}", clip_text(kind))),
         TranscriptPart::Other(_) => Some("a part of an unknown kind".to_owned()),
         TranscriptPart::Text(_) => None,
     });
@@ -241,9 +243,9 @@ fn words(message: &TranscriptMessage<'_>) -> String {
 }
 
 /// The first words on one line, nothing hidden.
-fn clip(text: &str) -> String {
+fn clip_text(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut shown: String = one_line.chars().take(WORDS).collect();
+    let mut shown: String = one_line.chars().take(MAX_TEXT_CHARS).collect();
     if shown.len() < one_line.len() {
         shown.push('…');
     }
@@ -252,18 +254,18 @@ fn clip(text: &str) -> String {
 
 /// The files of a workspace.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(super) struct WorkspaceFilesReport {
     pub(super) transcripts: u64,
     not_understood: u64,
     /// Of formats that are not ours: by its name, how many files, and what they gave together.
-    foreign: BTreeMap<&'static str, (u64, Understood)>,
+    by_format: BTreeMap<&'static str, (u64, TranscriptFileReport)>,
     /// The first transcript by each map, with its file.
     mapped: Vec<(Arc<FieldMapping>, PathBuf, Option<String>)>,
 }
 
-impl Files {
+impl WorkspaceFilesReport {
     /// Adds what a file gave.
-    pub(super) fn add(&mut self, path: &Path, workspace: &Workspace, one: Understood) {
+    pub(super) fn add(&mut self, path: &Path, workspace: &Workspace, one: TranscriptFileReport) {
         self.transcripts += one.transcripts;
         self.not_understood += one.not_understood();
         if let Some(map) = workspace.field_maps.0.get(path)
@@ -274,14 +276,14 @@ impl Files {
                 .unwrap_or(path)
                 .to_owned();
             self.mapped
-                .push((Arc::clone(map), shown, one.first.clone()));
+                .push((Arc::clone(map), shown, one.first_preview.clone()));
         }
         if one.tally.is_none() {
             return;
         }
-        let (files, all) = self.foreign.entry(one.format).or_default();
+        let (files, all) = self.by_format.entry(one.format).or_default();
         *files += 1;
-        all.take(one);
+        all.merge(one);
     }
 
     /// Records that no reader understood.
@@ -292,7 +294,7 @@ impl Files {
     /// The same in lines; nothing where all is native.
     pub(super) fn lines(&self) -> String {
         let mut out = String::new();
-        for (files, all) in self.foreign.values() {
+        for (files, all) in self.by_format.values() {
             let _infallible = writeln!(out, "{}: {}", pluralize(*files, "file"), all.sentence());
             out.push_str(&all.details());
         }
@@ -311,40 +313,44 @@ impl Files {
     }
 }
 
-impl Understood {
+impl TranscriptFileReport {
     /// Adds another file of the same format.
-    fn take(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         self.format = other.format;
         self.transcripts += other.transcripts;
-        self.bad += other.bad;
+        self.bad_records += other.bad_records;
         self.messages += other.messages;
         self.calls += other.calls;
         self.labels += other.labels;
         for (judge, evals) in other.verdicts {
             let own = self.verdicts.entry(judge).or_default();
-            add(own, evals);
+            add_counts(own, evals);
         }
         let tally = self.tally.get_or_insert_default();
         let more = other.tally.unwrap_or_default();
         tally.records += more.records;
-        add(&mut tally.unknown, more.unknown);
-        add(&mut tally.missing, more.missing);
+        add_counts(&mut tally.unknown, more.unknown);
+        add_counts(&mut tally.missing, more.missing);
     }
 }
 
-fn add(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
+fn add_counts(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
     for (kind, n) in more {
         *own.entry(kind).or_default() += n;
     }
 }
 
 /// Checks a file of transcripts.
-pub(super) fn check(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
-    let mapped = map_of(path).map_err(Trouble::files)?;
+pub(super) fn check_transcripts(
+    path: &Path,
+    strict: bool,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let mapped = find_field_map(path).map_err(CommandError::from_diagnostics)?;
     let file = open_file(path, mapped.as_ref())?;
-    let all =
-        Understood::read(file, &mut |_| ()).map_err(|error| Trouble::usage(error.to_string()))?;
-    all.faults.tell(cx);
+    let all = TranscriptFileReport::read(file, &mut |_| ())
+        .map_err(|error| CommandError::usage(error.to_string()))?;
+    all.faults.print(cx);
     let mut out = format!(
         "{}: {}, {}, {}\n{}",
         path.display(),
@@ -353,14 +359,14 @@ pub(super) fn check(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         pluralize(all.calls, "tool call"),
         all.details()
     );
-    if let (Some(_), Some(first)) = (&mapped, &all.first) {
+    if let (Some(_), Some(first)) = (&mapped, &all.first_preview) {
         let _infallible = write!(out, "  the first transcript:\n{first}");
     }
     cx.streams.print(&out);
     let not = usize::try_from(all.not_understood()).unwrap_or(usize::MAX);
     Ok(
         if all.transcripts == 0 || (strict && all.faults.count() + not > 0) {
-            USAGE
+            EXIT_USAGE
         } else {
             0
         },

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Cx;
-use super::trouble::Trouble;
+use super::CommandCx;
+use super::error::CommandError;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CellIx, Hop, TurnIx};
@@ -17,16 +17,20 @@ use crate::tools::{ToolDeps, ToolSet, open_single_tool};
 use crate::workspace;
 
 /// What tools are built with, and what is wrong with the files that declare them.
-pub(super) struct Found {
+pub(super) struct ToolContext {
     pub(super) deps: ToolDeps,
     pub(super) problems: Vec<Diagnostic>,
 }
 
-impl Found {
+impl ToolContext {
     /// The tools files of the workspace at or above `path`, or here; none where there is no workspace. They need not be
     /// right: what is wrong with them is told where it matters.
-    pub(super) fn of(path: Option<&Path>, resolve: &[String], cx: &Cx) -> Result<Self, Trouble> {
-        let resolve = resolved(resolve)?;
+    pub(super) fn load(
+        path: Option<&Path>,
+        resolve: &[String],
+        cx: &CommandCx,
+    ) -> Result<Self, CommandError> {
+        let resolve = parse_resolve_args(resolve)?;
         let system: Arc<dyn Resolver> = Arc::new(SystemResolver);
         let resolver = if resolve.is_empty() {
             system
@@ -35,7 +39,10 @@ impl Found {
         };
         let root = match path {
             Some(path) if !path.exists() => {
-                return Err(Trouble::usage(format!("{} does not exist", path.display())));
+                return Err(CommandError::usage(format!(
+                    "{} does not exist",
+                    path.display()
+                )));
             }
             Some(path) => workspace::find_workspace_root(path),
             None => std::env::current_dir()
@@ -56,35 +63,37 @@ impl Found {
 }
 
 /// `--resolve`, as it was typed.
-pub(super) fn resolved(texts: &[String]) -> Result<Vec<(String, u16, std::net::IpAddr)>, Trouble> {
+pub(super) fn parse_resolve_args(
+    texts: &[String],
+) -> Result<Vec<(String, u16, std::net::IpAddr)>, CommandError> {
     let mut resolve = Vec::new();
     for text in texts {
         let read = parse_resolve_entry(text);
-        resolve.extend(read.map_err(|why| Trouble::usage(format!("--resolve: {why}")))?);
+        resolve.extend(read.map_err(|why| CommandError::usage(format!("--resolve: {why}")))?);
     }
     Ok(resolve)
 }
 
 /// What a tool is told to tell, gathered.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ToolCallLog {
     pub(super) hops: Vec<Hop>,
     /// What is for the log and not for a model.
     pub(super) notes: Vec<String>,
 }
 
 /// Does `work` with all that a tool sees of a run; what it told on the way.
-pub(super) async fn staged<T>(
+pub(super) async fn with_call_cx<T>(
     toolbox: &Toolbox,
-    cx: &Cx,
+    cx: &CommandCx,
     work: impl AsyncFnOnce(&CallCx) -> T,
-) -> (T, Told) {
+) -> (T, ToolCallLog) {
     let (to, mut facts) = mpsc::channel::<RedactedEvent>(256);
     let call_cx = CallCx {
         out: Emitter::new(
             to,
             Arc::new(MemoryBlobs::default()),
-            Arc::new(redactor(toolbox)),
+            Arc::new(build_redactor(toolbox)),
         ),
         clock: Arc::clone(&cx.clock),
         cancel: CancellationToken::new(),
@@ -92,7 +101,7 @@ pub(super) async fn staged<T>(
         turn: TurnIx(0),
     };
     let gather = async {
-        let mut told = Told::default();
+        let mut told = ToolCallLog::default();
         while let Some(envelope) = facts.recv().await {
             match envelope.kind {
                 EventKind::Tool {
@@ -110,12 +119,12 @@ pub(super) async fn staged<T>(
 }
 
 /// What keeps the secrets of tools files out of what is printed.
-pub(super) fn redactor(toolbox: &Toolbox) -> Redactor {
+pub(super) fn build_redactor(toolbox: &Toolbox) -> Redactor {
     Redactor::new(toolbox.secrets.iter().map(String::as_str))
 }
 
 /// The tools of a source that has its own, opened.
-pub(super) async fn of_source(
+pub(super) async fn open_source_tools(
     name: &str,
     deps: &ToolDeps,
     cx: &CallCx,

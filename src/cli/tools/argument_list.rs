@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::report::wrap_line;
 
 /// Longest name that others are aligned to.
-const WIDEST: usize = 24;
+const MAX_NAME_WIDTH: usize = 24;
 
 /// A line for each argument, indented.
-pub(super) fn inputs(schema: &Value, width: usize) -> String {
+pub(super) fn format_arguments(schema: &Value, width: usize) -> String {
     let properties = schema["properties"].as_object();
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
         let is_closed = schema.get("properties").is_some() || schema.get("type").is_none();
@@ -22,21 +22,24 @@ pub(super) fn inputs(schema: &Value, width: usize) -> String {
         return format!("      {what}\n");
     };
     let names = properties.keys().map(|name| name.chars().count());
-    let widest = names.max().unwrap_or_default().min(WIDEST);
+    let widest = names.max().unwrap_or_default().min(MAX_NAME_WIDTH);
     let required = |name: &str| {
         let list = schema["required"].as_array();
         list.is_some_and(|list| list.iter().any(|one| one == name))
     };
     let mut out = String::new();
     for (name, property) in properties {
-        let text = format!("{name:<widest$}  {}", told(property, required(name)));
+        let text = format!(
+            "{name:<widest$}  {}",
+            describe_argument(property, required(name))
+        );
         let _infallible = writeln!(out, "      {}", wrap_line(&text, 6, 8 + widest, width));
     }
     out
 }
 
-fn told(property: &Value, is_required: bool) -> String {
-    let mut told = kind(property);
+fn describe_argument(property: &Value, is_required: bool) -> String {
+    let mut told = describe_type(property);
     match property.get("default") {
         Some(default) => {
             let _infallible = write!(told, ", {default} by default");
@@ -44,7 +47,7 @@ fn told(property: &Value, is_required: bool) -> String {
         None if is_required => told.push_str(", required"),
         None => told.push_str(", may be absent"),
     }
-    for rule in rules(property) {
+    for rule in describe_rules(property) {
         let _infallible = write!(told, ", {rule}");
     }
     if let Some(description) = property["description"].as_str() {
@@ -54,7 +57,7 @@ fn told(property: &Value, is_required: bool) -> String {
     told
 }
 
-fn kind(property: &Value) -> String {
+fn describe_type(property: &Value) -> String {
     let word = match &property["type"] {
         Value::String(word) => word.clone(),
         Value::Array(words) => {
@@ -70,19 +73,19 @@ fn kind(property: &Value) -> String {
     };
     match inner.filter(|inner| inner.is_object()) {
         Some(inner) => {
-            let rules = rules(inner).join(", ");
+            let rules = describe_rules(inner).join(", ");
             let rules = if rules.is_empty() {
                 rules
             } else {
                 format!(" ({rules})")
             };
-            format!("{word} of {}{rules}", kind(inner))
+            format!("{word} of {}{rules}", describe_type(inner))
         }
         None => word,
     }
 }
 
-fn rules(property: &Value) -> Vec<String> {
+fn describe_rules(property: &Value) -> Vec<String> {
     let mut rules = Vec::new();
     if let Some(values) = property["enum"].as_array() {
         let values: Vec<String> = values.iter().map(Value::to_string).collect();
@@ -115,7 +118,7 @@ mod tests {
             "any": true,
         }});
         assert_eq!(
-            inputs(&schema, 0),
+            format_arguments(&schema, 0),
             "      q      string, required, one of \"a\" \"b\": what to look for\n\
              \x20     count  integer, 3 by default, 0 to 5\n\
              \x20     ids    array of string (matching /^x/), required\n\
@@ -126,7 +129,7 @@ mod tests {
     #[test]
     fn what_takes_nothing_and_what_takes_anything_say_so() {
         let none = json!({"type": "object", "properties": {}});
-        assert!(inputs(&none, 0).contains("takes nothing"));
-        assert!(inputs(&json!({"type": "object"}), 0).contains("takes any object"));
+        assert!(format_arguments(&none, 0).contains("takes nothing"));
+        assert!(format_arguments(&json!({"type": "object"}), 0).contains("takes any object"));
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Streams {
 
 impl Streams {
     /// As the process was started. `NO_COLOR` and `TERM=dumb` are honoured; colours go to terminals only.
-    pub(super) fn of_process(env: &Env) -> Self {
+    pub(super) fn from_process(env: &Env) -> Self {
         let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
         let style = |width: Option<usize>| TextStyle {
             terminal: width.is_some(),
@@ -26,8 +26,8 @@ impl Streams {
             has_narrator: false,
         };
         Self {
-            out: style(columns(&io::stdout())),
-            err: style(columns(&io::stderr())),
+            out: style(terminal_width(&io::stdout())),
+            err: style(terminal_width(&io::stderr())),
         }
     }
 
@@ -43,7 +43,7 @@ impl Streams {
     }
 
     /// Writes a line to standard error.
-    pub(super) fn tell(self, text: &str) {
+    pub(super) fn print_stderr(self, text: &str) {
         let shown = if self.err.terminal {
             make_visible(text, true)
         } else {
@@ -56,7 +56,7 @@ impl Streams {
     }
 
     /// Writes diagnostics with snippets to standard error.
-    pub(super) fn diagnose(self, diagnostics: &[Diagnostic]) {
+    pub(super) fn print_diagnostics(self, diagnostics: &[Diagnostic]) {
         let width = if self.err.width == 0 {
             100
         } else {
@@ -69,7 +69,7 @@ impl Streams {
 }
 
 /// How wide the terminal is: 0 where it does not say, `None` for what is no terminal.
-fn columns(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
+fn terminal_width(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
     stream
         .is_terminal()
         .then(|| rustix::termios::tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col)))

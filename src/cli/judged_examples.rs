@@ -4,9 +4,9 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::Exam as Asked;
-use super::trouble::Trouble;
-use super::{Cx, runtime};
+use super::args::ExampleArgs as Asked;
+use super::error::CommandError;
+use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
@@ -15,17 +15,17 @@ use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
 /// As of a run of which a decision ended in an error.
-pub(super) const UNDECIDED: u8 = 3;
+pub(super) const EXIT_UNDECIDED: u8 = 3;
 
 /// Tries them, and adds what came of it to what code decided. How many were not decided for an error.
-pub(super) fn hold(
+pub(super) fn run_judged_examples(
     asked: &Asked,
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     tried: &mut ExampleSummary,
-    cx: &Cx,
-) -> Result<u64, Trouble> {
-    let runtime = runtime()?;
+    cx: &CommandCx,
+) -> Result<u64, CommandError> {
+    let runtime = build_runtime()?;
     let may = |judge: &JudgeConfig| asked.yes || judge.is_free();
     let exam = |sending: bool, all: bool| {
         let options = RunOptions {
@@ -38,10 +38,11 @@ pub(super) fn hold(
             workspace, registry, &cx.env, &cx.clock, options, sending, &chosen,
         );
         let exam = runtime.block_on(exam);
-        exam.map_err(|error| Trouble::usage(error.to_string()))
+        exam.map_err(|error| CommandError::usage(error.to_string()))
     };
     for (judge, preview) in exam(false, true)?.preview() {
-        cx.streams.tell(&first(&judge, &preview, may(&judge)));
+        cx.streams
+            .print_stderr(&format_judge_preview(&judge, &preview, may(&judge)));
     }
     let exam = exam(true, false)?;
     if exam.is_empty() {
@@ -56,7 +57,7 @@ pub(super) fn hold(
         .filter(|t| t.status() == ExampleStatus::Undecided)
     {
         undecided += 1;
-        cx.streams.tell(&format!(
+        cx.streams.print_stderr(&format!(
             "{}:{}:{}: `{}` was not decided, which is no miss: {}",
             trial.path.display(),
             trial.line,
@@ -76,7 +77,7 @@ pub(super) fn hold(
 }
 
 /// `asking gemini about 3 examples: 3 calls or more, about $0.01`.
-fn first(judge: &JudgeConfig, preview: &JudgePreview, asks: bool) -> String {
+fn format_judge_preview(judge: &JudgeConfig, preview: &JudgePreview, asks: bool) -> String {
     let (name, examples) = (&judge.name, pluralize(preview.cells, "example"));
     let mut takes = Vec::new();
     if preview.calls_least > 0 {
