@@ -136,9 +136,9 @@ pub(crate) struct CommandSpec {
 
 impl CommandSpec {
     /// Whether it does something now, or why not: its scope first, then what it needs.
-    pub(crate) fn check_usable(&self, model: &App) -> Result<(), &'static str> {
-        enabled::check_scope(model, self.scope)?;
-        (self.enabled)(model)
+    pub(crate) fn check_usable(&self, app: &App) -> Result<(), &'static str> {
+        enabled::check_scope(app, self.scope)?;
+        (self.enabled)(app)
     }
 
     /// Its keys for people: `up, k`; a chord of several as it is typed, `y v`.

@@ -27,11 +27,11 @@ fn judged() -> Driven {
 
 /// As the overlay orders it. Another `rules` stands for a model: it needs no network.
 fn ask_besides(driven: &mut Driven) {
-    let model = &mut driven.event_loop.app;
+    let app = &mut driven.event_loop.app;
     let order = RunOrder {
         except: None,
-        ticket: model.next_ticket(),
-        workspace: model.workspace().cloned().expect("the demo"),
+        ticket: app.next_ticket(),
+        workspace: app.workspace().cloned().expect("the demo"),
         only: Some(vec![CELL.to_owned()].into()),
         filter: None,
         judge: Some(JudgeConfig::new("second", ProviderKind::Rules)),
@@ -42,9 +42,9 @@ fn ask_besides(driven: &mut Driven) {
     driven.effect(Effect::StartRun(order)).settle();
 }
 
-fn row(model: &App) -> &super::state::cells::CellsRow {
+fn row(app: &App) -> &super::state::cells::CellsRow {
     let name: CellName = CELL.parse().expect("a name");
-    let cells = &model.live_session.cells;
+    let cells = &app.live_session.cells;
     cells
         .find_row(&name)
         .and_then(|row| cells.row(row))

@@ -101,9 +101,9 @@ pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, String> {
 }
 
 /// Where a key is looked for, nearest first.
-pub(crate) fn active_scopes(model: &App) -> impl Iterator<Item = CommandScope> + use<> {
-    let replay = model.replay.as_ref().map(|_| CommandScope::Replay);
-    let pane: &[CommandScope] = match model.ui.focus {
+pub(crate) fn active_scopes(app: &App) -> impl Iterator<Item = CommandScope> + use<> {
+    let replay = app.replay.as_ref().map(|_| CommandScope::Replay);
+    let pane: &[CommandScope] = match app.ui.focus {
         Pane::Cells => &[CommandScope::Cells, CommandScope::Verdicts],
         Pane::Verdict => &[CommandScope::Verdicts],
         Pane::Transcript => &[CommandScope::Transcript],

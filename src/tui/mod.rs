@@ -142,8 +142,8 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> 
         rules_text_delay: Some(RULES_TEXT_DELAY),
     });
     let (place, opening, first) = resolve_open_request(setup.open);
-    let mut model = App::new(place, Size::default(), setup.theme);
-    model.replay_start = opening;
+    let mut app = App::new(place, Size::default(), setup.theme);
+    app.replay_start = opening;
     let (hearing, heard) = unbounded_channel();
     let (panicking, panics) = unbounded_channel();
     let gone = CancellationToken::new();
@@ -155,7 +155,7 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> 
         terminal_gone: gone,
         signals,
     };
-    let mut app = EventLoop::new(model, screen, deps, first);
+    let mut app = EventLoop::new(app, screen, deps, first);
     let end = Box::pin(app.run(&mut outside)).await;
     let line = Box::pin(app.shut_down()).await;
     Ok(WorkbenchExit {

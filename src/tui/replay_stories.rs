@@ -43,13 +43,13 @@ fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
         workspace: None,
         dir: Some(dir.clone()),
     });
-    driven.settle_until(|model| model.replay.is_some());
+    driven.settle_until(|app| app.replay.is_some());
     driven
 }
 
 /// What stands on the desk: the rows, their counts, what the run has come to.
-fn stand(model: &App) -> (Vec<CellsRow>, RowCounts, String) {
-    let replay = model.replay.as_ref().expect("it is replayed");
+fn stand(app: &App) -> (Vec<CellsRow>, RowCounts, String) {
+    let replay = app.replay.as_ref().expect("it is replayed");
     let desk = &replay.session;
     let run = desk.runs.by_ticket.values().next().expect("one run");
     let told = format!(
@@ -156,7 +156,7 @@ fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
 
     driven
         .keys("v")
-        .settle_until(|model| model.replay.is_some());
+        .settle_until(|app| app.replay.is_some());
     assert!(driven.screen().contains(" REPLAY "));
     driven.keys("@").type_in("100%").keys("enter").settle();
     let (replayed, ..) = stand(&driven.event_loop.app);
@@ -180,8 +180,8 @@ fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
 fn a_live_run_goes_on_behind_a_replay() {
     let mut driven = Driven::watched(120, 40);
     driven.settle().keys("R").settle();
-    let name = |model: &App, row: RowId| {
-        model
+    let name = |app: &App, row: RowId| {
+        app
             .live_session
             .cells
             .decision_name(row)
@@ -198,7 +198,7 @@ fn a_live_run_goes_on_behind_a_replay() {
     let runs = driven.event_loop.app.live_session.runs.by_ticket.len();
     driven
         .keys("R v")
-        .settle_until(|model| model.replay.is_some());
+        .settle_until(|app| app.replay.is_some());
     driven.settle();
     let live = &driven.event_loop.app.live_session;
     assert_eq!(live.runs.by_ticket.len(), runs + 1);
@@ -223,7 +223,7 @@ fn what_a_save_moved_is_no_part_of_a_recording() {
     let mended = text.replace(r"\d\.\d\b", r"\d+\.\d+\b");
     app.save("rubrics/beamline.yaml", &mended).settle();
     assert!(app.screen().contains("7 changes"));
-    app.keys("v").settle_until(|model| model.replay.is_some());
+    app.keys("v").settle_until(|app| app.replay.is_some());
     let screen = app.screen();
     assert!(!screen.contains("towards"), "{screen}");
     // The run of that save asked no judge: it is over at once, and says why.

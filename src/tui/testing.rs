@@ -167,10 +167,10 @@ impl Driven {
             rules_text_delay: pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
-        let model = App::new(opened, size, theme);
+        let app = App::new(opened, size, theme);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
-        let event_loop = EventLoop::new(model, screen, deps, first);
+        let event_loop = EventLoop::new(app, screen, deps, first);
         drop(entered);
         Self {
             event_loop,
@@ -237,12 +237,12 @@ impl Driven {
     /// begun then.
     pub(crate) fn save(&mut self, path: impl AsRef<Path>, text: &str) -> &mut Self {
         std::fs::write(self.root.join(path), text).expect("it is written");
-        let seen = |model: &App| {
-            let saves = &model.saves;
-            (saves.number, saves.problems.len(), model.notices.log.len())
+        let seen = |app: &App| {
+            let saves = &app.saves;
+            (saves.number, saves.problems.len(), app.notices.log.len())
         };
         let before = seen(&self.event_loop.app);
-        self.go_on(|model| seen(model) != before, true)
+        self.go_on(|app| seen(app) != before, true)
     }
 
     /// Lets time pass.

@@ -5,8 +5,8 @@ use crate::tui::state::App;
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.
-pub(super) fn build_source(model: &App) -> Box<dyn TextSource + '_> {
-    let files = model.saves.report.iter().flat_map(|report| &report.files);
+pub(super) fn build_source(app: &App) -> Box<dyn TextSource + '_> {
+    let files = app.saves.report.iter().flat_map(|report| &report.files);
     let lines = files.flat_map(|file| file.diff.lines());
     Box::new(
         lines

@@ -10,7 +10,7 @@ use crate::tui::widget::flow::TextBlock;
 
 /// A selected eval: how its verdicts stand against labels, and what it asks.
 pub(super) fn eval_blocks<'a>(ink: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a>>> {
-    let cells = &ink.model.session().cells;
+    let cells = &ink.app.session().cells;
     let Some(CellsEntry::Group(eval)) = cells.list.selected else {
         return None;
     };
@@ -31,7 +31,7 @@ pub(super) fn check_definition<'a>(
     ink: &mut ContentCx<'a>,
     shown: &ShownCell<'a>,
 ) -> Vec<TextBlock<'a>> {
-    let desk = ink.model.session();
+    let desk = ink.app.session();
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
@@ -51,7 +51,7 @@ fn define_eval<'a>(
     eval: u32,
     same: &dyn Fn(&Digest) -> bool,
 ) -> Vec<TextBlock<'a>> {
-    let desk = ink.model.session();
+    let desk = ink.app.session();
     // A row of a bare file is no eval.
     let Some(info) = desk.cells.evals.get(eval as usize) else {
         return Vec::new();
@@ -64,7 +64,7 @@ fn define_eval<'a>(
         heading(format!("{} · {}", info.id, info.eval_type)),
     ];
     let found = ink
-        .model
+        .app
         .workspace()
         .and_then(|workspace| workspace.find_eval(&info.rubric, &info.id));
     let eval = found.map(|(rubric, at)| {

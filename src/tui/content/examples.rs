@@ -13,9 +13,9 @@ const MAX_EXAMPLES_LISTED: usize = 20;
 
 /// Nothing for an eval without examples, and in a replay: they are of the rubric as it is now.
 pub(super) fn example_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    let model = ink.model;
-    let eval = model.session().cells.evals.get(shown.row.eval as usize);
-    let (Some(info), Some(workspace), None) = (eval, model.workspace(), &model.replay) else {
+    let app = ink.app;
+    let eval = app.session().cells.evals.get(shown.row.eval as usize);
+    let (Some(info), Some(workspace), None) = (eval, app.workspace(), &app.replay) else {
         return Vec::new();
     };
     let found = workspace.find_eval(&info.rubric, &info.id);
@@ -23,7 +23,7 @@ pub(super) fn example_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> 
     let Some(eval) = eval.filter(|eval| !eval.examples.is_empty()) else {
         return Vec::new();
     };
-    let known = &model.examples;
+    let known = &app.examples;
     let asked = known
         .being_judged
         .iter()

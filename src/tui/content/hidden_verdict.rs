@@ -12,8 +12,8 @@ use crate::tui::widget::flow::TextBlock;
 pub(crate) const HIDDEN: &str = "hidden until you label it";
 
 /// Whether the focused cell has something to hide. A trace holds its verdict long before it ends.
-pub(crate) fn hides_verdict(model: &App) -> bool {
-    let desk = model.session();
+pub(crate) fn hides_verdict(app: &App) -> bool {
+    let desk = app.session();
     let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
     row.is_some_and(|row| {
         let mut slots = row.all_slots();
@@ -32,7 +32,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>, pane: Pane) -> Vec<TextB
         ("u", Role::Key),
         (" unsure", Role::Muted),
     ])];
-    let desk = ink.model.session();
+    let desk = ink.app.session();
     let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
     if let (Pane::Verdict, Some(row)) = (pane, row) {
         out.push(empty_row());

@@ -16,7 +16,7 @@ pub(super) fn push_judge_output<'a>(
 ) {
     let turns = shown.turns();
     let Some(turn) =
-        find_shown_turn(&ink.model.session().trace_panes, turns).and_then(|at| turns.get(at))
+        find_shown_turn(&ink.app.session().trace_panes, turns).and_then(|at| turns.get(at))
     else {
         return;
     };

@@ -33,21 +33,21 @@ use crate::model::{Blob, Outcome, ProviderKind};
 use crate::theme::{CodeLanguage, Glyphs, Role};
 
 /// A pane's text. Cheap: made anew for every frame and key.
-pub(crate) fn pane_source(model: &App, pane: Pane) -> Box<dyn TextSource + '_> {
-    build_pane(pane, &mut ContentCx::new(model))
+pub(crate) fn pane_source(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
+    build_pane(pane, &mut ContentCx::new(app))
 }
 
 /// A pane's text for somewhere else: what stands in columns on the screen stands one below the other.
-pub(crate) fn pane_source_for_copy(model: &App, pane: Pane) -> Box<dyn TextSource + '_> {
-    let mut ink = ContentCx::new(model);
+pub(crate) fn pane_source_for_copy(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
+    let mut ink = ContentCx::new(app);
     ink.columns = false;
     build_pane(pane, &mut ink)
 }
 
 /// What the visible panes lack.
-pub(crate) fn find_missing(model: &App) -> MissingContent {
-    let mut ink = ContentCx::new(model);
-    for (pane, area) in &model.layout().panes {
+pub(crate) fn find_missing(app: &App) -> MissingContent {
+    let mut ink = ContentCx::new(app);
+    for (pane, area) in &app.layout().panes {
         if *pane == Pane::Transcript {
             transcript::find_missing_highlights(&mut ink, usize::from(area.height));
         } else {
@@ -60,7 +60,7 @@ pub(crate) fn find_missing(model: &App) -> MissingContent {
 fn build_pane<'a>(pane: Pane, ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     match pane {
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
-            if hidden_verdict::hides_verdict(ink.model) =>
+            if hidden_verdict::hides_verdict(ink.app) =>
         {
             Box::new(hidden_verdict::build_source(ink, pane))
         }
@@ -70,7 +70,7 @@ fn build_pane<'a>(pane: Pane, ink: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         Pane::FetchedContent => tool_response::build_source(ink),
         Pane::Verdict => verdict::build_source(ink),
         Pane::Transcript => transcript::build_source(ink),
-        Pane::Changes => changes::build_source(ink.model),
+        Pane::Changes => changes::build_source(ink.app),
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct HiddenTextRequest {
 
 /// What texts are written with: the model, and a note of what is lacking.
 struct ContentCx<'a> {
-    model: &'a App,
+    app: &'a App,
     missing: MissingContent,
     /// Whether what belongs together may stand side by side.
     columns: bool,
@@ -112,16 +112,16 @@ enum LoadedText<'a> {
 }
 
 impl<'a> ContentCx<'a> {
-    fn new(model: &'a App) -> Self {
+    fn new(app: &'a App) -> Self {
         Self {
-            model,
+            app,
             missing: MissingContent::default(),
             columns: true,
         }
     }
 
     fn glyphs(&self) -> &'a Glyphs {
-        self.model.ui.theme.glyphs()
+        self.app.ui.theme.glyphs()
     }
 
     fn outcome_mark(&self, outcome: Outcome) -> (&'a str, Role) {
@@ -138,7 +138,7 @@ impl<'a> ContentCx<'a> {
 
     /// A blob's text.
     fn load_blob(&mut self, blob: &'a Blob) -> LoadedText<'a> {
-        match self.model.texts.blobs.get(&blob.hash.0) {
+        match self.app.texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => {
                 LoadedText::Loaded(text, TextIdentity::Blob(&blob.hash.0))
             }
@@ -163,7 +163,7 @@ impl<'a> ContentCx<'a> {
             return block;
         }
         let key = highlight_key(lang, name.unwrap_or(TextIdentity::Text(&block.text)));
-        match self.model.texts.highlights.get(&key) {
+        match self.app.texts.highlights.get(&key) {
             Some(Some(looks)) => block.spans = Cow::Borrowed(looks),
             Some(None) => {}
             None => {
@@ -199,14 +199,14 @@ impl<'a> ContentCx<'a> {
                 TextBlock::new("the recording cannot be read", Role::Error),
                 TextBlock::new(why, Role::Text),
             ],
-            TraceAvailability::NeverRun if self.model.replay.is_some() => {
+            TraceAvailability::NeverRun if self.app.replay.is_some() => {
                 vec![TextBlock::new(
                     "not reached yet in this recording",
                     Role::Muted,
                 )]
             }
             TraceAvailability::NeverRun
-                if matches!(self.model.opened, OpenedItem::TranscriptFile(_)) =>
+                if matches!(self.app.opened, OpenedItem::TranscriptFile(_)) =>
             {
                 vec![styled_line([
                     ("no rubric judges this file yet: ", Role::Muted),
@@ -238,7 +238,7 @@ fn explain_code_check<'a>(
     shown: &ShownCell<'a>,
 ) -> Option<Vec<TextBlock<'a>>> {
     let eval = ink
-        .model
+        .app
         .session()
         .cells
         .evals
@@ -367,8 +367,8 @@ fn format_size(bytes: u64) -> String {
 }
 
 /// Where a pane stands in its text; the cells have a list instead.
-pub(crate) fn pane_scroll(model: &App, pane: Pane) -> Option<&ScrollState> {
-    let desk = model.session();
+pub(crate) fn pane_scroll(app: &App, pane: Pane) -> Option<&ScrollState> {
+    let desk = app.session();
     match pane {
         Pane::Cells => None,
         Pane::Prompt => Some(&desk.trace_panes.prompt),
@@ -376,16 +376,16 @@ pub(crate) fn pane_scroll(model: &App, pane: Pane) -> Option<&ScrollState> {
         Pane::FetchedContent => Some(&desk.trace_panes.fetched),
         Pane::Verdict => Some(&desk.trace_panes.verdict),
         Pane::Transcript => Some(&desk.transcript_pane.scroll),
-        Pane::Changes => Some(&model.saves.scroll),
+        Pane::Changes => Some(&app.saves.scroll),
     }
 }
 
 /// See [`scroll`].
-pub(crate) fn pane_scroll_mut(model: &mut App, pane: Pane) -> Option<&mut ScrollState> {
+pub(crate) fn pane_scroll_mut(app: &mut App, pane: Pane) -> Option<&mut ScrollState> {
     if pane == Pane::Changes {
-        return Some(&mut model.saves.scroll);
+        return Some(&mut app.saves.scroll);
     }
-    let desk = model.session_mut();
+    let desk = app.session_mut();
     match pane {
         Pane::Cells | Pane::Changes => None,
         Pane::Prompt => Some(&mut desk.trace_panes.prompt),

@@ -12,10 +12,10 @@ use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.
 pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.model) else {
+    let Some(shown) = resolve_shown_cell(ink.app) else {
         return Box::new(explain_no_cell());
     };
-    let trace = &ink.model.session().trace_panes;
+    let trace = &ink.app.session().trace_panes;
     let turns = shown.turns();
     let turn = find_shown_turn(trace, turns).and_then(|at| Some((at, turns.get(at)?)));
     let Some((at, turn)) = turn else {

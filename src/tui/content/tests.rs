@@ -68,8 +68,8 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
     };
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let bare = Opened::TranscriptFile(PathBuf::from("long.jsonl"));
-    let mut model = App::new(bare, Size::new(120, 40), theme);
-    model.live_session.transcript_pane.transcript = Some(TranscriptRef {
+    let mut app = App::new(bare, Size::new(120, 40), theme);
+    app.live_session.transcript_pane.transcript = Some(TranscriptRef {
         part: 0,
         id: "long".to_owned(),
         path: PathBuf::from("long.jsonl"),
@@ -77,11 +77,11 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
         len: 0,
         digest: Digest::hash_bytes(b""),
     });
-    model.live_session.transcript_pane.document = DocumentState::Loaded(Arc::new(doc));
-    model.live_session.transcript_pane.scroll.scroll_to_end();
+    app.live_session.transcript_pane.document = DocumentState::Loaded(Arc::new(doc));
+    app.live_session.transcript_pane.scroll.scroll_to_end();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 30, 3));
-    let theme = Arc::clone(&model.ui.theme);
-    let source = pane_source(&model, Pane::Transcript);
+    let theme = Arc::clone(&app.ui.theme);
+    let source = pane_source(&app, Pane::Transcript);
     assert_eq!(source.len(), 1_000_000);
     let mut canvas = Canvas::new(&mut buffer, &theme);
     let area = Rect::new(0, 0, 30, 3);
@@ -89,7 +89,7 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
         &mut canvas,
         area,
         &*source,
-        &model.live_session.transcript_pane.scroll,
+        &app.live_session.transcript_pane.scroll,
     );
     assert!(!drawn.more_below);
     let row: String = (0..30).map(|x| buffer[(x, 2)].symbol()).collect();

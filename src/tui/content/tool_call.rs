@@ -27,10 +27,10 @@ const MAX_FILLED_LISTED: usize = 20;
 
 /// The pane's text.
 pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.model) else {
+    let Some(shown) = resolve_shown_cell(ink.app) else {
         return Box::new(explain_no_cell());
     };
-    let trace = &ink.model.session().trace_panes;
+    let trace = &ink.app.session().trace_panes;
     let turns = shown.turns();
     if let Some((_, attempt)) = find_streaming_call(trace, turns) {
         return Box::new(streaming_arguments(attempt, shown.has_ended()));
@@ -141,14 +141,14 @@ fn push_call<'a>(
             .as_ref()
             .is_some_and(|(rule, _)| rule == "parse");
     match call.canonical.as_ref().map(RawJson::get) {
-        Some(canonical) if ink.model.session().trace_panes.shows_raw => {
+        Some(canonical) if ink.app.session().trace_panes.shows_raw => {
             out.push(heading("as received, to the byte"));
             out.push(TextBlock::new(call.raw.as_str(), Role::Text));
             out.push(heading("canonical, to the byte"));
             out.push(TextBlock::new(canonical, Role::Text));
         }
         Some(canonical) => push_arguments(ink, &call.raw, canonical, out),
-        None if unreadable || ink.model.session().trace_panes.shows_raw => {
+        None if unreadable || ink.app.session().trace_panes.shows_raw => {
             out.push(heading("as received"));
             out.push(TextBlock::new(call.raw.as_str(), Role::Text));
             if unreadable {
@@ -181,7 +181,7 @@ fn push_arguments<'a>(
     let difference = ArgumentDiff::compare(raw, &laid_out.text);
     let width = ink
         .columns
-        .then(|| ink.model.layout().inner_size(Pane::FunctionCall).width);
+        .then(|| ink.app.layout().inner_size(Pane::FunctionCall).width);
     let columns = difference.as_ref().zip(width).and_then(|(found, width)| {
         found.render_columns((raw, &laid_out.text), &laid_out.spans, width, ink.glyphs())
     });

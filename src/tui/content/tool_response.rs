@@ -24,10 +24,10 @@ const MAX_COUNTED_BYTES: usize = 64 << 10;
 
 /// The pane's text.
 pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.model) else {
+    let Some(shown) = resolve_shown_cell(ink.app) else {
         return Box::new(explain_no_cell());
     };
-    let trace = &ink.model.session().trace_panes;
+    let trace = &ink.app.session().trace_panes;
     let turns = shown.turns();
     if find_streaming_call(trace, turns).is_some() && shown.has_ended() {
         let why = "nothing was fetched: the cell ended while the call was written";
@@ -65,7 +65,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
                 *elapsed,
                 call.evidence_missed,
             ));
-            let raw = ink.model.session().trace_panes.shows_raw;
+            let raw = ink.app.session().trace_panes.shows_raw;
             let last = if raw {
                 push_raw_body(ink, answer, &mut out)
             } else {
@@ -164,7 +164,7 @@ fn format_sizes(ink: &ContentCx<'_>, answer: &RecordedToolResponse) -> String {
         StoredText::Text(text) => text.len() as u64,
         StoredText::Blob(blob) => blob.bytes,
     };
-    let raw = ink.model.session().trace_panes.shows_raw;
+    let raw = ink.app.session().trace_panes.shows_raw;
     match &answer.raw {
         Some(kept) if raw => format!("{} of {whole} kept", format_size(kept.bytes)),
         _ => format!("{} of {whole} shown", format_size(shown)),
@@ -184,7 +184,7 @@ fn push_response_text<'a>(
         LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
         LoadedText::Loaded(text, _) if answer.is_error => TextBlock::new(text, Role::Error),
         LoadedText::Loaded(text, name) => {
-            let quoted = ink.model.session().trace_panes.selected_quote.as_ref();
+            let quoted = ink.app.session().trace_panes.selected_quote.as_ref();
             let quoted = quoted.filter(|(turn, call, _)| (*turn, *call) == at);
             // A quote stands at its place in the text as it is: then nothing is laid out anew.
             if quoted.is_none() && is_json_rows(text, answer.content_type.as_deref()) {
@@ -228,7 +228,7 @@ fn find_hidden_text<'a>(
 ) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
     let raw = answer.raw.as_ref().filter(|_| answer.hidden > 0)?;
     let key = unshown_text_key(&raw.hash.0, name);
-    if let Some(looks) = ink.model.texts.highlights.get(&key) {
+    if let Some(looks) = ink.app.texts.highlights.get(&key) {
         return looks.as_ref().map(|looks| looks.as_slice());
     }
     ink.missing.hidden_text.push(HiddenTextRequest {
@@ -335,12 +335,12 @@ fn response_language(content_type: Option<&str>) -> Option<CodeLanguage> {
 
 /// A call's answer, if it is here: for finding quotes in it.
 pub(crate) fn loaded_response<'a>(
-    model: &'a App,
+    app: &'a App,
     call: &'a CallState,
 ) -> Option<Result<&'a str, ()>> {
     match &call.finished.as_ref()?.0.text {
         StoredText::Text(text) => Some(Ok(text)),
-        StoredText::Blob(blob) => match model.texts.blobs.get(&blob.hash.0) {
+        StoredText::Blob(blob) => match app.texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => Some(Ok(text)),
             Some(BlobState::Failed(_)) => None,
             Some(BlobState::Loading) | None => Some(Err(())),

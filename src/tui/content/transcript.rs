@@ -17,19 +17,19 @@ use crate::tui::widget::flow::{TextBlock, TextSource};
 const MAX_CALL_BYTES: usize = 2048;
 
 /// Whether there is no transcript to show.
-pub(crate) fn is_empty(model: &App) -> bool {
-    let desk = model.session();
+pub(crate) fn is_empty(app: &App) -> bool {
+    let desk = app.session();
     desk.trace_panes.row.is_none() && !desk.cells.rows.is_empty()
         || matches!(desk.transcript_pane.document, DocumentState::Unloaded)
 }
 
 /// The pane's text.
 pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let model = ink.model;
-    if is_empty(model) {
+    let app = ink.app;
+    if is_empty(app) {
         return Box::new(super::explain_no_cell());
     }
-    match &model.session().transcript_pane.document {
+    match &app.session().transcript_pane.document {
         DocumentState::Unloaded => Box::new(super::explain_no_cell()),
         DocumentState::Loading => Box::new(vec![TextBlock::new(
             "reading the transcript …",
@@ -42,13 +42,13 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
         DocumentState::Loaded(doc) if doc.pieces.is_empty() => {
             Box::new(vec![TextBlock::new("no messages", Role::Muted)])
         }
-        DocumentState::Loaded(doc) => Box::new(TranscriptSource::new(model, doc)),
+        DocumentState::Loaded(doc) => Box::new(TranscriptSource::new(app, doc)),
     }
 }
 
 /// Notes what the visible calls lack: their colours.
 pub(super) fn find_missing_highlights(ink: &mut ContentCx<'_>, height: usize) {
-    let document = &ink.model.session().transcript_pane;
+    let document = &ink.app.session().transcript_pane;
     let Some(doc) = document.loaded_document() else {
         return;
     };
@@ -77,7 +77,7 @@ fn call_arguments<'d>(
 struct TranscriptSource<'a> {
     doc: &'a Arc<TranscriptDocument>,
     document: &'a TranscriptPane,
-    model: &'a App,
+    app: &'a App,
     /// The message that the focused cell judges, where it judges one.
     judged: Option<u32>,
     indent: u16,
@@ -85,18 +85,18 @@ struct TranscriptSource<'a> {
 }
 
 impl<'a> TranscriptSource<'a> {
-    fn new(model: &'a App, doc: &'a Arc<TranscriptDocument>) -> Self {
-        let desk = model.session();
+    fn new(app: &'a App, doc: &'a Arc<TranscriptDocument>) -> Self {
+        let desk = app.session();
         let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
         let digits = doc.first_pieces.len().saturating_sub(1).max(1).ilog10() + 1;
         Self {
             doc,
             document: &desk.transcript_pane,
-            model,
+            app,
             judged: row.and_then(|row| row.message),
             // `[12] `, and a column in front for the judged one's mark.
             indent: u16::try_from(digits + 4).unwrap_or(8),
-            glyphs: model.ui.theme.glyphs(),
+            glyphs: app.ui.theme.glyphs(),
         }
     }
 
@@ -116,13 +116,13 @@ impl<'a> TranscriptSource<'a> {
         }
         if let Some((args, from)) = call_arguments(self.doc, piece) {
             let key = highlight_key(CodeLanguage::Json, TextIdentity::Text(args));
-            if let Some(Some(looks)) = self.model.texts.highlights.get(&key) {
+            if let Some(Some(looks)) = self.app.texts.highlights.get(&key) {
                 let moved = |range: &Range<usize>| range.start + from..range.end + from;
                 spans.extend(looks.iter().map(|(range, role)| (moved(range), *role)));
             }
         }
         // Where a verdict's words stand would tell it.
-        if hidden_verdict::hides_verdict(self.model) {
+        if hidden_verdict::hides_verdict(self.app) {
             return spans;
         }
         let shifted = |range: &Range<usize>| range.start + head..range.end + head;

@@ -19,7 +19,7 @@ use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.
 pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.model) else {
+    let Some(shown) = resolve_shown_cell(ink.app) else {
         return Box::new(eval_blocks(ink).unwrap_or_else(explain_no_cell));
     };
     if shown.availability == TraceAvailability::NeverRun
@@ -127,7 +127,7 @@ fn describe_label(
 
 /// Who said so, when and why, as far as that is known.
 fn label_details<'a>(ink: &ContentCx<'a>) -> Option<TextBlock<'a>> {
-    let desk = ink.model.session();
+    let desk = ink.app.session();
     let label = desk.cells.row_label(desk.trace_panes.row?)?;
     let by = label.by.as_ref().map(|by| format!("by {by}"));
     let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
@@ -167,7 +167,7 @@ fn describe_bounds(shown: &ShownCell<'_>) -> Option<String> {
 
 /// What the run noted about the cell.
 fn note_blocks<'a>(ink: &ContentCx<'a>) -> Vec<TextBlock<'a>> {
-    let RecordedCellState::Loaded(_, recorded) = &ink.model.session().trace_panes.recorded else {
+    let RecordedCellState::Loaded(_, recorded) = &ink.app.session().trace_panes.recorded else {
         return Vec::new();
     };
     let notes = recorded.notes.iter();
@@ -236,7 +236,7 @@ fn push_result<'a>(
     }
     if result.outcome == Outcome::NotApplicable
         && is_rules_judge(shown)
-        && ink.model.replay.is_none()
+        && ink.app.replay.is_none()
     {
         out.push(styled_line([
             ("rules could not read this: ", Role::Muted),
@@ -253,7 +253,7 @@ fn push_result<'a>(
         Some(_) if reason.is_empty() => {}
         Some(_) => out.push(TextBlock::new(reason, Role::Text)),
     }
-    let places = ink.model.session().transcript_pane.marks.places.len();
+    let places = ink.app.session().transcript_pane.marks.places.len();
     if places > 0 {
         out.push(styled_line([
             ("c", Role::Key),
@@ -307,7 +307,7 @@ fn push_verdict_details<'a>(
     verdict: &'a Verdict,
     out: &mut Vec<TextBlock<'a>>,
 ) {
-    let gone_to = ink.model.session().trace_panes.selected_citation;
+    let gone_to = ink.app.session().trace_panes.selected_citation;
     for (at, citation) in verdict.citations.iter().enumerate() {
         out.push(citation_block(ink, citation, gone_to == Some(at)));
     }

@@ -12,7 +12,7 @@ use crate::tui::widget::flow::TextBlock;
 
 /// The cells of a decision that has several, and what they decided together.
 pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    let desk = ink.model.session();
+    let desk = ink.app.session();
     let undecided = match shown.row.decision {
         None => desk.cells.explain_undecided(shown.row),
         Some(_) => None,

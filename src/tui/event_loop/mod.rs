@@ -286,10 +286,10 @@ impl<S: Screen> EventLoop<S> {
             self.app.ui.size = Size { width, height };
         }
         let mut hits = HitMap::default();
-        let model = &self.app;
+        let app = &self.app;
         if width > 0 && height > 0 {
             self.screen
-                .draw(&mut |buffer| hits = draw_app(model, buffer))?;
+                .draw(&mut |buffer| hits = draw_app(app, buffer))?;
         }
         self.dirty = false;
         self.input_pending = false;

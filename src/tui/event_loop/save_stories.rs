@@ -27,8 +27,8 @@ fn said(app: &Driven) -> String {
 }
 
 /// Transcripts whose verdict on an eval flipped.
-fn flipped(model: &App, eval: &str) -> Vec<String> {
-    let cells = &model.live_session.cells;
+fn flipped(app: &App, eval: &str) -> Vec<String> {
+    let cells = &app.live_session.cells;
     let of = cells.rows.iter().filter(|row| row.flipped.is_some());
     let of = of.filter(|row| cells.evals[row.eval as usize].id == eval);
     of.map(|row| cells.transcripts[row.transcript as usize].id.clone())
@@ -36,8 +36,8 @@ fn flipped(model: &App, eval: &str) -> Vec<String> {
 }
 
 /// Verdicts of all rows that are listed.
-fn verdicts(model: &App) -> Vec<(String, Outcome)> {
-    let cells = &model.live_session.cells;
+fn verdicts(app: &App) -> Vec<(String, Outcome)> {
+    let cells = &app.live_session.cells;
     let rows = cells.shown.iter().filter_map(|entry| match entry {
         crate::tui::state::cells::CellsEntry::Row(row) => Some(*row),
         crate::tui::state::cells::CellsEntry::Group(_) => None,
@@ -153,7 +153,7 @@ fn a_deleted_rubric_and_a_new_one_are_told_and_come_back() {
     let path = app.root.join("rubrics/support.yaml");
     let text = fs::read_to_string(&path).expect("it is there");
     fs::remove_file(&path).expect("it goes");
-    app.settle_for(|model| model.saves.number > 0).settle();
+    app.settle_for(|app| app.saves.number > 0).settle();
     assert_eq!(
         said(&app),
         "deleted support.yaml: 7 evals are gone, nothing to judge again"
@@ -178,8 +178,8 @@ fn a_save_while_everything_is_judged_wins_over_the_older_run() {
     let mut app = Driven::watched(120, 40);
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
     app.settle().keys("R");
-    app.settle_until(|model| {
-        model
+    app.settle_until(|app| {
+        app
             .live_session
             .runs
             .by_ticket
@@ -188,10 +188,10 @@ fn a_save_while_everything_is_judged_wins_over_the_older_run() {
     });
     // The checks of the older run are told already, its judges are at work.
     app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
-    let model = &app.event_loop.app;
-    assert!(model.live_session.runs.live().next().is_none());
-    let cells = &model.live_session.cells;
-    let passed = verdicts(model)
+    let app = &app.event_loop.app;
+    assert!(app.live_session.runs.live().next().is_none());
+    let cells = &app.live_session.cells;
+    let passed = verdicts(app)
         .into_iter()
         .filter(|(name, _)| name.ends_with("/names-a-version"));
     assert!(
@@ -225,8 +225,8 @@ fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
     let with = |more: &str| text.replace(criteria, &format!("{criteria} It mentions \"{more}\"."));
     app.save(BEAMLINE, &with("zebra"));
     // While its judges are at work, another.
-    app.settle_until(|model| {
-        model
+    app.settle_until(|app| {
+        app
             .live_session
             .runs
             .by_ticket
@@ -234,7 +234,7 @@ fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
             .any(|run| run.live_traces() > 0)
     });
     app.save(BEAMLINE, &with("Beamline"));
-    app.settle_until(|model| model.saves.pending_judging.is_none());
+    app.settle_until(|app| app.saves.pending_judging.is_none());
     app.save(BEAMLINE, &with("mirror")).settle();
     let cells = &app.event_loop.app.live_session.cells;
     assert!(
@@ -250,7 +250,7 @@ fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
 #[test]
 fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
     let (mut app, text) = judged();
-    app.keys("v").settle_until(|model| model.replay.is_some());
+    app.keys("v").settle_until(|app| app.replay.is_some());
     let before = app
         .event_loop
         .app
@@ -259,19 +259,19 @@ fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
         .map(|replay| verdicts_of(&replay.session));
     let tab = app.event_loop.app.ui.tab_pane;
     fs::write(app.root.join(BEAMLINE), text.replace(WRONG, RIGHT)).expect("it is saved");
-    app.settle_for(|model| model.saves.number > 0)
-        .settle_until(|model| model.live_session.runs.live().next().is_none());
-    let model = &app.event_loop.app;
-    assert_eq!(flipped(model, "names-a-version").len(), 3);
-    assert_eq!(model.ui.tab_pane, tab);
+    app.settle_for(|app| app.saves.number > 0)
+        .settle_until(|app| app.live_session.runs.live().next().is_none());
+    let app = &app.event_loop.app;
+    assert_eq!(flipped(app, "names-a-version").len(), 3);
+    assert_eq!(app.ui.tab_pane, tab);
     assert_eq!(
-        model
+        app
             .replay
             .as_ref()
             .map(|replay| verdicts_of(&replay.session)),
         before
     );
-    let told = model.notices.log.iter().rev().map(|n| n.text.as_str());
+    let told = app.notices.log.iter().rev().map(|n| n.text.as_str());
     let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
     assert!(told.take(3).any(|text| text == said));
 }

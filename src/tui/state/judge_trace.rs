@@ -289,8 +289,8 @@ impl<'a> ShownCell<'a> {
 }
 
 /// What is shown of the focused cell; `None` if no cell is focused.
-pub(crate) fn resolve_shown_cell(model: &App) -> Option<ShownCell<'_>> {
-    let desk = model.session();
+pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
+    let desk = app.session();
     let id = desk.trace_panes.row?;
     let row = desk.cells.row(id)?;
     let slot = row.slot(desk.trace_panes.slot)?;
@@ -304,7 +304,7 @@ pub(crate) fn resolve_shown_cell(model: &App) -> Option<ShownCell<'_>> {
         run: None,
         number: CellIx(0),
         dir: None,
-        now: model.now,
+        now: app.now,
         availability: TraceAvailability::Available,
     };
     let elsewhere = match locate_trace(desk, id, desk.trace_panes.slot) {
@@ -323,9 +323,9 @@ pub(crate) fn resolve_shown_cell(model: &App) -> Option<ShownCell<'_>> {
             shown.number = number;
             shown.dir = run.dir.as_deref();
             shown.deciding_eval = shown.eval_spec();
-            shown.now = match &model.replay {
-                Some(replay) => replay.player.recording_time(model.now),
-                None => run.run_time(model.now),
+            shown.now = match &app.replay {
+                Some(replay) => replay.player.recording_time(app.now),
+                None => run.run_time(app.now),
             };
             elsewhere
         }

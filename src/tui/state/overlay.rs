@@ -80,8 +80,8 @@ pub(crate) fn search_commands(search: &str) -> Vec<&'static CommandSpec> {
 }
 
 /// The log as a text: when, how grave, what.
-pub(crate) fn build_log(model: &App) -> Vec<TextBlock<'_>> {
-    let blocks: Vec<TextBlock<'_>> = model
+pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
+    let blocks: Vec<TextBlock<'_>> = app
         .notices
         .log
         .iter()

@@ -8,26 +8,26 @@ use crate::theme::Role;
 use crate::tui::widget::flow::TextBlock;
 
 /// The run they are of: the one that is replayed, else a live one, else the newest of this session.
-fn find_run(model: &App) -> Option<&TrackedRun> {
-    if let Some(replay) = &model.replay {
-        return model.runs().find(&replay.run);
+fn find_run(app: &App) -> Option<&TrackedRun> {
+    if let Some(replay) = &app.replay {
+        return app.runs().find(&replay.run);
     }
-    let runs = model.runs();
+    let runs = app.runs();
     let live = runs.live().map(|(_, run)| run).last();
     live.or_else(|| runs.by_ticket.values().last())
 }
 
 /// What stopped the newest run although cells are pending: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
-pub(crate) fn describe_budget_stop(model: &App) -> Option<String> {
-    let run = find_run(model)?;
+pub(crate) fn describe_budget_stop(app: &App) -> Option<String> {
+    let run = find_run(app)?;
     let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
     let pending = run.planned_cells().saturating_sub(run.finished_cells);
     Some(format!("{stop}, {pending} pending"))
 }
 
 /// How verdicts stand against labels, eval by eval.
-fn build_agreement(model: &App) -> Vec<TextBlock<'static>> {
-    let cells = &model.session().cells;
+fn build_agreement(app: &App) -> Vec<TextBlock<'static>> {
+    let cells = &app.session().cells;
     let mut blocks = Vec::new();
     for eval in cells.eval_order() {
         let (Some(info), tally) = (
@@ -51,21 +51,21 @@ fn build_agreement(model: &App) -> Vec<TextBlock<'static>> {
 }
 
 /// The text.
-pub(crate) fn build_statistics(model: &App) -> Vec<TextBlock<'static>> {
-    let mut blocks = build_run_statistics(model);
-    blocks.extend(build_agreement(model));
+pub(crate) fn build_statistics(app: &App) -> Vec<TextBlock<'static>> {
+    let mut blocks = build_run_statistics(app);
+    blocks.extend(build_agreement(app));
     blocks
 }
 
-fn build_run_statistics(model: &App) -> Vec<TextBlock<'static>> {
-    let Some(run) = find_run(model) else {
+fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
+    let Some(run) = find_run(app) else {
         let text =
             "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";
         return vec![TextBlock::new(text, Role::Muted)];
     };
     let state = &run.state;
     let name = run.id.as_ref().map_or("?", RunId::letters);
-    let how_far = if run.is_live() && model.replay.is_none() {
+    let how_far = if run.is_live() && app.replay.is_none() {
         "under way"
     } else if state.totals.is_some() {
         "ended"
@@ -126,21 +126,21 @@ mod tests {
         App::new(OpenedItem::Recording, Size::new(80, 24), theme)
     }
 
-    fn texts(model: &App) -> Vec<String> {
-        let blocks = build_statistics(model);
+    fn texts(app: &App) -> Vec<String> {
+        let blocks = build_statistics(app);
         blocks.iter().map(|block| block.text.to_string()).collect()
     }
 
     #[test]
     fn without_a_run_it_says_how_to_get_one() {
-        let model = model();
-        assert!(texts(&model)[0].starts_with("no run in this session"));
-        assert_eq!(describe_budget_stop(&model), None);
+        let app = model();
+        assert!(texts(&app)[0].starts_with("no run in this session"));
+        assert_eq!(describe_budget_stop(&app), None);
     }
 
     #[test]
     fn a_budget_stop_is_named_with_the_way_to_go_on() {
-        let mut model = model();
+        let mut app = model();
         let mut run = TrackedRun {
             id: Some(RunId("20261121T000000Z-abcd".into())),
             ..TrackedRun::default()
@@ -151,13 +151,13 @@ mod tests {
             max: Some(2.0),
             spent: Some(2.01),
         });
-        model.live_session.runs.by_ticket.insert(RunTicket(1), run);
-        let told = texts(&model);
+        app.live_session.runs.by_ticket.insert(RunTicket(1), run);
+        let told = texts(&app);
         assert!(
             told[1].contains("max_cost_usd: $2.0100 of $2.0000 taken")
                 && told[1].contains("dicta run --resume abcd"),
             "{told:?}"
         );
-        assert!(describe_budget_stop(&model).is_some_and(|text| text.contains("0 pending")));
+        assert!(describe_budget_stop(&app).is_some_and(|text| text.contains("0 pending")));
     }
 }

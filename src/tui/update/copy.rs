@@ -19,16 +19,16 @@ fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
 }
 
 /// The focused pane's text; in the cells the reason of the focused one.
-pub(super) fn copy_pane_text(model: &mut App) -> Vec<Effect> {
-    let pane = if model.ui.focus == Pane::Cells {
+pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
+    let pane = if app.ui.focus == Pane::Cells {
         Pane::Verdict
     } else {
-        model.ui.focus
+        app.ui.focus
     };
     let mut text = String::new();
     let mut whole = true;
     {
-        let source = content::pane_source_for_copy(model, pane);
+        let source = content::pane_source_for_copy(app, pane);
         for at in 0..source.len() {
             let block = source.block(at);
             if text.len() + block.text.len() > MAX_COPY_BYTES {
@@ -40,32 +40,32 @@ pub(super) fn copy_pane_text(model: &mut App) -> Vec<Effect> {
         }
     }
     if !whole {
-        return push_info(model, "this text is too large for a clipboard");
+        return push_info(app, "this text is too large for a clipboard");
     }
     copy_effect(pane.title(), text)
 }
 
 /// The message at the top of the transcript.
-pub(super) fn copy_message(model: &mut App) -> Vec<Effect> {
-    let document = &model.session().transcript_pane;
+pub(super) fn copy_message(app: &mut App) -> Vec<Effect> {
+    let document = &app.session().transcript_pane;
     let DocumentState::Loaded(doc) = &document.document else {
         return Vec::new();
     };
     // What is on top now: a pane that follows its end keeps no place of its own.
-    let source = content::pane_source(model, Pane::Transcript);
-    let area = model.layout().inner_size(Pane::Transcript);
+    let source = content::pane_source(app, Pane::Transcript);
+    let area = app.layout().inner_size(Pane::Transcript);
     let top = document.scroll.row_position(&*source, area, 0);
     drop(source);
     let top = top.map_or(document.scroll.top.block, |place| place.block);
     let Some(message) = doc.pieces.get(top).map(|piece| piece.message as usize) else {
-        return push_info(model, "this transcript has no message");
+        return push_info(app, "this transcript has no message");
     };
     copy_effect(format!("message {message}"), doc.message_text(message))
 }
 
 /// The focused cell's name.
-pub(super) fn copy_cell_name(model: &mut App) -> Vec<Effect> {
-    let cells = &model.session().cells;
+pub(super) fn copy_cell_name(app: &mut App) -> Vec<Effect> {
+    let cells = &app.session().cells;
     let name = cells
         .selected_row()
         .and_then(|row| cells.decision_name(row));
@@ -75,15 +75,15 @@ pub(super) fn copy_cell_name(model: &mut App) -> Vec<Effect> {
 }
 
 /// The command that does the same without the screen.
-pub(super) fn copy_command_line(model: &mut App) -> Vec<Effect> {
-    let cells = &model.session().cells;
+pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
+    let cells = &app.session().cells;
     let Some(name) = cells
         .selected_row()
         .and_then(|row| cells.decision_name(row))
     else {
         return Vec::new();
     };
-    let command = match (&model.replay, model.workspace()) {
+    let command = match (&app.replay, app.workspace()) {
         (Some(replay), _) => format!(
             "dicta show {} {}",
             quote_shell_word(&replay.dir.display().to_string()),
@@ -100,7 +100,7 @@ pub(super) fn copy_command_line(model: &mut App) -> Vec<Effect> {
             format!("dicta run {root} --where {}", quote_shell_word(&filter))
         }
         (None, None) => {
-            return push_info(model, "no workspace is open: there is no command for it");
+            return push_info(app, "no workspace is open: there is no command for it");
         }
     };
     copy_effect("the command", command)

@@ -14,7 +14,7 @@ use crate::tui::state::saves::{
 
 /// The focused cell waits for quiet, if it was touched; the rest is asked for.
 pub(super) fn queue_costly(
-    model: &mut App,
+    app: &mut App,
     touched: &[TouchedEval],
     waiting: &mut PendingJudging,
 ) -> Vec<Effect> {
@@ -28,7 +28,7 @@ pub(super) fn queue_costly(
     let mut judges: Vec<String> = costly.iter().filter_map(|t| t.judge.clone()).collect();
     judges.sort();
     judges.dedup();
-    let cells = &model.live_session.cells;
+    let cells = &app.live_session.cells;
     let hit = |row: RowId| {
         let eval = cells
             .row(row)
@@ -41,7 +41,7 @@ pub(super) fn queue_costly(
     // Who looks at a replay does not look at the live cell, and it would cost.
     let focused = cells
         .selected_row()
-        .filter(|row| model.replay.is_none() && hit(*row))
+        .filter(|row| app.replay.is_none() && hit(*row))
         .and_then(|row| cells.decision_name(row))
         .map(|name| name.to_string());
     if let Some(name) = &focused
@@ -49,14 +49,14 @@ pub(super) fn queue_costly(
     {
         waiting.decisions.push(name.clone());
     }
-    if let Some(report) = &mut model.saves.report {
+    if let Some(report) = &mut app.saves.report {
         report.not_judged = Some(describe_costly_judges(&judges, focused.is_some()));
     }
-    let Some(mut order) = build_save_order(model, None, None, CachePolicy::Use) else {
+    let Some(mut order) = build_save_order(app, None, None, CachePolicy::Use) else {
         return Vec::new();
     };
     order.except = focused;
-    model.saves.pending_estimate = Some(PendingEstimate {
+    app.saves.pending_estimate = Some(PendingEstimate {
         ticket: order.ticket,
         judges,
     });
@@ -64,17 +64,17 @@ pub(super) fn queue_costly(
 }
 
 /// Whether a preview was asked for here, and not by `R`.
-pub(super) fn is_awaiting_preview(model: &App, ticket: RunTicket) -> bool {
-    let figure = model.saves.pending_estimate.as_ref();
+pub(super) fn is_awaiting_preview(app: &App, ticket: RunTicket) -> bool {
+    let figure = app.saves.pending_estimate.as_ref();
     figure.is_some_and(|figure| figure.ticket == ticket)
 }
 
 /// What the rest would take is known. A failed preview leaves what was told before: no figure.
-pub(super) fn handle_preview(model: &mut App, preview: Result<RunPreview, String>) -> Vec<Effect> {
+pub(super) fn handle_preview(app: &mut App, preview: Result<RunPreview, String>) -> Vec<Effect> {
     let (Some(figure), Ok(preview), Some(report)) = (
-        model.saves.pending_estimate.take(),
+        app.saves.pending_estimate.take(),
         preview,
-        &mut model.saves.report,
+        &mut app.saves.report,
     ) else {
         return Vec::new();
     };

@@ -16,19 +16,19 @@ use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 
 /// A workspace opened.
-pub(super) fn try_after_open(model: &mut App, workspace: &Arc<Workspace>) -> Option<Effect> {
-    start_trials(model, workspace, Vec::new())
+pub(super) fn try_after_open(app: &mut App, workspace: &Arc<Workspace>) -> Option<Effect> {
+    start_trials(app, workspace, Vec::new())
 }
 
 /// A save: the examples of evals it touched are judged too, where that costs nothing.
 pub(super) fn try_after_save(
-    model: &mut App,
+    app: &mut App,
     old: &Workspace,
     new: &Arc<Workspace>,
     touched: &[TouchedEval],
 ) -> Option<Effect> {
-    model.examples.misses_before_save = model.examples.misses().count();
-    let mut judged = std::mem::take(&mut model.examples.being_judged);
+    app.examples.misses_before_save = app.examples.misses().count();
+    let mut judged = std::mem::take(&mut app.examples.being_judged);
     let mut waiting: Vec<(&str, u64)> = Vec::new();
     for (rubric, eval) in list_evals(new) {
         let name = eval_name(rubric, eval);
@@ -40,12 +40,12 @@ pub(super) fn try_after_save(
         if again.is_none() && same || !super::touched_evals::is_judged(eval) {
             continue;
         }
-        model.examples.judged.remove(&name);
+        app.examples.judged.remove(&name);
         if eval.examples.is_empty() || !eval.enabled {
             continue;
         }
         match super::touched_evals::classify_judged(rubric, eval, new) {
-            (TouchKind::Free, _) if !model.saves.paused => judged.push(name),
+            (TouchKind::Free, _) if !app.saves.paused => judged.push(name),
             (TouchKind::Free, _) => {}
             (_, judge) => {
                 let judge = judge.unwrap_or("a judge");
@@ -64,19 +64,19 @@ pub(super) fn try_after_save(
         all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
     };
     judged.retain(there);
-    model.examples.judged.retain(|name, _| there(name));
-    model.examples.not_judged_reason = describe_unjudged(&waiting);
-    model.examples.problem = None;
-    start_trials(model, new, judged)
+    app.examples.judged.retain(|name, _| there(name));
+    app.examples.not_judged_reason = describe_unjudged(&waiting);
+    app.examples.problem = None;
+    start_trials(app, new, judged)
 }
 
 /// Nothing is asked for where there is nothing to try and nothing to take back.
 fn start_trials(
-    model: &mut App,
+    app: &mut App,
     workspace: &Arc<Workspace>,
     judged: Vec<EvalName>,
 ) -> Option<Effect> {
-    let examples = &mut model.examples;
+    let examples = &mut app.examples;
     examples.number += 1;
     examples.fixed_by_save = false;
     examples.being_judged.clone_from(&judged);
@@ -93,70 +93,70 @@ fn start_trials(
 
 /// What code decides was tried.
 pub(super) fn handle_tried(
-    model: &mut App,
+    app: &mut App,
     number: u64,
     trials: Vec<ExampleResult>,
 ) -> Vec<Effect> {
-    if number != model.examples.number {
+    if number != app.examples.number {
         return Vec::new();
     }
-    model.examples.checks = trials;
-    announce_misses(model);
+    app.examples.checks = trials;
+    announce_misses(app);
     Vec::new()
 }
 
 /// Judges were asked: what is left of the save may begin.
 pub(super) fn handle_judged(
-    model: &mut App,
+    app: &mut App,
     number: u64,
     trials: Vec<ExampleResult>,
     problem: Option<String>,
 ) -> Vec<Effect> {
-    if number != model.examples.number {
+    if number != app.examples.number {
         return Vec::new();
     }
-    for name in std::mem::take(&mut model.examples.being_judged) {
-        model.examples.judged.remove(&name);
+    for name in std::mem::take(&mut app.examples.being_judged) {
+        app.examples.judged.remove(&name);
     }
     for trial in trials {
         let name = EvalName {
             rubric: trial.rubric.clone(),
             eval: trial.eval.clone(),
         };
-        model.examples.judged.entry(name).or_default().push(trial);
+        app.examples.judged.entry(name).or_default().push(trial);
     }
     if let Some(why) = &problem {
         let said = format!("examples could not be judged: {why}");
-        model.notices.push(model.now, NoticeLevel::Warning, said);
+        app.notices.push(app.now, NoticeLevel::Warning, said);
     }
-    model.examples.problem = problem;
-    announce_misses(model);
-    saves::handle_time_passed(model)
+    app.examples.problem = problem;
+    announce_misses(app);
+    saves::handle_time_passed(app)
 }
 
 /// Tells what misses, or that it is mended; nothing where all is as it was and well.
-fn announce_misses(model: &mut App) {
-    let examples = &mut model.examples;
+fn announce_misses(app: &mut App) {
+    let examples = &mut app.examples;
     let missing = examples.describe_misses();
     let mended = missing.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
     examples.fixed_by_save = mended;
     let said = match &missing {
         Some(_) => missing.clone(),
-        None => model.examples.describe_passes().filter(|_| mended),
+        None => app.examples.describe_passes().filter(|_| mended),
     };
-    if let Some(report) = &mut model.saves.report {
+    if let Some(report) = &mut app.saves.report {
         report.examples.clone_from(&said);
     }
-    let Some(said) = said.filter(|_| model.replay.is_none()) else {
+    let Some(said) = said.filter(|_| app.replay.is_none()) else {
         return;
     };
     let level = match missing {
         Some(_) => NoticeLevel::Warning,
         None => NoticeLevel::Info,
     };
-    let report = model.saves.report.as_ref();
+    let report = app.saves.report.as_ref();
     let said = report.filter(|r| r.number > 0).map_or(said, summarize);
-    model.notices.push(model.now, level, said);
+    app.notices.push(app.now, level, said);
 }
 
 fn describe_unjudged(by_judge: &[(&str, u64)]) -> Option<String> {

@@ -35,16 +35,16 @@ pub(super) use finding_marks::handle_marks_found as marks_found;
 pub(crate) use steps::{move_message_by, move_step_by, select_step, toggle_raw};
 
 /// After every update: asks for what the focused cell needs and nobody asked for yet. Does nothing if nothing moved.
-pub(super) fn request_focused(model: &mut App) -> Vec<Effect> {
-    update_focused_row(model.session_mut());
+pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
+    update_focused_row(app.session_mut());
     let mut effects = Vec::new();
-    effects.extend(request_trace(model));
-    effects.extend(request_transcript(model));
-    scroll_changed_panes(model);
-    effects.extend(request_readable_request(model));
-    request_texts(model, &mut effects);
-    citations::locate_quotes(model);
-    effects.extend(finding_marks::request_marks(model));
+    effects.extend(request_trace(app));
+    effects.extend(request_transcript(app));
+    scroll_changed_panes(app);
+    effects.extend(request_readable_request(app));
+    request_texts(app, &mut effects);
+    citations::locate_quotes(app);
+    effects.extend(finding_marks::request_marks(app));
     effects
 }
 
@@ -74,28 +74,28 @@ fn clear_positions(desk: &mut SessionView) {
     desk.transcript_pane.selected_quote = None;
 }
 
-fn request_trace(model: &mut App) -> Option<Effect> {
-    let desk = model.session();
+fn request_trace(app: &mut App) -> Option<Effect> {
+    let desk = app.session();
     let row = desk.trace_panes.row;
     let place = row.map(|row| locate_trace(desk, row, desk.trace_panes.slot));
     let (run, which) = match place {
         Some(TraceLocation::Memory(_, Some(wanted))) => wanted,
         Some(TraceLocation::Recording(run, which)) => (run, which),
         Some(TraceLocation::NeverRun | TraceLocation::Memory(_, None)) | None => {
-            model.session_mut().trace_panes.recorded = RecordedCellState::Unloaded;
+            app.session_mut().trace_panes.recorded = RecordedCellState::Unloaded;
             return None;
         }
     };
     if desk.trace_panes.recorded.is_of(&run, &which) {
         return None;
     }
-    let workspace = model.workspace().cloned();
-    let beside = model
+    let workspace = app.workspace().cloned();
+    let beside = app
         .replay
         .as_ref()
         .and_then(|replay| sibling_run_dir(&replay.dir, &run));
     let dir = beside.filter(|_| workspace.is_none());
-    let trace = &mut model.session_mut().trace_panes;
+    let trace = &mut app.session_mut().trace_panes;
     if workspace.is_none() && dir.is_none() {
         let why = format!(
             "run {}, which holds the trace, is not at hand",
@@ -125,36 +125,36 @@ fn sibling_run_dir(dir: &Path, run: &RunId) -> Option<PathBuf> {
     }
 }
 
-fn request_transcript(model: &mut App) -> Option<Effect> {
-    let desk = model.session();
+fn request_transcript(app: &mut App) -> Option<Effect> {
+    let desk = app.session();
     let row = desk.cells.row(desk.trace_panes.row?)?;
     let transcript = desk.cells.transcripts.get(row.transcript as usize)?;
     if desk.transcript_pane.transcript.as_ref() == Some(transcript) {
         return None;
     }
     let transcript = transcript.clone();
-    let (placed, run_dir) = resolve_transcript_source(model, &transcript);
-    model.session_mut().transcript_pane = TranscriptPane {
+    let (placed, run_dir) = resolve_transcript_source(app, &transcript);
+    app.session_mut().transcript_pane = TranscriptPane {
         transcript: Some(transcript),
         document: Read::Loading,
         ..TranscriptPane::default()
     };
     Some(Effect::ReadDocument {
-        map: find_field_map(model, &placed.path),
+        map: find_field_map(app, &placed.path),
         transcript: placed,
         run_dir,
     })
 }
 
 /// What the file itself has of the shown transcript, in an overlay.
-pub(super) fn show_source(model: &mut App) -> Vec<Effect> {
-    let Some(of) = model.session().transcript_pane.transcript.clone() else {
+pub(super) fn show_source(app: &mut App) -> Vec<Effect> {
+    let Some(of) = app.session().transcript_pane.transcript.clone() else {
         return Vec::new();
     };
-    let (placed, _) = resolve_transcript_source(model, &of);
+    let (placed, _) = resolve_transcript_source(app, &of);
     let view = SourceOverlay::new_loading(placed.clone());
-    model.overlays.push(Overlay::Source(view));
-    let map = find_field_map(model, &placed.path);
+    app.overlays.push(Overlay::Source(view));
+    let map = find_field_map(app, &placed.path);
     vec![Effect::ReadSource {
         transcript: placed,
         map,
@@ -163,11 +163,11 @@ pub(super) fn show_source(model: &mut App) -> Vec<Effect> {
 
 /// It was read: whoever still looks at it sees it.
 pub(super) fn handle_source_read(
-    model: &mut App,
+    app: &mut App,
     of: &TranscriptRef,
     record: &Result<Arc<TranscriptSourceText>, String>,
 ) {
-    for overlay in &mut model.overlays {
+    for overlay in &mut app.overlays {
         if let Overlay::Source(view) = overlay
             && view.transcript == *of
         {
@@ -177,22 +177,22 @@ pub(super) fn handle_source_read(
 }
 
 /// What dicta.yaml says of a file's fields.
-fn find_field_map(model: &App, path: &Path) -> Option<Arc<FieldMapping>> {
-    model.workspace()?.field_maps.0.get(path).map(Arc::clone)
+fn find_field_map(app: &App, path: &Path) -> Option<Arc<FieldMapping>> {
+    app.workspace()?.field_maps.0.get(path).map(Arc::clone)
 }
 
 /// A transcript with its whole path, and the folder of the run that may hold a copy.
 fn resolve_transcript_source(
-    model: &App,
+    app: &App,
     transcript: &TranscriptRef,
 ) -> (TranscriptRef, Option<PathBuf>) {
-    let shown = resolve_shown_cell(model);
+    let shown = resolve_shown_cell(app);
     let header = shown.and_then(|shown| shown.header);
-    let root = match (&model.replay, model.workspace()) {
+    let root = match (&app.replay, app.workspace()) {
         (Some(_), _) | (None, None) => header.map(|header| header.workspace.clone()),
         (None, Some(workspace)) => Some(workspace.root.clone()),
     };
-    let run_dir = match &model.replay {
+    let run_dir = match &app.replay {
         Some(replay) => Some(replay.dir.clone()),
         None => shown.and_then(|shown| shown.dir).map(Path::to_owned),
     };
@@ -207,17 +207,17 @@ fn resolve_transcript_source(
 }
 
 /// The next place that what is shown rests on: a judge's citation, or where a check found what it says.
-pub(crate) fn go_to_next_reference(model: &mut App) -> Vec<Effect> {
-    match finding_marks::go_to_next_mark(model) {
+pub(crate) fn go_to_next_reference(app: &mut App) -> Vec<Effect> {
+    match finding_marks::go_to_next_mark(app) {
         Some(effects) => effects,
-        None => citations::go_to_next_citation(model),
+        None => citations::go_to_next_citation(app),
     }
 }
 
 /// Panes that show something else than before begin at its top; a stream is followed.
-fn scroll_changed_panes(model: &mut App) {
-    let shown = resolve_shown_cell(model);
-    let trace = &model.session().trace_panes;
+fn scroll_changed_panes(app: &mut App) {
+    let shown = resolve_shown_cell(app);
+    let trace = &app.session().trace_panes;
     let turns = shown.map_or(&[][..], |shown| shown.turns());
     let live = shown.is_some_and(|shown| shown.is_live());
     let seen = LastShown {
@@ -234,7 +234,7 @@ fn scroll_changed_panes(model: &mut App) {
     if seen == trace.last_shown {
         return;
     }
-    let trace = &mut model.session_mut().trace_panes;
+    let trace = &mut app.session_mut().trace_panes;
     let other = (&seen.slot, &seen.run) != (&trace.last_shown.slot, &trace.last_shown.run);
     if other || seen.turn != trace.last_shown.turn {
         trace.prompt = ScrollState::top();
@@ -260,12 +260,12 @@ fn scroll_changed_panes(model: &mut App) {
     trace.last_shown = seen;
 }
 
-fn request_readable_request(model: &mut App) -> Option<Effect> {
-    let shown = resolve_shown_cell(model)?;
+fn request_readable_request(app: &mut App) -> Option<Effect> {
+    let shown = resolve_shown_cell(app)?;
     let turns = shown.turns();
-    let at = find_shown_turn(&model.session().trace_panes, turns)?;
+    let at = find_shown_turn(&app.session().trace_panes, turns)?;
     let turn = turns.get(at)?;
-    let asked = &model.session().trace_panes.request;
+    let asked = &app.session().trace_panes.request;
     let same = |key: &RequestKey| {
         (&key.run, key.cell, key.turn) == (shown.run.unwrap_or(&key.run), shown.number, at)
     };
@@ -284,49 +284,49 @@ fn request_readable_request(model: &mut App) -> Option<Effect> {
         request: turn.request.clone(),
         before: before.map(|turn| turn.request.clone()).unwrap_or_default(),
     };
-    model.session_mut().trace_panes.request = RequestState::Loading(key);
+    app.session_mut().trace_panes.request = RequestState::Loading(key);
     Some(effect)
 }
 
 /// Blobs and colours that are shown and not here.
-fn request_texts(model: &mut App, effects: &mut Vec<Effect>) {
-    let wanted = content::find_missing(model);
-    let dir = resolve_shown_cell(model)
+fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
+    let wanted = content::find_missing(app);
+    let dir = resolve_shown_cell(app)
         .and_then(|shown| shown.dir)
         .map(Path::to_owned);
     for page in wanted.hidden_text {
-        model.texts.start_highlight(page.key);
+        app.texts.start_highlight(page.key);
         effects.extend(dir.clone().map(|dir| Effect::FindUnshown { dir, page }));
     }
     if !wanted.blobs.is_empty() {
         for blob in wanted.blobs {
-            model.texts.start_blob(&blob.hash.0);
+            app.texts.start_blob(&blob.hash.0);
             if let Some(dir) = dir.clone() {
                 effects.push(Effect::ReadBlob { dir, blob });
             } else {
                 let why = "the folder of its run is not known".to_owned();
-                model.texts.finish_blob(&blob.hash.0, Err(why));
+                app.texts.finish_blob(&blob.hash.0, Err(why));
             }
         }
     }
     for (key, lang, text) in wanted.highlights {
         // The same text may stand in two panes.
-        if !model.texts.highlights.contains_key(&key) {
-            model.texts.start_highlight(key);
+        if !app.texts.highlights.contains_key(&key) {
+            app.texts.start_highlight(key);
             effects.push(Effect::Highlight { key, lang, text });
         }
     }
 }
 
 /// The desks that may wait for an answer: the shown one, and the live one behind a replay.
-fn sessions_mut(model: &mut App) -> impl Iterator<Item = &mut SessionView> {
-    let replay = model.replay.as_mut().map(|replay| &mut replay.session);
-    std::iter::once(&mut model.live_session).chain(replay)
+fn sessions_mut(app: &mut App) -> impl Iterator<Item = &mut SessionView> {
+    let replay = app.replay.as_mut().map(|replay| &mut replay.session);
+    std::iter::once(&mut app.live_session).chain(replay)
 }
 
 /// A recorded trace is here.
 pub(super) fn handle_trace_read(
-    model: &mut App,
+    app: &mut App,
     row: RowId,
     recorded: Result<Arc<RecordedCell>, String>,
 ) -> Vec<Effect> {
@@ -341,7 +341,7 @@ pub(super) fn handle_trace_read(
         (RecordedCellState::Loading(..), Err(_)) => desk.trace_panes.row == Some(row),
         _ => false,
     };
-    if let Some(desk) = sessions_mut(model).find(|desk| waits(desk)) {
+    if let Some(desk) = sessions_mut(app).find(|desk| waits(desk)) {
         let asked = std::mem::take(&mut desk.trace_panes.recorded);
         desk.trace_panes.recorded = match (asked, recorded) {
             (RecordedCellState::Loading(_, which), Ok(recorded)) => {
@@ -358,12 +358,12 @@ pub(super) fn handle_trace_read(
 
 /// A request was made readable.
 pub(super) fn handle_request_read(
-    model: &mut App,
+    app: &mut App,
     key: &RequestKey,
     request: Result<Arc<ReadableRequest>, String>,
 ) -> Vec<Effect> {
     let waits = |desk: &&mut SessionView| matches!(&desk.trace_panes.request, RequestState::Loading(asked) if asked == key);
-    if let Some(desk) = sessions_mut(model).find(waits) {
+    if let Some(desk) = sessions_mut(app).find(waits) {
         desk.trace_panes.request = match request {
             Ok(request) => RequestState::Loaded(request),
             Err(why) => RequestState::Failed(key.clone(), why),
@@ -374,30 +374,30 @@ pub(super) fn handle_request_read(
 
 /// A blob is here.
 pub(super) fn handle_text_read(
-    model: &mut App,
+    app: &mut App,
     blob: &Blob,
     text: Result<Arc<str>, String>,
 ) -> Vec<Effect> {
-    model.texts.finish_blob(&blob.hash.0, text);
-    match model.session_mut().trace_panes.awaited_citation.take() {
-        Some(citation) => citations::go_to_citation(model, citation),
+    app.texts.finish_blob(&blob.hash.0, text);
+    match app.session_mut().trace_panes.awaited_citation.take() {
+        Some(citation) => citations::go_to_citation(app, citation),
         None => Vec::new(),
     }
 }
 
 /// A text's looks are known.
 pub(super) fn handle_highlighted(
-    model: &mut App,
+    app: &mut App,
     key: u64,
     spans: Vec<(Range<usize>, Role)>,
 ) -> Vec<Effect> {
-    model.texts.finish_highlight(key, spans);
+    app.texts.finish_highlight(key, spans);
     Vec::new()
 }
 
 /// A transcript is here.
 pub(super) fn handle_document_read(
-    model: &mut App,
+    app: &mut App,
     id: &str,
     doc: Result<Arc<TranscriptDocument>, String>,
 ) -> Vec<Effect> {
@@ -409,7 +409,7 @@ pub(super) fn handle_document_read(
                 .as_ref()
                 .is_some_and(|of| of.id == id)
     };
-    if let Some(desk) = sessions_mut(model).find(|desk| waits(desk)) {
+    if let Some(desk) = sessions_mut(app).find(|desk| waits(desk)) {
         desk.transcript_pane.document = match doc {
             Ok(doc) => Read::Loaded(doc),
             Err(why) => Read::Failed(why),
@@ -420,25 +420,25 @@ pub(super) fn handle_document_read(
 }
 
 /// Makes a place of a pane visible, and the pane.
-fn scroll_into_view(model: &mut App, pane: Pane, place: BlockPosition) {
-    reveal_pane(model, pane);
-    let area = model.layout().inner_size(pane);
-    let mut scroll: ScrollState = content::pane_scroll(model, pane)
+fn scroll_into_view(app: &mut App, pane: Pane, place: BlockPosition) {
+    reveal_pane(app, pane);
+    let area = app.layout().inner_size(pane);
+    let mut scroll: ScrollState = content::pane_scroll(app, pane)
         .cloned()
         .unwrap_or_default();
-    scroll.reveal(&*content::pane_source(model, pane), area, place);
-    if let Some(there) = content::pane_scroll_mut(model, pane) {
+    scroll.reveal(&*content::pane_source(app, pane), area, place);
+    if let Some(there) = content::pane_scroll_mut(app, pane) {
         *there = scroll;
     }
 }
 
 /// A pane that is not shown becomes the shown tab; where only the focused one is shown, the focused one.
-fn reveal_pane(model: &mut App, pane: Pane) {
-    if model.layout().pane_area(pane).is_none() {
-        model.ui.tab_pane = pane;
+fn reveal_pane(app: &mut App, pane: Pane) {
+    if app.layout().pane_area(pane).is_none() {
+        app.ui.tab_pane = pane;
     }
-    if model.layout().pane_area(pane).is_none() {
-        model.ui.focus = pane;
+    if app.layout().pane_area(pane).is_none() {
+        app.ui.focus = pane;
     }
 }
 

@@ -12,17 +12,17 @@ use crate::tui::widget::flow::TextSearch;
 use crate::tui::widget::line_input::LineInput;
 
 /// `/`: what it means where one is.
-pub(super) fn open_input(model: &mut App) -> Vec<Effect> {
-    let pane = model.ui.focus;
-    model.ui.footer_input = Some(if pane == Pane::Cells {
-        let before = model.session().cells.filter.clone();
+pub(super) fn open_input(app: &mut App) -> Vec<Effect> {
+    let pane = app.ui.focus;
+    app.ui.footer_input = Some(if pane == Pane::Cells {
+        let before = app.session().cells.filter.clone();
         FooterInput::Filter {
             input: LineInput::new(before.clone()),
             previous: before,
             problem: None,
         }
     } else {
-        let before = content::pane_scroll(model, pane).and_then(|scroll| scroll.search.clone());
+        let before = content::pane_scroll(app, pane).and_then(|scroll| scroll.search.clone());
         FooterInput::Search {
             input: LineInput::default(),
             pane,
@@ -33,21 +33,21 @@ pub(super) fn open_input(model: &mut App) -> Vec<Effect> {
 }
 
 /// A key.
-pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
+pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     let cancel = chord.to_string() == "ctrl-c";
     match chord.code {
-        KeyCode::Enter => accept_input(model),
-        KeyCode::Esc => cancel_input(model),
-        _ if cancel => cancel_input(model),
+        KeyCode::Enter => accept_input(app),
+        KeyCode::Esc => cancel_input(app),
+        _ if cancel => cancel_input(app),
         _ => {
-            let took = match &mut model.ui.footer_input {
+            let took = match &mut app.ui.footer_input {
                 Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
                     input.handle_key(chord)
                 }
                 None => false,
             };
             if took {
-                apply_input(model);
+                apply_input(app);
             }
             Vec::new()
         }
@@ -55,33 +55,33 @@ pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
 }
 
 /// A pasted text; whether a line is being typed.
-pub(super) fn handle_paste(model: &mut App, text: &str) -> bool {
-    match &mut model.ui.footer_input {
+pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
+    match &mut app.ui.footer_input {
         Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
             input.paste(text)
         }
         None => return false,
     }
-    apply_input(model);
+    apply_input(app);
     true
 }
 
 /// Shows at once what the line means so far.
-fn apply_input(model: &mut App) {
-    let Some(mut typing) = model.ui.footer_input.take() else {
+fn apply_input(app: &mut App) {
+    let Some(mut typing) = app.ui.footer_input.take() else {
         return;
     };
     match &mut typing {
         FooterInput::Filter { input, problem, .. } => {
-            *problem = model.session_mut().cells.set_filter(&input.text).err();
+            *problem = app.session_mut().cells.set_filter(&input.text).err();
         }
-        FooterInput::Search { input, pane, .. } => highlight_matches(model, *pane, &input.text),
+        FooterInput::Search { input, pane, .. } => highlight_matches(app, *pane, &input.text),
     }
-    model.ui.footer_input = Some(typing);
+    app.ui.footer_input = Some(typing);
 }
 
-fn highlight_matches(model: &mut App, pane: Pane, needle: &str) {
-    if let Some(scroll) = content::pane_scroll_mut(model, pane) {
+fn highlight_matches(app: &mut App, pane: Pane, needle: &str) {
+    if let Some(scroll) = content::pane_scroll_mut(app, pane) {
         scroll.search = (!needle.is_empty()).then(|| TextSearch {
             needle: needle.to_owned(),
             current_match: None,
@@ -90,15 +90,15 @@ fn highlight_matches(model: &mut App, pane: Pane, needle: &str) {
 }
 
 /// `enter`: a filter stays, a search goes to the first match from what is visible.
-fn accept_input(model: &mut App) -> Vec<Effect> {
-    match model.ui.footer_input.take() {
+fn accept_input(app: &mut App) -> Vec<Effect> {
+    match app.ui.footer_input.take() {
         Some(FooterInput::Filter {
             problem: Some(why),
             input,
             previous: before,
         }) => {
             // A line that is no filter is mended, not kept.
-            model.ui.footer_input = Some(FooterInput::Filter {
+            app.ui.footer_input = Some(FooterInput::Filter {
                 input,
                 previous: before,
                 problem: Some(why),
@@ -106,27 +106,27 @@ fn accept_input(model: &mut App) -> Vec<Effect> {
             Vec::new()
         }
         Some(FooterInput::Search { input, pane, .. }) if !input.text.is_empty() => {
-            panes::find_next_match(model, pane, true)
+            panes::find_next_match(app, pane, true)
         }
         _ => Vec::new(),
     }
 }
 
 /// `esc`: as it was before.
-fn cancel_input(model: &mut App) -> Vec<Effect> {
-    match model.ui.footer_input.take() {
+fn cancel_input(app: &mut App) -> Vec<Effect> {
+    match app.ui.footer_input.take() {
         Some(FooterInput::Filter {
             previous: before, ..
         }) => {
             // It was a filter before.
-            let _was_good = model.session_mut().cells.set_filter(&before);
+            let _was_good = app.session_mut().cells.set_filter(&before);
         }
         Some(FooterInput::Search {
             pane,
             previous: before,
             ..
         }) => {
-            if let Some(scroll) = content::pane_scroll_mut(model, pane) {
+            if let Some(scroll) = content::pane_scroll_mut(app, pane) {
                 scroll.search = before;
             }
         }

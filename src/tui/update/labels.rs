@@ -15,16 +15,16 @@ use crate::tui::state::notices::NoticeLevel;
 use crate::workspace::Workspace;
 
 /// `p`, `f`, `u`.
-pub(super) fn set_label(model: &mut App, passed: Option<bool>) -> Vec<Effect> {
-    let Some((row, name)) = focused_decision(model) else {
+pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
+    let Some((row, name)) = focused_decision(app) else {
         return Vec::new();
     };
-    let before = model.live_session.cells.row_label(row).cloned();
+    let before = app.live_session.cells.row_label(row).cloned();
     let word = LabelValue::from_passed(passed).as_str();
-    let what = format_decision_name(model, &name);
+    let what = format_decision_name(app, &name);
     if before.as_ref().is_some_and(|label| label.passed == passed) {
         return push_info(
-            model,
+            app,
             format!("{what} is labelled {word} already (x removes it)"),
         );
     }
@@ -39,8 +39,8 @@ pub(super) fn set_label(model: &mut App, passed: Option<bool>) -> Vec<Effect> {
         note: before.as_ref().and_then(|label| label.note.clone()),
     };
     let change = LabelChange::Set(name.clone(), passed);
-    let effects = apply_edit(model, name, Some(label), before, change, None);
-    let agrees = model
+    let effects = apply_edit(app, name, Some(label), before, change, None);
+    let agrees = app
         .live_session
         .cells
         .row(row)
@@ -51,21 +51,21 @@ pub(super) fn set_label(model: &mut App, passed: Option<bool>) -> Vec<Effect> {
         None => "",
     };
     push_info(
-        model,
+        app,
         format!("labelled {what}: {word}{agrees} (U takes it back)"),
     );
     effects
 }
 
 /// `x`.
-pub(super) fn remove_label(model: &mut App) -> Vec<Effect> {
-    let Some((row, name)) = focused_decision(model) else {
+pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
+    let Some((row, name)) = focused_decision(app) else {
         return Vec::new();
     };
-    let Some(before) = model.live_session.cells.row_label(row).cloned() else {
+    let Some(before) = app.live_session.cells.row_label(row).cloned() else {
         return Vec::new();
     };
-    let what = format_decision_name(model, &name);
+    let what = format_decision_name(app, &name);
     let whose = before.by.as_ref().map(|by| format!(" (by {by})"));
     let said = format!(
         "removed the label of {what}: {}{} (U takes it back)",
@@ -73,17 +73,17 @@ pub(super) fn remove_label(model: &mut App) -> Vec<Effect> {
         whose.unwrap_or_default()
     );
     let change = LabelChange::Remove(name.clone());
-    let effects = apply_edit(model, name, None, Some(before), change, None);
-    push_info(model, said);
+    let effects = apply_edit(app, name, None, Some(before), change, None);
+    push_info(app, said);
     effects
 }
 
 /// `U`.
-pub(super) fn undo_label(model: &mut App) -> Vec<Effect> {
-    let Some(last) = model.label_edits.undo_stack.pop() else {
+pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
+    let Some(last) = app.label_edits.undo_stack.pop() else {
         return Vec::new();
     };
-    let what = format_decision_name(model, &last.name);
+    let what = format_decision_name(app, &last.name);
     let is = match &last.previous {
         Some(label) => format!(
             "labelled {} again",
@@ -91,40 +91,40 @@ pub(super) fn undo_label(model: &mut App) -> Vec<Effect> {
         ),
         None => "not labelled any more".to_owned(),
     };
-    let more = match model.label_edits.undo_stack.len() {
+    let more = match app.label_edits.undo_stack.len() {
         0 => String::new(),
         more => format!(" ({more} more can be taken back)"),
     };
-    if let Some(row) = model.live_session.cells.find_row(&last.name) {
+    if let Some(row) = app.live_session.cells.find_row(&last.name) {
         // What happens is seen.
-        model.live_session.cells.select_row(row);
-        keep_selection_visible(model);
+        app.live_session.cells.select_row(row);
+        keep_selection_visible(app);
     }
     let change = LabelChange::Undo(last.number);
     let (name, before, now) = (last.name.clone(), last.label.clone(), last.previous.clone());
-    let effects = apply_edit(model, name, now, before, change, Some(last));
-    push_info(model, format!("{what} is {is}{more}"));
+    let effects = apply_edit(app, name, now, before, change, Some(last));
+    push_info(app, format!("{what} is {is}{more}"));
     effects
 }
 
 /// The label counts from now on, and is to be written.
 fn apply_edit(
-    model: &mut App,
+    app: &mut App,
     name: CellName,
     label: Option<Label>,
     before: Option<Label>,
     what: LabelChange,
     undoes: Option<LabelEdit>,
 ) -> Vec<Effect> {
-    let Some(file) = model
+    let Some(file) = app
         .workspace()
         .map(|workspace| labels_file_path(workspace))
     else {
         return Vec::new();
     };
-    model.label_edits.last_number += 1;
-    let number = model.label_edits.last_number;
-    model
+    app.label_edits.last_number += 1;
+    let number = app.label_edits.last_number;
+    app
         .live_session
         .cells
         .set_local_label(&name, label.clone());
@@ -137,10 +137,10 @@ fn apply_edit(
         undoes: undoes.map(Box::new),
     };
     if own.undoes.is_none() {
-        model.label_edits.undo_stack.push(own.clone());
+        app.label_edits.undo_stack.push(own.clone());
     }
-    model.label_edits.pending.push(own);
-    refresh_flip_directions(model);
+    app.label_edits.pending.push(own);
+    refresh_flip_directions(app);
     vec![Effect::WriteLabel(LabelWriteOrder {
         number,
         file,
@@ -149,27 +149,27 @@ fn apply_edit(
 }
 
 /// What stands beside verdicts moved: where flips went is told anew.
-fn refresh_flip_directions(model: &mut App) {
-    let cells = &mut model.live_session.cells;
-    if let Some(report) = &mut model.saves.report {
+fn refresh_flip_directions(app: &mut App) {
+    let cells = &mut app.live_session.cells;
+    if let Some(report) = &mut app.saves.report {
         for flip in &mut report.flips {
             let label = cells.row(flip.row).and_then(|row| row.label);
             flip.agrees_with_label = compute_label_agreement(label, flip.after.outcome);
         }
     }
-    cells.update_shown_if_due(model.now);
+    cells.update_shown_if_due(app.now);
 }
 
 /// It was written, or it was not: then nothing was said.
 pub(super) fn handle_written(
-    model: &mut App,
+    app: &mut App,
     number: u64,
     written: Result<WrittenLabel, String>,
 ) -> Vec<Effect> {
     match written {
         Ok(written) => {
-            model.label_edits.remember_written(number, &written);
-            let found = model
+            app.label_edits.remember_written(number, &written);
+            let found = app
                 .label_edits
                 .pending
                 .iter_mut()
@@ -179,39 +179,39 @@ pub(super) fn handle_written(
                 // Who said it and when is known now; a removed one may leave another behind, which the file tells.
                 if own.label.is_some() && written.label.is_some() {
                     own.label = written.label;
-                    apply_latest_label(model, number);
+                    apply_latest_label(app, number);
                 }
             }
         }
-        Err(why) => handle_write_failure(model, number, &why),
+        Err(why) => handle_write_failure(app, number, &why),
     }
-    let read = model.workspace().map(Arc::clone);
+    let read = app.workspace().map(Arc::clone);
     if let Some(workspace) =
-        read.filter(|workspace| model.label_edits.matches_loaded_file(workspace))
+        read.filter(|workspace| app.label_edits.matches_loaded_file(workspace))
     {
         // Back at where it was: no other look will come.
-        handle_reloaded(model, &workspace, &[]);
+        handle_reloaded(app, &workspace, &[]);
     }
-    if model.label_edits.quit_when_written && !model.label_edits.has_unwritten() {
-        model.label_edits.quit_when_written = false;
-        return keys::quit_with_code(model, 0);
+    if app.label_edits.quit_when_written && !app.label_edits.has_unwritten() {
+        app.label_edits.quit_when_written = false;
+        return keys::quit_with_code(app, 0);
     }
     Vec::new()
 }
 
 /// The newest word on a decision is what counts.
-fn apply_latest_label(model: &mut App, number: u64) {
-    let own = &model.label_edits.pending;
+fn apply_latest_label(app: &mut App, number: u64) {
+    let own = &app.label_edits.pending;
     let of = own.iter().find(|own| own.number == number);
     let newest = of.and_then(|of| own.iter().rfind(|own| own.name == of.name));
     if let Some(newest) = newest {
         let (name, label) = (newest.name.clone(), newest.label.clone());
-        model.live_session.cells.set_local_label(&name, label);
+        app.live_session.cells.set_local_label(&name, label);
     }
 }
 
-fn handle_write_failure(model: &mut App, number: u64, why: &str) {
-    let labels = &mut model.label_edits;
+fn handle_write_failure(app: &mut App, number: u64, why: &str) {
+    let labels = &mut app.label_edits;
     let Some(at) = labels.pending.iter().position(|own| own.number == number) else {
         return;
     };
@@ -227,31 +227,31 @@ fn handle_write_failure(model: &mut App, number: u64, why: &str) {
     match labels.pending.iter().rfind(|other| other.name == own.name) {
         Some(other) => {
             let (name, label) = (other.name.clone(), other.label.clone());
-            model.live_session.cells.set_local_label(&name, label);
+            app.live_session.cells.set_local_label(&name, label);
         }
-        None => model.live_session.cells.clear_local_label(&own.name),
+        None => app.live_session.cells.clear_local_label(&own.name),
     }
-    refresh_flip_directions(model);
-    let what = format_decision_name(model, &own.name);
+    refresh_flip_directions(app);
+    let what = format_decision_name(app, &own.name);
     let said = format!("the label of {what} is as before: {why}");
-    model.notices.push(model.now, NoticeLevel::Error, said);
+    app.notices.push(app.now, NoticeLevel::Error, said);
 }
 
 /// The workspace was read again: what of `changed` somebody else wrote. What is only ours is taken over without a word.
 pub(super) fn handle_reloaded(
-    model: &mut App,
+    app: &mut App,
     workspace: &Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let (held, mine) = model.label_edits.reconcile_with_files(workspace);
+    let (held, mine) = app.label_edits.reconcile_with_files(workspace);
     if !mine && held.is_empty() {
         return changed.to_vec();
     }
-    model.live_session.cells.replace_labels(&workspace.labels);
+    app.live_session.cells.replace_labels(&workspace.labels);
     for name in &held {
-        model.live_session.cells.clear_local_label(name);
+        app.live_session.cells.clear_local_label(name);
     }
-    refresh_flip_directions(model);
+    refresh_flip_directions(app);
     if !mine {
         return changed.to_vec();
     }
@@ -263,14 +263,14 @@ pub(super) fn handle_reloaded(
 }
 
 /// Tells what is wrong with labels, where it is news: a rubric is judged all the same, and they count for nothing.
-pub(super) fn report_problems(model: &mut App, before: Option<&Workspace>, now: &Workspace) {
+pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &Workspace) {
     let known = before.map_or(&[][..], |before| &before.label_problems);
     if known == now.label_problems {
         return;
     }
     let Some(first) = now.label_problems.first() else {
         let said = "all labels match again";
-        return model.notices.push(model.now, NoticeLevel::Info, said);
+        return app.notices.push(app.now, NoticeLevel::Info, said);
     };
     let first = make_visible(&first.to_string(), false).into_owned();
     let said = match now.label_problems.len() {
@@ -280,45 +280,45 @@ pub(super) fn report_problems(model: &mut App, before: Option<&Workspace>, now: 
             n - 1
         ),
     };
-    model.notices.push(model.now, NoticeLevel::Warning, said);
+    app.notices.push(app.now, NoticeLevel::Warning, said);
 }
 
 /// `s`: the next decision nobody labelled.
-pub(super) fn select_next_unlabelled(model: &mut App) -> Vec<Effect> {
-    if !model.session_mut().cells.select_next_unlabelled() {
-        return push_info(model, "everything that is listed is labelled");
+pub(super) fn select_next_unlabelled(app: &mut App) -> Vec<Effect> {
+    if !app.session_mut().cells.select_next_unlabelled() {
+        return push_info(app, "everything that is listed is labelled");
     }
-    keep_selection_visible(model);
+    keep_selection_visible(app);
     Vec::new()
 }
 
 /// `B`: verdicts are hidden until they are labelled, or shown.
-pub(super) fn toggle_blind(model: &mut App) -> Vec<Effect> {
-    let cells = &mut model.live_session.cells;
+pub(super) fn toggle_blind(app: &mut App) -> Vec<Effect> {
+    let cells = &mut app.live_session.cells;
     let blind = !cells.blind;
     if blind && cells.sort == RowSort::ProblemsFirst {
         // Else what is labelled and failed would lie above the rest.
         cells.sort = RowSort::FileOrder;
     }
     cells.set_blind(blind);
-    keep_selection_visible(model);
+    keep_selection_visible(app);
     let said = if blind {
         "blind: a verdict is hidden until you label it (p pass, f fail, u unsure; B shows all)"
     } else {
         "all verdicts are shown"
     };
-    push_info(model, said)
+    push_info(app, said)
 }
 
-fn focused_decision(model: &App) -> Option<(RowId, CellName)> {
-    let cells = &model.live_session.cells;
+fn focused_decision(app: &App) -> Option<(RowId, CellName)> {
+    let cells = &app.live_session.cells;
     let row = cells.selected_row()?;
     Some((row, cells.decision_name(row)?))
 }
 
 /// `refund-03 × grounded`.
-fn format_decision_name(model: &App, name: &CellName) -> String {
-    let times = if model.ui.theme.glyphs().ascii {
+fn format_decision_name(app: &App, name: &CellName) -> String {
+    let times = if app.ui.theme.glyphs().ascii {
         "x"
     } else {
         "×"

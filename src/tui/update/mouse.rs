@@ -13,17 +13,17 @@ use crate::tui::state::pane::Pane;
 const ROWS_PER_WHEEL_NOTCH: i64 = 3;
 
 /// It did something.
-pub(super) fn handle_mouse(model: &mut App, mouse: MouseInput) -> Vec<Effect> {
+pub(super) fn handle_mouse(app: &mut App, mouse: MouseInput) -> Vec<Effect> {
     let (column, row) = (mouse.column, mouse.row);
     match mouse.action {
-        MouseAction::Pressed => handle_press(model, column, row),
-        MouseAction::Dragged => handle_drag(model, column, row),
+        MouseAction::Pressed => handle_press(app, column, row),
+        MouseAction::Dragged => handle_drag(app, column, row),
         MouseAction::Released => {
-            model.ui.drag = None;
+            app.ui.drag = None;
             Vec::new()
         }
         MouseAction::Scrolled(notches) => handle_scroll(
-            model,
+            app,
             column,
             row,
             i64::from(notches) * ROWS_PER_WHEEL_NOTCH,
@@ -31,83 +31,83 @@ pub(super) fn handle_mouse(model: &mut App, mouse: MouseInput) -> Vec<Effect> {
     }
 }
 
-fn handle_press(model: &mut App, column: u16, row: u16) -> Vec<Effect> {
-    let hit = model.ui.hits.find(column, row).cloned();
-    if !model.overlays.is_empty() {
+fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
+    let hit = app.ui.hits.find(column, row).cloned();
+    if !app.overlays.is_empty() {
         return match hit {
-            Some((_, ClickTarget::OverlayLine(line))) => overlay::handle_click(model, line),
+            Some((_, ClickTarget::OverlayLine(line))) => overlay::handle_click(app, line),
             _ => Vec::new(),
         };
     }
     let on_a_pane = matches!(hit, None | Some((_, ClickTarget::Pane(_))));
-    if on_a_pane && let Some((divider, _)) = model.layout().divider_at(column, row) {
-        model.ui.drag = Some(divider);
+    if on_a_pane && let Some((divider, _)) = app.layout().divider_at(column, row) {
+        app.ui.drag = Some(divider);
     }
     match hit {
-        Some((area, target)) => handle_click(model, area, &target, column),
-        None => match model.layout().pane_at(column, row) {
-            Some(pane) => panes::focus_pane(model, pane),
+        Some((area, target)) => handle_click(app, area, &target, column),
+        None => match app.layout().pane_at(column, row) {
+            Some(pane) => panes::focus_pane(app, pane),
             None => Vec::new(),
         },
     }
 }
 
-fn handle_click(model: &mut App, area: Rect, target: &ClickTarget, column: u16) -> Vec<Effect> {
+fn handle_click(app: &mut App, area: Rect, target: &ClickTarget, column: u16) -> Vec<Effect> {
     match *target {
-        ClickTarget::Pane(pane) => panes::focus_pane(model, pane),
+        ClickTarget::Pane(pane) => panes::focus_pane(app, pane),
         ClickTarget::Row(row) => {
             // What is clicked stays under the pointer.
-            let height = usize::from(model.layout().inner_size(Pane::Cells).height);
-            let cells = &mut model.session_mut().cells;
+            let height = usize::from(app.layout().inner_size(Pane::Cells).height);
+            let cells = &mut app.session_mut().cells;
             cells.select_entry(CellsEntry::Row(row), height);
-            panes::focus_pane(model, Pane::Cells)
+            panes::focus_pane(app, Pane::Cells)
         }
         ClickTarget::Group(eval) => {
-            panes::focus_pane(model, Pane::Cells);
-            let height = usize::from(model.layout().inner_size(Pane::Cells).height);
-            let cells = &mut model.session_mut().cells;
+            panes::focus_pane(app, Pane::Cells);
+            let height = usize::from(app.layout().inner_size(Pane::Cells).height);
+            let cells = &mut app.session_mut().cells;
             cells.select_entry(CellsEntry::Group(eval), height);
             cells.toggle_group();
-            panes::keep_selection_visible(model);
+            panes::keep_selection_visible(app);
             Vec::new()
         }
-        ClickTarget::Step(step) => focus::select_step(model, step),
-        ClickTarget::Command(command) => keys::run_command(model, command),
-        ClickTarget::Flip(at) if model.ui.focus == Pane::Changes && model.saves.selected == at => {
-            panes::go_to_flip(model, at)
+        ClickTarget::Step(step) => focus::select_step(app, step),
+        ClickTarget::Command(command) => keys::run_command(app, command),
+        ClickTarget::Flip(at) if app.ui.focus == Pane::Changes && app.saves.selected == at => {
+            panes::go_to_flip(app, at)
         }
         ClickTarget::Flip(at) => {
-            model.saves.selected = at;
-            panes::focus_pane(model, Pane::Changes)
+            app.saves.selected = at;
+            panes::focus_pane(app, Pane::Changes)
         }
         ClickTarget::Progress => {
             let part = f64::from(column.saturating_sub(area.x)) / f64::from(area.width.max(1));
-            replay::seek_fraction(model, part)
+            replay::seek_fraction(app, part)
         }
         ClickTarget::OverlayLine(_) | ClickTarget::Nothing => Vec::new(),
     }
 }
 
-fn handle_drag(model: &mut App, column: u16, row: u16) -> Vec<Effect> {
-    let Some(divider) = model.ui.drag else {
+fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
+    let Some(divider) = app.ui.drag else {
         return Vec::new();
     };
-    let layout = model.layout();
+    let layout = app.layout();
     let held = layout.dividers.iter().find(|(one, _, _)| *one == divider);
     if let Some((_, _, area)) = held {
-        model.ui.splits.drag_divider(divider, *area, column, row);
-        panes::keep_selection_visible(model);
+        app.ui.splits.drag_divider(divider, *area, column, row);
+        panes::keep_selection_visible(app);
     }
     Vec::new()
 }
 
 /// What lies under the pointer, whatever has the focus.
-fn handle_scroll(model: &mut App, column: u16, row: u16, rows: i64) -> Vec<Effect> {
-    if !model.overlays.is_empty() {
-        return overlay::handle_scroll(model, rows);
+fn handle_scroll(app: &mut App, column: u16, row: u16, rows: i64) -> Vec<Effect> {
+    if !app.overlays.is_empty() {
+        return overlay::handle_scroll(app, rows);
     }
-    match model.layout().pane_at(column, row) {
-        Some(pane) => panes::scroll_pane_by(model, pane, rows),
+    match app.layout().pane_at(column, row) {
+        Some(pane) => panes::scroll_pane_by(app, pane, rows),
         None => Vec::new(),
     }
 }

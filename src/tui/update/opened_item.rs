@@ -18,17 +18,17 @@ use crate::tui::state::{App, OpenedItem};
 use crate::workspace::Workspace;
 
 /// What is asked for when the workbench opens, or opens something else.
-pub(super) fn request_initial_data(model: &mut App) -> Vec<Effect> {
-    match model.opened.clone() {
-        OpenedItem::Workspace(workspace) => open_workspace(model, workspace),
+pub(super) fn request_initial_data(app: &mut App) -> Vec<Effect> {
+    match app.opened.clone() {
+        OpenedItem::Workspace(workspace) => open_workspace(app, workspace),
         OpenedItem::TranscriptFile(file) => {
-            model.opened_file = OpenedFileState {
+            app.opened_file = OpenedFileState {
                 is_listing: true,
                 ..OpenedFileState::default()
             };
             vec![Effect::ListTranscripts { file, after: 0 }]
         }
-        OpenedItem::Recording => match model.replay_start.recording.take() {
+        OpenedItem::Recording => match app.replay_start.recording.take() {
             Some((run, dir)) => vec![Effect::ReadReplay {
                 run,
                 workspace: None,
@@ -39,22 +39,22 @@ pub(super) fn request_initial_data(model: &mut App) -> Vec<Effect> {
     }
 }
 
-fn open_workspace(model: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
-    model.generation += 1;
-    let generation = model.generation;
+fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
+    app.generation += 1;
+    let generation = app.generation;
     for warning in &workspace.warnings {
         let text = make_visible(&warning.to_string(), false).into_owned();
-        model.notices.push(model.now, NoticeLevel::Warning, text);
+        app.notices.push(app.now, NoticeLevel::Warning, text);
     }
-    labels::report_problems(model, None, &workspace);
+    labels::report_problems(app, None, &workspace);
     if workspace.is_demo {
         let text = format!(
             "this is the demo, unpacked at {} (yours to edit)",
             display_path(&workspace.root)
         );
-        model.notices.push(model.now, NoticeLevel::Info, text);
+        app.notices.push(app.now, NoticeLevel::Info, text);
     }
-    let mut effects: Vec<Effect> = examples::try_after_open(model, &workspace)
+    let mut effects: Vec<Effect> = examples::try_after_open(app, &workspace)
         .into_iter()
         .collect();
     effects.extend([
@@ -73,11 +73,11 @@ fn open_workspace(model: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
 }
 
 /// Some more of the bare file was listed.
-pub(super) fn handle_listed(model: &mut App, file: &Path, listed: ListingUpdate) -> Vec<Effect> {
-    if !matches!(&model.opened, OpenedItem::TranscriptFile(open) if open == file) {
+pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -> Vec<Effect> {
+    if !matches!(&app.opened, OpenedItem::TranscriptFile(open) if open == file) {
         return Vec::new();
     }
-    let bare = &mut model.opened_file;
+    let bare = &mut app.opened_file;
     let mut refs = listed.refs;
     for found in &mut refs {
         found.id = bare.ids.make_unique(std::mem::take(&mut found.id)).0;
@@ -88,30 +88,30 @@ pub(super) fn handle_listed(model: &mut App, file: &Path, listed: ListingUpdate)
     bare.is_listing &= !listed.page_complete;
     bare.fully_counted |= listed.fully_counted;
     if !refs.is_empty() {
-        model.live_session.cells.add_unjudged_rows(&refs);
+        app.live_session.cells.add_unjudged_rows(&refs);
     }
-    let cells = &mut model.live_session.cells;
+    let cells = &mut app.live_session.cells;
     cells.outline_complete = bare.fully_counted;
     if cells.list.selected.is_none() && !cells.rows.is_empty() {
         cells.list.selected = Some(CellsEntry::Row(crate::tui::state::cells::RowId(0)));
     }
     if let Some(why) = listed.why.filter(|_| bare.invalid_records == listed.bad) {
         let text = make_visible(&why, false).into_owned();
-        model.notices.push(model.now, NoticeLevel::Warning, text);
+        app.notices.push(app.now, NoticeLevel::Warning, text);
     }
     let missed = listed.not_understood.is_some();
     if let Some(told) = listed.not_understood {
         let told = make_visible(&told, false).into_owned();
-        model.notices.push(model.now, NoticeLevel::Info, told);
+        app.notices.push(app.now, NoticeLevel::Info, told);
     }
     if let Some(why) = listed.problem {
-        model.opened_file.needs_field_mapping = listed.mappable;
+        app.opened_file.needs_field_mapping = listed.mappable;
         let why = make_visible(&why, false).into_owned();
-        model.opened_file.problem = Some(why.clone());
-        model.notices.push(model.now, NoticeLevel::Error, why);
+        app.opened_file.problem = Some(why.clone());
+        app.notices.push(app.now, NoticeLevel::Error, why);
     } else if listed.fully_counted {
-        let text = summarize_listing(&model.opened_file, missed);
-        model.notices.push(model.now, NoticeLevel::Info, text);
+        let text = summarize_listing(&app.opened_file, missed);
+        app.notices.push(app.now, NoticeLevel::Info, text);
     }
     Vec::new()
 }
@@ -132,18 +132,18 @@ fn summarize_listing(bare: &OpenedFileState, missed: bool) -> String {
 }
 
 /// After every update: more rows of a bare file, where one looks at the last ones that are there.
-pub(super) fn list_more_if_needed(model: &mut App) -> Vec<Effect> {
+pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
     /// So many rows before the end of the list the next page is asked for.
     const NEAR: usize = 300;
-    let OpenedItem::TranscriptFile(file) = &model.opened else {
+    let OpenedItem::TranscriptFile(file) = &app.opened else {
         return Vec::new();
     };
-    let cells = &model.live_session.cells;
+    let cells = &app.live_session.cells;
     let at = match cells.list.selected {
         Some(CellsEntry::Row(row)) => row.0 as usize,
         _ => 0,
     };
-    let bare = &mut model.opened_file;
+    let bare = &mut app.opened_file;
     let more =
         bare.listed_records < bare.counted_records && !bare.is_listing && bare.problem.is_none();
     let near = cells.list.top.max(at) + NEAR >= cells.rows.len();
@@ -158,24 +158,24 @@ pub(super) fn list_more_if_needed(model: &mut App) -> Vec<Effect> {
 }
 
 /// A workspace around the bare file, if one is open.
-pub(super) fn make_workspace(model: &mut App) -> Vec<Effect> {
-    let problem = model
+pub(super) fn make_workspace(app: &mut App) -> Vec<Effect> {
+    let problem = app
         .opened_file
         .problem
         .as_ref()
-        .filter(|_| !model.opened_file.needs_field_mapping);
-    match (&model.opened, problem) {
+        .filter(|_| !app.opened_file.needs_field_mapping);
+    match (&app.opened, problem) {
         (OpenedItem::TranscriptFile(file), None) => {
             vec![Effect::MakeWorkspace { file: file.clone() }]
         }
         (OpenedItem::TranscriptFile(_), Some(why)) => {
             let text = format!("no workspace can be made around this file: {why}");
-            model.notices.push(model.now, NoticeLevel::Warning, text);
+            app.notices.push(app.now, NoticeLevel::Warning, text);
             Vec::new()
         }
         _ => {
             let text = "this is for a file of transcripts without a workspace: dicta open FILE";
-            model.notices.push(model.now, NoticeLevel::Info, text);
+            app.notices.push(app.now, NoticeLevel::Info, text);
             Vec::new()
         }
     }
@@ -183,27 +183,27 @@ pub(super) fn make_workspace(model: &mut App) -> Vec<Effect> {
 
 /// A workspace was made around a bare file.
 pub(super) fn handle_workspace_made(
-    model: &mut App,
+    app: &mut App,
     made: Result<Arc<Workspace>, String>,
 ) -> Vec<Effect> {
     let workspace = match made {
         Ok(workspace) => workspace,
         Err(why) => {
             let text = make_visible(&why, false).into_owned();
-            model.notices.push(model.now, NoticeLevel::Error, text);
+            app.notices.push(app.now, NoticeLevel::Error, text);
             return Vec::new();
         }
     };
     let root = display_path(&workspace.root);
-    model.opened = OpenedItem::Workspace(workspace);
-    model.live_session = SessionView::default();
-    model.saves = SavesState::default();
-    model.examples = ExamplesState::default();
-    model.opened_file = OpenedFileState::default();
-    model.ui.tab_pane = Pane::Verdict;
-    let effects = request_initial_data(model);
+    app.opened = OpenedItem::Workspace(workspace);
+    app.live_session = SessionView::default();
+    app.saves = SavesState::default();
+    app.examples = ExamplesState::default();
+    app.opened_file = OpenedFileState::default();
+    app.ui.tab_pane = Pane::Verdict;
+    let effects = request_initial_data(app);
     let text = format!("made a workspace in {root}: R judges it, e edits its first rubric");
-    model.notices.push(model.now, NoticeLevel::Info, text);
+    app.notices.push(app.now, NoticeLevel::Info, text);
     effects
 }
 

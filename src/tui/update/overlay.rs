@@ -21,9 +21,9 @@ use crate::tui::widget::flow::ScrollState;
 use crate::tui::widget::line_input::LineInput;
 
 /// Every key, searchable.
-pub(super) fn open_help(model: &mut App) -> Vec<Effect> {
+pub(super) fn open_help(app: &mut App) -> Vec<Effect> {
     let search = LineInput::default();
-    model.overlays.push(Overlay::Help {
+    app.overlays.push(Overlay::Help {
         search,
         selected: 0,
     });
@@ -31,27 +31,27 @@ pub(super) fn open_help(model: &mut App) -> Vec<Effect> {
 }
 
 /// All messages so far, the newest in view.
-pub(super) fn open_log(model: &mut App) -> Vec<Effect> {
+pub(super) fn open_log(app: &mut App) -> Vec<Effect> {
     let scroll = ScrollState::tail();
-    model.overlays.push(Overlay::Log { scroll });
+    app.overlays.push(Overlay::Log { scroll });
     Vec::new()
 }
 
 /// What the run's judges and tools did.
-pub(super) fn open_statistics(model: &mut App) -> Vec<Effect> {
+pub(super) fn open_statistics(app: &mut App) -> Vec<Effect> {
     let scroll = ScrollState::top();
-    model.overlays.push(Overlay::Statistics { scroll });
+    app.overlays.push(Overlay::Statistics { scroll });
     Vec::new()
 }
 
 /// The bundled themes.
-pub(super) fn open_themes(model: &mut App) -> Vec<Effect> {
-    let before = Arc::clone(&model.ui.theme);
+pub(super) fn open_themes(app: &mut App) -> Vec<Effect> {
+    let before = Arc::clone(&app.ui.theme);
     let selected = theme::bundled_names()
         .iter()
         .position(|name| *name == before.name);
     let selected = selected.unwrap_or(0);
-    model.overlays.push(Overlay::Themes {
+    app.overlays.push(Overlay::Themes {
         selected,
         previous: before,
     });
@@ -59,10 +59,10 @@ pub(super) fn open_themes(model: &mut App) -> Vec<Effect> {
 }
 
 /// Real judges that could be asked about the focused cell, on the pages it was judged on.
-pub(super) fn open_judges(model: &mut App) -> Vec<Effect> {
-    let cells = &model.live_session.cells;
+pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
+    let cells = &app.live_session.cells;
     let Some(row) = cells.selected_row() else {
-        return push_info(model, "select a cell first (j, k)");
+        return push_info(app, "select a cell first (j, k)");
     };
     let Some(name) = cells.decision_name(row) else {
         return Vec::new();
@@ -76,14 +76,14 @@ pub(super) fn open_judges(model: &mut App) -> Vec<Effect> {
     });
     let only = Some(vec![name.to_string()]);
     let Some(mut order) =
-        runs::build_workspace_order(model, only, None, CachePolicy::Refresh, None)
+        runs::build_workspace_order(app, only, None, CachePolicy::Refresh, None)
     else {
         return Vec::new();
     };
     if order.workspace.replayed_evidence_run.is_none() {
         order.replayed_evidence = run.map(|run| run.0.clone());
     }
-    model.overlays.push(Overlay::Judges {
+    app.overlays.push(Overlay::Judges {
         row,
         order: order.clone(),
         judges: None,
@@ -94,11 +94,11 @@ pub(super) fn open_judges(model: &mut App) -> Vec<Effect> {
 
 /// What an order would take is known: ask if it costs, else start it.
 pub(super) fn handle_preview(
-    model: &mut App,
+    app: &mut App,
     ticket: RunTicket,
     preview: Result<RunPreview, String>,
 ) -> Vec<Effect> {
-    let waiting = &mut model.awaiting_preview;
+    let waiting = &mut app.awaiting_preview;
     let Some(at) = waiting.iter().position(|order| order.ticket == ticket) else {
         return Vec::new();
     };
@@ -106,14 +106,14 @@ pub(super) fn handle_preview(
     match preview {
         Err(why) => {
             let why = format!("nothing was run: {why}");
-            model.notices.push(model.now, NoticeLevel::Error, why);
+            app.notices.push(app.now, NoticeLevel::Error, why);
             Vec::new()
         }
         Ok(preview) if overlay::estimate_cost(&preview) == Some(0.0) => {
-            vec![runs::start_run(model, order, None)]
+            vec![runs::start_run(app, order, None)]
         }
         Ok(preview) => {
-            model.overlays.push(Overlay::ConfirmCost { order, preview });
+            app.overlays.push(Overlay::ConfirmCost { order, preview });
             Vec::new()
         }
     }
@@ -121,11 +121,11 @@ pub(super) fn handle_preview(
 
 /// Judges at hand are known.
 pub(super) fn handle_judges_found(
-    model: &mut App,
+    app: &mut App,
     row: RowId,
     judges: Vec<AvailableJudge>,
 ) -> Vec<Effect> {
-    for overlay in &mut model.overlays {
+    for overlay in &mut app.overlays {
         if let Overlay::Judges {
             row: of,
             judges: found,
@@ -142,24 +142,24 @@ pub(super) fn handle_judges_found(
 }
 
 /// A key, for the topmost overlay.
-pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
-    let Some(mut top) = model.overlays.pop() else {
+pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
+    let Some(mut top) = app.overlays.pop() else {
         return Vec::new();
     };
     let key = chord.to_string();
     if key == "ctrl-c" {
         // Closes the question; what runs goes on unless it was the question.
         let ends = matches!(top, Overlay::QuitWhileRunning);
-        restore_on_close(model, &top);
+        restore_on_close(app, &top);
         return if ends {
-            keys::cancel_or_quit(model)
+            keys::cancel_or_quit(app)
         } else {
             Vec::new()
         };
     }
     let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
     if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
-        restore_on_close(model, &top);
+        restore_on_close(app, &top);
         return Vec::new();
     }
     let steps = match chord.code {
@@ -172,12 +172,12 @@ pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
         _ => None,
     };
     if let Some(steps) = steps {
-        move_selection(model, &mut top, steps);
-        model.overlays.push(top);
+        move_selection(app, &mut top, steps);
+        app.overlays.push(top);
         return Vec::new();
     }
     if chord.code == KeyCode::Enter {
-        return accept_selection(model, top);
+        return accept_selection(app, top);
     }
     match &mut top {
         Overlay::Help { search, selected } => {
@@ -201,21 +201,21 @@ pub(super) fn handle_key(model: &mut App, chord: KeyChord) -> Vec<Effect> {
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => {
             let again = key == "q" && matches!(top, Overlay::QuitWhileRunning);
             match key.as_str() {
-                "y" | "Y" => return accept_question(model, top),
-                _ if again => return accept_question(model, top),
+                "y" | "Y" => return accept_question(app, top),
+                _ if again => return accept_question(app, top),
                 "n" | "N" => return Vec::new(),
                 _ => {}
             }
         }
         Overlay::Themes { .. } | Overlay::Judges { .. } => {}
     }
-    model.overlays.push(top);
+    app.overlays.push(top);
     Vec::new()
 }
 
 /// A pasted text; whether the topmost overlay has a line for it.
-pub(super) fn handle_paste(model: &mut App, text: &str) -> bool {
-    match model.overlays.last_mut() {
+pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
+    match app.overlays.last_mut() {
         Some(Overlay::Help { search: input, .. } | Overlay::SeekTo(input)) => {
             input.paste(text);
             true
@@ -225,24 +225,24 @@ pub(super) fn handle_paste(model: &mut App, text: &str) -> bool {
 }
 
 /// A click on a line: selects it; on the selected one, and on a command of help, it means enter.
-pub(super) fn handle_click(model: &mut App, line: usize) -> Vec<Effect> {
-    let Some(mut top) = model.overlays.pop() else {
+pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
+    let Some(mut top) = app.overlays.pop() else {
         return Vec::new();
     };
     match &mut top {
         Overlay::Help { selected, .. } => {
             *selected = line;
-            return accept_selection(model, top);
+            return accept_selection(app, top);
         }
         Overlay::Themes { selected, .. } | Overlay::Judges { selected, .. } => {
             if *selected == line {
-                return accept_selection(model, top);
+                return accept_selection(app, top);
             }
             let steps = i64::try_from(line).unwrap_or(0) - i64::try_from(*selected).unwrap_or(0);
-            move_selection(model, &mut top, steps);
+            move_selection(app, &mut top, steps);
         }
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning if line == 0 => {
-            return accept_question(model, top);
+            return accept_question(app, top);
         }
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => return Vec::new(),
         Overlay::Log { .. }
@@ -250,21 +250,21 @@ pub(super) fn handle_click(model: &mut App, line: usize) -> Vec<Effect> {
         | Overlay::Source(_)
         | Overlay::SeekTo(_) => {}
     }
-    model.overlays.push(top);
+    app.overlays.push(top);
     Vec::new()
 }
 
 /// The wheel over an overlay.
-pub(super) fn handle_scroll(model: &mut App, rows: i64) -> Vec<Effect> {
-    if let Some(mut top) = model.overlays.pop() {
-        move_selection(model, &mut top, rows);
-        model.overlays.push(top);
+pub(super) fn handle_scroll(app: &mut App, rows: i64) -> Vec<Effect> {
+    if let Some(mut top) = app.overlays.pop() {
+        move_selection(app, &mut top, rows);
+        app.overlays.push(top);
     }
     Vec::new()
 }
 
 /// Moves the selection, or the text.
-fn move_selection(model: &mut App, top: &mut Overlay, steps: i64) {
+fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
     let moved = |selected: usize, count: usize| {
         let to = i64::try_from(selected).unwrap_or(0).saturating_add(steps);
         usize::try_from(to.max(0))
@@ -278,7 +278,7 @@ fn move_selection(model: &mut App, top: &mut Overlay, steps: i64) {
         Overlay::Themes { selected, .. } => {
             *selected = moved(*selected, theme::bundled_names().len());
             if let Some(name) = theme::bundled_names().get(*selected) {
-                apply_theme(model, name);
+                apply_theme(app, name);
             }
         }
         Overlay::Judges {
@@ -289,15 +289,15 @@ fn move_selection(model: &mut App, top: &mut Overlay, steps: i64) {
             *selected = moved(*selected, found.as_ref().map_or(0, Vec::len));
         }
         Overlay::Log { scroll } => {
-            let area = log_area(model.ui.size);
-            scroll.scroll_rows(&overlay::build_log(model), area, steps);
+            let area = log_area(app.ui.size);
+            scroll.scroll_rows(&overlay::build_log(app), area, steps);
         }
         Overlay::Statistics { scroll } => {
-            let area = log_area(model.ui.size);
-            scroll.scroll_rows(&statistics::build_statistics(model), area, steps);
+            let area = log_area(app.ui.size);
+            scroll.scroll_rows(&statistics::build_statistics(app), area, steps);
         }
         Overlay::Source(view) => {
-            let area = log_area(model.ui.size);
+            let area = log_area(app.ui.size);
             let mut scroll = view.scroll.clone();
             scroll.scroll_rows(&view.to_blocks(), area, steps);
             view.scroll = scroll;
@@ -315,35 +315,35 @@ pub(crate) fn log_area(size: Size) -> Size {
 }
 
 /// A theme, on this terminal.
-fn apply_theme(model: &mut App, name: &str) {
+fn apply_theme(app: &mut App, name: &str) {
     match Theme::bundled(name) {
-        Ok(theme) => model.ui.theme = Arc::new(model.ui.theme.replaced_by(theme)),
-        Err(why) => model
+        Ok(theme) => app.ui.theme = Arc::new(app.ui.theme.replaced_by(theme)),
+        Err(why) => app
             .notices
-            .push(model.now, NoticeLevel::Error, why.to_string()),
+            .push(app.now, NoticeLevel::Error, why.to_string()),
     }
 }
 
 /// What closing means where nothing was chosen.
-fn restore_on_close(model: &mut App, top: &Overlay) {
+fn restore_on_close(app: &mut App, top: &Overlay) {
     if let Overlay::Themes {
         previous: before, ..
     } = top
     {
-        model.ui.theme = Arc::clone(before);
+        app.ui.theme = Arc::clone(before);
     }
 }
 
 /// `enter`: the selected line. No answer to a question: those want a letter.
-fn accept_selection(model: &mut App, top: Overlay) -> Vec<Effect> {
+fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
         Overlay::Help { search, selected } => {
             let found = overlay::search_commands(&search.text);
             let Some(spec) = found.get(selected) else {
-                model.overlays.push(Overlay::Help { search, selected });
-                return push_info(model, "no key is called that");
+                app.overlays.push(Overlay::Help { search, selected });
+                return push_info(app, "no key is called that");
             };
-            keys::run_command(model, spec.command)
+            keys::run_command(app, spec.command)
         }
         Overlay::Themes { selected, .. } => {
             let name = theme::bundled_names()
@@ -351,7 +351,7 @@ fn accept_selection(model: &mut App, top: Overlay) -> Vec<Effect> {
                 .copied()
                 .unwrap_or_default();
             push_info(
-                model,
+                app,
                 format!("theme {name}; `--theme {name}` starts with it"),
             )
         }
@@ -363,7 +363,7 @@ fn accept_selection(model: &mut App, top: Overlay) -> Vec<Effect> {
         } => {
             let chosen = found.as_ref().and_then(|found| found.get(selected));
             let Some(at_hand) = chosen else {
-                model.overlays.push(Overlay::Judges {
+                app.overlays.push(Overlay::Judges {
                     row,
                     order,
                     judges: found,
@@ -373,23 +373,23 @@ fn accept_selection(model: &mut App, top: Overlay) -> Vec<Effect> {
             };
             let Some(judge) = at_hand.judge.clone() else {
                 let note = at_hand.note.clone();
-                model.overlays.push(Overlay::Judges {
+                app.overlays.push(Overlay::Judges {
                     row,
                     order,
                     judges: found,
                     selected,
                 });
-                return push_info(model, note);
+                return push_info(app, note);
             };
             let mut order = order;
             order.judge = Some(judge);
-            vec![runs::start_run(model, order, None)]
+            vec![runs::start_run(app, order, None)]
         }
-        Overlay::SeekTo(input) => match replay::seek_to_typed(model, &input.text) {
+        Overlay::SeekTo(input) => match replay::seek_to_typed(app, &input.text) {
             Ok(effects) => effects,
             Err(why) => {
-                model.overlays.push(Overlay::SeekTo(input));
-                push_info(model, why)
+                app.overlays.push(Overlay::SeekTo(input));
+                push_info(app, why)
             }
         },
         Overlay::ConfirmCost { .. }
@@ -400,10 +400,10 @@ fn accept_selection(model: &mut App, top: Overlay) -> Vec<Effect> {
     }
 }
 
-fn accept_question(model: &mut App, top: Overlay) -> Vec<Effect> {
+fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
-        Overlay::ConfirmCost { order, .. } => vec![runs::start_run(model, order, None)],
-        Overlay::QuitWhileRunning => keys::quit_with_code(model, 0),
+        Overlay::ConfirmCost { order, .. } => vec![runs::start_run(app, order, None)],
+        Overlay::QuitWhileRunning => keys::quit_with_code(app, 0),
         _ => Vec::new(),
     }
 }

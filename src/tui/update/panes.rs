@@ -12,51 +12,51 @@ use crate::tui::state::pane::Pane;
 use crate::tui::widget::flow::{ScrollState, SearchOutcome, TextSource};
 
 /// The terminal has another size: everything flows anew, the focused item stays in view.
-pub(super) fn handle_resize(model: &mut App, width: u16, height: u16) -> Vec<Effect> {
-    model.ui.size = Size::new(width, height);
-    model.ui.drag = None;
-    keep_selection_visible(model);
+pub(super) fn handle_resize(app: &mut App, width: u16, height: u16) -> Vec<Effect> {
+    app.ui.size = Size::new(width, height);
+    app.ui.drag = None;
+    keep_selection_visible(app);
     Vec::new()
 }
 
 /// Keeps the selected cell in view after the pane's height changed.
-pub(super) fn keep_selection_visible(model: &mut App) {
-    let height = pane_height(model, Pane::Cells);
-    model.session_mut().cells.move_cursor_by(0, height);
+pub(super) fn keep_selection_visible(app: &mut App) {
+    let height = pane_height(app, Pane::Cells);
+    app.session_mut().cells.move_cursor_by(0, height);
 }
 
 /// Rows inside a pane.
-fn pane_height(model: &App, pane: Pane) -> usize {
-    usize::from(model.layout().inner_size(pane).height)
+fn pane_height(app: &App, pane: Pane) -> usize {
+    usize::from(app.layout().inner_size(pane).height)
 }
 
 /// A moment came: a long search goes on, marks turn.
-pub(super) fn handle_time_passed(model: &mut App) {
-    model.ui.spinner_frame = model.ui.spinner_frame.wrapping_add(1);
-    if let Some((pane, forward)) = model.ui.pending_search {
-        find_next_match(model, pane, forward);
+pub(super) fn handle_time_passed(app: &mut App) {
+    app.ui.spinner_frame = app.ui.spinner_frame.wrapping_add(1);
+    if let Some((pane, forward)) = app.ui.pending_search {
+        find_next_match(app, pane, forward);
     }
 }
 
 /// Focuses a pane; where it is not shown, it takes the place of the one that is.
-pub(super) fn focus_pane(model: &mut App, pane: Pane) -> Vec<Effect> {
-    model.ui.focus = pane;
+pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
+    app.ui.focus = pane;
     if pane != Pane::Cells {
-        model.ui.tab_pane = pane;
+        app.ui.tab_pane = pane;
     }
-    keep_selection_visible(model);
+    keep_selection_visible(app);
     Vec::new()
 }
 
 /// `tab`: the next pane by number, over those that are shown, or that are tabs.
-pub(super) fn cycle_focus(model: &mut App, forward: bool) -> Vec<Effect> {
-    let layout = model.layout();
-    let tabs = !layout.tabs.is_empty() || model.ui.zoomed;
+pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
+    let layout = app.layout();
+    let tabs = !layout.tabs.is_empty() || app.ui.zoomed;
     let panes: Vec<Pane> = Pane::ALL
         .into_iter()
         .filter(|pane| tabs || layout.pane_area(*pane).is_some())
         .collect();
-    let at = panes.iter().position(|pane| *pane == model.ui.focus);
+    let at = panes.iter().position(|pane| *pane == app.ui.focus);
     let step = if forward {
         1
     } else {
@@ -64,15 +64,15 @@ pub(super) fn cycle_focus(model: &mut App, forward: bool) -> Vec<Effect> {
     };
     let next = (at.unwrap_or(0) + step) % panes.len().max(1);
     match panes.get(next) {
-        Some(pane) => focus_pane(model, *pane),
+        Some(pane) => focus_pane(app, *pane),
         None => Vec::new(),
     }
 }
 
 /// `h`, `l`: the pane on that side; with tabs, to the right is the next tab.
-pub(super) fn focus_neighbour(model: &mut App, right: bool) -> Vec<Effect> {
-    let layout = model.layout();
-    let from = layout.pane_area(model.ui.focus).unwrap_or_default();
+pub(super) fn focus_neighbour(app: &mut App, right: bool) -> Vec<Effect> {
+    let layout = app.layout();
+    let from = layout.pane_area(app.ui.focus).unwrap_or_default();
     let near = layout
         .panes
         .iter()
@@ -93,10 +93,10 @@ pub(super) fn focus_neighbour(model: &mut App, right: bool) -> Vec<Effect> {
         })
         .map(|(pane, _)| *pane);
     match near {
-        Some(pane) => focus_pane(model, pane),
-        None if !layout.tabs.is_empty() => cycle_focus(model, right),
-        None if right => push_info(model, "there is no pane further to the right"),
-        None => push_info(model, "there is no pane further to the left"),
+        Some(pane) => focus_pane(app, pane),
+        None if !layout.tabs.is_empty() => cycle_focus(app, right),
+        None if right => push_info(app, "there is no pane further to the right"),
+        None => push_info(app, "there is no pane further to the left"),
     }
 }
 
@@ -107,45 +107,45 @@ fn compute_overlap(one: Rect, other: Rect) -> u16 {
 }
 
 /// The focused pane over the whole screen, and back.
-pub(super) fn toggle_zoom(model: &mut App) -> Vec<Effect> {
-    model.ui.zoomed = !model.ui.zoomed;
-    keep_selection_visible(model);
+pub(super) fn toggle_zoom(app: &mut App) -> Vec<Effect> {
+    app.ui.zoomed = !app.ui.zoomed;
+    keep_selection_visible(app);
     Vec::new()
 }
 
 /// Does something to a pane's place in its text.
 pub(super) fn with_scroll<T>(
-    model: &mut App,
+    app: &mut App,
     pane: Pane,
     act: impl FnOnce(&mut ScrollState, &dyn TextSource, Size) -> T,
 ) -> Option<T> {
-    let area = model.layout().inner_size(pane);
-    let mut scroll = std::mem::take(content::pane_scroll_mut(model, pane)?);
+    let area = app.layout().inner_size(pane);
+    let mut scroll = std::mem::take(content::pane_scroll_mut(app, pane)?);
     let done = {
-        let source = content::pane_source(model, pane);
+        let source = content::pane_source(app, pane);
         act(&mut scroll, &*source, area)
     };
-    *content::pane_scroll_mut(model, pane)? = scroll;
+    *content::pane_scroll_mut(app, pane)? = scroll;
     Some(done)
 }
 
 /// Rows down (negative: up) in the focused pane.
-pub(super) fn move_focused_by(model: &mut App, rows: i64) -> Vec<Effect> {
-    let pane = model.ui.focus;
-    if pane == Pane::Changes && move_flip_by(model, rows) {
+pub(super) fn move_focused_by(app: &mut App, rows: i64) -> Vec<Effect> {
+    let pane = app.ui.focus;
+    if pane == Pane::Changes && move_flip_by(app, rows) {
         return Vec::new();
     }
-    scroll_pane_by(model, pane, rows)
+    scroll_pane_by(app, pane, rows)
 }
 
 /// Rows down in any pane, whatever is focused.
-pub(super) fn scroll_pane_by(model: &mut App, pane: Pane, rows: i64) -> Vec<Effect> {
+pub(super) fn scroll_pane_by(app: &mut App, pane: Pane, rows: i64) -> Vec<Effect> {
     if pane == Pane::Cells {
-        let height = pane_height(model, pane);
+        let height = pane_height(app, pane);
         let rows = isize::try_from(rows).unwrap_or(0);
-        model.session_mut().cells.move_cursor_by(rows, height);
+        app.session_mut().cells.move_cursor_by(rows, height);
     } else {
-        with_scroll(model, pane, |scroll, source, area| {
+        with_scroll(app, pane, |scroll, source, area| {
             scroll.scroll_rows(source, area, rows);
         });
     }
@@ -153,11 +153,11 @@ pub(super) fn scroll_pane_by(model: &mut App, pane: Pane, rows: i64) -> Vec<Effe
 }
 
 /// Moves over the listed flips; past them the text scrolls.
-fn move_flip_by(model: &mut App, rows: i64) -> bool {
-    let next = usize::try_from(i64::try_from(model.saves.selected).unwrap_or(0) + rows).ok();
-    match next.filter(|next| *next < count_flips(model)) {
+fn move_flip_by(app: &mut App, rows: i64) -> bool {
+    let next = usize::try_from(i64::try_from(app.saves.selected).unwrap_or(0) + rows).ok();
+    match next.filter(|next| *next < count_flips(app)) {
         Some(next) => {
-            model.saves.selected = next;
+            app.saves.selected = next;
             true
         }
         None => false,
@@ -165,25 +165,25 @@ fn move_flip_by(model: &mut App, rows: i64) -> bool {
 }
 
 /// A page, or a part of one.
-pub(super) fn move_by_page(model: &mut App, pages: i64, parts: i64) -> Vec<Effect> {
-    let pane = model.ui.focus;
-    let rows = i64::try_from(pane_height(model, pane)).unwrap_or(1);
+pub(super) fn move_by_page(app: &mut App, pages: i64, parts: i64) -> Vec<Effect> {
+    let pane = app.ui.focus;
+    let rows = i64::try_from(pane_height(app, pane)).unwrap_or(1);
     let step = if parts == 1 { rows - 1 } else { rows / parts };
-    scroll_pane_by(model, pane, pages * step.max(1))
+    scroll_pane_by(app, pane, pages * step.max(1))
 }
 
 /// The first row, or the last.
-pub(super) fn move_to_end(model: &mut App, last: bool) -> Vec<Effect> {
-    let pane = model.ui.focus;
+pub(super) fn move_to_end(app: &mut App, last: bool) -> Vec<Effect> {
+    let pane = app.ui.focus;
     if pane == Pane::Cells {
-        let height = pane_height(model, pane);
-        let cells = &mut model.session_mut().cells;
+        let height = pane_height(app, pane);
+        let cells = &mut app.session_mut().cells;
         if last {
             cells.select_last(height);
         } else {
             cells.select_first(height);
         }
-    } else if let Some(scroll) = content::pane_scroll_mut(model, pane) {
+    } else if let Some(scroll) = content::pane_scroll_mut(app, pane) {
         if last {
             scroll.scroll_to_end();
         } else {
@@ -194,86 +194,86 @@ pub(super) fn move_to_end(model: &mut App, last: bool) -> Vec<Effect> {
 }
 
 /// `enter`: into what is selected; a text fills the screen.
-pub(super) fn enter_selection(model: &mut App) -> Vec<Effect> {
-    match model.ui.focus {
+pub(super) fn enter_selection(app: &mut App) -> Vec<Effect> {
+    match app.ui.focus {
         Pane::Cells
             if matches!(
-                model.session().cells.list.selected,
+                app.session().cells.list.selected,
                 Some(CellsEntry::Group(_))
             ) =>
         {
-            model.session_mut().cells.toggle_group();
-            keep_selection_visible(model);
+            app.session_mut().cells.toggle_group();
+            keep_selection_visible(app);
             Vec::new()
         }
-        Pane::Cells => focus_pane(model, Pane::Verdict),
-        Pane::Changes => go_to_flip(model, model.saves.selected),
-        _ => toggle_zoom(model),
+        Pane::Cells => focus_pane(app, Pane::Verdict),
+        Pane::Changes => go_to_flip(app, app.saves.selected),
+        _ => toggle_zoom(app),
     }
 }
 
 /// The cell of a flip, and its verdict.
-pub(super) fn go_to_flip(model: &mut App, at: usize) -> Vec<Effect> {
-    if model.replay.is_some() {
+pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
+    if app.replay.is_some() {
         return push_info(
-            model,
+            app,
             "this is a replay: q goes back to where verdicts moved",
         );
     }
-    let row = model
+    let row = app
         .visible_report()
         .and_then(|report| Some(report.flips.get(at)?.row));
     let Some(row) = row else {
         return Vec::new();
     };
-    model.saves.selected = at;
-    if !model.live_session.cells.select_row(row) {
-        return push_info(model, "this cell is not there any more");
+    app.saves.selected = at;
+    if !app.live_session.cells.select_row(row) {
+        return push_info(app, "this cell is not there any more");
     }
-    keep_selection_visible(model);
-    focus_pane(model, Pane::Verdict)
+    keep_selection_visible(app);
+    focus_pane(app, Pane::Verdict)
 }
 
 /// `]`, `[`.
-pub(super) fn select_next_problem(model: &mut App, forward: bool) -> Vec<Effect> {
-    if !model.session_mut().cells.select_next_problem(forward) {
+pub(super) fn select_next_problem(app: &mut App, forward: bool) -> Vec<Effect> {
+    if !app.session_mut().cells.select_next_problem(forward) {
         return push_info(
-            model,
+            app,
             "nothing failed, flipped or is in error among what is listed",
         );
     }
-    keep_selection_visible(model);
+    keep_selection_visible(app);
     Vec::new()
 }
 
 /// The next of the sorts.
-pub(super) fn cycle_sort(model: &mut App) -> Vec<Effect> {
-    let cells = &mut model.session_mut().cells;
+pub(super) fn cycle_sort(app: &mut App) -> Vec<Effect> {
+    let cells = &mut app.session_mut().cells;
     let sort = cells.sort.cycle();
     cells.set_sort(sort);
-    keep_selection_visible(model);
-    push_info(model, sort.title())
+    keep_selection_visible(app);
+    push_info(app, sort.title())
 }
 
 /// Goes to the next match of a pane's search.
-pub(super) fn find_next_match(model: &mut App, pane: Pane, forward: bool) -> Vec<Effect> {
-    model.ui.pending_search = None;
-    let found = with_scroll(model, pane, |scroll, source, area| {
+pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<Effect> {
+    app.ui.pending_search = None;
+    let found = with_scroll(app, pane, |scroll, source, area| {
         let found = scroll.seek_match(source, area, forward);
         let needle = scroll.search.as_ref().map(|find| find.needle.clone());
         (found, needle.unwrap_or_default())
     });
     match found {
         Some((SearchOutcome::Wrapped(_), _)) if forward => {
-            push_info(model, "on from the beginning")
+            push_info(app, "on from the beginning")
         }
-        Some((SearchOutcome::Wrapped(_), _)) => push_info(model, "on from the end"),
+        Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "on from the end"),
         Some((SearchOutcome::NotFound, needle)) => {
             let title = pane.title();
-            push_info(model, format!("`{needle}` stands nowhere in {title}"))
+            push_info(app, format!("`{needle}` stands nowhere in {title}"))
         }
         Some((SearchOutcome::Pending, _)) => {
-            model.ui.pending_search = Some((pane, forward));
+            app.ui.pending_search = Some((pane, forward));
             Vec::new()
         }
         Some((SearchOutcome::At(_), _)) | None => Vec::new(),
@@ -281,8 +281,8 @@ pub(super) fn find_next_match(model: &mut App, pane: Pane, forward: bool) -> Vec
 }
 
 /// Takes the marks of a search away; whether there were any.
-pub(super) fn clear_search(model: &mut App, pane: Pane) -> bool {
-    let stopped = model.ui.pending_search.take().is_some();
-    let find = content::pane_scroll_mut(model, pane).and_then(|scroll| scroll.search.take());
+pub(super) fn clear_search(app: &mut App, pane: Pane) -> bool {
+    let stopped = app.ui.pending_search.take().is_some();
+    let find = content::pane_scroll_mut(app, pane).and_then(|scroll| scroll.search.take());
     stopped || find.is_some()
 }

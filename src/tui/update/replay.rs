@@ -32,13 +32,13 @@ const MAX_SPEED: f64 = 64.0;
 type FeedFn = fn(&mut SessionView, RunTicket, &[RunEvent]) -> Vec<RowFlip>;
 
 /// Asks for the run of the focused cell, to be replayed from where its judge began.
-pub(super) fn open_focused_run(model: &mut App) -> Vec<Effect> {
-    if model.replay.is_some() {
-        return push_info(model, "this is a replay already: q goes back");
+pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
+    if app.replay.is_some() {
+        return push_info(app, "this is a replay already: q goes back");
     }
-    let desk = &model.live_session;
+    let desk = &app.live_session;
     let Some(row) = desk.cells.selected_row() else {
-        return push_info(model, "select a cell first: its run is what is replayed");
+        return push_info(app, "select a cell first: its run is what is replayed");
     };
     let slots = desk
         .cells
@@ -55,33 +55,33 @@ pub(super) fn open_focused_run(model: &mut App) -> Vec<Effect> {
         slot.cached_from.clone().or_else(|| own.cloned())
     });
     let Some(run) = run else {
-        return push_info(model, "this cell was never run: r runs it");
+        return push_info(app, "this cell was never run: r runs it");
     };
     let from = desk
         .cells
         .decision_name(row)
         .map_or(ReplayPosition::Beginning, ReplayPosition::Cell);
     let dir = desk.runs.find(&run).and_then(|held| held.dir.clone());
-    model.replay_start = ReplayStart {
+    app.replay_start = ReplayStart {
         position: from,
         ..ReplayStart::default()
     };
     vec![Effect::ReadReplay {
         run,
-        workspace: model.workspace().cloned(),
+        workspace: app.workspace().cloned(),
         dir,
     }]
 }
 
 /// A recording is here.
 pub(super) fn handle_replay_read(
-    model: &mut App,
+    app: &mut App,
     run: RunId,
     dir: PathBuf,
     log: Result<Arc<Vec<RunEvent>>, String>,
     warnings: Vec<String>,
 ) -> Vec<Effect> {
-    let opening = std::mem::take(&mut model.replay_start);
+    let opening = std::mem::take(&mut app.replay_start);
     let log = match log {
         Ok(log) if log.is_empty() => Err("the recording holds no events".to_owned()),
         other => other,
@@ -90,26 +90,26 @@ pub(super) fn handle_replay_read(
         Ok(log) => log,
         Err(why) => {
             let why = format!("{} cannot be replayed: {why}", run.letters());
-            model.notices.push(model.now, NoticeLevel::Error, why);
+            app.notices.push(app.now, NoticeLevel::Error, why);
             return Vec::new();
         }
     };
     for warning in warnings {
-        model.notices.push(model.now, NoticeLevel::Warning, warning);
+        app.notices.push(app.now, NoticeLevel::Warning, warning);
     }
     if let Some(label) = recording_label(&log) {
-        model.notices.push(model.now, NoticeLevel::Info, label);
+        app.notices.push(app.now, NoticeLevel::Info, label);
     }
     if !log
         .iter()
         .any(|event| matches!(event.kind, EventKind::CellStarted { .. }))
     {
         let why = "no judge was asked in this run, so there is little to watch: v on a judged cell plays one";
-        model.notices.push(model.now, NoticeLevel::Info, why);
+        app.notices.push(app.now, NoticeLevel::Info, why);
     }
-    let alone = matches!(model.opened, OpenedItem::Recording);
-    let ticket = model.next_ticket();
-    let around = model.workspace().cloned().or(opening.workspace);
+    let alone = matches!(app.opened, OpenedItem::Recording);
+    let ticket = app.next_ticket();
+    let around = app.workspace().cloned().or(opening.workspace);
     let mut replay = ReplayState::new(run, dir, log, ticket, alone, around.as_deref());
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
@@ -122,33 +122,33 @@ pub(super) fn handle_replay_read(
         let _told_below = replay.player.seek(usize::MAX);
     } else {
         let _told_below = replay.player.seek(begin);
-        replay.player.play(model.now, replay.speed);
+        replay.player.play(app.now, replay.speed);
         if begin == 0 {
             replay.session.start_following();
         }
     }
-    model.replay = Some(replay);
-    reset_input(&mut model.ui);
-    advance(model, runs::feed_events);
+    app.replay = Some(replay);
+    reset_input(&mut app.ui);
+    advance(app, runs::feed_events);
     Vec::new()
 }
 
 /// A moment came: what is due is shown.
-pub(super) fn handle_time_passed(model: &mut App) -> Vec<Effect> {
-    advance(model, runs::feed_events);
+pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
+    advance(app, runs::feed_events);
     Vec::new()
 }
 
 /// Leaves the replay: back to the board, or the end of the program where there is none.
-pub(super) fn leave_replay(model: &mut App) -> Vec<Effect> {
-    match model.replay.as_ref().map(|replay| replay.quits_on_leave) {
+pub(super) fn leave_replay(app: &mut App) -> Vec<Effect> {
+    match app.replay.as_ref().map(|replay| replay.quits_on_leave) {
         Some(true) => {
-            model.exit_code = Some(0);
+            app.exit_code = Some(0);
             vec![Effect::Quit]
         }
         Some(false) => {
-            model.replay = None;
-            reset_input(&mut model.ui);
+            app.replay = None;
+            reset_input(&mut app.ui);
             Vec::new()
         }
         None => Vec::new(),
@@ -156,13 +156,13 @@ pub(super) fn leave_replay(model: &mut App) -> Vec<Effect> {
 }
 
 /// The keys of a replay.
-pub(super) fn run_replay_command(model: &mut App, command: UiCommand) -> Vec<Effect> {
-    dispatch_command(model, command, runs::feed_events)
+pub(super) fn run_replay_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
+    dispatch_command(app, command, runs::feed_events)
 }
 
-fn dispatch_command(model: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effect> {
-    let now = model.now;
-    let Some(replay) = &mut model.replay else {
+fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effect> {
+    let now = app.now;
+    let Some(replay) = &mut app.replay else {
         return Vec::new();
     };
     let said = match command {
@@ -177,47 +177,47 @@ fn dispatch_command(model: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Ef
         UiCommand::SeekOn => skip_twentieth(replay, now, true),
         UiCommand::NextFailure => go_to_next_failure(replay),
         UiCommand::SeekTo => {
-            model.overlays.push(Overlay::SeekTo(LineInput::default()));
+            app.overlays.push(Overlay::SeekTo(LineInput::default()));
             None
         }
         _ => None,
     };
     if let Some(said) = said {
-        model.notices.push(now, NoticeLevel::Info, said);
+        app.notices.push(now, NoticeLevel::Info, said);
     }
-    advance(model, feed);
+    advance(app, feed);
     Vec::new()
 }
 
 /// Goes to a part of the recording: a click on its bar, from 0 to 1.
-pub(super) fn seek_fraction(model: &mut App, part: f64) -> Vec<Effect> {
-    let now = model.now;
-    if let Some(replay) = &mut model.replay {
+pub(super) fn seek_fraction(app: &mut App, part: f64) -> Vec<Effect> {
+    let now = app.now;
+    if let Some(replay) = &mut app.replay {
         seek_to(
             replay,
             now,
             scale_length(replay.position_and_length(now).1, part),
         );
     }
-    advance(model, runs::feed_events);
+    advance(app, runs::feed_events);
     Vec::new()
 }
 
 /// Goes to a moment as it was typed: `1:05`, `12.5`, `40%`. The error is a sentence.
-pub(super) fn seek_to_typed(model: &mut App, typed: &str) -> Result<Vec<Effect>, String> {
-    let now = model.now;
-    if let Some(replay) = &mut model.replay {
+pub(super) fn seek_to_typed(app: &mut App, typed: &str) -> Result<Vec<Effect>, String> {
+    let now = app.now;
+    if let Some(replay) = &mut app.replay {
         let moment = parse_moment(typed, replay.position_and_length(now).1)?;
         seek_to(replay, now, moment);
     }
-    advance(model, runs::feed_events);
+    advance(app, runs::feed_events);
     Ok(Vec::new())
 }
 
 /// Tells the desk what the player handed out, as much as a wake has room for; says when the recording is over.
-fn advance(model: &mut App, feed: FeedFn) {
-    let now = model.now;
-    let Some(replay) = &mut model.replay else {
+fn advance(app: &mut App, feed: FeedFn) {
+    let now = app.now;
+    let Some(replay) = &mut app.replay else {
         return;
     };
     let _handed_on_below = replay.player.take_due(now).len();
@@ -248,7 +248,7 @@ fn advance(model: &mut App, feed: FeedFn) {
         } else {
             (NoticeLevel::Warning, UNFINISHED.to_owned())
         };
-        model.notices.push(now, level, text);
+        app.notices.push(now, level, text);
     }
 }
 
@@ -454,8 +454,8 @@ fn reset_input(ui: &mut UiState) {
     }
 }
 
-fn push_info(model: &mut App, why: &str) -> Vec<Effect> {
-    model.notices.push(model.now, NoticeLevel::Info, why);
+fn push_info(app: &mut App, why: &str) -> Vec<Effect> {
+    app.notices.push(app.now, NoticeLevel::Info, why);
     Vec::new()
 }
 

@@ -14,8 +14,8 @@ use crate::tui::state::runs::RunTicket;
 const MAX_EVIDENCE_RUNS: usize = 16;
 
 /// Freezes the runs that these effects start.
-pub(super) fn set_replayed_evidence(model: &App, effects: &mut [Effect]) {
-    let Some(runs) = find_evidence_runs(model) else {
+pub(super) fn set_replayed_evidence(app: &App, effects: &mut [Effect]) {
+    let Some(runs) = find_evidence_runs(app) else {
         return;
     };
     for effect in effects {
@@ -27,16 +27,16 @@ pub(super) fn set_replayed_evidence(model: &App, effects: &mut [Effect]) {
 
 /// The runs that judged what is shown, newest first; `None` where nothing is to be frozen: no judge has tools, dicta.yaml
 /// names the evidence already, or it is turned off.
-fn find_evidence_runs(model: &App) -> Option<String> {
-    let workspace = model.workspace()?;
+fn find_evidence_runs(app: &App) -> Option<String> {
+    let workspace = app.workspace()?;
     let with_tools = workspace
         .judges
         .values()
         .any(|judge| !judge.tools.is_empty());
-    if model.saves.refetch || !with_tools || workspace.replayed_evidence_run.is_some() {
+    if app.saves.refetch || !with_tools || workspace.replayed_evidence_run.is_some() {
         return None;
     }
-    let cells = &model.live_session.cells;
+    let cells = &app.live_session.cells;
     let slots = cells.rows.iter().flat_map(|row| &row.slots);
     let judged = slots.filter(|slot| slot.judge.is_some());
     let mut runs: Vec<&RunId> = judged
@@ -54,12 +54,12 @@ fn find_evidence_runs(model: &App) -> Option<String> {
 }
 
 /// A run of a save began: says whose pages its judges are given.
-pub(super) fn report_replayed_evidence(model: &mut App, ticket: RunTicket, events: &[RunEvent]) {
+pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events: &[RunEvent]) {
     let started = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted(header) => header.replayed_evidence_plan(),
         _ => None,
     });
-    let of_save = model
+    let of_save = app
         .live_session
         .runs
         .by_ticket
@@ -68,7 +68,7 @@ pub(super) fn report_replayed_evidence(model: &mut App, ticket: RunTicket, event
     let (Some(frozen), Some(save)) = (started, of_save) else {
         return;
     };
-    let report = model.saves.report.as_mut();
+    let report = app.saves.report.as_mut();
     let Some(report) = report.filter(|report| report.covers_save(save)) else {
         return;
     };
@@ -83,14 +83,14 @@ pub(super) fn report_replayed_evidence(model: &mut App, ticket: RunTicket, event
 }
 
 /// `P`: whether the judges of a save are given the same pages.
-pub(super) fn toggle_replayed_evidence(model: &mut App) -> Vec<Effect> {
-    let refetch = !model.saves.refetch;
-    model.saves.refetch = refetch;
+pub(super) fn toggle_replayed_evidence(app: &mut App) -> Vec<Effect> {
+    let refetch = !app.saves.refetch;
+    app.saves.refetch = refetch;
     let said = if refetch {
         "saves fetch their pages again, which may move a verdict (P: same pages)"
     } else {
         "saves are judged on the pages of before (P fetches again, r for one cell)"
     };
-    model.notices.push(model.now, NoticeLevel::Info, said);
+    app.notices.push(app.now, NoticeLevel::Info, said);
     Vec::new()
 }

@@ -29,15 +29,15 @@ const MAX_SHOWN_NOTES: usize = 10;
 
 /// More of the outline.
 pub(super) fn handle_outlined(
-    model: &mut App,
+    app: &mut App,
     generation: u64,
     facts: Vec<EventKind>,
 ) -> Vec<Effect> {
-    if generation != model.generation {
+    if generation != app.generation {
         return Vec::new();
     }
-    let labels = model.workspace().map(Arc::clone);
-    let desk = &mut model.live_session;
+    let labels = app.workspace().map(Arc::clone);
+    let desk = &mut app.live_session;
     for fact in facts {
         match fact {
             EventKind::RunStarted(header) => {
@@ -56,59 +56,59 @@ pub(super) fn handle_outlined(
             _ => {}
         }
     }
-    desk.cells.update_shown_if_due(model.now);
+    desk.cells.update_shown_if_due(app.now);
     Vec::new()
 }
 
 /// All of the outline.
 pub(super) fn handle_outline_ended(
-    model: &mut App,
+    app: &mut App,
     generation: u64,
     problem: Option<String>,
 ) -> Vec<Effect> {
-    if generation != model.generation {
+    if generation != app.generation {
         return Vec::new();
     }
     match problem {
-        None => model.live_session.cells.finish_outline(),
+        None => app.live_session.cells.finish_outline(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
-            model.live_session.cells.outline_error = Some(why.clone());
-            model.notices.push(model.now, NoticeLevel::Error, why);
+            app.live_session.cells.outline_error = Some(why.clone());
+            app.notices.push(app.now, NoticeLevel::Error, why);
         }
     }
-    model.live_session.cells.update_shown_if_due(model.now);
+    app.live_session.cells.update_shown_if_due(app.now);
     Vec::new()
 }
 
 /// The board of past runs.
 pub(super) fn handle_newest_verdicts(
-    model: &mut App,
+    app: &mut App,
     generation: u64,
     board: &Arc<NewestVerdicts>,
     problems: Vec<String>,
 ) -> Vec<Effect> {
-    if generation != model.generation {
+    if generation != app.generation {
         return Vec::new();
     }
-    model.live_session.cells.apply_newest_verdicts(board);
-    model.live_session.cells.update_shown_if_due(model.now);
+    app.live_session.cells.apply_newest_verdicts(board);
+    app.live_session.cells.update_shown_if_due(app.now);
     for problem in problems {
         let said = format!("a past run is left out: {problem}");
-        model.notices.push(model.now, NoticeLevel::Warning, said);
+        app.notices.push(app.now, NoticeLevel::Warning, said);
     }
     Vec::new()
 }
 
 /// A run has an id.
 pub(super) fn handle_run_started(
-    model: &mut App,
+    app: &mut App,
     ticket: RunTicket,
     run: RunId,
     dir: PathBuf,
 ) -> Vec<Effect> {
-    model.live_session.cells.register_run(&run, ticket.0);
-    let known = model.live_session.runs.by_ticket.entry(ticket).or_default();
+    app.live_session.cells.register_run(&run, ticket.0);
+    let known = app.live_session.runs.by_ticket.entry(ticket).or_default();
     known.id = Some(run);
     known.dir = Some(dir);
     if known.stage == RunStage::Requested {
@@ -118,22 +118,22 @@ pub(super) fn handle_run_started(
 }
 
 /// A run could not begin.
-pub(super) fn handle_run_refused(model: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
-    model.live_session.runs.by_ticket.shift_remove(&ticket);
-    remove_from_report(model, ticket);
+pub(super) fn handle_run_refused(app: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
+    app.live_session.runs.by_ticket.shift_remove(&ticket);
+    remove_from_report(app, ticket);
     let why = format!("nothing was started: {why}");
-    model.notices.push(model.now, NoticeLevel::Error, why);
+    app.notices.push(app.now, NoticeLevel::Error, why);
     Vec::new()
 }
 
 /// More of a live run.
 pub(super) fn handle_run_events(
-    model: &mut App,
+    app: &mut App,
     ticket: RunTicket,
     events: &[RunEvent],
 ) -> Vec<Effect> {
-    let now = model.now;
-    let known = model
+    let now = app.now;
+    let known = app
         .live_session
         .runs
         .by_ticket
@@ -146,17 +146,17 @@ pub(super) fn handle_run_events(
     }
     let before = (known.decided_count, known.first_verdicts);
     let new = known.cell_slots.is_empty();
-    replayed_evidence::report_replayed_evidence(model, ticket, events);
-    let flips = feed_events(&mut model.live_session, ticket, events);
-    let run = model.live_session.runs.by_ticket.get(&ticket);
+    replayed_evidence::report_replayed_evidence(app, ticket, events);
+    let flips = feed_events(&mut app.live_session, ticket, events);
+    let run = app.live_session.runs.by_ticket.get(&ticket);
     let (decided, fresh) = run.map_or((0, 0), |run| {
         (run.decided_count - before.0, run.first_verdicts - before.1)
     });
-    add_to_report(model, ticket, flips, (decided, fresh));
+    add_to_report(app, ticket, flips, (decided, fresh));
     if new {
-        show_second_opinion(&mut model.live_session, ticket);
+        show_second_opinion(&mut app.live_session, ticket);
     }
-    model.live_session.cells.update_shown_if_due(now);
+    app.live_session.cells.update_shown_if_due(now);
     Vec::new()
 }
 
@@ -178,12 +178,12 @@ fn show_second_opinion(desk: &mut SessionView, ticket: RunTicket) {
 
 /// A live run ended.
 pub(super) fn handle_run_ended(
-    model: &mut App,
+    app: &mut App,
     ticket: RunTicket,
     problem: Option<String>,
 ) -> Vec<Effect> {
-    let theme = Arc::clone(&model.ui.theme);
-    let desk = &mut model.live_session;
+    let theme = Arc::clone(&app.ui.theme);
+    let desk = &mut app.live_session;
     let blind = desk.cells.blind;
     let Some(run) = desk.runs.by_ticket.get_mut(&ticket) else {
         return Vec::new();
@@ -192,7 +192,7 @@ pub(super) fn handle_run_ended(
     if let Some(id) = &run.id {
         desk.cells.abandon_cells(id, &run.cell_slots);
     }
-    desk.cells.update_shown_if_due(model.now);
+    desk.cells.update_shown_if_due(app.now);
     let (said, notes, of_save) = (
         summarize_run(run, theme.glyphs(), blind),
         collect_notes(run),
@@ -201,39 +201,39 @@ pub(super) fn handle_run_ended(
     let id = run.id.clone();
     let focused: Vec<RunId> = focused_run_ids(&desk.cells);
     desk.runs.drop_oldest(|run| focused.contains(run));
-    remove_from_report(model, ticket);
+    remove_from_report(app, ticket);
     for note in notes {
-        if !model.notices.log.iter().any(|notice| notice.text == note) {
-            model.notices.push(model.now, NoticeLevel::Warning, note);
+        if !app.notices.log.iter().any(|notice| notice.text == note) {
+            app.notices.push(app.now, NoticeLevel::Warning, note);
         }
     }
     match problem {
         Some(why) => {
             let name = id.map_or_else(String::new, |id| format!(" {}", id.letters()));
             let said = format!("run{name} did not end well: {why}");
-            model.notices.push(model.now, NoticeLevel::Error, said);
+            app.notices.push(app.now, NoticeLevel::Error, said);
         }
         // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
         None if of_save => {
-            let hidden = model.ui.size.width < MIN_SUMMARY_WIDTH
-                && model.layout().pane_area(Pane::Changes).is_none();
-            if let Some(report) = &model.visible_report()
+            let hidden = app.ui.size.width < MIN_SUMMARY_WIDTH
+                && app.layout().pane_area(Pane::Changes).is_none();
+            if let Some(report) = &app.visible_report()
                 && hidden
                 && report.running_runs.is_empty()
             {
                 let said = summarize_briefly(report, theme.glyphs());
-                model.notices.push(model.now, NoticeLevel::Info, said);
+                app.notices.push(app.now, NoticeLevel::Info, said);
             }
         }
-        None => model.notices.push(model.now, NoticeLevel::Info, said),
+        None => app.notices.push(app.now, NoticeLevel::Info, said),
     }
     Vec::new()
 }
 
 /// A moment came: order that lagged behind results is worked out.
-pub(super) fn handle_time_passed(model: &mut App) {
-    let now = model.now;
-    model.session_mut().cells.update_shown_if_due(now);
+pub(super) fn handle_time_passed(app: &mut App) {
+    let now = app.now;
+    app.session_mut().cells.update_shown_if_due(now);
 }
 
 /// Feeds events to a desk; the flips they made. The one way in, for live and replayed runs.
@@ -312,12 +312,12 @@ fn finish_cell(
 
 /// Puts what a run moved into the report it belongs to.
 fn add_to_report(
-    model: &mut App,
+    app: &mut App,
     ticket: RunTicket,
     flips: Vec<RowFlip>,
     (decided, fresh): (u64, u64),
 ) {
-    let save = model
+    let save = app
         .live_session
         .runs
         .by_ticket
@@ -328,17 +328,17 @@ fn add_to_report(
         Some(number) => report.covers_save(number),
         None => report.number == 0 && report.running_runs.contains(&ticket),
     };
-    let known = model.saves.report.as_ref().is_some_and(of_this);
+    let known = app.saves.report.as_ref().is_some_and(of_this);
     if !known && save.is_none() && !flips.is_empty() {
-        model.saves.selected = 0;
-        model.saves.report = Some(SaveReport {
+        app.saves.selected = 0;
+        app.saves.report = Some(SaveReport {
             number,
-            saved_at: model.now,
+            saved_at: app.now,
             running_runs: vec![ticket],
             ..SaveReport::default()
         });
     }
-    if let Some(report) = model.saves.report.as_mut().filter(|report| of_this(report)) {
+    if let Some(report) = app.saves.report.as_mut().filter(|report| of_this(report)) {
         report.judged += decided;
         report.first_verdicts += fresh;
         for flip in flips {
@@ -347,8 +347,8 @@ fn add_to_report(
     }
 }
 
-fn remove_from_report(model: &mut App, ticket: RunTicket) {
-    if let Some(report) = &mut model.saves.report {
+fn remove_from_report(app: &mut App, ticket: RunTicket) {
+    if let Some(report) = &mut app.saves.report {
         report.running_runs.retain(|one| *one != ticket);
     }
 }

@@ -35,87 +35,87 @@ const MAX_RUNS_PER_SAVE: usize = 4;
 
 /// Everything loads again.
 pub(super) fn handle_reloaded(
-    model: &mut App,
+    app: &mut App,
     workspace: Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<Effect> {
-    let others = labels::handle_reloaded(model, &workspace, changed);
-    if others.is_empty() && !changed.is_empty() && model.workspace().is_some() {
+    let others = labels::handle_reloaded(app, &workspace, changed);
+    if others.is_empty() && !changed.is_empty() && app.workspace().is_some() {
         // What was written here is no news.
-        if !model.saves.problems.is_empty() {
-            clear_problems(model, true);
+        if !app.saves.problems.is_empty() {
+            clear_problems(app, true);
         }
-        model.opened = OpenedItem::Workspace(workspace);
+        app.opened = OpenedItem::Workspace(workspace);
         return Vec::new();
     }
     let changed = others.as_slice();
-    clear_problems(model, changed.is_empty());
-    let Some(old) = model.workspace().map(Arc::clone) else {
+    clear_problems(app, changed.is_empty());
+    let Some(old) = app.workspace().map(Arc::clone) else {
         // It did not load when it was opened.
-        model.opened = OpenedItem::Workspace(Arc::clone(&workspace));
-        let mut effects: Vec<Effect> = examples::try_after_open(model, &workspace)
+        app.opened = OpenedItem::Workspace(Arc::clone(&workspace));
+        let mut effects: Vec<Effect> = examples::try_after_open(app, &workspace)
             .into_iter()
             .collect();
-        effects.extend(request_outline(model, workspace));
+        effects.extend(request_outline(app, workspace));
         return effects;
     };
     if changed.is_empty() {
         return Vec::new();
     }
-    model.opened = OpenedItem::Workspace(Arc::clone(&workspace));
+    app.opened = OpenedItem::Workspace(Arc::clone(&workspace));
     let gone = touched_evals::count_removed(&old, &workspace);
     let mut touched = touched_evals::find_touched(&old, &workspace);
     let stays = touched.is_empty() && gone == 0 && has_same_cells(&old, &workspace);
-    let before = find_report_base(model, &old, &workspace, stays);
+    let before = find_report_base(app, &old, &workspace, stays);
     if let Some(base) = &before {
         touched_evals::drop_restored(base, &old, &workspace, &mut touched, |name| {
-            is_eval_current(model, name)
+            is_eval_current(app, name)
         });
     }
-    update_report(model, (&old, &workspace), before, changed, &touched, gone);
+    update_report(app, (&old, &workspace), before, changed, &touched, gone);
     // First of all.
-    let exam = examples::try_after_save(model, &old, &workspace, &touched);
+    let exam = examples::try_after_save(app, &old, &workspace, &touched);
     let mut effects: Vec<Effect> = exam.into_iter().collect();
     if !stays {
         // As decided before the save: what it moves is told by the runs it starts.
-        effects.extend(request_outline(model, Arc::clone(&old)));
+        effects.extend(request_outline(app, Arc::clone(&old)));
     }
-    if model.replay.is_some() {
+    if app.replay.is_some() {
         let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
-        model.notices.push(model.now, NoticeLevel::Info, said);
+        app.notices.push(app.now, NoticeLevel::Info, said);
     }
     if touched.is_empty() {
-        if model.replay.is_none() {
-            let said = model.visible_report().map(|report| summarize(&report));
-            model
+        if app.replay.is_none() {
+            let said = app.visible_report().map(|report| summarize(&report));
+            app
                 .notices
-                .push(model.now, NoticeLevel::Info, said.unwrap_or_default());
+                .push(app.now, NoticeLevel::Info, said.unwrap_or_default());
         }
         return effects;
     }
     // Only where nobody reads: the focused pane stays where it is.
-    if model.ui.focus == Pane::Cells && model.replay.is_none() {
-        model.ui.tab_pane = Pane::Changes;
+    if app.ui.focus == Pane::Cells && app.replay.is_none() {
+        app.ui.tab_pane = Pane::Changes;
     }
-    if model.saves.paused {
-        model.saves.unjudged_saves += 1;
+    if app.saves.paused {
+        app.saves.unjudged_saves += 1;
         return effects;
     }
-    effects.extend(start_judging(model, &touched));
+    effects.extend(start_judging(app, &touched));
     effects
 }
 
 /// What a save is compared with, where it goes on with the one before: a file that is written in pieces may load in
 /// between without its last evals, and may be laid out anew by the editor after it was saved.
 fn find_report_base(
-    model: &App,
+    app: &App,
     old: &Workspace,
     new: &Workspace,
     layout: bool,
 ) -> Option<Arc<Workspace>> {
-    let report = model.saves.report.as_ref()?;
+    let report = app.saves.report.as_ref()?;
     let base = report.base.as_ref().filter(|_| report.number > 0)?;
-    if model.now > report.saved_at + PARTIAL_WRITE_WINDOW {
+    if app.now > report.saved_at + PARTIAL_WRITE_WINDOW {
         return None;
     }
     let back = report.lost_evals && touched_evals::are_evals_back(base, old, new);
@@ -123,8 +123,8 @@ fn find_report_base(
 }
 
 /// Whether all that is known of an eval was decided by it as it was, so that nothing is left to judge.
-fn is_eval_current(model: &App, name: &EvalName) -> bool {
-    let cells = &model.live_session.cells;
+fn is_eval_current(app: &App, name: &EvalName) -> bool {
+    let cells = &app.live_session.cells;
     let of = |at: u32| {
         let eval = cells.evals.get(at as usize);
         eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
@@ -135,14 +135,14 @@ fn is_eval_current(model: &App, name: &EvalName) -> bool {
 
 /// Begins to tell what a save moved, or goes on with it.
 fn update_report(
-    model: &mut App,
+    app: &mut App,
     (old, new): (&Arc<Workspace>, &Arc<Workspace>),
     before: Option<Arc<Workspace>>,
     changed: &[PathBuf],
     touched: &[TouchedEval],
     gone: usize,
 ) {
-    let saves = &mut model.saves;
+    let saves = &mut app.saves;
     saves.number += 1;
     saves.pending_estimate = None;
     let known = saves.report.take().filter(|_| before.is_some());
@@ -156,7 +156,7 @@ fn update_report(
         }
     });
     report.number = saves.number;
-    report.saved_at = model.now;
+    report.saved_at = app.now;
     for path in changed {
         let edited = diff_file(path, &base, new);
         match report.files.iter_mut().find(|file| file.path == *path) {
@@ -194,10 +194,10 @@ fn has_same_cells(old: &Workspace, new: &Workspace) -> bool {
 }
 
 /// Asks for the cells and the board as they are now.
-fn request_outline(model: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
-    model.generation += 1;
-    let generation = model.generation;
-    let Some(workspace) = model.workspace().map(Arc::clone) else {
+fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
+    app.generation += 1;
+    let generation = app.generation;
+    let Some(workspace) = app.workspace().map(Arc::clone) else {
         return Vec::new();
     };
     vec![
@@ -214,18 +214,18 @@ fn request_outline(model: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
 }
 
 /// What was told of earlier saves is over. `alone`: nothing else will be told now.
-fn clear_problems(model: &mut App, alone: bool) {
-    let problems = std::mem::take(&mut model.saves.problems);
-    let toast = model.notices.toast(model.now);
+fn clear_problems(app: &mut App, alone: bool) {
+    let problems = std::mem::take(&mut app.saves.problems);
+    let toast = app.notices.toast(app.now);
     if toast.is_some_and(|notice| notice.level == NoticeLevel::Info) {
-        model.notices.dismiss();
+        app.notices.dismiss();
     }
     if let Some(first) = problems.first()
         && alone
     {
         let file = first.file.display();
         let said = format!("{file} loads again");
-        model.notices.push(model.now, NoticeLevel::Info, said);
+        app.notices.push(app.now, NoticeLevel::Info, said);
     }
 }
 
@@ -255,64 +255,64 @@ fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
 }
 
 /// Starts what is to be judged at once, and lets the rest wait.
-fn start_judging(model: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
-    let mut waiting = model
+fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
+    let mut waiting = app
         .saves
         .pending_judging
         .take()
         .unwrap_or(PendingJudging {
-            due: model.now,
+            due: app.now,
             decisions: Vec::new(),
             evals: Vec::new(),
             save: 0,
         });
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
-    let mut effects = cancel_superseded(model, &names, &mut waiting);
+    let mut effects = cancel_superseded(app, &names, &mut waiting);
     let of = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
         let of = touched.iter().filter(|t| wanted(t.kind));
         of.map(|t| t.name.clone()).collect()
     };
     let checks = of(|how| how == TouchKind::Check);
-    effects.extend(start_eval_runs(model, &checks, CachePolicy::Use));
+    effects.extend(start_eval_runs(app, &checks, CachePolicy::Use));
     let changed = touched
         .iter()
         .filter(|t| t.decision_changed && t.kind != TouchKind::Check);
-    model
+    app
         .saves
         .redecided_evals
         .extend(changed.map(|t| t.name.clone()));
     // Free judges are asked for all of it, and answer from past verdicts where these hold.
     let known = touched.iter().filter(|t| match t.kind {
         TouchKind::Redecided => true,
-        TouchKind::Costly => model.saves.redecided_evals.contains(&t.name),
+        TouchKind::Costly => app.saves.redecided_evals.contains(&t.name),
         TouchKind::Check | TouchKind::Free => false,
     });
     let known: Vec<EvalName> = known
-        .filter(|t| has_recorded_verdicts(&model.live_session.cells, &t.name))
+        .filter(|t| has_recorded_verdicts(&app.live_session.cells, &t.name))
         .map(|t| t.name.clone())
         .collect();
-    effects.extend(start_eval_runs(model, &known, CachePolicy::SkipUncached));
+    effects.extend(start_eval_runs(app, &known, CachePolicy::SkipUncached));
     waiting.evals.extend(of(|how| how == TouchKind::Free));
     waiting.evals.sort();
     waiting.evals.dedup();
-    effects.extend(queue_costly(model, touched, &mut waiting));
+    effects.extend(queue_costly(app, touched, &mut waiting));
     if !waiting.evals.is_empty() || !waiting.decisions.is_empty() {
-        waiting.due = model.now + JUDGE_DEBOUNCE;
-        waiting.save = model.saves.number;
-        model.saves.pending_judging = Some(waiting);
+        waiting.due = app.now + JUDGE_DEBOUNCE;
+        waiting.save = app.saves.number;
+        app.saves.pending_judging = Some(waiting);
     }
     effects
 }
 
 /// Cancels runs of earlier saves over the same evals that have asked nobody yet; what else they were over waits again.
 fn cancel_superseded(
-    model: &mut App,
+    app: &mut App,
     touched: &[EvalName],
     waiting: &mut PendingJudging,
 ) -> Vec<Effect> {
-    let runs = &mut model.live_session.runs.by_ticket;
+    let runs = &mut app.live_session.runs.by_ticket;
     let mut effects = Vec::new();
-    model.saves.save_runs.retain(|caused| {
+    app.saves.save_runs.retain(|caused| {
         let Some(run) = runs.get_mut(&caused.ticket) else {
             return false;
         };
@@ -344,19 +344,19 @@ fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
 }
 
 /// A moment came: judge cells that waited for quiet start.
-pub(super) fn handle_time_passed(model: &mut App) -> Vec<Effect> {
-    let now = model.now;
-    if model.examples.is_judging() {
+pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
+    let now = app.now;
+    if app.examples.is_judging() {
         return Vec::new();
     }
-    let Some(mut waiting) = model
+    let Some(mut waiting) = app
         .saves
         .pending_judging
         .take_if(|waiting| waiting.due <= now)
     else {
         return Vec::new();
     };
-    if let Some(workspace) = model.workspace() {
+    if let Some(workspace) = app.workspace() {
         // What a later save took away cannot be judged.
         let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
         waiting.evals.retain(there);
@@ -367,24 +367,24 @@ pub(super) fn handle_time_passed(model: &mut App) -> Vec<Effect> {
         };
         waiting.decisions.retain(all_there);
     }
-    let mut effects = start_eval_runs(model, &waiting.evals, CachePolicy::Use);
+    let mut effects = start_eval_runs(app, &waiting.evals, CachePolicy::Use);
     if !waiting.decisions.is_empty() {
         effects.push(start_save_run(
-            model,
+            app,
             Some(waiting.decisions),
             None,
             CachePolicy::Use,
         ));
     }
-    replayed_evidence::set_replayed_evidence(model, &mut effects);
+    replayed_evidence::set_replayed_evidence(app, &mut effects);
     effects
 }
 
 /// Runs over whole evals: one a rubric.
-fn start_eval_runs(model: &mut App, evals: &[EvalName], cache: CachePolicy) -> Vec<Effect> {
+fn start_eval_runs(app: &mut App, evals: &[EvalName], cache: CachePolicy) -> Vec<Effect> {
     build_filters(evals)
         .into_iter()
-        .map(|filter| start_save_run(model, None, Some(filter), cache))
+        .map(|filter| start_save_run(app, None, Some(filter), cache))
         .collect()
 }
 
@@ -418,19 +418,19 @@ fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
 
 /// An order over the workspace as it is now.
 pub(super) fn build_save_order(
-    model: &mut App,
+    app: &mut App,
     only: Option<Vec<String>>,
     part: Option<EvalFilter>,
     cache: CachePolicy,
 ) -> Option<RunOrder> {
-    let workspace = Arc::clone(model.workspace()?);
+    let workspace = Arc::clone(app.workspace()?);
     let newest: Option<RunId> = {
-        let mut runs = model.live_session.runs.by_ticket.values().rev();
+        let mut runs = app.live_session.runs.by_ticket.values().rev();
         runs.find_map(|run| run.id.clone())
-            .or_else(|| model.live_session.cells.runs.iter().max().cloned())
+            .or_else(|| app.live_session.cells.runs.iter().max().cloned())
     };
     Some(RunOrder {
-        ticket: model.next_ticket(),
+        ticket: app.next_ticket(),
         workspace,
         only: only.map(Arc::new),
         filter: part.map(|(filter, _)| filter),
@@ -449,7 +449,7 @@ pub(super) fn build_save_order(
 
 /// Starts a run of this save: it is known from now on.
 fn start_save_run(
-    model: &mut App,
+    app: &mut App,
     only: Option<Vec<String>>,
     part: Option<EvalFilter>,
     cache: CachePolicy,
@@ -458,22 +458,22 @@ fn start_save_run(
         part.as_ref().map(|(_, evals)| evals.clone()),
         only.clone().unwrap_or_default(),
     );
-    let Some(order) = build_save_order(model, only, part, cache) else {
+    let Some(order) = build_save_order(app, only, part, cache) else {
         return Effect::RescanFiles;
     };
-    let save = model.saves.number;
+    let save = app.saves.number;
     let run = TrackedRun {
         save_number: Some(save),
         ..TrackedRun::default()
     };
-    model.live_session.runs.by_ticket.insert(order.ticket, run);
+    app.live_session.runs.by_ticket.insert(order.ticket, run);
     let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
-    model.saves.save_runs.push(SaveRun {
+    app.saves.save_runs.push(SaveRun {
         ticket: order.ticket,
         evals,
         decisions: names,
     });
-    if let Some(report) = &mut model.saves.report {
+    if let Some(report) = &mut app.saves.report {
         report.running_runs.push(order.ticket);
     }
     Effect::StartRun(order)
@@ -495,23 +495,23 @@ fn parse_eval_names(names: &[String]) -> Vec<EvalName> {
 }
 
 /// Something does not load: the last good state stays.
-pub(super) fn handle_reload_failed(model: &mut App, problems: Vec<Diagnostic>) -> Vec<Effect> {
-    model.saves.problems = problems;
+pub(super) fn handle_reload_failed(app: &mut App, problems: Vec<Diagnostic>) -> Vec<Effect> {
+    app.saves.problems = problems;
     Vec::new()
 }
 
 /// The editor was left: what it saved is looked at, whether or not anything was heard of it.
-pub(super) fn handle_editor_closed(model: &mut App, how: Result<(), String>) -> Vec<Effect> {
+pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
         let said = format!("the editor: {why}");
-        model.notices.push(model.now, NoticeLevel::Error, said);
+        app.notices.push(app.now, NoticeLevel::Error, said);
     }
     vec![Effect::RescanFiles]
 }
 
 /// `A`: whether a save judges again.
-pub(super) fn toggle_auto_judging(model: &mut App) -> Vec<Effect> {
-    let saves = &mut model.saves;
+pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
+    let saves = &mut app.saves;
     saves.paused = !saves.paused;
     let missed = std::mem::take(&mut saves.unjudged_saves);
     if saves.paused && saves.pending_judging.take().is_some() {
@@ -525,7 +525,7 @@ pub(super) fn toggle_auto_judging(model: &mut App) -> Vec<Effect> {
             format!("auto is on; {saves} came meanwhile: R judges what is stale")
         }
     };
-    model.notices.push(model.now, NoticeLevel::Info, said);
+    app.notices.push(app.now, NoticeLevel::Info, said);
     Vec::new()
 }
 

@@ -8,11 +8,11 @@ use crate::tui::state::tour::{FLIP_DISPLAY_TIME, TourStep};
 use crate::tui::state::{App, OpenedItem};
 
 /// After every update: which step is done now.
-pub(super) fn update_tour(model: &mut App) {
-    let Some(mut tour) = model.tour.take() else {
+pub(super) fn update_tour(app: &mut App) {
+    let Some(mut tour) = app.tour.take() else {
         return;
     };
-    let live = &model.live_session;
+    let live = &app.live_session;
     let row = live.cells.selected_row();
     if !tour.done[TourStep::Run as usize] {
         let ended = |run: &crate::tui::state::runs::TrackedRun| {
@@ -27,12 +27,12 @@ pub(super) fn update_tour(model: &mut App) {
             let decided = row.visible_decision().map(|decision| decision.outcome);
             decided == Some(Outcome::Fail) && row.stale != Some(StaleReason::Eval)
         });
-        let went = row != tour.row_at_run_end || model.ui.focus == Pane::Verdict;
-        if failed && went && model.layout().pane_area(Pane::Verdict).is_some() {
+        let went = row != tour.row_at_run_end || app.ui.focus == Pane::Verdict;
+        if failed && went && app.layout().pane_area(Pane::Verdict).is_some() {
             tour.complete_step(TourStep::LookAtFailure);
         }
     }
-    let saved = model
+    let saved = app
         .saves
         .report
         .as_ref()
@@ -41,16 +41,16 @@ pub(super) fn update_tour(model: &mut App) {
         tour.complete_step(TourStep::ChangeALine);
     }
     if saved.is_some_and(|report| !report.flips.is_empty()) {
-        let since = *tour.flip_shown_at.get_or_insert(model.now);
-        if model.ui.focus == Pane::Changes || model.now >= since + FLIP_DISPLAY_TIME {
+        let since = *tour.flip_shown_at.get_or_insert(app.now);
+        if app.ui.focus == Pane::Changes || app.now >= since + FLIP_DISPLAY_TIME {
             tour.complete_step(TourStep::WatchTheFlip);
         }
     }
-    if model.replay.is_some() {
+    if app.replay.is_some() {
         tour.complete_step(TourStep::Replay);
     }
-    if !matches!(&model.opened, OpenedItem::Workspace(workspace) if workspace.is_demo) {
+    if !matches!(&app.opened, OpenedItem::Workspace(workspace) if workspace.is_demo) {
         tour.complete_step(TourStep::UseYourOwn);
     }
-    model.tour = Some(tour);
+    app.tour = Some(tour);
 }

@@ -28,10 +28,10 @@ const MIN_LABEL_WORD_WIDTH: usize = 36;
 const MAX_NAME_END_BYTES: usize = 400;
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
-    let desk = model.session();
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+    let desk = app.session();
     let cells = &desk.cells;
-    let focused = model.ui.focus == Pane::Cells;
+    let focused = app.ui.focus == Pane::Cells;
     let mut title = StyledRow::new(
         format!("{} {}", Pane::Cells.number(), Pane::Cells.title()),
         Role::Title,
@@ -40,7 +40,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
         title = title.with(format!(" /{}", cells.filter), Role::Match);
     }
     let mut inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(Pane::Cells));
-    canvas.draw_corner_note(area, &corner_note(cells, count_unlisted(model)));
+    canvas.draw_corner_note(area, &corner_note(cells, count_unlisted(app)));
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
@@ -58,18 +58,18 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
         inside.height -= 1;
     }
     if cells.shown.is_empty() {
-        return draw_empty(canvas, inside, model);
+        return draw_empty(canvas, inside, app);
     }
     let view = CellsView {
         session: desk,
         glyphs: canvas.glyphs(),
         width: usize::from(inside.width),
-        frame: model.ui.spinner_frame,
-        now: model.now,
-        replay_time: model
+        frame: app.ui.spinner_frame,
+        now: app.now,
+        replay_time: app
             .replay
             .as_ref()
-            .map(|replay| replay.player.recording_time(model.now)),
+            .map(|replay| replay.player.recording_time(app.now)),
         has_several_rubrics: cells
             .evals
             .iter()
@@ -105,12 +105,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
 }
 
 /// Records of a bare file that have no row yet: they get one when one comes near.
-fn count_unlisted(model: &App) -> u64 {
-    match &model.opened {
-        OpenedItem::TranscriptFile(_) => model
+fn count_unlisted(app: &App) -> u64 {
+    match &app.opened {
+        OpenedItem::TranscriptFile(_) => app
             .opened_file
             .counted_records
-            .saturating_sub(model.opened_file.listed_records),
+            .saturating_sub(app.opened_file.listed_records),
         _ => 0,
     }
 }
@@ -132,17 +132,17 @@ fn corner_note(cells: &CellsState, unlisted: u64) -> StyledRow<'static> {
 }
 
 /// Says what would fill the pane, and which key does that.
-fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
-    let cells = &model.session().cells;
+fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+    let cells = &app.session().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
-    let why = match &model.opened {
-        OpenedItem::TranscriptFile(_) => model.opened_file.problem.as_deref(),
+    let why = match &app.opened {
+        OpenedItem::TranscriptFile(_) => app.opened_file.problem.as_deref(),
         _ => cells.outline_error.as_deref(),
     };
     if let Some(why) = why.filter(|_| !filtered) {
         // The message in the footer may be too long for it, and goes away.
-        let way_out = match model.opened {
-            OpenedItem::TranscriptFile(_) if model.opened_file.needs_field_mapping => {
+        let way_out = match app.opened {
+            OpenedItem::TranscriptFile(_) if app.opened_file.needs_field_mapping => {
                 "W makes a workspace with that guess as its map, yours to correct; q leaves"
             }
             OpenedItem::TranscriptFile(_) => {
@@ -162,9 +162,9 @@ fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
         ["This is no filter.", "esc as before, or go on typing"]
     } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
-    } else if model.replay.is_some() {
+    } else if app.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
-    } else if let (OpenedItem::TranscriptFile(_), true) = (&model.opened, cells.outline_complete) {
+    } else if let (OpenedItem::TranscriptFile(_), true) = (&app.opened, cells.outline_complete) {
         ["The file holds no transcripts.", ""]
     } else if !cells.outline_complete {
         ["Reading the transcripts …", ""]

@@ -21,16 +21,16 @@ const MIN_FULL_FLIP_WIDTH: usize = 60;
 const SELECTED_FLIP_ROWS: u16 = 3;
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let title = format!("{} {}", Pane::Changes.number(), Pane::Changes.title());
     let inside = canvas.draw_frame(
         area,
         &StyledRow::new(title, Role::Title),
-        model.ui.focus == Pane::Changes,
+        app.ui.focus == Pane::Changes,
         ClickTarget::Pane(Pane::Changes),
     );
     let mut used: u16 = 0;
-    for (text, role) in example_rows(model, canvas.glyphs(), inside.height) {
+    for (text, role) in example_rows(app, canvas.glyphs(), inside.height) {
         for row in wrap_two_rows(&text, usize::from(inside.width)) {
             styled_row::draw_row(
                 canvas,
@@ -41,12 +41,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
             used += 1;
         }
     }
-    let Some(report) = &model.visible_report() else {
+    let Some(report) = &app.visible_report() else {
         let below = area_below(inside, used);
         flow::draw(
             canvas,
             below,
-            &explain_no_changes(model),
+            &explain_no_changes(app),
             &flow::ScrollState::top(),
         );
         return;
@@ -61,12 +61,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
         used += 1;
     }
     let (left, right) = split_area(area_below(inside, used), report.flips.len());
-    draw_flips(canvas, left, model, &report.flips);
+    draw_flips(canvas, left, app, &report.flips);
     flow::draw(
         canvas,
         right,
-        &*content::pane_source(model, Pane::Changes),
-        &model.saves.scroll,
+        &*content::pane_source(app, Pane::Changes),
+        &app.saves.scroll,
     );
 }
 
@@ -81,8 +81,8 @@ fn area_below(area: Rect, used: u16) -> Rect {
 
 /// What became of examples, before all else: those that miss, as far as half of the rows hold them; or that they are
 /// mended. Nothing where there are none.
-fn example_rows(model: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
-    let examples = &model.examples;
+fn example_rows(app: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
+    let examples = &app.examples;
     // Two rows each, in a narrow pane.
     let most = usize::from(height / 4).max(1);
     let all = examples.misses().count();
@@ -122,12 +122,12 @@ fn example_rows(model: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)
 }
 
 /// What would fill the pane, and how: also from an editor next door.
-fn explain_no_changes(model: &App) -> Vec<flow::TextBlock<'_>> {
+fn explain_no_changes(app: &App) -> Vec<flow::TextBlock<'_>> {
     let mut out = vec![flow::TextBlock::new(
         "nothing changed yet: what a save moves is shown here, beside what was edited",
         Role::Muted,
     )];
-    let open = model.workspace().filter(|all| !all.rubrics.is_empty());
+    let open = app.workspace().filter(|all| !all.rubrics.is_empty());
     if let Some(workspace) = open {
         out.push(flow::TextBlock::default());
         out.push(flow::TextBlock::new(
@@ -218,8 +218,8 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
 }
 
 /// One row a flip, and why for the selected one.
-fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, model: &App, flips: &[RowFlip]) {
-    let selected = model.saves.selected.min(flips.len().saturating_sub(1));
+fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, app: &App, flips: &[RowFlip]) {
+    let selected = app.saves.selected.min(flips.len().saturating_sub(1));
     let opened = SELECTED_FLIP_ROWS.min(area.height);
     let room = usize::from(area.height.saturating_sub(opened)) + 1;
     let top = (selected + 1).saturating_sub(room);
@@ -231,24 +231,24 @@ fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, model: &App, flips: &[RowFlip
             break;
         }
         let block = Rect { y, height, ..area };
-        let over = (at == selected).then_some(if model.ui.focus == Pane::Changes {
+        let over = (at == selected).then_some(if app.ui.focus == Pane::Changes {
             Role::Selected
         } else {
             Role::SelectedUnfocused
         });
-        draw_flip(canvas, block, model, flip, over);
+        draw_flip(canvas, block, app, flip, over);
         canvas.add_hit(block, ClickTarget::Flip(at));
         y += height;
     }
 }
 
-fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, model: &App, flip: &RowFlip, over: Option<Role>) {
+fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, over: Option<Role>) {
     let glyphs = canvas.glyphs();
     let (was, is) = (
         outcome_glyph(flip.before.outcome, glyphs),
         outcome_glyph(flip.after.outcome, glyphs),
     );
-    let name = model
+    let name = app
         .live_session
         .cells
         .decision_name(flip.row)

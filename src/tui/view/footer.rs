@@ -15,17 +15,17 @@ use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, model: &App) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     if layout.too_small {
         return draw_too_small(canvas);
     }
-    draw_tabs(canvas, layout.tabs, layout, model);
-    draw_tour(canvas, layout.tour, model);
+    draw_tabs(canvas, layout.tabs, layout, app);
+    draw_tour(canvas, layout.tour, app);
     let area = layout.footer;
-    if let Some(typing) = &model.ui.footer_input {
+    if let Some(typing) = &app.ui.footer_input {
         return draw_typing(canvas, area, typing);
     }
-    if let Some(notice) = model.notices.toast(model.now) {
+    if let Some(notice) = app.notices.toast(app.now) {
         let role = match notice.level {
             NoticeLevel::Info => Role::Toast,
             NoticeLevel::Warning => Role::Warning,
@@ -46,13 +46,13 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, model: &App) 
         styled_row::draw_ends(canvas, area, &row, &more, None);
         return;
     }
-    let area = draw_save_summary(canvas, area, model);
+    let area = draw_save_summary(canvas, area, app);
     let area = if layout.tour.is_empty() {
-        draw_tour(canvas, area, model)
+        draw_tour(canvas, area, app)
     } else {
         area
     };
-    draw_hints(canvas, area, model);
+    draw_hints(canvas, area, app);
 }
 
 fn draw_too_small(canvas: &mut Canvas<'_>) {
@@ -108,10 +108,10 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, typing: &FooterInput) {
 }
 
 /// What the last save did, at the right; the room that is left.
-fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, model: &App) -> Rect {
-    let report = model
+fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
+    let report = app
         .visible_report()
-        .filter(|report| report.number > 0 && model.replay.is_none());
+        .filter(|report| report.number > 0 && app.replay.is_none());
     let Some(report) = &report.filter(|_| area.width >= 60) else {
         return area;
     };
@@ -137,11 +137,11 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, model: &App) -> Rect {
     }
 }
 
-fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, model: &App) -> Rect {
-    let (Some(tour), Some(workspace)) = (&model.tour, model.workspace()) else {
+fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
+    let (Some(tour), Some(workspace)) = (&app.tour, app.workspace()) else {
         return area;
     };
-    if !model.shows_tour() || area.is_empty() {
+    if !app.shows_tour() || area.is_empty() {
         return area;
     }
     let rubric = workspace.root.join("rubrics/beamline.yaml");
@@ -172,21 +172,21 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, model: &App) -> Rect {
 }
 
 /// The keys that do something now, as many as fit; `?` always.
-fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let mut specs: Vec<&CommandSpec> = COMMANDS
         .iter()
         .filter(|spec| {
-            spec.footer_rank > 0 && spec.id != "help" && spec.check_usable(model).is_ok()
+            spec.footer_rank > 0 && spec.id != "help" && spec.check_usable(app).is_ok()
         })
         .collect();
     specs.sort_by_key(|spec| spec.footer_rank);
     // In the panes of a trace one asks first for another step of it, and for what was sent to the byte.
     let in_trace = matches!(
-        model.ui.focus,
+        app.ui.focus,
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent
     );
     if in_trace
-        && judge_trace::resolve_shown_cell(model).is_some_and(|shown| !shown.turns().is_empty())
+        && judge_trace::resolve_shown_cell(app).is_some_and(|shown| !shown.turns().is_empty())
     {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
         let of_trace = |id| COMMANDS.iter().find(|spec| spec.id == id);
@@ -196,21 +196,21 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
         );
     }
     // Of what others wrote one asks how it stands there.
-    if model.ui.focus == Pane::Transcript || model.shows_unjudged_file() {
+    if app.ui.focus == Pane::Transcript || app.shows_unjudged_file() {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
         let source = COMMANDS.iter().find(|spec| spec.id == "source");
         specs.splice(
             first..first,
-            source.filter(|spec| spec.check_usable(model).is_ok()),
+            source.filter(|spec| spec.check_usable(app).is_ok()),
         );
     }
     // Three keys, one hint: after what judges.
-    let labels = matches!(model.ui.focus, Pane::Cells | Pane::Verdict)
+    let labels = matches!(app.ui.focus, Pane::Cells | Pane::Verdict)
         && LABEL_COMMANDS
             .iter()
-            .all(|command| is_usable(*command, model));
+            .all(|command| is_usable(*command, app));
     // What is being paid for can be ended: nobody should have to look for how.
-    if model.replay.is_none() && model.runs().live().next().is_some() {
+    if app.replay.is_none() && app.runs().live().next().is_some() {
         let cancel = COMMANDS.iter().find(|spec| spec.id == "cancel");
         specs.splice(0..0, cancel);
     }
@@ -256,8 +256,8 @@ const LABEL_COMMANDS: [UiCommand; 3] = [
     UiCommand::LabelUnsure,
 ];
 
-fn is_usable(command: UiCommand, model: &App) -> bool {
-    command::find_spec(command).is_some_and(|spec| spec.check_usable(model).is_ok())
+fn is_usable(command: UiCommand, app: &App) -> bool {
+    command::find_spec(command).is_some_and(|spec| spec.check_usable(app).is_ok())
 }
 
 /// `p f u label`, each key for itself; the width used, which is 0 where there is no room.
@@ -296,7 +296,7 @@ fn hint_row(spec: &CommandSpec) -> StyledRow<'static> {
 }
 
 /// Panes by number and title; by shorter names, then by number alone, where there is no room.
-fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, model: &App) {
+fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &App) {
     if area.is_empty() {
         return;
     }
@@ -328,7 +328,7 @@ fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, model: 
         .unwrap_or(forms[3]);
     let mut at = area;
     for pane in panes {
-        let role = match (shown(pane), model.ui.focus == pane) {
+        let role = match (shown(pane), app.ui.focus == pane) {
             (true, true) => Role::Selected,
             (true, false) => Role::SelectedUnfocused,
             _ => Role::Muted,

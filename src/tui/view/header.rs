@@ -26,18 +26,18 @@ fn header_item(rank: u8, text: impl Into<Cow<'static, str>>, role: Role) -> Head
 }
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, model: &App) {
+pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     let area = layout.header;
     if area.is_empty() {
         return;
     }
     canvas.fill(area, Role::Bar);
-    let mut left = open_items(layout, model);
-    left.extend(example_item(model, canvas.glyphs()));
-    let mut right = run_items(model, canvas.glyphs());
-    right.extend(count_items(&model.session().cells.total, canvas.glyphs()));
-    right.extend(cost_items(model));
-    right.extend(budget_item(model));
+    let mut left = open_items(layout, app);
+    left.extend(example_item(app, canvas.glyphs()));
+    let mut right = run_items(app, canvas.glyphs());
+    right.extend(count_items(&app.session().cells.total, canvas.glyphs()));
+    right.extend(cost_items(app));
+    right.extend(budget_item(app));
     right.sort_by_key(|(seat, _)| *seat);
     let mut right: Vec<HeaderItem> = right.into_iter().map(|(_, bit)| bit).collect();
     fit_items(&mut left, &mut right, usize::from(area.width));
@@ -75,12 +75,12 @@ fn join_items(bits: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
 }
 
 /// What is open.
-fn open_items(layout: &ScreenLayout, model: &App) -> Vec<HeaderItem> {
+fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     let mut bits = vec![header_item(8, "dicta", Role::Title)];
-    if let Some(replay) = &model.replay {
+    if let Some(replay) = &app.replay {
         bits.push(header_item(0, " REPLAY ", Role::Badge));
         bits.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
-        let header = model
+        let header = app
             .runs()
             .find(&replay.run)
             .and_then(|run| run.state.header.as_ref());
@@ -98,26 +98,26 @@ fn open_items(layout: &ScreenLayout, model: &App) -> Vec<HeaderItem> {
         }
         return bits;
     }
-    match &model.opened {
+    match &app.opened {
         OpenedItem::Workspace(workspace) => {
             if workspace.is_demo {
                 bits.push(header_item(0, " DEMO ", Role::Badge));
             }
-            if model.live_session.cells.blind {
+            if app.live_session.cells.blind {
                 bits.push(header_item(0, " BLIND ", Role::Badge));
             }
             bits.push(header_item(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
                 bits.push(header_item(7, format!("· judge {judge}"), Role::Muted));
             }
-            let auto = match (model.saves.paused, model.saves.unjudged_saves) {
+            let auto = match (app.saves.paused, app.saves.unjudged_saves) {
                 (false, _) => "· auto: on".to_owned(),
                 (true, 0) => "· auto: paused".to_owned(),
                 (true, missed) => format!("· auto: paused, {missed} missed"),
             };
             // That nothing happens on a save must not be a surprise.
             bits.push(header_item(
-                if model.saves.paused { 3 } else { 9 },
+                if app.saves.paused { 3 } else { 9 },
                 auto,
                 Role::Muted,
             ));
@@ -137,11 +137,11 @@ fn open_items(layout: &ScreenLayout, model: &App) -> Vec<HeaderItem> {
 }
 
 /// That examples miss, whatever else is told; which, the row of problems says.
-fn example_item(model: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
-    let missing = model
+fn example_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
+    let missing = app
         .examples
         .describe_misses()
-        .filter(|_| model.shows_example_misses())?;
+        .filter(|_| app.shows_example_misses())?;
     let (many, _names) = missing.split_once(':')?;
     Some(header_item(
         1,
@@ -151,13 +151,13 @@ fn example_item(model: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
 }
 
 /// What runs: how many traces are live, how far, how long still.
-fn run_items(model: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
-    let now = model.now;
-    let live: Vec<&TrackedRun> = model.runs().live().map(|(_, run)| run).collect();
-    if live.is_empty() || model.replay.is_some() {
+fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
+    let now = app.now;
+    let live: Vec<&TrackedRun> = app.runs().live().map(|(_, run)| run).collect();
+    if live.is_empty() || app.replay.is_some() {
         return Vec::new();
     }
-    let turning = glyphs.live[model.ui.spinner_frame % glyphs.live.len()];
+    let turning = glyphs.live[app.ui.spinner_frame % glyphs.live.len()];
     let done: u64 = live.iter().map(|run| run.finished_cells).sum();
     let planned: u64 = live.iter().map(|run| run.planned_cells()).sum();
     let word = if live.iter().all(|run| run.stage == RunStage::Cancelling) {
@@ -235,14 +235,14 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
 }
 
 /// That a limit stopped the run, and what is left of it.
-fn budget_item(model: &App) -> Option<(u8, HeaderItem)> {
-    let why = statistics::describe_budget_stop(model)?;
+fn budget_item(app: &App) -> Option<(u8, HeaderItem)> {
+    let why = statistics::describe_budget_stop(app)?;
     Some((6, header_item(2, format!("budget: {why}"), Role::Warning)))
 }
 
 /// What the live runs cost so far, as far as it is known.
-fn cost_items(model: &App) -> Vec<(u8, HeaderItem)> {
-    let live = model
+fn cost_items(app: &App) -> Vec<(u8, HeaderItem)> {
+    let live = app
         .runs()
         .live()
         .map(|(_, run)| run.state.stats.cost_so_far());

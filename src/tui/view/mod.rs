@@ -18,27 +18,27 @@ use super::widget::canvas::{Canvas, HitMap};
 use crate::theme::Role;
 
 /// Draws everything.
-pub(crate) fn draw_app(model: &App, buffer: &mut Buffer) -> HitMap {
-    let layout = model.layout();
-    let mut canvas = Canvas::new(buffer, &model.ui.theme);
+pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap {
+    let layout = app.layout();
+    let mut canvas = Canvas::new(buffer, &app.ui.theme);
     // Only the text's role states the ground; the others show it through.
     canvas.fill(canvas.buffer.area, Role::Text);
-    header::draw(&mut canvas, &layout, model);
+    header::draw(&mut canvas, &layout, app);
     for (pane, area) in &layout.panes {
         match pane {
-            Pane::Cells => cells::draw(&mut canvas, *area, model),
+            Pane::Cells => cells::draw(&mut canvas, *area, app),
             Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict => {
-                trace::draw(&mut canvas, *pane, *area, model);
+                trace::draw(&mut canvas, *pane, *area, app);
             }
-            Pane::Transcript => transcript::draw(&mut canvas, *area, model),
-            Pane::Changes => changes::draw(&mut canvas, *area, model),
+            Pane::Transcript => transcript::draw(&mut canvas, *area, app),
+            Pane::Changes => changes::draw(&mut canvas, *area, app),
         }
     }
-    trace::draw_strip(&mut canvas, layout.turn_strip, model);
-    problems::draw(&mut canvas, layout.problems, model);
-    replay::draw(&mut canvas, layout.replay, model);
-    footer::draw(&mut canvas, &layout, model);
-    overlay::draw(&mut canvas, model);
+    trace::draw_strip(&mut canvas, layout.turn_strip, app);
+    problems::draw(&mut canvas, layout.problems, app);
+    replay::draw(&mut canvas, layout.replay, app);
+    footer::draw(&mut canvas, &layout, app);
+    overlay::draw(&mut canvas, app);
     canvas.sanitize();
     canvas.hits
 }

@@ -18,13 +18,13 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 const WHICH_KEY_DELAY: Millis = Millis(300);
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, model: &App) {
-    for overlay in &model.overlays {
+pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    for overlay in &app.overlays {
         match overlay {
-            Overlay::Help { search, selected } => draw_help(canvas, model, search, *selected),
-            Overlay::Log { scroll } => draw_log(canvas, "log", &overlay::build_log(model), scroll),
+            Overlay::Help { search, selected } => draw_help(canvas, app, search, *selected),
+            Overlay::Log { scroll } => draw_log(canvas, "log", &overlay::build_log(app), scroll),
             Overlay::Statistics { scroll } => {
-                let told = statistics::build_statistics(model);
+                let told = statistics::build_statistics(app);
                 draw_log(canvas, "run statistics", &told, scroll);
             }
             Overlay::Source(view) => {
@@ -55,9 +55,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, model: &App) {
             Overlay::SeekTo(input) => draw_seek_to(canvas, input),
         }
     }
-    let pending = &model.ui.pending_keys;
-    if !pending.is_empty() && model.now >= model.ui.pending_since + WHICH_KEY_DELAY {
-        draw_which_key(canvas, model);
+    let pending = &app.ui.pending_keys;
+    if !pending.is_empty() && app.now >= app.ui.pending_since + WHICH_KEY_DELAY {
+        draw_which_key(canvas, app);
     }
 }
 
@@ -90,7 +90,7 @@ fn nth_row(area: Rect, at: usize) -> Rect {
     }
 }
 
-fn draw_help(canvas: &mut Canvas<'_>, model: &App, search: &LineInput, selected: usize) {
+fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: usize) {
     let screen = canvas.buffer.area;
     let found = overlay::search_commands(&search.text);
     let rows = usize::from(screen.height.saturating_sub(6));
@@ -110,7 +110,7 @@ fn draw_help(canvas: &mut Canvas<'_>, model: &App, search: &LineInput, selected:
         ..field
     };
     search.draw(canvas, field, Role::Text);
-    let foot = draw_command_help(canvas, inside, found.get(selected).copied(), model);
+    let foot = draw_command_help(canvas, inside, found.get(selected).copied(), app);
     let list = Rect {
         y: inside.y + 1,
         height: inside.height.saturating_sub(1 + foot),
@@ -151,7 +151,7 @@ fn draw_help(canvas: &mut Canvas<'_>, model: &App, search: &LineInput, selected:
             }
             Ok(which) => {
                 let over = (*which == selected).then_some(Role::Selected);
-                styled_row::draw_row(canvas, area, &help_row(found[*which], model, narrow), over);
+                styled_row::draw_row(canvas, area, &help_row(found[*which], app, narrow), over);
                 canvas.add_hit(area, ClickTarget::OverlayLine(*which));
             }
         }
@@ -163,11 +163,11 @@ fn draw_command_help(
     canvas: &mut Canvas<'_>,
     inside: Rect,
     spec: Option<&'static CommandSpec>,
-    model: &App,
+    app: &App,
 ) -> u16 {
     let glyphs = canvas.glyphs();
     let sentence = spec.map_or(Vec::new(), |spec| {
-        let why = spec.check_usable(model).err();
+        let why = spec.check_usable(app).err();
         let mut rows = vec![TextBlock::new(spec.help, Role::Text)];
         rows.extend(why.map(|why| TextBlock::new(format!("not now: {why}"), Role::Warning)));
         rows
@@ -243,14 +243,14 @@ fn draw_command_help(
     foot
 }
 
-fn help_row(spec: &'static CommandSpec, model: &App, narrow: bool) -> StyledRow<'static> {
+fn help_row(spec: &'static CommandSpec, app: &App, narrow: bool) -> StyledRow<'static> {
     let keys = spec.keys_text();
     let (keys, title) = if narrow {
         (format!(" {keys:<13} "), spec.title.to_owned())
     } else {
         (format!(" {keys:<16} "), format!("{:<22} ", spec.title))
     };
-    match spec.check_usable(model) {
+    match spec.check_usable(app) {
         Ok(()) if narrow => StyledRow::new(keys, Role::Key).with(title, Role::Text),
         Ok(()) => StyledRow::new(keys, Role::Key)
             .with(title, Role::Text)
@@ -441,9 +441,9 @@ fn draw_seek_to(canvas: &mut Canvas<'_>, input: &LineInput) {
     );
 }
 
-fn draw_which_key(canvas: &mut Canvas<'_>, model: &App) {
-    let pending = &model.ui.pending_keys;
-    let next = keymap::following_keys(keymap::active_scopes(model), pending);
+fn draw_which_key(canvas: &mut Canvas<'_>, app: &App) {
+    let pending = &app.ui.pending_keys;
+    let next = keymap::following_keys(keymap::active_scopes(app), pending);
     let pressed: Vec<String> = pending.iter().map(ToString::to_string).collect();
     let inside = draw_frame(canvas, 40, next.len(), &pressed.join(" "), "esc leaves it");
     for (at, (keys, spec)) in next.iter().enumerate() {

@@ -11,9 +11,9 @@ use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws it: errors first; the last row says how many more there are, and what is still in use.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
-    let area = draw_failing_examples(canvas, area, model);
-    let problems = &model.saves.problems;
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+    let area = draw_failing_examples(canvas, area, app);
+    let problems = &app.saves.problems;
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         problems.iter().partition(|p| p.severity == Severity::Error);
     let rows = usize::from(area.height);
@@ -44,24 +44,24 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
 
 /// `✗ 1 example misses: names-a-version, e edits`; the area that is left. Where there is one row alone, what does not load
 /// goes first: nothing can be tried until it does.
-fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, model: &App) -> Rect {
-    let room = area.height > u16::from(!model.saves.problems.is_empty());
-    let Some(missing) = model
+fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
+    let room = area.height > u16::from(!app.saves.problems.is_empty());
+    let Some(missing) = app
         .examples
         .describe_misses()
-        .filter(|_| model.shows_example_misses() && room)
+        .filter(|_| app.shows_example_misses() && room)
     else {
         return area;
     };
     let mark = canvas.glyphs().fail;
     let mut row = StyledRow::new(format!("{mark} {missing}, "), Role::Error);
-    let opened = model.focused_example_miss();
+    let opened = app.focused_example_miss();
     if opened.is_none() {
         // The focused eval is another: there all of them are listed, and `e` opens the first.
         row = row.with("7 ", Role::Key);
     }
     row = row.with("e", Role::Key).with(" edits", Role::Error);
-    if let Some(trial) = opened.or_else(|| model.examples.misses().next()) {
+    if let Some(trial) = opened.or_else(|| app.examples.misses().next()) {
         row = row.with(format!("   {}", trial.sentence()), Role::Muted);
     }
     let line = Rect { height: 1, ..area };

@@ -34,12 +34,12 @@ const BAR_WIDTH: std::ops::RangeInclusive<usize> = 6..=40;
 type ReplayBarItem = (String, Role, Option<ClickTarget>);
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
-    let Some(replay) = &model.replay else { return };
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+    let Some(replay) = &app.replay else { return };
     if area.is_empty() {
         return;
     }
-    let pieces = build_items(replay, model.now, canvas.glyphs(), usize::from(area.width));
+    let pieces = build_items(replay, app.now, canvas.glyphs(), usize::from(area.width));
     let mut row = StyledRow::default();
     let mut x = area.x;
     let mut bar: Option<Rect> = None;

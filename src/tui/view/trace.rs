@@ -23,8 +23,8 @@ use crate::tui::widget::flow::{self, VisibleRange};
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws one of the four.
-pub(super) fn draw(canvas: &mut Canvas<'_>, pane: Pane, area: Rect, model: &App) {
-    draw_text_pane(canvas, pane, area, model, pane_subtitle(pane, model));
+pub(super) fn draw(canvas: &mut Canvas<'_>, pane: Pane, area: Rect, app: &App) {
+    draw_text_pane(canvas, pane, area, app, pane_subtitle(pane, app));
 }
 
 /// Draws a pane that scrolls a text, in its frame.
@@ -32,20 +32,20 @@ pub(super) fn draw_text_pane(
     canvas: &mut Canvas<'_>,
     pane: Pane,
     area: Rect,
-    model: &App,
+    app: &App,
     subtitle: String,
 ) {
-    let focused = model.ui.focus == pane;
+    let focused = app.ui.focus == pane;
     let number = format!("{} {}", pane.number(), pane.title());
     let mut title = StyledRow::new(number, Role::Title);
     if !subtitle.is_empty() {
         title = title.with("  ", Role::Muted).with(subtitle, Role::Muted);
     }
     let inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(pane));
-    let Some(scroll) = content::pane_scroll(model, pane) else {
+    let Some(scroll) = content::pane_scroll(app, pane) else {
         return;
     };
-    let source = content::pane_source(model, pane);
+    let source = content::pane_source(app, pane);
     let drawn = flow::draw(canvas, pane.pad_area(inside), &*source, scroll);
     let edge = Rect::new(area.x, inside.y, area.width, inside.height);
     canvas.draw_scrollbar(edge, drawn.from, drawn.to);
@@ -67,12 +67,12 @@ fn scroll_position(drawn: VisibleRange, glyphs: &Glyphs) -> StyledRow<'static> {
 }
 
 /// `turn 2 of 5 · gemini`: what of the trace a pane shows.
-fn pane_subtitle(pane: Pane, model: &App) -> String {
-    let shown = resolve_shown_cell(model).filter(|_| !hidden_verdict::hides_verdict(model));
+fn pane_subtitle(pane: Pane, app: &App) -> String {
+    let shown = resolve_shown_cell(app).filter(|_| !hidden_verdict::hides_verdict(app));
     let Some(shown) = shown else {
         return String::new();
     };
-    let trace = &model.session().trace_panes;
+    let trace = &app.session().trace_panes;
     let turns = shown.turns();
     match pane {
         Pane::Prompt => {
@@ -139,17 +139,17 @@ impl<'a> StripItem<'a> {
 }
 
 /// Draws the strip: what the judge did, step by step, and what it does now.
-pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
+pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     if area.is_empty() {
         return;
     }
-    let Some(shown) = resolve_shown_cell(model) else {
+    let Some(shown) = resolve_shown_cell(app) else {
         return;
     };
-    let stops = if hidden_verdict::hides_verdict(model) {
+    let stops = if hidden_verdict::hides_verdict(app) {
         vec![StripItem::note(hidden_verdict::HIDDEN, Role::Muted)]
     } else {
-        build_strip_items(&shown, model, canvas.glyphs())
+        build_strip_items(&shown, app, canvas.glyphs())
     };
     let link = if canvas.glyphs().ascii {
         " - "
@@ -159,7 +159,7 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
     let link_width = 3;
     let width = |stop: &StripItem<'_>| StyledRow::new(&*stop.text, stop.role).width();
     let wanted: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
-    let area = draw_cell_name(canvas, area, &shown, model, wanted);
+    let area = draw_cell_name(canvas, area, &shown, app, wanted);
     // So far to the left that the selected one is seen, and some of what comes after it.
     let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
     let room = usize::from(area.width).saturating_sub(2);
@@ -218,12 +218,12 @@ fn draw_cell_name(
     canvas: &mut Canvas<'_>,
     area: Rect,
     shown: &ShownCell<'_>,
-    model: &App,
+    app: &App,
     wanted: usize,
 ) -> Rect {
     /// Columns of a name that still say something.
     const LEAST: usize = 16;
-    let cells = &model.session().cells;
+    let cells = &app.session().cells;
     let (Some(transcript), Some(eval)) = (
         cells.transcripts.get(shown.row.transcript as usize),
         cells.evals.get(shown.row.eval as usize),
@@ -259,9 +259,9 @@ fn draw_cell_name(
 }
 
 /// Of several judges each is called by its name, if it is short, and its repeat; also while they are still asked.
-fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, model: &App) -> Option<String> {
+fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, app: &App) -> Option<String> {
     const SHORT: usize = 12;
-    let cells = &model.session().cells;
+    let cells = &app.session().cells;
     let eval = cells.evals.get(shown.row.eval as usize)?;
     eval.decision_rule.panel.as_ref()?;
     let (name, _) = cells.judges.get(slot.judge? as usize)?;
@@ -271,10 +271,10 @@ fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, model: &App) -> Option
 
 fn build_strip_items<'a>(
     shown: &ShownCell<'a>,
-    model: &App,
+    app: &App,
     glyphs: &Glyphs,
 ) -> Vec<StripItem<'a>> {
-    let trace = &model.session().trace_panes;
+    let trace = &app.session().trace_panes;
     let turns = shown.turns();
     let selected = find_shown_step(trace, turns);
     let all: Vec<TraceStep> = list_steps(turns).collect();
@@ -288,7 +288,7 @@ fn build_strip_items<'a>(
             };
             let open = if at == trace.slot { glyphs.cursor } else { "" };
             StripItem {
-                text: match describe_member(shown, slot, model) {
+                text: match describe_member(shown, slot, app) {
                     Some(name) => format!("{open}{name}{mark}").into(),
                     None => format!("{open}#{}{mark}", nth + 1).into(),
                 },
@@ -333,7 +333,7 @@ fn build_strip_items<'a>(
             let phase = shown
                 .trace
                 .and_then(|cell| describe_phase_in_full(cell, shown.now));
-            let frame = glyphs.live[model.ui.spinner_frame % glyphs.live.len()];
+            let frame = glyphs.live[app.ui.spinner_frame % glyphs.live.len()];
             stops
                 .extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), Role::Live)));
         }

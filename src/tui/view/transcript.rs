@@ -8,13 +8,13 @@ use crate::tui::state::pane::Pane;
 use crate::tui::widget::canvas::Canvas;
 
 /// Draws it.
-pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &App) {
-    draw_text_pane(canvas, Pane::Transcript, area, model, pane_subtitle(model));
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+    draw_text_pane(canvas, Pane::Transcript, area, app, pane_subtitle(app));
 }
 
 /// Whose transcript, and where in it.
-fn pane_subtitle(model: &App) -> String {
-    let desk = model.session();
+fn pane_subtitle(app: &App) -> String {
+    let desk = app.session();
     let Some(of) = &desk.transcript_pane.transcript else {
         return String::new();
     };

@@ -21,10 +21,10 @@ use crate::tui::widget::flow::BlockPosition;
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// The next place the shown verdict cites.
-pub(super) fn go_to_next_citation(model: &mut App) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(model) else {
+pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
+    let Some(shown) = resolve_shown_cell(app) else {
         return push_notice(
-            model,
+            app,
             NoticeLevel::Info,
             "no cell is selected: j and k move in the cells",
         );
@@ -32,26 +32,26 @@ pub(super) fn go_to_next_citation(model: &mut App) -> Vec<Effect> {
     let count = content::verdict::shown_verdict(&shown).map(|verdict| verdict.citations.len());
     match count {
         None => push_notice(
-            model,
+            app,
             NoticeLevel::Info,
             "no verdict yet that could cite anything",
         ),
-        Some(0) => push_notice(model, NoticeLevel::Info, "this verdict cites nothing"),
+        Some(0) => push_notice(app, NoticeLevel::Info, "this verdict cites nothing"),
         Some(count) => {
-            let next = model
+            let next = app
                 .session()
                 .trace_panes
                 .selected_citation
                 .map_or(0, |at| at + 1)
                 % count;
-            go_to_citation(model, next)
+            go_to_citation(app, next)
         }
     }
 }
 
 /// To one citation: its quote, or at least the place it names.
-pub(super) fn go_to_citation(model: &mut App, at: usize) -> Vec<Effect> {
-    let citation = resolve_shown_cell(model).and_then(|shown| {
+pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
+    let citation = resolve_shown_cell(app).and_then(|shown| {
         content::verdict::shown_verdict(&shown)?
             .citations
             .get(at)
@@ -60,13 +60,13 @@ pub(super) fn go_to_citation(model: &mut App, at: usize) -> Vec<Effect> {
     let Some(citation) = citation else {
         return Vec::new();
     };
-    let desk = model.session_mut();
+    let desk = app.session_mut();
     desk.trace_panes.selected_citation = Some(at);
     desk.trace_panes.selected_quote = None;
     desk.transcript_pane.selected_quote = None;
     match cited_place(&citation.source) {
-        Some(CitedPlace::Message(number)) => go_to_message(model, number, &citation),
-        Some(CitedPlace::Fetch(number)) => go_to_fetch(model, at, number, &citation),
+        Some(CitedPlace::Message(number)) => go_to_message(app, number, &citation),
+        Some(CitedPlace::Fetch(number)) => go_to_fetch(app, at, number, &citation),
         Some(CitedPlace::Rubric) => {
             let end = if citation.found {
                 "e opens it"
@@ -74,28 +74,28 @@ pub(super) fn go_to_citation(model: &mut App, at: usize) -> Vec<Effect> {
                 "it does not stand there"
             };
             let text = format!("cites the rubric: {}; {end}", shorten_quote(&citation));
-            push_notice(model, notice_level(&citation), text)
+            push_notice(app, notice_level(&citation), text)
         }
         None => {
             let source = make_visible(&citation.source, false);
             let text =
                 format!("the verdict cites `{source}`, which names no message, fetch or rubric");
-            push_notice(model, NoticeLevel::Warning, text)
+            push_notice(app, NoticeLevel::Warning, text)
         }
     }
 }
 
-fn go_to_message(model: &mut App, number: usize, citation: &Citation) -> Vec<Effect> {
-    let Some(doc) = model.session().transcript_pane.loaded_document().cloned() else {
+fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effect> {
+    let Some(doc) = app.session().transcript_pane.loaded_document().cloned() else {
         return push_notice(
-            model,
+            app,
             NoticeLevel::Info,
             "the transcript is not here yet: press c again",
         );
     };
     let Some(first) = doc.first_pieces.get(number).copied() else {
         let text = format!("the verdict cites message {number}, and there is none of that number");
-        return push_notice(model, NoticeLevel::Warning, text);
+        return push_notice(app, NoticeLevel::Warning, text);
     };
     let found = find_quote_in_message(&doc, number, &citation.quote, usize::MAX).0;
     let (piece, byte) = match &found {
@@ -103,20 +103,20 @@ fn go_to_message(model: &mut App, number: usize, citation: &Citation) -> Vec<Eff
         None => (first as usize, 0),
     };
     scroll_into_view(
-        model,
+        app,
         Pane::Transcript,
         BlockPosition { block: piece, byte },
     );
     let missing = found.is_none();
-    model.session_mut().transcript_pane.selected_quote = found;
+    app.session_mut().transcript_pane.selected_quote = found;
     if missing || !citation.found {
-        return report_not_found(model, citation);
+        return report_not_found(app, citation);
     }
     Vec::new()
 }
 
-fn go_to_fetch(model: &mut App, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
-    let place = resolve_shown_cell(model).and_then(|shown| {
+fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
+    let place = resolve_shown_cell(app).and_then(|shown| {
         let turns = shown.turns();
         let (turn, call) = find_fetch(turns, number)?;
         let step = list_steps(turns).position(|step| step == TraceStep::Call(turn, call))?;
@@ -125,45 +125,45 @@ fn go_to_fetch(model: &mut App, at: usize, number: usize, citation: &Citation) -
     let Some((turn, call, step)) = place else {
         let text =
             format!("the verdict cites fetch {number}, and nothing was fetched under that number");
-        return push_notice(model, NoticeLevel::Warning, text);
+        return push_notice(app, NoticeLevel::Warning, text);
     };
-    let trace = &mut model.session_mut().trace_panes;
+    let trace = &mut app.session_mut().trace_panes;
     trace.step = StepSelection::Position(step);
     // The quote stands in the text as the model got it, and not in the body.
     trace.shows_raw = false;
     // The pane begins at its top for another call; where the quote stands comes after that.
-    super::scroll_changed_panes(model);
-    let found = resolve_shown_cell(model).and_then(|shown| {
+    super::scroll_changed_panes(app);
+    let found = resolve_shown_cell(app).and_then(|shown| {
         let call = shown.turns().get(turn)?.calls.get(call)?;
-        let text = content::tool_response::loaded_response(model, call)?;
+        let text = content::tool_response::loaded_response(app, call)?;
         Some(text.map(|text| find_quote(text, &citation.quote)))
     });
     match found {
         Some(Err(())) => {
-            model.session_mut().trace_panes.awaited_citation = Some(at);
-            reveal_pane(model, Pane::FetchedContent);
+            app.session_mut().trace_panes.awaited_citation = Some(at);
+            reveal_pane(app, Pane::FetchedContent);
             Vec::new()
         }
         Some(Ok(Some(range))) => {
-            let block = content::pane_source(model, Pane::FetchedContent)
+            let block = content::pane_source(app, Pane::FetchedContent)
                 .len()
                 .saturating_sub(1);
             let byte = range.start;
-            model.session_mut().trace_panes.selected_quote = Some((turn, call, range));
-            scroll_into_view(model, Pane::FetchedContent, BlockPosition { block, byte });
+            app.session_mut().trace_panes.selected_quote = Some((turn, call, range));
+            scroll_into_view(app, Pane::FetchedContent, BlockPosition { block, byte });
             Vec::new()
         }
         Some(Ok(None)) | None => {
-            reveal_pane(model, Pane::FetchedContent);
-            report_not_found(model, citation)
+            reveal_pane(app, Pane::FetchedContent);
+            report_not_found(app, citation)
         }
     }
 }
 
-fn report_not_found(model: &mut App, citation: &Citation) -> Vec<Effect> {
+fn report_not_found(app: &mut App, citation: &Citation) -> Vec<Effect> {
     let source = make_visible(&citation.source, false);
     let text = format!("{} was not found in {source}", shorten_quote(citation));
-    push_notice(model, NoticeLevel::Warning, text)
+    push_notice(app, NoticeLevel::Warning, text)
 }
 
 fn notice_level(citation: &Citation) -> NoticeLevel {
@@ -184,8 +184,8 @@ fn shorten_quote(citation: &Citation) -> String {
     }
 }
 
-fn push_notice(model: &mut App, level: NoticeLevel, text: impl Into<String>) -> Vec<Effect> {
-    model.notices.push(model.now, level, text);
+fn push_notice(app: &mut App, level: NoticeLevel, text: impl Into<String>) -> Vec<Effect> {
+    app.notices.push(app.now, level, text);
     Vec::new()
 }
 
@@ -211,8 +211,8 @@ fn find_quote_in_message(
 }
 
 /// Looks up where the shown verdict's quotes stand in the transcript, once a verdict and transcript.
-pub(super) fn locate_quotes(model: &mut App) {
-    let Some(doc) = model
+pub(super) fn locate_quotes(app: &mut App) {
+    let Some(doc) = app
         .session()
         .transcript_pane
         .loaded_document()
@@ -220,10 +220,10 @@ pub(super) fn locate_quotes(model: &mut App) {
     else {
         return;
     };
-    let shown = resolve_shown_cell(model);
+    let shown = resolve_shown_cell(app);
     let verdict = shown.as_ref().and_then(content::verdict::shown_verdict);
     let citations = verdict.map_or(&[][..], |verdict| &verdict.citations);
-    let of = model.session().transcript_pane.quotes_key.as_ref();
+    let of = app.session().transcript_pane.quotes_key.as_ref();
     let same = |of: &QuotesKey| {
         let known = of.sources.iter().map(|(source, quote)| (source, quote));
         of.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
@@ -248,7 +248,7 @@ pub(super) fn locate_quotes(model: &mut App) {
         id: doc.id.clone(),
         sources: sources.collect(),
     };
-    let document = &mut model.session_mut().transcript_pane;
+    let document = &mut app.session_mut().transcript_pane;
     document.quotes = quotes;
     document.quotes_key = Some(of);
 }

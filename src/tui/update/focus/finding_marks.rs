@@ -16,11 +16,11 @@ use crate::tui::state::pane::Pane;
 use crate::tui::widget::flow::BlockPosition;
 
 /// After every update: asks for the places of the shown finding, once.
-pub(super) fn request_marks(model: &mut App) -> Option<Effect> {
-    let known = model.session().transcript_pane.marks.key.as_ref();
-    let Some(wanted) = find_marks_request(model) else {
+pub(super) fn request_marks(app: &mut App) -> Option<Effect> {
+    let known = app.session().transcript_pane.marks.key.as_ref();
+    let Some(wanted) = find_marks_request(app) else {
         if known.is_some() {
-            model.session_mut().transcript_pane.marks = FindingMarks::default();
+            app.session_mut().transcript_pane.marks = FindingMarks::default();
         }
         return None;
     };
@@ -28,8 +28,8 @@ pub(super) fn request_marks(model: &mut App) -> Option<Effect> {
         return None;
     }
     let (key, eval) = wanted.into_owned();
-    let effect = build_effect(model, &key, eval);
-    model.session_mut().transcript_pane.marks = FindingMarks {
+    let effect = build_effect(app, &key, eval);
+    app.session_mut().transcript_pane.marks = FindingMarks {
         key: Some(key),
         ..FindingMarks::default()
     };
@@ -66,12 +66,12 @@ impl MarksRequest<'_> {
 }
 
 /// The check that decided what is shown, if one did and is at hand as it was.
-fn find_marks_request(model: &App) -> Option<MarksRequest<'_>> {
-    let desk = model.session();
+fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
+    let desk = app.session();
     desk.transcript_pane.loaded_document()?;
-    let shown = resolve_shown_cell(model)?;
+    let shown = resolve_shown_cell(app)?;
     let result = shown.result?;
-    let eval = find_row_eval(model, &shown)?;
+    let eval = find_row_eval(app, &shown)?;
     let spec = eval.eval();
     // A program of the user's is not run again to look at a cell.
     if spec.eval_type == "script" || !is_same_eval(&shown, &spec.digest) {
@@ -86,28 +86,28 @@ fn find_marks_request(model: &App) -> Option<MarksRequest<'_>> {
 }
 
 /// The eval of a row that no judge decides.
-fn find_row_eval(model: &App, shown: &ShownCell<'_>) -> Option<RubricEval> {
-    let info = model.session().cells.evals.get(shown.row.eval as usize)?;
+fn find_row_eval(app: &App, shown: &ShownCell<'_>) -> Option<RubricEval> {
+    let info = app.session().cells.evals.get(shown.row.eval as usize)?;
     if info.judged {
         return None;
     }
-    let (rubric, at) = model.workspace()?.find_eval(&info.rubric, &info.id)?;
+    let (rubric, at) = app.workspace()?.find_eval(&info.rubric, &info.id)?;
     Some(RubricEval {
         rubric: Arc::clone(rubric),
         position: at,
     })
 }
 
-fn build_effect(model: &App, key: &FindingMarksKey, eval: RubricEval) -> Option<Effect> {
-    let desk = model.session();
+fn build_effect(app: &App, key: &FindingMarksKey, eval: RubricEval) -> Option<Effect> {
+    let desk = app.session();
     let row = desk.cells.row(key.row)?;
     let (transcript, run_dir) =
-        resolve_transcript_source(model, desk.transcript_pane.transcript.as_ref()?);
+        resolve_transcript_source(app, desk.transcript_pane.transcript.as_ref()?);
     Some(Effect::FindMarks {
         key: key.clone(),
         eval,
         message: row.message,
-        map: super::find_field_map(model, &transcript.path),
+        map: super::find_field_map(app, &transcript.path),
         transcript,
         run_dir,
     })
@@ -115,11 +115,11 @@ fn build_effect(model: &App, key: &FindingMarksKey, eval: RubricEval) -> Option<
 
 /// The check has decided again.
 pub(in crate::tui::update) fn handle_marks_found(
-    model: &mut App,
+    app: &mut App,
     key: &FindingMarksKey,
     marks: &[TranscriptSpan],
 ) -> Vec<Effect> {
-    let document = super::sessions_mut(model)
+    let document = super::sessions_mut(app)
         .map(|desk| &mut desk.transcript_pane)
         .find(|document| document.marks.key.as_ref() == Some(key));
     if let Some(document) = document
@@ -141,11 +141,11 @@ fn locate_marks(
 }
 
 /// The next place the shown finding rests on. `None` where a judge decided, whose verdict may cite.
-pub(super) fn go_to_next_mark(model: &mut App) -> Option<Vec<Effect>> {
-    let shown = resolve_shown_cell(model)?;
-    find_row_eval(model, &shown)?;
+pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
+    let shown = resolve_shown_cell(app)?;
+    find_row_eval(app, &shown)?;
     let result = shown.result.is_some();
-    let marks = &model.session().transcript_pane.marks;
+    let marks = &app.session().transcript_pane.marks;
     let count = marks.places.len();
     if count == 0 {
         let why = match (result, &marks.key) {
@@ -155,25 +155,25 @@ pub(super) fn go_to_next_mark(model: &mut App) -> Option<Vec<Effect>> {
             }
             (true, Some(_)) => "this finding rests on no single place",
         };
-        model.notices.push(model.now, NoticeLevel::Info, why);
+        app.notices.push(app.now, NoticeLevel::Info, why);
         return Some(Vec::new());
     }
     let at = marks.selected.map_or(0, |at| at + 1) % count;
     let (piece, range) = marks.places[at].clone();
-    let head = model
+    let head = app
         .session()
         .transcript_pane
         .loaded_document()
         .map_or(0, |doc| doc.heading_len(piece));
     scroll_into_view(
-        model,
+        app,
         Pane::Transcript,
         BlockPosition {
             block: piece,
             byte: range.start + head,
         },
     );
-    let document = &mut model.session_mut().transcript_pane;
+    let document = &mut app.session_mut().transcript_pane;
     document.marks.selected = Some(at);
     document.selected_quote = Some((piece, range));
     Some(Vec::new())

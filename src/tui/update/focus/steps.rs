@@ -9,13 +9,13 @@ use crate::tui::widget::flow::BlockPosition;
 
 /// The step before or after. Past the last one the newest is followed, from there on to the decision's next cell;
 /// before the first one to the cell before.
-pub(crate) fn move_step_by(model: &mut App, delta: i64) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(model) else {
+pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
+    let Some(shown) = resolve_shown_cell(app) else {
         return Vec::new();
     };
     let turns = shown.turns();
     let count = list_steps(turns).count();
-    let trace = &model.session().trace_panes;
+    let trace = &app.session().trace_panes;
     // Going with the judge, the call that is shown may lie before the last step. Where it has calls beside it, and its pane
     // says how to move among them, one goes back from what one sees.
     let seen = find_shown_call(trace, turns)
@@ -24,7 +24,7 @@ pub(crate) fn move_step_by(model: &mut App, delta: i64) -> Vec<Effect> {
     let seen = list_steps(turns).position(|step| Some(step) == seen);
     let beside = |on| shown.row.adjacent_slot(trace.slot, on);
     let (before, after) = (beside(false), beside(true));
-    let trace = &mut model.session_mut().trace_panes;
+    let trace = &mut app.session_mut().trace_panes;
     let last = count.saturating_sub(1);
     let newest = seen.filter(|at| *at > 0).unwrap_or(last);
     match (trace.step, delta < 0) {
@@ -38,15 +38,15 @@ pub(crate) fn move_step_by(model: &mut App, delta: i64) -> Vec<Effect> {
             trace.step = StepSelection::Position(at + 1)
         }
         (StepSelection::Position(_), false) => trace.step = StepSelection::Newest,
-        (_, true) => select_slot(model, before),
-        (StepSelection::Newest, false) => select_slot(model, after),
+        (_, true) => select_slot(app, before),
+        (StepSelection::Newest, false) => select_slot(app, after),
     }
     Vec::new()
 }
 
 /// The step that was clicked. Behind the steps, the decision's cells are numbered on.
-pub(crate) fn select_step(model: &mut App, at: usize) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(model) else {
+pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
+    let Some(shown) = resolve_shown_cell(app) else {
         return Vec::new();
     };
     let count = list_steps(shown.turns()).count();
@@ -54,15 +54,15 @@ pub(crate) fn select_step(model: &mut App, at: usize) -> Vec<Effect> {
         .checked_sub(count)
         .and_then(|nth| Some(shown.row.all_slots().nth(nth)?.0));
     if at < count {
-        model.session_mut().trace_panes.step = StepSelection::Position(at);
+        app.session_mut().trace_panes.step = StepSelection::Position(at);
     } else {
-        select_slot(model, chosen);
+        select_slot(app, chosen);
     }
     Vec::new()
 }
 
-fn select_slot(model: &mut App, slot: Option<u16>) {
-    let desk = model.session_mut();
+fn select_slot(app: &mut App, slot: Option<u16>) {
+    let desk = app.session_mut();
     if let Some(slot) = slot
         && slot != desk.trace_panes.slot
     {
@@ -72,8 +72,8 @@ fn select_slot(model: &mut App, slot: Option<u16>) {
 }
 
 /// The raw form, or the readable one again: of the request, of arguments, of a page.
-pub(crate) fn toggle_raw(model: &mut App) -> Vec<Effect> {
-    let trace = &mut model.session_mut().trace_panes;
+pub(crate) fn toggle_raw(app: &mut App) -> Vec<Effect> {
+    let trace = &mut app.session_mut().trace_panes;
     trace.shows_raw = !trace.shows_raw;
     trace.prompt.scroll_to_start();
     trace.call.scroll_to_start();
@@ -82,8 +82,8 @@ pub(crate) fn toggle_raw(model: &mut App) -> Vec<Effect> {
 }
 
 /// So many messages on or back. Back from within a message is its beginning.
-pub(crate) fn move_message_by(model: &mut App, delta: i64) -> Vec<Effect> {
-    let document = &mut model.session_mut().transcript_pane;
+pub(crate) fn move_message_by(app: &mut App, delta: i64) -> Vec<Effect> {
+    let document = &mut app.session_mut().transcript_pane;
     let Some(doc) = document.loaded_document() else {
         return Vec::new();
     };

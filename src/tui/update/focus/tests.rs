@@ -44,12 +44,12 @@ struct Bench {
 impl Bench {
     fn on(name: &str) -> Self {
         let theme = Theme::bundled("dark").expect("a bundled theme");
-        let mut model = App::new(Opened::Recording, Size::new(200, 60), theme);
+        let mut app = App::new(Opened::Recording, Size::new(200, 60), theme);
         let run = sample(name);
         let log = run.read_log().expect("a sample is readable").events;
-        let ticket = model.next_ticket();
+        let ticket = app.next_ticket();
         let mut bench = Self {
-            model,
+            model: app,
             log,
             asked: Vec::new(),
         };
@@ -163,8 +163,8 @@ impl Bench {
 }
 
 /// A pane's text, a block a line.
-pub(crate) fn lines(model: &App, pane: Pane) -> Vec<String> {
-    let source = content::pane_source(model, pane);
+pub(crate) fn lines(app: &App, pane: Pane) -> Vec<String> {
+    let source = content::pane_source(app, pane);
     let mut lines = Vec::new();
     for at in 0..source.len() {
         let block = source.block(at);

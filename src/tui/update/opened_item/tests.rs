@@ -23,20 +23,20 @@ fn found(id: &str) -> TranscriptRef {
 }
 
 fn bare() -> App {
-    let mut model = model(OpenedItem::TranscriptFile("/t.jsonl".into()));
-    let effects = request_initial_data(&mut model);
+    let mut app = model(OpenedItem::TranscriptFile("/t.jsonl".into()));
+    let effects = request_initial_data(&mut app);
     assert!(
         matches!(&effects[..], [Effect::ListTranscripts { file, after: 0 }] if file.ends_with("t.jsonl"))
     );
-    model
+    app
 }
 
-fn batch(model: &mut App, batch: ListingUpdate) {
-    assert!(handle_listed(model, Path::new("/t.jsonl"), batch).is_empty());
+fn batch(app: &mut App, batch: ListingUpdate) {
+    assert!(handle_listed(app, Path::new("/t.jsonl"), batch).is_empty());
 }
 
-fn last(model: &App) -> (NoticeLevel, &str) {
-    let notice = model.notices.log.last().expect("it says so");
+fn last(app: &App) -> (NoticeLevel, &str) {
+    let notice = app.notices.log.last().expect("it says so");
     (notice.level, &notice.text)
 }
 
@@ -51,8 +51,8 @@ fn starter() -> (tempfile::TempDir, Arc<Workspace>) {
 #[test]
 fn a_workspace_is_watched_outlined_and_its_board_read() {
     let (_dir, workspace) = starter();
-    let mut model = model(OpenedItem::Workspace(workspace));
-    let effects = request_initial_data(&mut model);
+    let mut app = model(OpenedItem::Workspace(workspace));
+    let effects = request_initial_data(&mut app);
     assert!(matches!(
         &effects[..],
         [
@@ -62,7 +62,7 @@ fn a_workspace_is_watched_outlined_and_its_board_read() {
             Effect::ReadNewestVerdicts { generation: 1, .. }
         ] if judged.is_empty()
     ));
-    assert_eq!(model.notices.log, Vec::new());
+    assert_eq!(app.notices.log, Vec::new());
 }
 
 #[test]
@@ -71,35 +71,35 @@ fn the_demo_says_where_it_is() {
     let mut demo = (*workspace).clone();
     demo.is_demo = true;
     demo.root = "/data/demo\u{1b}[2J".into();
-    let mut model = model(OpenedItem::Workspace(Arc::new(demo)));
-    request_initial_data(&mut model);
+    let mut app = model(OpenedItem::Workspace(Arc::new(demo)));
+    request_initial_data(&mut app);
     let said = "this is the demo, unpacked at /data/demo␛[2J (yours to edit)";
-    assert_eq!(last(&model), (NoticeLevel::Info, said));
+    assert_eq!(last(&app), (NoticeLevel::Info, said));
 }
 
 #[test]
 fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
-    let mut model = bare();
+    let mut app = bare();
     let page = ListingUpdate {
         refs: vec![found("a"), found("a")],
         counted: 5000,
         page_complete: true,
         ..ListingUpdate::default()
     };
-    batch(&mut model, page);
-    let cells = &model.live_session.cells;
+    batch(&mut app, page);
+    let cells = &app.live_session.cells;
     assert_eq!(
         (cells.shown.len(), cells.total.rows),
         (3, 2),
         "a group and its rows"
     );
     assert_eq!(cells.list.selected.as_ref(), cells.shown.get(1));
-    let more = list_more_if_needed(&mut model);
+    let more = list_more_if_needed(&mut app);
     assert!(matches!(
         &more[..],
         [Effect::ListTranscripts { after: 2, .. }]
     ));
-    assert!(list_more_if_needed(&mut model).is_empty(), "once");
+    assert!(list_more_if_needed(&mut app).is_empty(), "once");
     let second = ListingUpdate {
         refs: vec![found("a"), found("b")],
         bad: 1,
@@ -110,51 +110,51 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
         not_understood: Some("of the file's 9 records 1 was\u{1b} odd".to_owned()),
         ..ListingUpdate::default()
     };
-    batch(&mut model, second);
-    let (fresh, changed) = model.opened_file.ids.make_unique("a".to_owned());
+    batch(&mut app, second);
+    let (fresh, changed) = app.opened_file.ids.make_unique("a".to_owned());
     assert_eq!((fresh.as_str(), changed), ("a~4", true));
     assert_eq!(
         (
-            model.opened_file.listed_records,
-            model.opened_file.counted_records
+            app.opened_file.listed_records,
+            app.opened_file.counted_records
         ),
         (5, 5000)
     );
     assert_eq!(
-        last(&model).1,
+        last(&app).1,
         "5000 records, 1 of them could not be read, some records not understood (L says which); W makes a workspace with a first rubric around this file"
     );
 }
 
 #[test]
 fn a_file_that_holds_nothing_says_why_and_no_workspace_is_made_of_it() {
-    let mut model = bare();
+    let mut app = bare();
     let nothing = ListingUpdate {
         page_complete: true,
         fully_counted: true,
         problem: Some("/t.jsonl holds no transcripts: it is empty".to_owned()),
         ..ListingUpdate::default()
     };
-    batch(&mut model, nothing);
+    batch(&mut app, nothing);
     let why = "/t.jsonl holds no transcripts: it is empty";
-    assert_eq!(last(&model), (NoticeLevel::Error, why));
-    assert!(make_workspace(&mut model).is_empty());
-    assert!(last(&model).1.ends_with(why));
+    assert_eq!(last(&app), (NoticeLevel::Error, why));
+    assert!(make_workspace(&mut app).is_empty());
+    assert!(last(&app).1.ends_with(why));
 }
 
 #[test]
 fn a_workspace_made_around_a_file_is_opened_and_says_where_it_is() {
     let (_dir, workspace) = starter();
     let root = workspace.root.display().to_string();
-    let mut model = bare();
-    let asked = make_workspace(&mut model);
+    let mut app = bare();
+    let asked = make_workspace(&mut app);
     assert!(matches!(&asked[..], [Effect::MakeWorkspace { .. }]));
-    let effects = handle_workspace_made(&mut model, Ok(workspace));
+    let effects = handle_workspace_made(&mut app, Ok(workspace));
     assert_eq!(effects.len(), 4);
-    assert!(matches!(model.opened, OpenedItem::Workspace(_)));
+    assert!(matches!(app.opened, OpenedItem::Workspace(_)));
     let said = format!("made a workspace in {root}: R judges it, e edits its first rubric");
-    assert_eq!(last(&model), (NoticeLevel::Info, said.as_str()));
-    handle_workspace_made(&mut model, Err("no room".to_owned()));
-    assert_eq!(last(&model), (NoticeLevel::Error, "no room"));
-    assert!(make_workspace(&mut model).is_empty());
+    assert_eq!(last(&app), (NoticeLevel::Info, said.as_str()));
+    handle_workspace_made(&mut app, Err("no room".to_owned()));
+    assert_eq!(last(&app), (NoticeLevel::Error, "no room"));
+    assert!(make_workspace(&mut app).is_empty());
 }

@@ -165,7 +165,7 @@ fn model(place: OpenedItem) -> App {
 
 /// A replay of events that plays from its beginning.
 fn playing(log: Arc<Vec<RunEvent>>) -> App {
-    let mut model = model(OpenedItem::TranscriptFile("x".into()));
+    let mut app = model(OpenedItem::TranscriptFile("x".into()));
     let mut replay = ReplayState::new(
         RunId("x-k3f9".to_owned()),
         "/r".into(),
@@ -179,71 +179,71 @@ fn playing(log: Arc<Vec<RunEvent>>) -> App {
     }
     replay.player.play(Millis(0), PlaybackSpeed::RECORDED);
     replay.session.start_following();
-    model.replay = Some(replay);
-    model
+    app.replay = Some(replay);
+    app
 }
 
 fn story_at(position: usize) -> App {
-    let mut model = playing(numbered(story()));
-    to(&mut model, position);
-    model
+    let mut app = playing(numbered(story()));
+    to(&mut app, position);
+    app
 }
 
-fn to(model: &mut App, position: usize) {
-    let replay = replay_mut(model);
+fn to(app: &mut App, position: usize) {
+    let replay = replay_mut(app);
     let _told = replay.player.seek(position);
-    advance(model, fed);
+    advance(app, fed);
 }
 
-fn replay(model: &App) -> &ReplayState {
-    model.replay.as_ref().expect("it plays")
+fn replay(app: &App) -> &ReplayState {
+    app.replay.as_ref().expect("it plays")
 }
 
-fn replay_mut(model: &mut App) -> &mut ReplayState {
-    model.replay.as_mut().expect("it plays")
+fn replay_mut(app: &mut App) -> &mut ReplayState {
+    app.replay.as_mut().expect("it plays")
 }
 
-fn press(model: &mut App, command: UiCommand) {
-    assert!(dispatch_command(model, command, fed).is_empty());
+fn press(app: &mut App, command: UiCommand) {
+    assert!(dispatch_command(app, command, fed).is_empty());
 }
 
-fn wake(model: &mut App, now: u64) {
-    model.now = Millis(now);
-    advance(model, fed);
+fn wake(app: &mut App, now: u64) {
+    app.now = Millis(now);
+    advance(app, fed);
 }
 
-fn told_so_far(model: &App) -> &RunState {
-    &replay(model).session.runs.by_ticket[&RunTicket(1)].state
+fn told_so_far(app: &App) -> &RunState {
+    &replay(app).session.runs.by_ticket[&RunTicket(1)].state
 }
 
-fn selected(model: &App) -> Option<CellsEntry> {
-    replay(model).session.cells.list.selected
+fn selected(app: &App) -> Option<CellsEntry> {
+    replay(app).session.cells.list.selected
 }
 
 #[test]
 fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
-    let mut model = playing(numbered(story()));
-    wake(&mut model, 650);
-    assert_eq!(replay(&model).shown_events, 7);
-    assert_eq!(replay(&model).next_wake(Millis(650)), Some(Millis(700)));
-    wake(&mut model, 5000);
+    let mut app = playing(numbered(story()));
+    wake(&mut app, 650);
+    assert_eq!(replay(&app).shown_events, 7);
+    assert_eq!(replay(&app).next_wake(Millis(650)), Some(Millis(700)));
+    wake(&mut app, 5000);
     assert_eq!(
-        *told_so_far(&model),
+        *told_so_far(&app),
         RunState::fold(numbered(story()).iter())
     );
-    assert_eq!(replay(&model).next_wake(Millis(5000)), None);
+    assert_eq!(replay(&app).next_wake(Millis(5000)), None);
     assert_eq!(
-        replay(&model).player.playback(),
+        replay(&app).player.playback(),
         Playback::Paused { at: Millis(1200) }
     );
-    let notice = model.notices.log.last().expect("it says so");
+    let notice = app.notices.log.last().expect("it says so");
     assert!(
         notice.text.starts_with("the recording ends here"),
         "{notice:?}"
     );
-    press(&mut model, UiCommand::PlayPause);
+    press(&mut app, UiCommand::PlayPause);
     assert_eq!(
-        replay(&model).shown_events,
+        replay(&app).shown_events,
         1,
         "space at the end begins again"
     );
@@ -253,9 +253,9 @@ fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
 fn a_recording_without_an_end_says_so() {
     let mut kinds = story();
     kinds.pop();
-    let mut model = playing(numbered(kinds));
-    wake(&mut model, 5000);
-    let notice = model.notices.log.last().expect("it says so");
+    let mut app = playing(numbered(kinds));
+    wake(&mut app, 5000);
+    let notice = app.notices.log.last().expect("it says so");
     assert_eq!(
         (notice.level, notice.text.as_str()),
         (NoticeLevel::Warning, UNFINISHED)
@@ -264,21 +264,21 @@ fn a_recording_without_an_end_says_so() {
 
 #[test]
 fn seek_while_streaming_keeps_selection_filter_and_places() {
-    let mut model = story_at(9);
-    let desk = &mut replay_mut(&mut model).session;
+    let mut app = story_at(9);
+    let desk = &mut replay_mut(&mut app).session;
     desk.focus_decision(CellsEntry::Row(RowId(3)), 0);
     desk.cells.filter = "asked".to_owned();
     desk.trace_panes.shows_raw = true;
     desk.trace_panes.prompt = ScrollState::tail();
-    replay_mut(&mut model)
+    replay_mut(&mut app)
         .player
         .play(Millis(0), PlaybackSpeed::RECORDED);
-    press(&mut model, UiCommand::SeekBack);
-    let now = replay(&model);
+    press(&mut app, UiCommand::SeekBack);
+    let now = replay(&app);
     assert!(now.is_playing(), "what played, plays on");
     assert!(now.shown_events < 9 && !now.is_seeking());
-    assert_eq!(selected(&model), Some(CellsEntry::Row(RowId(3))));
-    let desk = &replay(&model).session;
+    assert_eq!(selected(&app), Some(CellsEntry::Row(RowId(3))));
+    let desk = &replay(&app).session;
     assert_eq!(
         (
             desk.cells.filter.as_str(),
@@ -287,76 +287,76 @@ fn seek_while_streaming_keeps_selection_filter_and_places() {
         ),
         ("asked", true, true)
     );
-    let told = replay(&model).shown_events;
+    let told = replay(&app).shown_events;
     assert_eq!(
-        *told_so_far(&model),
+        *told_so_far(&app),
         RunState::fold(&numbered(story())[..told])
     );
 }
 
 #[test]
 fn speed_changes_keep_the_place_and_stay_in_bounds() {
-    let mut model = playing(numbered(story()));
-    wake(&mut model, 250);
-    press(&mut model, UiCommand::Faster);
-    let replay_now = replay(&model);
+    let mut app = playing(numbered(story()));
+    wake(&mut app, 250);
+    press(&mut app, UiCommand::Faster);
+    let replay_now = replay(&app);
     assert_eq!(replay_now.position_and_length(Millis(250)).0, Millis(250));
     assert_eq!(replay_now.position_and_length(Millis(350)).0, Millis(450));
     for _ in 0..20 {
-        press(&mut model, UiCommand::Faster);
+        press(&mut app, UiCommand::Faster);
     }
-    assert_eq!(replay(&model).speed, PlaybackSpeed::new(64.0));
+    assert_eq!(replay(&app).speed, PlaybackSpeed::new(64.0));
     for _ in 0..20 {
-        press(&mut model, UiCommand::Slower);
+        press(&mut app, UiCommand::Slower);
     }
-    assert_eq!(replay(&model).speed, PlaybackSpeed::new(0.25));
+    assert_eq!(replay(&app).speed, PlaybackSpeed::new(0.25));
     assert_eq!(
-        replay(&model).position_and_length(Millis(250)).0,
+        replay(&app).position_and_length(Millis(250)).0,
         Millis(250)
     );
 }
 
 #[test]
 fn step_back_takes_one_event_away() {
-    let mut model = story_at(9);
-    press(&mut model, UiCommand::StepBack);
-    assert_eq!(replay(&model).shown_events, 8);
+    let mut app = story_at(9);
+    press(&mut app, UiCommand::StepBack);
+    assert_eq!(replay(&app).shown_events, 8);
     assert_eq!(
-        *told_so_far(&model),
+        *told_so_far(&app),
         RunState::fold(&numbered(story())[..8])
     );
-    to(&mut model, 0);
-    press(&mut model, UiCommand::StepBack);
-    let notice = model.notices.log.last().expect("it says so");
+    to(&mut app, 0);
+    press(&mut app, UiCommand::StepBack);
+    let notice = app.notices.log.last().expect("it says so");
     assert_eq!(notice.text, "this is the beginning of the recording");
 }
 
 #[test]
 fn steps_go_over_an_event_a_turn_and_a_cell() {
-    let mut model = story_at(5);
-    press(&mut model, UiCommand::StepEvent);
-    assert_eq!(replay(&model).shown_events, 6);
-    press(&mut model, UiCommand::StepCell);
-    assert_eq!(replay(&model).shown_events, 9);
-    press(&mut model, UiCommand::StepTurn);
-    assert_eq!(replay(&model).shown_events, 10);
-    assert!(!replay(&model).is_playing());
+    let mut app = story_at(5);
+    press(&mut app, UiCommand::StepEvent);
+    assert_eq!(replay(&app).shown_events, 6);
+    press(&mut app, UiCommand::StepCell);
+    assert_eq!(replay(&app).shown_events, 9);
+    press(&mut app, UiCommand::StepTurn);
+    assert_eq!(replay(&app).shown_events, 10);
+    assert!(!replay(&app).is_playing());
 }
 
 #[test]
 fn next_failure_finds_each_one_of_a_batch_and_each_error_then_says_there_is_none() {
-    let mut model = playing(numbered(story()));
+    let mut app = playing(numbered(story()));
     let mut seen = Vec::new();
     for _ in 0..4 {
-        press(&mut model, UiCommand::NextFailure);
-        seen.push((replay(&model).shown_events, selected(&model)));
+        press(&mut app, UiCommand::NextFailure);
+        seen.push((replay(&app).shown_events, selected(&app)));
     }
     let row = |n| Some(CellsEntry::Row(RowId(n)));
     assert_eq!(seen, [(5, row(0)), (5, row(4)), (10, row(3)), (12, row(5))]);
-    assert!(!replay(&model).is_playing());
-    press(&mut model, UiCommand::NextFailure);
-    assert_eq!(replay(&model).shown_events, 12);
-    let notice = model.notices.log.last().expect("it says so");
+    assert!(!replay(&app).is_playing());
+    press(&mut app, UiCommand::NextFailure);
+    assert_eq!(replay(&app).shown_events, 12);
+    let notice = app.notices.log.last().expect("it says so");
     assert_eq!(
         notice.text,
         "no cell fails or ends in an error from here on"
@@ -365,16 +365,16 @@ fn next_failure_finds_each_one_of_a_batch_and_each_error_then_says_there_is_none
 
 #[test]
 fn the_judge_at_work_is_shown_until_one_moves_and_again_after_play() {
-    let mut model = playing(numbered(story()));
-    wake(&mut model, 560);
-    assert_eq!(selected(&model), Some(CellsEntry::Row(RowId(1))));
-    replay_mut(&mut model).session.cells.list.selected = Some(CellsEntry::Row(RowId(4)));
-    wake(&mut model, 1050);
-    assert_eq!(selected(&model), Some(CellsEntry::Row(RowId(4))));
-    assert!(!replay(&model).session.follow.enabled);
-    press(&mut model, UiCommand::PlayPause);
-    press(&mut model, UiCommand::PlayPause);
-    assert!(replay(&model).session.follow.enabled);
+    let mut app = playing(numbered(story()));
+    wake(&mut app, 560);
+    assert_eq!(selected(&app), Some(CellsEntry::Row(RowId(1))));
+    replay_mut(&mut app).session.cells.list.selected = Some(CellsEntry::Row(RowId(4)));
+    wake(&mut app, 1050);
+    assert_eq!(selected(&app), Some(CellsEntry::Row(RowId(4))));
+    assert!(!replay(&app).session.follow.enabled);
+    press(&mut app, UiCommand::PlayPause);
+    press(&mut app, UiCommand::PlayPause);
+    assert!(replay(&app).session.follow.enabled);
 }
 
 #[test]
@@ -383,29 +383,29 @@ fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_the
         cell: None,
         text: String::new(),
     };
-    let mut model = playing(numbered((0..12_000).map(note).collect()));
-    let _all = replay_mut(&mut model).player.seek(12_000);
+    let mut app = playing(numbered((0..12_000).map(note).collect()));
+    let _all = replay_mut(&mut app).player.seek(12_000);
     let mut bites = Vec::new();
-    while replay(&model).is_seeking() {
-        wake(&mut model, 1);
-        bites.push(replay(&model).shown_events);
+    while replay(&app).is_seeking() {
+        wake(&mut app, 1);
+        bites.push(replay(&app).shown_events);
     }
     assert_eq!(bites, [5_000, 10_000, 12_000]);
-    press(&mut model, UiCommand::StepBack);
+    press(&mut app, UiCommand::StepBack);
     assert_eq!(
-        replay(&model).next_wake(Millis(1)),
+        replay(&app).next_wake(Millis(1)),
         Some(Millis(1)),
         "it goes on at once"
     );
     assert_eq!(
-        told_so_far(&model).notes.len(),
+        told_so_far(&app).notes.len(),
         12_000,
         "the old one is shown"
     );
-    while replay(&model).is_seeking() {
-        wake(&mut model, 1);
+    while replay(&app).is_seeking() {
+        wake(&mut app, 1);
     }
-    assert_eq!(told_so_far(&model).notes.len(), 11_999);
+    assert_eq!(told_so_far(&app).notes.len(), 11_999);
 }
 
 #[test]
@@ -446,30 +446,30 @@ fn a_moment_is_typed_in_any_of_three_ways() {
 #[test]
 fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() {
     let read_as = |opening| {
-        let mut model = model(OpenedItem::Recording);
-        model.replay_start = opening;
+        let mut app = model(OpenedItem::Recording);
+        app.replay_start = opening;
         let log = Ok(numbered(story()));
         let run = RunId("x-k3f9".to_owned());
         let effects =
-            handle_replay_read(&mut model, run, "/r".into(), log, vec!["line 3".to_owned()]);
+            handle_replay_read(&mut app, run, "/r".into(), log, vec!["line 3".to_owned()]);
         assert!(effects.is_empty());
-        model
+        app
     };
-    let mut model = read_as(ReplayStart::from_speed(Some(1.0)));
-    assert!(replay(&model).is_playing());
-    assert_eq!(replay(&model).recorded_at, "2026-11-20 17:02");
-    let told: Vec<_> = model.notices.log.iter().map(|n| n.text.as_str()).collect();
+    let mut app = read_as(ReplayStart::from_speed(Some(1.0)));
+    assert!(replay(&app).is_playing());
+    assert_eq!(replay(&app).recorded_at, "2026-11-20 17:02");
+    let told: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
     assert_eq!(told, ["line 3", "recorded against a scripted server"]);
-    assert!(matches!(leave_replay(&mut model)[..], [Effect::Quit]));
-    assert_eq!(model.exit_code, Some(0));
+    assert!(matches!(leave_replay(&mut app)[..], [Effect::Quit]));
+    assert_eq!(app.exit_code, Some(0));
 
     for opening in [
         ReplayStart::from_speed(None),
         ReplayStart::from_speed(Some(0.0)),
     ] {
-        let model = read_as(opening);
+        let app = read_as(opening);
         assert_eq!(
-            (replay(&model).shown_events, replay(&model).is_playing()),
+            (replay(&app).shown_events, replay(&app).is_playing()),
             (13, false)
         );
     }
@@ -477,17 +477,17 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
 
 #[test]
 fn a_log_that_cannot_be_read_is_an_error_and_no_replay() {
-    let mut model = model(OpenedItem::Recording);
+    let mut app = model(OpenedItem::Recording);
     let run = RunId("x-k3f9".to_owned());
     handle_replay_read(
-        &mut model,
+        &mut app,
         run,
         "/r".into(),
         Err("no such run".to_owned()),
         Vec::new(),
     );
-    assert!(model.replay.is_none());
-    let notice = model.notices.log.last().expect("it says so");
+    assert!(app.replay.is_none());
+    let notice = app.notices.log.last().expect("it says so");
     assert_eq!(
         (notice.level, notice.text.as_str()),
         (NoticeLevel::Error, "k3f9 cannot be replayed: no such run")
@@ -496,14 +496,14 @@ fn a_log_that_cannot_be_read_is_an_error_and_no_replay() {
 
 #[test]
 fn a_replay_from_the_board_goes_back_to_it() {
-    let mut model = story_at(3);
-    assert!(leave_replay(&mut model).is_empty());
-    assert!(model.replay.is_none() && model.exit_code.is_none());
+    let mut app = story_at(3);
+    assert!(leave_replay(&mut app).is_empty());
+    assert!(app.replay.is_none() && app.exit_code.is_none());
     assert!(
-        open_focused_run(&mut model).is_empty(),
+        open_focused_run(&mut app).is_empty(),
         "nothing is selected"
     );
-    let notice = model.notices.log.last().expect("it says so");
+    let notice = app.notices.log.last().expect("it says so");
     assert_eq!(
         notice.text,
         "select a cell first: its run is what is replayed"

@@ -47,9 +47,9 @@ fn model() -> App {
     let free = JudgeConfig::new("one", ProviderKind::Rules);
     let place = OpenedItem::Workspace(Arc::new(workspace(vec![free])));
     let theme = Theme::bundled("dark").expect("a theme");
-    let mut model = App::new(place, Size::new(80, 24), theme);
-    outline(&mut model.live_session.cells, &["a", "b"], EVALS, "v1");
-    model
+    let mut app = App::new(place, Size::new(80, 24), theme);
+    outline(&mut app.live_session.cells, &["a", "b"], EVALS, "v1");
+    app
 }
 
 /// Facts of one run, numbered.
@@ -59,15 +59,15 @@ struct Log {
 }
 
 impl Log {
-    fn new(model: &mut App, letters: &str) -> Self {
-        let ticket = model.next_ticket();
+    fn new(app: &mut App, letters: &str) -> Self {
+        let ticket = app.next_ticket();
         let mut log = Self { ticket, seq: 0 };
         let run = header(&format!("20261121T000000Z-{letters}"), EVALS, "v1");
-        log.tell(model, vec![EventKind::RunStarted(Box::new(run))]);
+        log.tell(app, vec![EventKind::RunStarted(Box::new(run))]);
         log
     }
 
-    fn tell(&mut self, model: &mut App, kinds: Vec<EventKind>) {
+    fn tell(&mut self, app: &mut App, kinds: Vec<EventKind>) {
         let events: Vec<RunEvent> = kinds
             .into_iter()
             .map(|kind| {
@@ -80,13 +80,13 @@ impl Log {
                 }
             })
             .collect();
-        events_of(model, self.ticket, &events);
+        events_of(app, self.ticket, &events);
     }
 
-    fn plan(&mut self, model: &mut App, id: &str, first: u32, keys: Vec<CellKey>) {
+    fn plan(&mut self, app: &mut App, id: &str, first: u32, keys: Vec<CellKey>) {
         let transcript = transcript(id);
         self.tell(
-            model,
+            app,
             vec![EventKind::CellsPlanned {
                 transcript,
                 first: CellIx(first),
@@ -95,16 +95,16 @@ impl Log {
         );
     }
 
-    fn finish(&mut self, model: &mut App, cell: u32, outcome: Outcome) {
+    fn finish(&mut self, app: &mut App, cell: u32, outcome: Outcome) {
         let result = Box::new(CellResult::new(outcome, "said now"));
         let cell = CellIx(cell);
-        self.tell(model, vec![EventKind::CellFinished { cell, result }]);
+        self.tell(app, vec![EventKind::CellFinished { cell, result }]);
     }
 
-    fn settle(&mut self, model: &mut App, cell: u32, outcome: Outcome) {
+    fn settle(&mut self, app: &mut App, cell: u32, outcome: Outcome) {
         let result = CellResult::new(outcome, "checked now");
         self.tell(
-            model,
+            app,
             vec![EventKind::CellsSettled(vec![SettledCell(
                 CellIx(cell),
                 result,
@@ -113,12 +113,12 @@ impl Log {
     }
 }
 
-fn events_of(model: &mut App, ticket: RunTicket, all: &[RunEvent]) {
-    assert!(handle_run_events(model, ticket, all).is_empty());
+fn events_of(app: &mut App, ticket: RunTicket, all: &[RunEvent]) {
+    assert!(handle_run_events(app, ticket, all).is_empty());
 }
 
-fn mark(model: &App, name: &str) -> RowStatus {
-    let cells = &model.live_session.cells;
+fn mark(app: &App, name: &str) -> RowStatus {
+    let cells = &app.live_session.cells;
     cells.row(row(cells, name)).expect("a row").status()
 }
 
@@ -126,69 +126,69 @@ fn judged() -> Vec<CellKey> {
     keys(EVALS).split_off(1)
 }
 
-fn last_notice(model: &App) -> &str {
-    model.notices.log.last().map_or("", |notice| &notice.text)
+fn last_notice(app: &App) -> &str {
+    app.notices.log.last().map_or("", |notice| &notice.text)
 }
 
 use Outcome::{Fail, JudgeError, Pass};
 
 #[test]
 fn a_late_result_of_an_older_run_overwrites_nothing() {
-    let mut model = model();
-    let mut old = Log::new(&mut model, "oldr");
-    old.plan(&mut model, "a", 0, keys(EVALS));
-    let mut new = Log::new(&mut model, "newr");
-    new.plan(&mut model, "a", 0, judged());
-    new.finish(&mut model, 0, Pass);
-    old.finish(&mut model, 1, Fail);
-    assert_eq!(mark(&model, "a/r/y"), RowStatus::Decided(Pass));
+    let mut app = model();
+    let mut old = Log::new(&mut app, "oldr");
+    old.plan(&mut app, "a", 0, keys(EVALS));
+    let mut new = Log::new(&mut app, "newr");
+    new.plan(&mut app, "a", 0, judged());
+    new.finish(&mut app, 0, Pass);
+    old.finish(&mut app, 1, Fail);
+    assert_eq!(mark(&app, "a/r/y"), RowStatus::Decided(Pass));
     // An older run that reaches a transcript after a newer one does not take its cells either.
-    old.plan(&mut model, "b", 2, keys(EVALS));
-    new.plan(&mut model, "b", 1, judged());
-    old.settle(&mut model, 2, Pass);
-    old.finish(&mut model, 3, Fail);
-    assert_eq!(mark(&model, "b/r/x"), RowStatus::Decided(Pass), "its alone");
-    assert_eq!(mark(&model, "b/r/y"), RowStatus::Live);
+    old.plan(&mut app, "b", 2, keys(EVALS));
+    new.plan(&mut app, "b", 1, judged());
+    old.settle(&mut app, 2, Pass);
+    old.finish(&mut app, 3, Fail);
+    assert_eq!(mark(&app, "b/r/x"), RowStatus::Decided(Pass), "its alone");
+    assert_eq!(mark(&app, "b/r/y"), RowStatus::Live);
 }
 
 #[test]
 fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
-    let mut model = model();
-    model
+    let mut app = model();
+    app
         .live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
-    let mut log = Log::new(&mut model, "cncl");
-    log.plan(&mut model, "a", 0, keys(EVALS));
-    log.plan(&mut model, "b", 2, keys(EVALS));
-    assert_eq!(mark(&model, "a/r/y"), RowStatus::Live);
-    assert_eq!(cancel_all(&mut model).len(), 1);
-    log.finish(&mut model, 3, Outcome::Cancelled);
-    handle_run_ended(&mut model, log.ticket, None);
+    let mut log = Log::new(&mut app, "cncl");
+    log.plan(&mut app, "a", 0, keys(EVALS));
+    log.plan(&mut app, "b", 2, keys(EVALS));
+    assert_eq!(mark(&app, "a/r/y"), RowStatus::Live);
+    assert_eq!(cancel_all(&mut app).len(), 1);
+    log.finish(&mut app, 3, Outcome::Cancelled);
+    handle_run_ended(&mut app, log.ticket, None);
     assert_eq!(
-        mark(&model, "a/r/y"),
+        mark(&app, "a/r/y"),
         RowStatus::Decided(Fail),
         "yesterday's verdict"
     );
     assert_eq!(
-        mark(&model, "b/r/y"),
+        mark(&app, "b/r/y"),
         RowStatus::Decided(Outcome::Cancelled)
     );
-    assert_eq!(mark(&model, "b/r/x"), RowStatus::NeverRun);
-    let row_of = row(&model.live_session.cells, "b/r/x");
-    let slots = &model.live_session.cells.row(row_of).expect("a row").slots;
+    assert_eq!(mark(&app, "b/r/x"), RowStatus::NeverRun);
+    let row_of = row(&app.live_session.cells, "b/r/x");
+    let slots = &app.live_session.cells.row(row_of).expect("a row").slots;
     assert_eq!(slots[0].state, RowSlotState::NeverRun);
-    assert!(cancel_all(&mut model).is_empty(), "nothing is live");
+    assert!(cancel_all(&mut app).is_empty(), "nothing is live");
 }
 
 #[test]
 fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
-    let mut model = model();
-    model
+    let mut app = model();
+    app
         .live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
-    model
+    app
         .live_session
         .cells
         .replace_labels(&[crate::model::Label {
@@ -201,14 +201,14 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
             at: None,
             note: None,
         }]);
-    let mut first = Log::new(&mut model, "aaaa");
-    first.plan(&mut model, "a", 0, judged());
-    first.finish(&mut model, 0, JudgeError);
-    assert!(model.saves.report.is_none(), "an error is no flip");
-    let mut second = Log::new(&mut model, "bbbb");
-    second.plan(&mut model, "a", 0, judged());
-    second.finish(&mut model, 0, Pass);
-    let report = model.saves.report.clone().expect("a report");
+    let mut first = Log::new(&mut app, "aaaa");
+    first.plan(&mut app, "a", 0, judged());
+    first.finish(&mut app, 0, JudgeError);
+    assert!(app.saves.report.is_none(), "an error is no flip");
+    let mut second = Log::new(&mut app, "bbbb");
+    second.plan(&mut app, "a", 0, judged());
+    second.finish(&mut app, 0, Pass);
+    let report = app.saves.report.clone().expect("a report");
     assert_eq!((report.number, report.judged), (0, 1));
     let flip = &report.flips[0];
     assert_eq!((flip.before.outcome, flip.after.outcome), (Fail, Pass));
@@ -217,58 +217,58 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
         ("said then", "said now")
     );
     assert_eq!(flip.agrees_with_label, Some(true));
-    assert_eq!(model.live_session.cells.total.flipped, 1);
-    let mut third = Log::new(&mut model, "cccc");
-    third.plan(&mut model, "a", 0, judged());
-    third.finish(&mut model, 0, Pass);
+    assert_eq!(app.live_session.cells.total.flipped, 1);
+    let mut third = Log::new(&mut app, "cccc");
+    third.plan(&mut app, "a", 0, judged());
+    third.finish(&mut app, 0, Pass);
     assert_eq!(
-        model.live_session.cells.total.flipped, 0,
+        app.live_session.cells.total.flipped, 0,
         "the newest run moved nothing"
     );
 }
 
 #[test]
 fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
-    let mut model = model();
-    model
+    let mut app = model();
+    app
         .live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/x", Fail), ("b/r/x", Fail)]));
-    let ran = |model: &mut App, save: u64, id: &str| {
-        let mut log = Log::new(model, "save");
-        model.live_session.runs.by_ticket[&log.ticket].save_number = Some(save);
-        log.plan(model, id, 0, keys(&EVALS[..1]));
-        log.settle(model, 0, Pass);
-        handle_run_ended(model, log.ticket, None);
+    let ran = |app: &mut App, save: u64, id: &str| {
+        let mut log = Log::new(app, "save");
+        app.live_session.runs.by_ticket[&log.ticket].save_number = Some(save);
+        log.plan(app, id, 0, keys(&EVALS[..1]));
+        log.settle(app, 0, Pass);
+        handle_run_ended(app, log.ticket, None);
     };
-    model.saves.report = Some(SaveReport {
+    app.saves.report = Some(SaveReport {
         number: 2,
         first_save: 2,
         ..SaveReport::default()
     });
-    ran(&mut model, 1, "a");
-    ran(&mut model, 2, "b");
-    let report = model.saves.report.as_ref().expect("a report");
+    ran(&mut app, 1, "a");
+    ran(&mut app, 2, "b");
+    let report = app.saves.report.as_ref().expect("a report");
     assert_eq!((report.flips.len(), report.judged), (1, 1));
-    assert_eq!(report.flips[0].row, row(&model.live_session.cells, "b/r/x"));
-    assert!(model.notices.log.is_empty(), "a save tells its own story");
+    assert_eq!(report.flips[0].row, row(&app.live_session.cells, "b/r/x"));
+    assert!(app.notices.log.is_empty(), "a save tells its own story");
 }
 
 #[test]
 fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
-    let mut model = model();
+    let mut app = model();
     let repeat = |n| CellKey {
         repeat: Some(n),
         ..judged()[0]
     };
-    let mut log = Log::new(&mut model, "vote");
-    log.plan(&mut model, "a", 0, vec![repeat(1), repeat(2)]);
-    log.finish(&mut model, 0, Pass);
-    log.plan(&mut model, "a", 2, vec![repeat(3)]);
-    log.finish(&mut model, 1, Fail);
-    assert_eq!(mark(&model, "a/r/y"), RowStatus::Live, "the vote is open");
-    log.finish(&mut model, 2, Fail);
-    let cells = &model.live_session.cells;
+    let mut log = Log::new(&mut app, "vote");
+    log.plan(&mut app, "a", 0, vec![repeat(1), repeat(2)]);
+    log.finish(&mut app, 0, Pass);
+    log.plan(&mut app, "a", 2, vec![repeat(3)]);
+    log.finish(&mut app, 1, Fail);
+    assert_eq!(mark(&app, "a/r/y"), RowStatus::Live, "the vote is open");
+    log.finish(&mut app, 2, Fail);
+    let cells = &app.live_session.cells;
     let decided = cells.row(row(cells, "a/r/y")).expect("a row");
     let decision = decided.decision.as_ref().expect("decided");
     assert_eq!(
@@ -276,16 +276,16 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
         (Fail, 1, 2)
     );
     // The next run needs two cells alone: the third of the old vote has no say.
-    let mut next = Log::new(&mut model, "next");
-    next.plan(&mut model, "a", 0, vec![repeat(1), repeat(2)]);
-    next.finish(&mut model, 0, Pass);
-    next.finish(&mut model, 1, Pass);
-    assert_eq!(mark(&model, "a/r/y"), RowStatus::Decided(Pass));
+    let mut next = Log::new(&mut app, "next");
+    next.plan(&mut app, "a", 0, vec![repeat(1), repeat(2)]);
+    next.finish(&mut app, 0, Pass);
+    next.finish(&mut app, 1, Pass);
+    assert_eq!(mark(&app, "a/r/y"), RowStatus::Decided(Pass));
     assert_eq!(
-        model
+        app
             .live_session
             .cells
-            .row(row(&model.live_session.cells, "a/r/y"))
+            .row(row(&app.live_session.cells, "a/r/y"))
             .expect("a row")
             .slots
             .len(),
@@ -295,27 +295,27 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
 
 #[test]
 fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_does() {
-    let mut model = model();
-    model
+    let mut app = model();
+    app
         .live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/x", Pass), ("b/r/x", Fail)]));
-    model.live_session.cells.update_shown();
-    let b = row(&model.live_session.cells, "b/r/x");
-    model.live_session.cells.select_row(b);
-    assert_eq!(model.live_session.cells.cursor_position(), Some(1));
-    let mut log = Log::new(&mut model, "jump");
-    log.plan(&mut model, "b", 0, keys(&EVALS[..1]));
+    app.live_session.cells.update_shown();
+    let b = row(&app.live_session.cells, "b/r/x");
+    app.live_session.cells.select_row(b);
+    assert_eq!(app.live_session.cells.cursor_position(), Some(1));
+    let mut log = Log::new(&mut app, "jump");
+    log.plan(&mut app, "b", 0, keys(&EVALS[..1]));
     assert_eq!(
-        model.live_session.cells.cursor_position(),
+        app.live_session.cells.cursor_position(),
         Some(1),
         "it stays while it is live"
     );
-    log.settle(&mut model, 0, Fail);
-    assert_eq!(model.live_session.cells.cursor_position(), Some(1));
-    log.plan(&mut model, "a", 1, keys(&EVALS[..1]));
-    log.settle(&mut model, 1, Fail);
-    let cells = &model.live_session.cells;
+    log.settle(&mut app, 0, Fail);
+    assert_eq!(app.live_session.cells.cursor_position(), Some(1));
+    log.plan(&mut app, "a", 1, keys(&EVALS[..1]));
+    log.settle(&mut app, 1, Fail);
+    let cells = &app.live_session.cells;
     assert_eq!(
         (cells.selected_row(), cells.cursor_position()),
         (Some(b), Some(2)),
@@ -325,16 +325,16 @@ fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_d
 
 #[test]
 fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
-    let mut model = model();
-    let y = row(&model.live_session.cells, "a/r/y");
-    model.live_session.cells.select_row(y);
-    let effects = run_focused(&mut model);
+    let mut app = model();
+    let y = row(&app.live_session.cells, "a/r/y");
+    app.live_session.cells.select_row(y);
+    let effects = run_focused(&mut app);
     let [Effect::StartRun(order)] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!(order.cache, CachePolicy::Refresh);
     assert_eq!(order.only.as_deref(), Some(&vec!["a/r/y".to_owned()]));
-    let effects = run_all(&mut model);
+    let effects = run_all(&mut app);
     let [Effect::StartRun(order)] = &effects[..] else {
         panic!("{effects:?}")
     };
@@ -342,44 +342,44 @@ fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
         (order.cache, order.only.is_none()),
         (CachePolicy::Use, true)
     );
-    assert!(run_all(&mut model).is_empty(), "it runs already");
-    assert!(last_notice(&model).contains("already"));
-    handle_run_refused(&mut model, order.ticket, "no key");
-    assert_eq!(last_notice(&model), "nothing was started: no key");
-    assert_eq!(run_all(&mut model).len(), 1, "a refused run is none");
+    assert!(run_all(&mut app).is_empty(), "it runs already");
+    assert!(last_notice(&app).contains("already"));
+    handle_run_refused(&mut app, order.ticket, "no key");
+    assert_eq!(last_notice(&app), "nothing was started: no key");
+    assert_eq!(run_all(&mut app).len(), 1, "a refused run is none");
 }
 
 #[test]
 fn a_judge_that_costs_is_asked_for_with_figures_first() {
-    let mut model = model();
+    let mut app = model();
     let mut paid = JudgeConfig::new("one", ProviderKind::Openai);
     paid.model = "m".into();
-    model.opened = OpenedItem::Workspace(Arc::new(workspace(vec![paid])));
-    let effects = run_all(&mut model);
+    app.opened = OpenedItem::Workspace(Arc::new(workspace(vec![paid])));
+    let effects = run_all(&mut app);
     assert!(
         matches!(&effects[..], [Effect::PreviewRun(_)]),
         "{effects:?}"
     );
     assert_eq!(
         (
-            model.awaiting_preview.len(),
-            model.live_session.runs.by_ticket.len()
+            app.awaiting_preview.len(),
+            app.live_session.runs.by_ticket.len()
         ),
         (1, 0)
     );
-    let order = model.awaiting_preview.remove(0);
-    let effect = start_run(&mut model, order, None);
+    let order = app.awaiting_preview.remove(0);
+    let effect = start_run(&mut app, order, None);
     assert!(matches!(effect, Effect::StartRun(_)));
-    assert_eq!(model.live_session.runs.live().count(), 1);
+    assert_eq!(app.live_session.runs.live().count(), 1);
 }
 
 #[test]
 fn a_run_that_ends_says_what_came_of_it() {
-    let mut model = model();
-    let mut log = Log::new(&mut model, "k3f9");
-    log.plan(&mut model, "a", 0, keys(EVALS));
-    log.settle(&mut model, 0, Pass);
-    log.finish(&mut model, 1, Fail);
+    let mut app = model();
+    let mut log = Log::new(&mut app, "k3f9");
+    log.plan(&mut app, "a", 0, keys(EVALS));
+    log.settle(&mut app, 0, Pass);
+    log.finish(&mut app, 1, Fail);
     let totals = RunTotals {
         cells: 2,
         outcomes: [(Pass, 1), (Fail, 1)].into_iter().collect(),
@@ -387,40 +387,40 @@ fn a_run_that_ends_says_what_came_of_it() {
         duration_ms: Millis(4100),
         ..RunTotals::default()
     };
-    log.tell(&mut model, vec![EventKind::RunFinished(Box::new(totals))]);
-    handle_run_ended(&mut model, log.ticket, None);
+    log.tell(&mut app, vec![EventKind::RunFinished(Box::new(totals))]);
+    handle_run_ended(&mut app, log.ticket, None);
     assert_eq!(
-        last_notice(&model),
+        last_notice(&app),
         "run k3f9: ✓ 1 ✗ 1, 2 cells, 4.1 s, $0.12"
     );
-    let other = Log::new(&mut model, "brkn");
-    handle_run_ended(&mut model, other.ticket, Some("the disk is full".into()));
+    let other = Log::new(&mut app, "brkn");
+    handle_run_ended(&mut app, other.ticket, Some("the disk is full".into()));
     assert_eq!(
-        last_notice(&model),
+        last_notice(&app),
         "run brkn did not end well: the disk is full"
     );
     assert_eq!(
-        model.notices.log.last().map(|n| n.level),
+        app.notices.log.last().map(|n| n.level),
         Some(NoticeLevel::Error)
     );
 }
 
 #[test]
 fn only_some_ended_runs_are_kept_and_the_one_that_is_looked_at_always() {
-    let mut model = model();
-    let mut first = Log::new(&mut model, "frst");
-    first.plan(&mut model, "a", 0, keys(EVALS));
-    first.settle(&mut model, 0, Fail);
-    handle_run_ended(&mut model, first.ticket, None);
-    let x = row(&model.live_session.cells, "a/r/x");
-    model.live_session.cells.select_row(x);
+    let mut app = model();
+    let mut first = Log::new(&mut app, "frst");
+    first.plan(&mut app, "a", 0, keys(EVALS));
+    first.settle(&mut app, 0, Fail);
+    handle_run_ended(&mut app, first.ticket, None);
+    let x = row(&app.live_session.cells, "a/r/x");
+    app.live_session.cells.select_row(x);
     for n in 0..20 {
-        let log = Log::new(&mut model, &format!("r{n}"));
-        handle_run_ended(&mut model, log.ticket, None);
+        let log = Log::new(&mut app, &format!("r{n}"));
+        handle_run_ended(&mut app, log.ticket, None);
     }
-    assert_eq!(model.live_session.runs.by_ticket.len(), 8);
+    assert_eq!(app.live_session.runs.by_ticket.len(), 8);
     assert!(
-        model
+        app
             .live_session
             .runs
             .by_ticket
@@ -445,15 +445,15 @@ fn time_left_is_told_once_there_is_enough_to_tell_from() {
 
 #[test]
 fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
-    let mut model = model();
+    let mut app = model();
     let ids: Vec<String> = (0..10_000).map(|n| format!("t{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let evals = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-    model.live_session = SessionView::default();
-    outline(&mut model.live_session.cells, &ids, &evals, "v1");
-    assert_eq!(model.live_session.cells.total.rows, 100_000);
-    let before = model.live_session.cells.rows_processed();
-    let ticket = model.next_ticket();
+    app.live_session = SessionView::default();
+    outline(&mut app.live_session.cells, &ids, &evals, "v1");
+    assert_eq!(app.live_session.cells.total.rows, 100_000);
+    let before = app.live_session.cells.rows_processed();
+    let ticket = app.next_ticket();
     let start = EventKind::RunStarted(Box::new(header("20261121T000000Z-many", &evals, "v1")));
     let mut seq = 0;
     let mut event = |kind| {
@@ -464,7 +464,7 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
             kind,
         }
     };
-    events_of(&mut model, ticket, &[event(start)]);
+    events_of(&mut app, ticket, &[event(start)]);
     for (id, first) in ids.iter().zip((0..).step_by(10)) {
         let planned = EventKind::CellsPlanned {
             transcript: transcript(id),
@@ -474,19 +474,19 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
         let fail = |n| SettledCell(CellIx(first + n), CellResult::new(Fail, ""));
         let settled = EventKind::CellsSettled((0..10).map(fail).collect());
         // A batch a millisecond: ten seconds in all.
-        model.now = model.now + Millis(1);
-        events_of(&mut model, ticket, &[event(planned), event(settled)]);
+        app.now = app.now + Millis(1);
+        events_of(&mut app, ticket, &[event(planned), event(settled)]);
     }
-    let passes = (model.live_session.cells.rows_processed() - before) / 100_000;
+    let passes = (app.live_session.cells.rows_processed() - before) / 100_000;
     assert!(passes <= 42, "sorted {passes} times in ten seconds");
-    handle_run_ended(&mut model, ticket, None);
-    assert_eq!(model.live_session.cells.total.fail, 100_000);
+    handle_run_ended(&mut app, ticket, None);
+    assert_eq!(app.live_session.cells.total.fail, 100_000);
     // What is left to be ordered comes in bites, one a wake.
     for _ in 0..20 {
-        handle_time_passed(&mut model);
+        handle_time_passed(&mut app);
     }
     assert_eq!(
-        model.live_session.cells.next_order_update(),
+        app.live_session.cells.next_order_update(),
         None,
         "nothing lags behind"
     );

@@ -52,8 +52,8 @@ fn model(workspace: Arc<Workspace>) -> App {
     App::new(OpenedItem::Workspace(workspace), Size::new(120, 40), theme)
 }
 
-fn save(model: &mut App, workspace: Arc<Workspace>) -> Vec<String> {
-    let effects = handle_reloaded(model, workspace, &["beam.yaml".into()]);
+fn save(app: &mut App, workspace: Arc<Workspace>) -> Vec<String> {
+    let effects = handle_reloaded(app, workspace, &["beam.yaml".into()]);
     said(effects)
 }
 
@@ -82,108 +82,108 @@ fn said(effects: Vec<Effect>) -> Vec<String> {
     effects.into_iter().map(word).collect()
 }
 
-fn after(model: &mut App, at: u64) -> Vec<String> {
-    model.now = Millis(at);
-    said(handle_time_passed(model))
+fn after(app: &mut App, at: u64) -> Vec<String> {
+    app.now = Millis(at);
+    said(handle_time_passed(app))
 }
 
 #[test]
 fn broken_save_keeps_last_good_rubric() {
     let good = workspace(&[CHECK], FREE);
-    let mut model = model(Arc::clone(&good));
+    let mut app = model(Arc::clone(&good));
     let problem = Diagnostic::error("x", "rubrics/beam.yaml", "no");
     assert_eq!(
-        said(handle_reload_failed(&mut model, vec![problem])),
+        said(handle_reload_failed(&mut app, vec![problem])),
         Vec::<String>::new()
     );
-    assert!(Arc::ptr_eq(model.workspace().expect("one"), &good));
+    assert!(Arc::ptr_eq(app.workspace().expect("one"), &good));
     // Back to what it was: the strip goes, and nothing is judged.
     assert_eq!(
-        said(handle_reloaded(&mut model, good, &[])),
+        said(handle_reloaded(&mut app, good, &[])),
         Vec::<String>::new()
     );
-    assert_eq!(model.saves.problems, []);
-    let told = &model.notices.log.last().expect("a notice").text;
+    assert_eq!(app.saves.problems, []);
+    let told = &app.notices.log.last().expect("a notice").text;
     assert_eq!(told, "rubrics/beam.yaml loads again");
 }
 
 #[test]
 fn comment_save_judges_nothing() {
-    let mut model = model(workspace(&[CHECK], FREE));
+    let mut app = model(workspace(&[CHECK], FREE));
     let commented = workspace(&["  # why\n", CHECK], FREE);
-    assert_eq!(save(&mut model, commented), Vec::<String>::new());
+    assert_eq!(save(&mut app, commented), Vec::<String>::new());
     assert_eq!(
-        summarize(model.saves.report.as_ref().expect("a report")),
+        summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
-    assert_eq!(model.saves.next_wake(), None);
+    assert_eq!(app.saves.next_wake(), None);
 }
 
 #[test]
 fn a_removed_eval_is_not_called_a_comment() {
-    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
+    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
     assert_eq!(
-        save(&mut model, workspace(&[CHECK], FREE)),
+        save(&mut app, workspace(&[CHECK], FREE)),
         ["outline", "board"]
     );
     assert_eq!(
-        summarize(model.saves.report.as_ref().expect("a report")),
+        summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 eval is gone, nothing to judge again"
     );
 }
 
 #[test]
 fn a_touched_check_is_decided_at_once_and_alone() {
-    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
+    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
     let changed = CHECK.replace("hello", "bye");
-    let saved = save(&mut model, workspace(&[&changed, &judged("")], FREE));
+    let saved = save(&mut app, workspace(&[&changed, &judged("")], FREE));
     assert_eq!(
         saved,
         ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
     );
-    assert_eq!(model.saves.next_wake(), None);
+    assert_eq!(app.saves.next_wake(), None);
 }
 
 #[test]
 fn two_saves_within_300_ms_start_one_judged_run() {
-    let mut model = model(workspace(&[&judged("")], FREE));
+    let mut app = model(workspace(&[&judged("")], FREE));
     assert_eq!(
-        save(&mut model, workspace(&[&judged(" and short")], FREE)),
+        save(&mut app, workspace(&[&judged(" and short")], FREE)),
         ["outline", "board"]
     );
-    assert_eq!(after(&mut model, 200), Vec::<String>::new());
-    save(&mut model, workspace(&[&judged(" and brief")], FREE));
-    assert_eq!(after(&mut model, 300), Vec::<String>::new());
+    assert_eq!(after(&mut app, 200), Vec::<String>::new());
+    save(&mut app, workspace(&[&judged(" and brief")], FREE));
+    assert_eq!(after(&mut app, 300), Vec::<String>::new());
     assert_eq!(
-        after(&mut model, 500),
+        after(&mut app, 500),
         ["run rubric:\"beam\" eval:\"tone\""]
     );
-    assert_eq!(after(&mut model, 900), Vec::<String>::new());
+    assert_eq!(after(&mut app, 900), Vec::<String>::new());
 }
 
 #[test]
 fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
-    let mut model = model(workspace(&[&judged("")], FREE));
-    save(&mut model, workspace(&[&judged(" a")], FREE));
-    after(&mut model, 300);
-    let ticket = *model
+    let mut app = model(workspace(&[&judged("")], FREE));
+    save(&mut app, workspace(&[&judged(" a")], FREE));
+    after(&mut app, 300);
+    let ticket = *app
         .live_session
         .runs
         .by_ticket
         .keys()
         .next()
         .expect("a run");
-    let saved = save(&mut model, workspace(&[&judged(" b")], FREE));
+    let saved = save(&mut app, workspace(&[&judged(" b")], FREE));
     assert_eq!(saved, ["outline", "board", &format!("cancel {}", ticket.0)]);
-    after(&mut model, 600);
-    let newest = *model
+    after(&mut app, 600);
+    let newest = *app
         .live_session
         .runs
         .by_ticket
         .keys()
         .last()
         .expect("a run");
-    let run = model
+    let run = app
         .live_session
         .runs
         .by_ticket
@@ -192,25 +192,25 @@ fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
     let mut cell = crate::event::CellState::default();
     cell.judge_trace.push(crate::event::TurnState::default());
     run.state.cells.push(cell);
-    let saved = save(&mut model, workspace(&[&judged(" c")], FREE));
+    let saved = save(&mut app, workspace(&[&judged(" c")], FREE));
     assert_eq!(saved, ["outline", "board"]);
 }
 
 #[test]
 fn a_paused_save_judges_nothing_and_is_counted() {
-    let mut model = model(workspace(&[CHECK], FREE));
-    model.saves.paused = true;
+    let mut app = model(workspace(&[CHECK], FREE));
+    app.saves.paused = true;
     let changed = CHECK.replace("hello", "bye");
     assert_eq!(
-        save(&mut model, workspace(&[&changed], FREE)),
+        save(&mut app, workspace(&[&changed], FREE)),
         ["outline", "board"]
     );
-    assert_eq!(model.saves.unjudged_saves, 1);
+    assert_eq!(app.saves.unjudged_saves, 1);
 }
 
 /// A row of the judged eval with a recorded verdict.
-fn with_row(model: &mut App, state: RowSlotState) {
-    let rubric = &model.workspace().expect("one").rubrics[0];
+fn with_row(app: &mut App, state: RowSlotState) {
+    let rubric = &app.workspace().expect("one").rubrics[0];
     let eval = &rubric.evals[0];
     let info = EvalInfo {
         rubric: rubric.id.clone(),
@@ -221,7 +221,7 @@ fn with_row(model: &mut App, state: RowSlotState) {
         groups: Vec::new(),
         decision_rule: std::sync::Arc::default(),
     };
-    let cells = &mut model.live_session.cells;
+    let cells = &mut app.live_session.cells;
     cells.evals = vec![info];
     let slot = RowSlot {
         judge: Some(0),
@@ -249,16 +249,16 @@ fn with_row(model: &mut App, state: RowSlotState) {
 
 #[test]
 fn decide_only_change_costs_no_call() {
-    let mut model = model(workspace(&[&judged("")], COSTS));
-    with_row(&mut model, RowSlotState::NeverRun);
-    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.5")], COSTS));
+    let mut app = model(workspace(&[&judged("")], COSTS));
+    with_row(&mut app, RowSlotState::NeverRun);
+    let saved = save(&mut app, workspace(&[&judged(", min_score: 0.5")], COSTS));
     assert_eq!(
         saved,
         ["outline", "board"],
         "nothing is recorded, so nothing is decided"
     );
-    model.live_session.cells.rows[0].verdict = Some(side(Outcome::Pass));
-    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
+    app.live_session.cells.rows[0].verdict = Some(side(Outcome::Pass));
+    let saved = save(&mut app, workspace(&[&judged(", min_score: 0.7")], COSTS));
     assert_eq!(
         saved,
         ["outline", "board", "decide rubric:\"beam\" eval:\"tone\""],
@@ -266,10 +266,10 @@ fn decide_only_change_costs_no_call() {
     );
     // What was stale then holds again: it is decided as it is written now.
     save(
-        &mut model,
+        &mut app,
         workspace(&[&judged(" and short, min_score: 0.7")], COSTS),
     );
-    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
+    let saved = save(&mut app, workspace(&[&judged(", min_score: 0.7")], COSTS));
     assert!(
         saved.contains(&"decide rubric:\"beam\" eval:\"tone\"".to_owned()),
         "{saved:?}"
@@ -284,21 +284,21 @@ fn side(outcome: Outcome) -> FlipSide {
     }
 }
 
-fn told(model: &App) -> Option<&str> {
-    model.saves.report.as_ref()?.not_judged.as_deref()
+fn told(app: &App) -> Option<&str> {
+    app.saves.report.as_ref()?.not_judged.as_deref()
 }
 
 #[test]
 fn of_a_judge_that_costs_the_rest_is_only_told() {
-    let mut model = model(workspace(&[&judged("")], COSTS));
-    with_row(&mut model, RowSlotState::NeverRun);
-    let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
+    let mut app = model(workspace(&[&judged("")], COSTS));
+    with_row(&mut app, RowSlotState::NeverRun);
+    let saved = save(&mut app, workspace(&[&judged(" and short")], COSTS));
     assert_eq!(saved, ["outline", "board", "preview"]);
     assert_eq!(
-        told(&model),
+        told(&app),
         Some("nothing is judged by itself: paid may cost, R asks first")
     );
-    assert_eq!(after(&mut model, 1000), Vec::<String>::new());
+    assert_eq!(after(&mut app, 1000), Vec::<String>::new());
     let of = |cells, cached, cost_usd| JudgePreview {
         cells,
         cached,
@@ -313,18 +313,18 @@ fn of_a_judge_that_costs_the_rest_is_only_told() {
         judges: judges.into(),
         ..RunPreview::default()
     };
-    assert!(cost_estimate::handle_preview(&mut model, Ok(preview)).is_empty());
+    assert!(cost_estimate::handle_preview(&mut app, Ok(preview)).is_empty());
     assert_eq!(
-        told(&model),
+        told(&app),
         Some("12 cells of paid wait for R: about $0.04")
     );
 }
 
 #[test]
 fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_rest() {
-    let mut model = model(workspace(&[&judged("")], COSTS));
-    with_row(&mut model, RowSlotState::NeverRun);
-    model.live_session.cells.transcripts = vec![crate::model::TranscriptRef {
+    let mut app = model(workspace(&[&judged("")], COSTS));
+    with_row(&mut app, RowSlotState::NeverRun);
+    app.live_session.cells.transcripts = vec![crate::model::TranscriptRef {
         part: 0,
         id: "t".into(),
         path: "t.jsonl".into(),
@@ -332,25 +332,25 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
         len: 1,
         digest: crate::model::Digest::hash_bytes(b"t"),
     }];
-    model.live_session.cells.list.selected =
+    app.live_session.cells.list.selected =
         Some(crate::tui::state::cells::CellsEntry::Row(RowId(0)));
-    let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
+    let saved = save(&mut app, workspace(&[&judged(" and short")], COSTS));
     assert_eq!(saved, ["outline", "board", "preview all but t/beam/tone"]);
     // A preview that fails says no figure.
-    assert!(cost_estimate::handle_preview(&mut model, Err("no".into())).is_empty());
+    assert!(cost_estimate::handle_preview(&mut app, Err("no".into())).is_empty());
     assert_eq!(
-        told(&model),
+        told(&app),
         Some("only the focused cell is judged again: paid may cost, R asks first")
     );
-    assert_eq!(after(&mut model, 300), ["run t/beam/tone"]);
+    assert_eq!(after(&mut app, 300), ["run t/beam/tone"]);
 }
 
 #[test]
 fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
     const TOOLS: &str = "judge: rules\njudges:\n  free: { provider: rules, tools: [fetch_url] }\n";
-    let given = |model: &mut App, at| {
-        model.now = Millis(at);
-        let orders = handle_time_passed(model)
+    let given = |app: &mut App, at| {
+        app.now = Millis(at);
+        let orders = handle_time_passed(app)
             .into_iter()
             .map(|effect| match effect {
                 Effect::StartRun(order) => order.replayed_evidence,
@@ -358,116 +358,116 @@ fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
             });
         orders.collect::<Vec<_>>()
     };
-    let mut model = model(workspace(&[&judged("")], TOOLS));
-    with_row(&mut model, RowSlotState::NeverRun);
+    let mut app = model(workspace(&[&judged("")], TOOLS));
+    with_row(&mut app, RowSlotState::NeverRun);
     let id = |letters: &str| RunId(format!("20261121T000000Z-{letters}"));
-    let cells = &mut model.live_session.cells;
+    let cells = &mut app.live_session.cells;
     cells.runs = vec![id("aaaa"), id("bbbb")];
     cells.rows[0].slots[0].run_cell = Some((0, crate::model::CellIx(0)));
     let mut other = cells.rows[0].clone();
     other.slots[0].run_cell = Some((1, crate::model::CellIx(0)));
     cells.rows.push(other);
-    save(&mut model, workspace(&[&judged(" and short")], TOOLS));
+    save(&mut app, workspace(&[&judged(" and short")], TOOLS));
     let both = "20261121T000000Z-bbbb,20261121T000000Z-aaaa";
     assert_eq!(
-        given(&mut model, 300),
+        given(&mut app, 300),
         [Some(both.to_owned())],
         "newest first"
     );
 
-    replayed_evidence::toggle_replayed_evidence(&mut model);
-    let told = &model.notices.log.last().expect("a notice").text;
+    replayed_evidence::toggle_replayed_evidence(&mut app);
+    let told = &app.notices.log.last().expect("a notice").text;
     assert!(told.contains("fetch their pages again"), "{told}");
-    save(&mut model, workspace(&[&judged(" and clear")], TOOLS));
-    assert_eq!(given(&mut model, 600), [None]);
+    save(&mut app, workspace(&[&judged(" and clear")], TOOLS));
+    assert_eq!(given(&mut app, 600), [None]);
 
     // Evidence that dicta.yaml names goes before.
-    replayed_evidence::toggle_replayed_evidence(&mut model);
+    replayed_evidence::toggle_replayed_evidence(&mut app);
     let named = format!("{TOOLS}frozen: kvqa\n");
-    save(&mut model, workspace(&[&judged(" and calm")], &named));
-    let orders = given(&mut model, 900);
+    save(&mut app, workspace(&[&judged(" and calm")], &named));
+    let orders = given(&mut app, 900);
     assert!(orders.iter().all(Option::is_none), "{orders:?}");
 }
 
 #[test]
 fn a_save_written_in_pieces_is_told_as_one() {
-    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
-    with_row(&mut model, RowSlotState::NeverRun);
-    let tone = &mut model.live_session.cells;
+    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
+    with_row(&mut app, RowSlotState::NeverRun);
+    let tone = &mut app.live_session.cells;
     tone.evals[0].id = "tone".into();
     tone.rows[0].decision =
         crate::model::decide_cells(&[crate::model::CellResult::new(Outcome::Pass, "")]);
     let changed = CHECK.replace("hello", "bye");
     // The first piece loads, and lacks the last eval.
-    let saved = save(&mut model, workspace(&[&changed], FREE));
+    let saved = save(&mut app, workspace(&[&changed], FREE));
     assert_eq!(
         saved,
         ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
     );
-    let report = model.saves.report.as_mut().expect("a report");
+    let report = app.saves.report.as_mut().expect("a report");
     report.add_flip(RowFlip {
         row: RowId(0),
         before: side(Outcome::Fail),
         after: side(Outcome::Pass),
         agrees_with_label: Some(true),
     });
-    model.now = Millis(300);
-    let saved = save(&mut model, workspace(&[&changed, &judged("")], FREE));
+    app.now = Millis(300);
+    let saved = save(&mut app, workspace(&[&changed, &judged("")], FREE));
     assert_eq!(saved, ["outline", "board"], "what came back is as it was");
-    assert_eq!(model.saves.next_wake(), None);
+    assert_eq!(app.saves.next_wake(), None);
     assert_eq!(
-        summarize(model.saves.report.as_ref().expect("a report")),
+        summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 flip ✗→✓, towards your label"
     );
     // Much later, it is another save.
-    model.now = Millis(60_000);
+    app.now = Millis(60_000);
     save(
-        &mut model,
+        &mut app,
         workspace(&["  # why\n", &changed, &judged("")], FREE),
     );
     assert_eq!(
-        summarize(model.saves.report.as_ref().expect("a report")),
+        summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
 }
 
 #[test]
 fn an_eval_that_waits_and_is_taken_away_is_not_judged() {
-    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
-    save(&mut model, workspace(&[CHECK, &judged(" and short")], FREE));
-    assert!(model.saves.next_wake().is_some());
-    save(&mut model, workspace(&[CHECK], FREE));
-    assert_eq!(after(&mut model, 1000), Vec::<String>::new());
+    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
+    save(&mut app, workspace(&[CHECK, &judged(" and short")], FREE));
+    assert!(app.saves.next_wake().is_some());
+    save(&mut app, workspace(&[CHECK], FREE));
+    assert_eq!(after(&mut app, 1000), Vec::<String>::new());
 }
 
 #[test]
 fn auto_off_holds_what_waits_too() {
-    let mut model = model(workspace(&[&judged("")], FREE));
-    save(&mut model, workspace(&[&judged(" and short")], FREE));
-    toggle_auto_judging(&mut model);
-    assert_eq!(after(&mut model, 1000), Vec::<String>::new());
-    assert_eq!(model.saves.unjudged_saves, 1);
-    toggle_auto_judging(&mut model);
-    let said = &model.notices.log.last().expect("a notice").text;
+    let mut app = model(workspace(&[&judged("")], FREE));
+    save(&mut app, workspace(&[&judged(" and short")], FREE));
+    toggle_auto_judging(&mut app);
+    assert_eq!(after(&mut app, 1000), Vec::<String>::new());
+    assert_eq!(app.saves.unjudged_saves, 1);
+    toggle_auto_judging(&mut app);
+    let said = &app.notices.log.last().expect("a notice").text;
     assert_eq!(
         said,
         "auto is on; 1 save came meanwhile: R judges what is stale"
     );
-    save(&mut model, workspace(&[&judged(" and brief")], FREE));
-    assert!(model.saves.next_wake().is_some());
+    save(&mut app, workspace(&[&judged(" and brief")], FREE));
+    assert!(app.saves.next_wake().is_some());
 }
 
 #[test]
 fn a_deleted_rubric_is_called_deleted() {
-    let mut model = model(workspace(&[CHECK], FREE));
+    let mut app = model(workspace(&[CHECK], FREE));
     let mut without = Workspace::clone(&workspace(&[CHECK], FREE));
     without.rubrics.clear();
     without
         .files
         .retain(|(path, _)| !path.ends_with("beam.yaml"));
-    save(&mut model, Arc::new(without));
+    save(&mut app, Arc::new(without));
     assert_eq!(
-        summarize(model.saves.report.as_ref().expect("a report")),
+        summarize(app.saves.report.as_ref().expect("a report")),
         "deleted beam.yaml: 1 eval is gone, nothing to judge again"
     );
 }

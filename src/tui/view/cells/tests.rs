@@ -19,11 +19,11 @@ fn model() -> App {
     App::new(OpenedItem::Recording, Size::new(80, 24), theme)
 }
 
-fn draw(model: &App, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, ClickTarget)>) {
+fn draw(app: &App, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, ClickTarget)>) {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
-    let mut canvas = Canvas::new(&mut buffer, &model.ui.theme);
-    super::draw(&mut canvas, area, model);
+    let mut canvas = Canvas::new(&mut buffer, &app.ui.theme);
+    super::draw(&mut canvas, area, app);
     let hits = canvas.hits.0;
     let line = |y| {
         let cells = (0..width).map(|x| buffer[(x, y)].symbol());
@@ -33,8 +33,8 @@ fn draw(model: &App, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, ClickT
 }
 
 /// The lines inside the frame.
-fn inside(model: &App, width: u16, height: u16) -> Vec<String> {
-    let (lines, _) = draw(model, width, height);
+fn inside(app: &App, width: u16, height: u16) -> Vec<String> {
+    let (lines, _) = draw(app, width, height);
     let inner = |line: &String| {
         let mut chars = line.chars();
         chars.next();
@@ -58,8 +58,8 @@ fn label(transcript: &str, passed: bool) -> Label {
 }
 
 fn judged() -> App {
-    let mut model = model();
-    let cells = &mut model.live_session.cells;
+    let mut app = model();
+    let cells = &mut app.live_session.cells;
     outline(cells, &["refund-01", "refund-02", "refund-03"], EVALS, "v1");
     cells.replace_labels(&[label("refund-01", true), label("refund-02", true)]);
     cells.apply_newest_verdicts(&board(&[
@@ -69,14 +69,14 @@ fn judged() -> App {
         ("refund-01/r/grounded~one", Outcome::Pass),
     ]));
     cells.update_shown();
-    model
+    app
 }
 
 #[test]
 fn failures_are_seen_at_once_with_what_the_human_said() {
-    let model = judged();
+    let app = judged();
     assert_eq!(
-        inside(&model, 40, 9),
+        inside(&app, 40, 9),
         [
             " ▾ names-a-version        ✓ 1 ✗ 1 ! 1",
             "▌  ✗ refund-02              ≠ label ✓",
@@ -87,17 +87,17 @@ fn failures_are_seen_at_once_with_what_the_human_said() {
             "",
         ]
     );
-    let (_, hits) = draw(&model, 40, 9);
-    let b = row(&model.live_session.cells, "refund-02/r/names-a-version");
+    let (_, hits) = draw(&app, 40, 9);
+    let b = row(&app.live_session.cells, "refund-02/r/names-a-version");
     assert!(hits.contains(&(Rect::new(1, 2, 38, 1), ClickTarget::Row(b))));
     assert!(hits.contains(&(Rect::new(1, 1, 38, 1), ClickTarget::Group(0))));
 }
 
 #[test]
 fn a_live_cell_says_what_it_is_at() {
-    let mut model = judged();
+    let mut app = judged();
     let run = RunId("20261121T000000Z-live".into());
-    let cells = &mut model.live_session.cells;
+    let cells = &mut app.live_session.cells;
     let names = cells.register_header(&header(&run.0, EVALS, "v1"), true);
     cells.register_run(&run, 1);
     let places = cells.start_cells(
@@ -124,13 +124,13 @@ fn a_live_cell_says_what_it_is_at() {
         },
         ..CellState::default()
     }];
-    model
+    app
         .live_session
         .runs
         .by_ticket
         .insert(RunTicket(1), known);
-    model.now = Millis(1200);
-    let lines = inside(&model, 44, 12);
+    app.now = Millis(1200);
+    let lines = inside(&app, 44, 12);
     assert!(
         lines
             .iter()
@@ -141,28 +141,28 @@ fn a_live_cell_says_what_it_is_at() {
 
 #[test]
 fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
-    let mut model = model();
+    let mut app = model();
     let long = "support-conversation-about-a-refund-number-0042";
     outline(
-        &mut model.live_session.cells,
+        &mut app.live_session.cells,
         &[long, "evil\u{1b}[2J\u{202e}"],
         &["x"],
         "v1",
     );
-    let lines = inside(&model, 30, 5);
+    let lines = inside(&app, 30, 5);
     assert_eq!(lines[1], "▌  ○ support-co…umber-0042");
     assert!(lines[2].contains("␛[2J‹U+202E›"), "{lines:?}");
 }
 
 #[test]
 fn an_empty_pane_says_what_would_fill_it() {
-    let mut model = judged();
-    model
+    let mut app = judged();
+    app
         .live_session
         .cells
         .set_filter("outcome:timeout")
         .expect("a filter");
-    let (lines, _) = draw(&model, 44, 6);
+    let (lines, _) = draw(&app, 44, 6);
     assert!(lines[0].contains("1 cells /outcome:timeout"), "{lines:#?}");
     assert!(
         lines[1].contains("No cell matches the filter."),
@@ -170,44 +170,44 @@ fn an_empty_pane_says_what_would_fill_it() {
     );
     assert!(lines[2].contains("esc clears it"), "{lines:#?}");
     assert!(lines[5].contains("0/6"), "{lines:#?}");
-    model
+    app
         .live_session
         .cells
         .set_filter("outcome:failed")
         .expect_err("bad");
-    assert!(inside(&model, 60, 6)[0].contains("did you mean `fail`?"));
+    assert!(inside(&app, 60, 6)[0].contains("did you mean `fail`?"));
     let empty = self::model();
     assert!(inside(&empty, 44, 6)[0].contains("Reading the transcripts"));
 }
 
 #[test]
 fn no_size_panics() {
-    let model = judged();
+    let app = judged();
     for width in 1..12 {
         for height in 1..8 {
-            let _drawn = draw(&model, width, height);
+            let _drawn = draw(&app, width, height);
         }
     }
 }
 
 #[test]
 fn only_visible_rows_are_drawn() {
-    let mut model = model();
+    let mut app = model();
     let ids: Vec<String> = (0..20_000).map(|n| format!("t{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    outline(&mut model.live_session.cells, &ids, &["x"], "v1");
-    model.live_session.cells.select_last(20);
-    let (lines, hits) = draw(&model, 30, 22);
+    outline(&mut app.live_session.cells, &ids, &["x"], "v1");
+    app.live_session.cells.select_last(20);
+    let (lines, hits) = draw(&app, 30, 22);
     assert_eq!(hits.len(), 21, "the pane and its rows");
     assert!(lines[20].contains("t19999"), "{lines:#?}");
 }
 
 #[test]
 fn votes_of_repeats_stand_beside_the_decision() {
-    let mut model = model();
-    outline(&mut model.live_session.cells, &["a"], &["y?"], "v1");
+    let mut app = model();
+    outline(&mut app.live_session.cells, &["a"], &["y?"], "v1");
     let run = RunId("20261121T000000Z-vote".into());
-    let cells = &mut model.live_session.cells;
+    let cells = &mut app.live_session.cells;
     let names = cells.register_header(&header(&run.0, &["y?"], "v1"), true);
     cells.register_run(&run, 1);
     let key = |n| crate::event::CellKey {
@@ -230,7 +230,7 @@ fn votes_of_repeats_stand_beside_the_decision() {
         cells.finish_cell(*at, &run, CellIx(cell), &CellResult::new(outcome, ""));
     }
     cells.update_shown();
-    let a = row(&model.live_session.cells, "a/r/y");
-    assert!(model.live_session.cells.select_row(a));
-    assert!(inside(&model, 30, 5)[1].ends_with("✓✓✗"));
+    let a = row(&app.live_session.cells, "a/r/y");
+    assert!(app.live_session.cells.select_row(a));
+    assert!(inside(&app, 30, 5)[1].ends_with("✓✓✗"));
 }

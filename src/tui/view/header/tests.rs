@@ -10,15 +10,15 @@ use crate::theme::Theme;
 use crate::tui::state::cells::tests::{board, keys, outline, transcript};
 use crate::tui::state::runs::RunTicket;
 
-fn row(model: &App, width: u16) -> String {
+fn row(app: &App, width: u16) -> String {
     let area = Rect::new(0, 0, width, 1);
     let mut buffer = Buffer::empty(area);
-    let mut canvas = Canvas::new(&mut buffer, &model.ui.theme);
+    let mut canvas = Canvas::new(&mut buffer, &app.ui.theme);
     let layout = ScreenLayout {
         header: area,
         ..ScreenLayout::default()
     };
-    super::draw(&mut canvas, &layout, model);
+    super::draw(&mut canvas, &layout, app);
     (0..width).map(|x| buffer[(x, 0)].symbol()).collect()
 }
 
@@ -51,8 +51,8 @@ fn demo() -> App {
     };
     let theme = Theme::bundled("dark").expect("a theme");
     let place = OpenedItem::Workspace(std::sync::Arc::new(workspace));
-    let mut model = App::new(place, Size::new(80, 24), theme);
-    let cells = &mut model.live_session.cells;
+    let mut app = App::new(place, Size::new(80, 24), theme);
+    let cells = &mut app.live_session.cells;
     outline(cells, &["a", "b", "c"], &["x"], "v1");
     cells.apply_newest_verdicts(&board(&[
         ("a/r/x", Outcome::Pass),
@@ -70,9 +70,9 @@ fn demo() -> App {
     };
     run.state.cells = vec![CellState::default(); 60];
     run.state.stats = costing(Some(0.12));
-    model.live_session.runs.by_ticket.insert(RunTicket(1), run);
-    model.now = Millis(3000);
-    model
+    app.live_session.runs.by_ticket.insert(RunTicket(1), run);
+    app.now = Millis(3000);
+    app
 }
 
 /// Statistics of a run of which one paid cell has ended, after two calls.
@@ -112,22 +112,22 @@ fn costing(usd: Option<f64>) -> crate::event::RunStats {
 
 #[test]
 fn what_matters_least_goes_first_and_badges_never() {
-    let model = demo();
+    let app = demo();
     assert_eq!(
-        row(&model, 120).trim_end(),
+        row(&app, 120).trim_end(),
         " dicta  DEMO  beam-agents · judge quick · auto: on                     ◐ 3 live  41/60  ✓ 1  ✗ 1  ! 1  $0.12  19 s left"
     );
     assert_eq!(
-        row(&model, 80).trim_end(),
+        row(&app, 80).trim_end(),
         "  DEMO  beam-agents            ◐ 3 live  41/60  ✓ 1  ✗ 1  ! 1  $0.12  19 s left"
     );
     assert_eq!(
-        row(&model, 40).trim_end(),
+        row(&app, 40).trim_end(),
         "  DEMO          ◐ 3 live  ✓ 1  ✗ 1  ! 1"
     );
-    assert!(row(&model, 200).contains("auto: on"));
+    assert!(row(&app, 200).contains("auto: on"));
     for width in 1..30 {
-        let _drawn = row(&model, width);
+        let _drawn = row(&app, width);
     }
     let mut unknown = demo();
     let (_, run) = unknown
@@ -146,15 +146,15 @@ fn what_matters_least_goes_first_and_badges_never() {
 
 #[test]
 fn a_desk_where_nothing_was_decided_says_so() {
-    let mut model = demo();
-    model.live_session.runs.by_ticket.clear();
-    model.live_session.cells = crate::tui::state::cells::CellsState::default();
-    outline(&mut model.live_session.cells, &["a"], &["x"], "v1");
+    let mut app = demo();
+    app.live_session.runs.by_ticket.clear();
+    app.live_session.cells = crate::tui::state::cells::CellsState::default();
+    outline(&mut app.live_session.cells, &["a"], &["x"], "v1");
     assert_eq!(
-        row(&model, 80).trim_end(),
+        row(&app, 80).trim_end(),
         " dicta  DEMO  beam-agents · judge quick · auto: on                  ○ 1 not run"
     );
-    model.saves.paused = true;
-    model.saves.unjudged_saves = 2;
-    assert!(row(&model, 120).contains("auto: paused, 2 missed"));
+    app.saves.paused = true;
+    app.saves.unjudged_saves = 2;
+    assert!(row(&app, 120).contains("auto: paused, 2 missed"));
 }
