@@ -50,13 +50,13 @@ fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
 /// What stands on the desk: the rows, their counts, what the run has come to.
 fn stand(app: &App) -> (Vec<CellsRow>, RowCounts, String) {
     let replay = app.replay.as_ref().expect("it is replayed");
-    let desk = &replay.session;
-    let run = desk.runs.by_ticket.values().next().expect("one run");
+    let session = &replay.session;
+    let run = session.runs.by_ticket.values().next().expect("one run");
     let told = format!(
         "{:?} {} {:?}",
         run.stage, run.decided_count, run.state.totals
     );
-    (desk.cells.rows.clone(), desk.cells.total, told)
+    (session.cells.rows.clone(), session.cells.total, told)
 }
 
 fn at_end(driven: &Driven) -> bool {
@@ -154,9 +154,7 @@ fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
     assert!(labelled(&live) > 0);
     let told = driven.event_loop.app.notices.log.len();
 
-    driven
-        .keys("v")
-        .settle_until(|app| app.replay.is_some());
+    driven.keys("v").settle_until(|app| app.replay.is_some());
     assert!(driven.screen().contains(" REPLAY "));
     driven.keys("@").type_in("100%").keys("enter").settle();
     let (replayed, ..) = stand(&driven.event_loop.app);
@@ -181,8 +179,7 @@ fn a_live_run_goes_on_behind_a_replay() {
     let mut driven = Driven::watched(120, 40);
     driven.settle().keys("R").settle();
     let name = |app: &App, row: RowId| {
-        app
-            .live_session
+        app.live_session
             .cells
             .decision_name(row)
             .map(|name| name.to_string())
@@ -196,9 +193,7 @@ fn a_live_run_goes_on_behind_a_replay() {
         .expect("a row");
     assert!(name(&driven.event_loop.app, row).is_some());
     let runs = driven.event_loop.app.live_session.runs.by_ticket.len();
-    driven
-        .keys("R v")
-        .settle_until(|app| app.replay.is_some());
+    driven.keys("R v").settle_until(|app| app.replay.is_some());
     driven.settle();
     let live = &driven.event_loop.app.live_session;
     assert_eq!(live.runs.by_ticket.len(), runs + 1);

@@ -240,7 +240,5 @@ pub(super) fn enter(app: &App) -> EnabledResult {
 
 /// How many flips the changes pane lists.
 pub(crate) fn count_flips(app: &App) -> usize {
-    app
-        .visible_report()
-        .map_or(0, |report| report.flips.len())
+    app.visible_report().map_or(0, |report| report.flips.len())
 }

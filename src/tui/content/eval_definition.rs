@@ -31,8 +31,8 @@ pub(super) fn check_definition<'a>(
     ink: &mut ContentCx<'a>,
     shown: &ShownCell<'a>,
 ) -> Vec<TextBlock<'a>> {
-    let desk = ink.app.session();
-    let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
+    let session = ink.app.session();
+    let Some(info) = session.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
     if info.judged {
@@ -51,9 +51,9 @@ fn define_eval<'a>(
     eval: u32,
     same: &dyn Fn(&Digest) -> bool,
 ) -> Vec<TextBlock<'a>> {
-    let desk = ink.app.session();
+    let session = ink.app.session();
     // A row of a bare file is no eval.
-    let Some(info) = desk.cells.evals.get(eval as usize) else {
+    let Some(info) = session.cells.evals.get(eval as usize) else {
         return Vec::new();
     };
     if info.eval_type.is_empty() {

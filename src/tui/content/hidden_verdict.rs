@@ -13,8 +13,11 @@ pub(crate) const HIDDEN: &str = "hidden until you label it";
 
 /// Whether the focused cell has something to hide. A trace holds its verdict long before it ends.
 pub(crate) fn hides_verdict(app: &App) -> bool {
-    let desk = app.session();
-    let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
+    let session = app.session();
+    let row = session
+        .trace_panes
+        .row
+        .and_then(|row| session.cells.row(row));
     row.is_some_and(|row| {
         let mut slots = row.all_slots();
         row.hidden && slots.any(|(_, slot)| slot.state != RowSlotState::NeverRun)
@@ -32,8 +35,11 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>, pane: Pane) -> Vec<TextB
         ("u", Role::Key),
         (" unsure", Role::Muted),
     ])];
-    let desk = ink.app.session();
-    let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
+    let session = ink.app.session();
+    let row = session
+        .trace_panes
+        .row
+        .and_then(|row| session.cells.row(row));
     if let (Pane::Verdict, Some(row)) = (pane, row) {
         out.push(empty_row());
         out.push(styled_line([

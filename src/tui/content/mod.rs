@@ -237,12 +237,7 @@ fn explain_code_check<'a>(
     ink: &ContentCx<'a>,
     shown: &ShownCell<'a>,
 ) -> Option<Vec<TextBlock<'a>>> {
-    let eval = ink
-        .app
-        .session()
-        .cells
-        .evals
-        .get(shown.row.eval as usize)?;
+    let eval = ink.app.session().cells.evals.get(shown.row.eval as usize)?;
     if shown.judge_spec().is_some_and(is_source_judge) {
         return Some(vec![
             TextBlock::new(
@@ -368,14 +363,14 @@ fn format_size(bytes: u64) -> String {
 
 /// Where a pane stands in its text; the cells have a list instead.
 pub(crate) fn pane_scroll(app: &App, pane: Pane) -> Option<&ScrollState> {
-    let desk = app.session();
+    let session = app.session();
     match pane {
         Pane::Cells => None,
-        Pane::Prompt => Some(&desk.trace_panes.prompt),
-        Pane::FunctionCall => Some(&desk.trace_panes.call),
-        Pane::FetchedContent => Some(&desk.trace_panes.fetched),
-        Pane::Verdict => Some(&desk.trace_panes.verdict),
-        Pane::Transcript => Some(&desk.transcript_pane.scroll),
+        Pane::Prompt => Some(&session.trace_panes.prompt),
+        Pane::FunctionCall => Some(&session.trace_panes.call),
+        Pane::FetchedContent => Some(&session.trace_panes.fetched),
+        Pane::Verdict => Some(&session.trace_panes.verdict),
+        Pane::Transcript => Some(&session.transcript_pane.scroll),
         Pane::Changes => Some(&app.saves.scroll),
     }
 }
@@ -385,14 +380,14 @@ pub(crate) fn pane_scroll_mut(app: &mut App, pane: Pane) -> Option<&mut ScrollSt
     if pane == Pane::Changes {
         return Some(&mut app.saves.scroll);
     }
-    let desk = app.session_mut();
+    let session = app.session_mut();
     match pane {
         Pane::Cells | Pane::Changes => None,
-        Pane::Prompt => Some(&mut desk.trace_panes.prompt),
-        Pane::FunctionCall => Some(&mut desk.trace_panes.call),
-        Pane::FetchedContent => Some(&mut desk.trace_panes.fetched),
-        Pane::Verdict => Some(&mut desk.trace_panes.verdict),
-        Pane::Transcript => Some(&mut desk.transcript_pane.scroll),
+        Pane::Prompt => Some(&mut session.trace_panes.prompt),
+        Pane::FunctionCall => Some(&mut session.trace_panes.call),
+        Pane::FetchedContent => Some(&mut session.trace_panes.fetched),
+        Pane::Verdict => Some(&mut session.trace_panes.verdict),
+        Pane::Transcript => Some(&mut session.transcript_pane.scroll),
     }
 }
 

@@ -18,9 +18,9 @@ const MAX_CALL_BYTES: usize = 2048;
 
 /// Whether there is no transcript to show.
 pub(crate) fn is_empty(app: &App) -> bool {
-    let desk = app.session();
-    desk.trace_panes.row.is_none() && !desk.cells.rows.is_empty()
-        || matches!(desk.transcript_pane.document, DocumentState::Unloaded)
+    let session = app.session();
+    session.trace_panes.row.is_none() && !session.cells.rows.is_empty()
+        || matches!(session.transcript_pane.document, DocumentState::Unloaded)
 }
 
 /// The pane's text.
@@ -86,12 +86,15 @@ struct TranscriptSource<'a> {
 
 impl<'a> TranscriptSource<'a> {
     fn new(app: &'a App, doc: &'a Arc<TranscriptDocument>) -> Self {
-        let desk = app.session();
-        let row = desk.trace_panes.row.and_then(|row| desk.cells.row(row));
+        let session = app.session();
+        let row = session
+            .trace_panes
+            .row
+            .and_then(|row| session.cells.row(row));
         let digits = doc.first_pieces.len().saturating_sub(1).max(1).ilog10() + 1;
         Self {
             doc,
-            document: &desk.transcript_pane,
+            document: &session.transcript_pane,
             app,
             judged: row.and_then(|row| row.message),
             // `[12] `, and a column in front for the judged one's mark.

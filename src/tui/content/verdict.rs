@@ -127,8 +127,8 @@ fn describe_label(
 
 /// Who said so, when and why, as far as that is known.
 fn label_details<'a>(ink: &ContentCx<'a>) -> Option<TextBlock<'a>> {
-    let desk = ink.app.session();
-    let label = desk.cells.row_label(desk.trace_panes.row?)?;
+    let session = ink.app.session();
+    let label = session.cells.row_label(session.trace_panes.row?)?;
     let by = label.by.as_ref().map(|by| format!("by {by}"));
     let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
     let signed: Vec<String> = by.into_iter().chain(at).collect();
@@ -234,9 +234,7 @@ fn push_result<'a>(
         };
         out.push(TextBlock::new(advice.replace("r asks", key), Role::Muted));
     }
-    if result.outcome == Outcome::NotApplicable
-        && is_rules_judge(shown)
-        && ink.app.replay.is_none()
+    if result.outcome == Outcome::NotApplicable && is_rules_judge(shown) && ink.app.replay.is_none()
     {
         out.push(styled_line([
             ("rules could not read this: ", Role::Muted),

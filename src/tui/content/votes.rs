@@ -12,9 +12,9 @@ use crate::tui::widget::flow::TextBlock;
 
 /// The cells of a decision that has several, and what they decided together.
 pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    let desk = ink.app.session();
+    let session = ink.app.session();
     let undecided = match shown.row.decision {
-        None => desk.cells.explain_undecided(shown.row),
+        None => session.cells.explain_undecided(shown.row),
         Some(_) => None,
     };
     if shown.row.all_slots().count() < 2 && undecided.is_none() {
@@ -24,7 +24,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
     if let Some(decision) = &shown.row.decision
         && let Some(ruling) = &decision.panel
     {
-        let name = |judge: u32| desk.cells.judges.get(judge as usize);
+        let name = |judge: u32| session.cells.judges.get(judge as usize);
         let names: Vec<&str> = ruling
             .members
             .iter()
@@ -67,7 +67,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
     }
     if let Some(open) = undecided {
         let name = |judge: u32| {
-            let of = desk.cells.judges.get(judge as usize);
+            let of = session.cells.judges.get(judge as usize);
             of.map_or("?", |(name, _)| name.as_str())
         };
         let names: Vec<&str> = open
@@ -88,7 +88,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
     for (nth, (at, slot)) in shown.row.all_slots().enumerate() {
         let judge = slot
             .judge
-            .and_then(|judge| desk.cells.judges.get(judge as usize));
+            .and_then(|judge| session.cells.judges.get(judge as usize));
         let (mark, role, score) = match &slot.state {
             RowSlotState::NeverRun => (ink.glyphs().never, Role::Muted, None),
             RowSlotState::Live => (ink.glyphs().live[0], Role::Live, None),
@@ -100,7 +100,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
         let score = score
             .map(|score| format!(" {score:.2}"))
             .unwrap_or_default();
-        let open = at == desk.trace_panes.slot;
+        let open = at == session.trace_panes.slot;
         let beside = if nth >= shown.row.slots.len() {
             "  asked with J: decides nothing"
         } else {

@@ -179,8 +179,7 @@ fn a_save_while_everything_is_judged_wins_over_the_older_run() {
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
     app.settle().keys("R");
     app.settle_until(|app| {
-        app
-            .live_session
+        app.live_session
             .runs
             .by_ticket
             .values()
@@ -226,8 +225,7 @@ fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
     app.save(BEAMLINE, &with("zebra"));
     // While its judges are at work, another.
     app.settle_until(|app| {
-        app
-            .live_session
+        app.live_session
             .runs
             .by_ticket
             .values()
@@ -265,8 +263,7 @@ fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
     assert_eq!(flipped(app, "names-a-version").len(), 3);
     assert_eq!(app.ui.tab_pane, tab);
     assert_eq!(
-        app
-            .replay
+        app.replay
             .as_ref()
             .map(|replay| verdicts_of(&replay.session)),
         before
@@ -277,8 +274,8 @@ fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
 }
 
 /// How many rows of a desk say what.
-fn verdicts_of(desk: &crate::tui::state::session_view::SessionView) -> usize {
-    desk.cells.rows.len()
+fn verdicts_of(session: &crate::tui::state::session_view::SessionView) -> usize {
+    session.cells.rows.len()
 }
 
 #[test]

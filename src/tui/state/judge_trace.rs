@@ -164,17 +164,17 @@ pub(crate) enum TraceLocation {
 }
 
 /// Where the trace of a row's cell is.
-pub(crate) fn locate_trace(desk: &SessionView, row: RowId, slot: u16) -> TraceLocation {
-    let Some(cell) = find_slot(desk, row, slot) else {
+pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> TraceLocation {
+    let Some(cell) = find_slot(session, row, slot) else {
         return TraceLocation::NeverRun;
     };
     let named = |run: &RunId| {
         Some((
             run.clone(),
-            CellRef::Name(desk.cells.cell_name((row, slot))?),
+            CellRef::Name(session.cells.cell_name((row, slot))?),
         ))
     };
-    let Some((run, number)) = find_slot_run(desk, cell) else {
+    let Some((run, number)) = find_slot_run(session, cell) else {
         return cell
             .cached_from
             .as_ref()
@@ -183,7 +183,7 @@ pub(crate) fn locate_trace(desk: &SessionView, row: RowId, slot: u16) -> TraceLo
                 TraceLocation::Recording(run, which)
             });
     };
-    let held = desk
+    let held = session
         .runs
         .find(run)
         .and_then(|run| run.state.cells.get(number.index()));
@@ -202,13 +202,13 @@ pub(crate) fn locate_trace(desk: &SessionView, row: RowId, slot: u16) -> TraceLo
     }
 }
 
-fn find_slot(desk: &SessionView, row: RowId, slot: u16) -> Option<&RowSlot> {
-    desk.cells.row(row)?.slot(slot)
+fn find_slot(session: &SessionView, row: RowId, slot: u16) -> Option<&RowSlot> {
+    session.cells.row(row)?.slot(slot)
 }
 
-fn find_slot_run<'d>(desk: &'d SessionView, slot: &RowSlot) -> Option<(&'d RunId, CellIx)> {
+fn find_slot_run<'d>(session: &'d SessionView, slot: &RowSlot) -> Option<(&'d RunId, CellIx)> {
     let (run, cell) = slot.run_cell?;
-    Some((desk.cells.runs.get(run as usize)?, cell))
+    Some((session.cells.runs.get(run as usize)?, cell))
 }
 
 /// What the panes show of a cell.
@@ -290,10 +290,10 @@ impl<'a> ShownCell<'a> {
 
 /// What is shown of the focused cell; `None` if no cell is focused.
 pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
-    let desk = app.session();
-    let id = desk.trace_panes.row?;
-    let row = desk.cells.row(id)?;
-    let slot = row.slot(desk.trace_panes.slot)?;
+    let session = app.session();
+    let id = session.trace_panes.row?;
+    let row = session.cells.row(id)?;
+    let slot = row.slot(session.trace_panes.slot)?;
     let mut shown = ShownCell {
         row,
         slot,
@@ -307,14 +307,14 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
         now: app.now,
         availability: TraceAvailability::Available,
     };
-    let elsewhere = match locate_trace(desk, id, desk.trace_panes.slot) {
+    let elsewhere = match locate_trace(session, id, session.trace_panes.slot) {
         TraceLocation::NeverRun => {
             shown.availability = TraceAvailability::NeverRun;
             return Some(shown);
         }
         TraceLocation::Memory(number, elsewhere) => {
-            let (run_id, _) = find_slot_run(desk, slot)?;
-            let run = desk.runs.find(run_id)?;
+            let (run_id, _) = find_slot_run(session, slot)?;
+            let run = session.runs.find(run_id)?;
             let cell = run.state.cells.get(number.index())?;
             shown.header = run.state.header.as_deref();
             shown.trace = Some(cell);
@@ -332,7 +332,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
         TraceLocation::Recording(run, which) => Some((run, which)),
     };
     if let Some((run, which)) = elsewhere {
-        apply_recorded_cell(&mut shown, &desk.trace_panes.recorded, &run, &which);
+        apply_recorded_cell(&mut shown, &session.trace_panes.recorded, &run, &which);
     }
     if shown.deciding_eval.is_none() && slot.cached_from.is_none() {
         shown.deciding_eval = shown.eval_spec();

@@ -146,7 +146,7 @@ impl ReplayState {
 
     /// A desk to which nothing was told yet.
     pub(crate) fn new_session(&self) -> SessionView {
-        let mut desk = SessionView {
+        let mut session = SessionView {
             cells: self.initial_cells.clone(),
             ..SessionView::default()
         };
@@ -156,8 +156,8 @@ impl ReplayState {
             stage: RunStage::Running,
             ..TrackedRun::default()
         };
-        desk.runs.by_ticket.insert(self.ticket, run);
-        desk
+        session.runs.by_ticket.insert(self.ticket, run);
+        session
     }
 
     /// Whether the desk is not yet where the player is.

@@ -362,9 +362,9 @@ fn a_citation_is_one_key_away() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("c").settle();
-    let desk = &app.event_loop.app.live_session;
-    let quoted =
-        desk.transcript_pane.selected_quote.is_some() || desk.trace_panes.selected_quote.is_some();
+    let session = &app.event_loop.app.live_session;
+    let quoted = session.transcript_pane.selected_quote.is_some()
+        || session.trace_panes.selected_quote.is_some();
     assert!(quoted || told(&app).contains("cite"), "{}", told(&app));
 }
 

@@ -92,11 +92,7 @@ fn start_trials(
 }
 
 /// What code decides was tried.
-pub(super) fn handle_tried(
-    app: &mut App,
-    number: u64,
-    trials: Vec<ExampleResult>,
-) -> Vec<Effect> {
+pub(super) fn handle_tried(app: &mut App, number: u64, trials: Vec<ExampleResult>) -> Vec<Effect> {
     if number != app.examples.number {
         return Vec::new();
     }

@@ -49,35 +49,35 @@ pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
 }
 
 /// The row under the cursor is the focused one.
-fn update_focused_row(desk: &mut SessionView) {
-    let row = desk.cells.selected_row();
+fn update_focused_row(session: &mut SessionView) {
+    let row = session.cells.selected_row();
     let held = row
-        .and_then(|row| desk.cells.row(row))
-        .is_some_and(|row| row.slot(desk.trace_panes.slot).is_some());
-    let trace = &mut desk.trace_panes;
+        .and_then(|row| session.cells.row(row))
+        .is_some_and(|row| row.slot(session.trace_panes.slot).is_some());
+    let trace = &mut session.trace_panes;
     if trace.row != row {
         trace.row = row;
         trace.slot = 0;
-        clear_positions(desk);
+        clear_positions(session);
     } else if !held && trace.slot > 0 {
         trace.slot = 0;
-        clear_positions(desk);
+        clear_positions(session);
     }
 }
 
 /// Another cell: what was gone to in the one before means nothing here.
-fn clear_positions(desk: &mut SessionView) {
-    desk.trace_panes.step = StepSelection::Newest;
-    desk.trace_panes.selected_citation = None;
-    desk.trace_panes.awaited_citation = None;
-    desk.trace_panes.selected_quote = None;
-    desk.transcript_pane.selected_quote = None;
+fn clear_positions(session: &mut SessionView) {
+    session.trace_panes.step = StepSelection::Newest;
+    session.trace_panes.selected_citation = None;
+    session.trace_panes.awaited_citation = None;
+    session.trace_panes.selected_quote = None;
+    session.transcript_pane.selected_quote = None;
 }
 
 fn request_trace(app: &mut App) -> Option<Effect> {
-    let desk = app.session();
-    let row = desk.trace_panes.row;
-    let place = row.map(|row| locate_trace(desk, row, desk.trace_panes.slot));
+    let session = app.session();
+    let row = session.trace_panes.row;
+    let place = row.map(|row| locate_trace(session, row, session.trace_panes.slot));
     let (run, which) = match place {
         Some(TraceLocation::Memory(_, Some(wanted))) => wanted,
         Some(TraceLocation::Recording(run, which)) => (run, which),
@@ -86,7 +86,7 @@ fn request_trace(app: &mut App) -> Option<Effect> {
             return None;
         }
     };
-    if desk.trace_panes.recorded.is_of(&run, &which) {
+    if session.trace_panes.recorded.is_of(&run, &which) {
         return None;
     }
     let workspace = app.workspace().cloned();
@@ -126,10 +126,10 @@ fn sibling_run_dir(dir: &Path, run: &RunId) -> Option<PathBuf> {
 }
 
 fn request_transcript(app: &mut App) -> Option<Effect> {
-    let desk = app.session();
-    let row = desk.cells.row(desk.trace_panes.row?)?;
-    let transcript = desk.cells.transcripts.get(row.transcript as usize)?;
-    if desk.transcript_pane.transcript.as_ref() == Some(transcript) {
+    let session = app.session();
+    let row = session.cells.row(session.trace_panes.row?)?;
+    let transcript = session.cells.transcripts.get(row.transcript as usize)?;
+    if session.transcript_pane.transcript.as_ref() == Some(transcript) {
         return None;
     }
     let transcript = transcript.clone();
@@ -330,20 +330,20 @@ pub(super) fn handle_trace_read(
     row: RowId,
     recorded: Result<Arc<RecordedCell>, String>,
 ) -> Vec<Effect> {
-    let waits = |desk: &SessionView| match (&desk.trace_panes.recorded, &recorded) {
+    let waits = |session: &SessionView| match (&session.trace_panes.recorded, &recorded) {
         (RecordedCellState::Loading(run, which), Ok(recorded)) => {
             let meant = match which {
                 CellRef::Ix(number) => recorded.cell == *number,
                 CellRef::Name(name) => recorded.transcript.id == name.transcript,
             };
-            desk.trace_panes.row == Some(row) && *run == recorded.run && meant
+            session.trace_panes.row == Some(row) && *run == recorded.run && meant
         }
-        (RecordedCellState::Loading(..), Err(_)) => desk.trace_panes.row == Some(row),
+        (RecordedCellState::Loading(..), Err(_)) => session.trace_panes.row == Some(row),
         _ => false,
     };
-    if let Some(desk) = sessions_mut(app).find(|desk| waits(desk)) {
-        let asked = std::mem::take(&mut desk.trace_panes.recorded);
-        desk.trace_panes.recorded = match (asked, recorded) {
+    if let Some(session) = sessions_mut(app).find(|session| waits(session)) {
+        let asked = std::mem::take(&mut session.trace_panes.recorded);
+        session.trace_panes.recorded = match (asked, recorded) {
             (RecordedCellState::Loading(_, which), Ok(recorded)) => {
                 RecordedCellState::Loaded(which, recorded)
             }
@@ -362,9 +362,9 @@ pub(super) fn handle_request_read(
     key: &RequestKey,
     request: Result<Arc<ReadableRequest>, String>,
 ) -> Vec<Effect> {
-    let waits = |desk: &&mut SessionView| matches!(&desk.trace_panes.request, RequestState::Loading(asked) if asked == key);
-    if let Some(desk) = sessions_mut(app).find(waits) {
-        desk.trace_panes.request = match request {
+    let waits = |session: &&mut SessionView| matches!(&session.trace_panes.request, RequestState::Loading(asked) if asked == key);
+    if let Some(session) = sessions_mut(app).find(waits) {
+        session.trace_panes.request = match request {
             Ok(request) => RequestState::Loaded(request),
             Err(why) => RequestState::Failed(key.clone(), why),
         };
@@ -401,20 +401,20 @@ pub(super) fn handle_document_read(
     id: &str,
     doc: Result<Arc<TranscriptDocument>, String>,
 ) -> Vec<Effect> {
-    let waits = |desk: &SessionView| {
-        matches!(desk.transcript_pane.document, Read::Loading)
-            && desk
+    let waits = |session: &SessionView| {
+        matches!(session.transcript_pane.document, Read::Loading)
+            && session
                 .transcript_pane
                 .transcript
                 .as_ref()
                 .is_some_and(|of| of.id == id)
     };
-    if let Some(desk) = sessions_mut(app).find(|desk| waits(desk)) {
-        desk.transcript_pane.document = match doc {
+    if let Some(session) = sessions_mut(app).find(|session| waits(session)) {
+        session.transcript_pane.document = match doc {
             Ok(doc) => Read::Loaded(doc),
             Err(why) => Read::Failed(why),
         };
-        desk.transcript_pane.quotes_key = None;
+        session.transcript_pane.quotes_key = None;
     }
     Vec::new()
 }
@@ -423,9 +423,7 @@ pub(super) fn handle_document_read(
 fn scroll_into_view(app: &mut App, pane: Pane, place: BlockPosition) {
     reveal_pane(app, pane);
     let area = app.layout().inner_size(pane);
-    let mut scroll: ScrollState = content::pane_scroll(app, pane)
-        .cloned()
-        .unwrap_or_default();
+    let mut scroll: ScrollState = content::pane_scroll(app, pane).cloned().unwrap_or_default();
     scroll.reveal(&*content::pane_source(app, pane), area, place);
     if let Some(there) = content::pane_scroll_mut(app, pane) {
         *there = scroll;

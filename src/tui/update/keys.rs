@@ -25,8 +25,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     if !app.overlays.is_empty() {
         return overlay::handle_key(app, chord);
     }
-    if !app.ui.pending_keys.is_empty() && chord == KeyChord::plain(crossterm::event::KeyCode::Esc)
-    {
+    if !app.ui.pending_keys.is_empty() && chord == KeyChord::plain(crossterm::event::KeyCode::Esc) {
         app.ui.pending_keys.clear();
         return Vec::new();
     }
@@ -44,10 +43,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         KeyMeaning::Nothing => {
             let keys: Vec<String> = pressed.iter().map(KeyChord::to_string).collect();
             let keys = keys.join(" ");
-            push_info(
-                app,
-                format!("`{keys}` does nothing here: ? lists the keys"),
-            )
+            push_info(app, format!("`{keys}` does nothing here: ? lists the keys"))
         }
     }
 }
@@ -189,10 +185,7 @@ pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
         return runs::cancel_all(app);
     }
     if waits {
-        return push_info(
-            app,
-            "cancelled: what the save touched is not judged again",
-        );
+        return push_info(app, "cancelled: what the save touched is not judged again");
     }
     quit_with_code(app, 0)
 }

@@ -116,18 +116,12 @@ fn apply_edit(
     what: LabelChange,
     undoes: Option<LabelEdit>,
 ) -> Vec<Effect> {
-    let Some(file) = app
-        .workspace()
-        .map(|workspace| labels_file_path(workspace))
-    else {
+    let Some(file) = app.workspace().map(|workspace| labels_file_path(workspace)) else {
         return Vec::new();
     };
     app.label_edits.last_number += 1;
     let number = app.label_edits.last_number;
-    app
-        .live_session
-        .cells
-        .set_local_label(&name, label.clone());
+    app.live_session.cells.set_local_label(&name, label.clone());
     let own = LabelEdit {
         number,
         name,
@@ -186,8 +180,7 @@ pub(super) fn handle_written(
         Err(why) => handle_write_failure(app, number, &why),
     }
     let read = app.workspace().map(Arc::clone);
-    if let Some(workspace) =
-        read.filter(|workspace| app.label_edits.matches_loaded_file(workspace))
+    if let Some(workspace) = read.filter(|workspace| app.label_edits.matches_loaded_file(workspace))
     {
         // Back at where it was: no other look will come.
         handle_reloaded(app, &workspace, &[]);

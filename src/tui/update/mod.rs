@@ -59,9 +59,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.ui.hits = hits;
             Vec::new()
         }
-        Msg::OutlineExtended { generation, facts } => {
-            runs::handle_outlined(app, generation, facts)
-        }
+        Msg::OutlineExtended { generation, facts } => runs::handle_outlined(app, generation, facts),
         Msg::OutlineEnded {
             generation,
             problem,

@@ -22,12 +22,9 @@ pub(super) fn handle_mouse(app: &mut App, mouse: MouseInput) -> Vec<Effect> {
             app.ui.drag = None;
             Vec::new()
         }
-        MouseAction::Scrolled(notches) => handle_scroll(
-            app,
-            column,
-            row,
-            i64::from(notches) * ROWS_PER_WHEEL_NOTCH,
-        ),
+        MouseAction::Scrolled(notches) => {
+            handle_scroll(app, column, row, i64::from(notches) * ROWS_PER_WHEEL_NOTCH)
+        }
     }
 }
 

@@ -75,8 +75,7 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
         slot.cached_from.clone().or_else(|| own.cloned())
     });
     let only = Some(vec![name.to_string()]);
-    let Some(mut order) =
-        runs::build_workspace_order(app, only, None, CachePolicy::Refresh, None)
+    let Some(mut order) = runs::build_workspace_order(app, only, None, CachePolicy::Refresh, None)
     else {
         return Vec::new();
     };

@@ -215,10 +215,7 @@ pub(super) fn enter_selection(app: &mut App) -> Vec<Effect> {
 /// The cell of a flip, and its verdict.
 pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
     if app.replay.is_some() {
-        return push_info(
-            app,
-            "this is a replay: q goes back to where verdicts moved",
-        );
+        return push_info(app, "this is a replay: q goes back to where verdicts moved");
     }
     let row = app
         .visible_report()
@@ -264,9 +261,7 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
         (found, needle.unwrap_or_default())
     });
     match found {
-        Some((SearchOutcome::Wrapped(_), _)) if forward => {
-            push_info(app, "on from the beginning")
-        }
+        Some((SearchOutcome::Wrapped(_), _)) if forward => push_info(app, "on from the beginning"),
         Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "on from the end"),
         Some((SearchOutcome::NotFound, needle)) => {
             let title = pane.title();

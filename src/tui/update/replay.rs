@@ -36,32 +36,32 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
     if app.replay.is_some() {
         return push_info(app, "this is a replay already: q goes back");
     }
-    let desk = &app.live_session;
-    let Some(row) = desk.cells.selected_row() else {
+    let session = &app.live_session;
+    let Some(row) = session.cells.selected_row() else {
         return push_info(app, "select a cell first: its run is what is replayed");
     };
-    let slots = desk
+    let slots = session
         .cells
         .row(row)
         .map(|row| &row.slots[..])
         .unwrap_or_default();
     let chosen = slots
-        .get(usize::from(desk.trace_panes.slot))
+        .get(usize::from(session.trace_panes.slot))
         .or(slots.first());
     let run = chosen.and_then(|slot| {
         let own = slot
             .run_cell
-            .and_then(|(run, _)| desk.cells.runs.get(run as usize));
+            .and_then(|(run, _)| session.cells.runs.get(run as usize));
         slot.cached_from.clone().or_else(|| own.cloned())
     });
     let Some(run) = run else {
         return push_info(app, "this cell was never run: r runs it");
     };
-    let from = desk
+    let from = session
         .cells
         .decision_name(row)
         .map_or(ReplayPosition::Beginning, ReplayPosition::Cell);
-    let dir = desk.runs.find(&run).and_then(|held| held.dir.clone());
+    let dir = session.runs.find(&run).and_then(|held| held.dir.clone());
     app.replay_start = ReplayStart {
         position: from,
         ..ReplayStart::default()
@@ -272,20 +272,20 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
     let events = Arc::clone(replay.player.events());
     let ticket = replay.ticket;
     if let Some(behind) = &mut replay.pending_session {
-        let (desk, told) = &mut **behind;
+        let (session, told) = &mut **behind;
         let bite = &events[*told..find_batch_end(&events, *told, goal)];
         // Flips of a recording are its own: none is told.
-        let _flips = feed(desk, ticket, bite);
-        desk.follow.track_live_cells(ticket, bite);
+        let _flips = feed(session, ticket, bite);
+        session.follow.track_live_cells(ticket, bite);
         *told += bite.len();
         if *told < goal {
             return false;
         }
         if let Some(built) = replay.pending_session.take() {
-            let (mut desk, told) = *built;
-            desk.copy_view_from(&mut replay.session);
-            desk.cells.update_shown();
-            replay.session = desk;
+            let (mut session, told) = *built;
+            session.copy_view_from(&mut replay.session);
+            session.cells.update_shown();
+            replay.session = session;
             replay.shown_events = told;
         }
         return true;

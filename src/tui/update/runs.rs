@@ -37,26 +37,27 @@ pub(super) fn handle_outlined(
         return Vec::new();
     }
     let labels = app.workspace().map(Arc::clone);
-    let desk = &mut app.live_session;
+    let session = &mut app.live_session;
     for fact in facts {
         match fact {
             EventKind::RunStarted(header) => {
-                desk.cells.begin_outline();
+                session.cells.begin_outline();
                 if let Some(workspace) = &labels {
-                    desk.cells.replace_labels(&workspace.labels);
+                    session.cells.replace_labels(&workspace.labels);
                 }
-                desk.outline_indices = desk.cells.register_header(&header, true);
+                session.outline_indices = session.cells.register_header(&header, true);
             }
             EventKind::CellsPlanned {
                 transcript, keys, ..
             } => {
-                desk.cells
-                    .add_outlined_cells(&desk.outline_indices, &transcript, &keys);
+                session
+                    .cells
+                    .add_outlined_cells(&session.outline_indices, &transcript, &keys);
             }
             _ => {}
         }
     }
-    desk.cells.update_shown_if_due(app.now);
+    session.cells.update_shown_if_due(app.now);
     Vec::new()
 }
 
@@ -161,18 +162,18 @@ pub(super) fn handle_run_events(
 }
 
 /// A judge that was asked besides is shown at work, where its cell is looked at.
-fn show_second_opinion(desk: &mut SessionView, ticket: RunTicket) {
-    let run = desk.runs.by_ticket.get(&ticket);
+fn show_second_opinion(session: &mut SessionView, ticket: RunTicket) {
+    let run = session.runs.by_ticket.get(&ticket);
     let Some((row, slot)) = run.and_then(|run| *run.cell_slots.first()?) else {
         return;
     };
-    let aside = desk
+    let aside = session
         .cells
         .row(row)
         .is_some_and(|row| row.is_second_opinion(slot));
-    if aside && desk.trace_panes.row == Some(row) {
-        desk.trace_panes.slot = slot;
-        desk.trace_panes.step = StepSelection::Newest;
+    if aside && session.trace_panes.row == Some(row) {
+        session.trace_panes.slot = slot;
+        session.trace_panes.step = StepSelection::Newest;
     }
 }
 
@@ -183,24 +184,24 @@ pub(super) fn handle_run_ended(
     problem: Option<String>,
 ) -> Vec<Effect> {
     let theme = Arc::clone(&app.ui.theme);
-    let desk = &mut app.live_session;
-    let blind = desk.cells.blind;
-    let Some(run) = desk.runs.by_ticket.get_mut(&ticket) else {
+    let session = &mut app.live_session;
+    let blind = session.cells.blind;
+    let Some(run) = session.runs.by_ticket.get_mut(&ticket) else {
         return Vec::new();
     };
     run.stage = RunStage::Ended(problem.clone());
     if let Some(id) = &run.id {
-        desk.cells.abandon_cells(id, &run.cell_slots);
+        session.cells.abandon_cells(id, &run.cell_slots);
     }
-    desk.cells.update_shown_if_due(app.now);
+    session.cells.update_shown_if_due(app.now);
     let (said, notes, of_save) = (
         summarize_run(run, theme.glyphs(), blind),
         collect_notes(run),
         run.save_number.is_some(),
     );
     let id = run.id.clone();
-    let focused: Vec<RunId> = focused_run_ids(&desk.cells);
-    desk.runs.drop_oldest(|run| focused.contains(run));
+    let focused: Vec<RunId> = focused_run_ids(&session.cells);
+    session.runs.drop_oldest(|run| focused.contains(run));
     remove_from_report(app, ticket);
     for note in notes {
         if !app.notices.log.iter().any(|notice| notice.text == note) {
@@ -240,13 +241,13 @@ pub(super) fn handle_time_passed(app: &mut App) {
 ///
 /// The caller settles the cells afterwards: once a batch, not once an event.
 pub(super) fn feed_events(
-    desk: &mut SessionView,
+    session: &mut SessionView,
     ticket: RunTicket,
     events: &[RunEvent],
 ) -> Vec<RowFlip> {
-    let newest = desk.runs.by_ticket.keys().all(|other| *other <= ticket);
-    let run = desk.runs.by_ticket.entry(ticket).or_default();
-    let cells = &mut desk.cells;
+    let newest = session.runs.by_ticket.keys().all(|other| *other <= ticket);
+    let run = session.runs.by_ticket.entry(ticket).or_default();
+    let cells = &mut session.cells;
     let mut flips = Vec::new();
     for event in events {
         run.apply_event(event);

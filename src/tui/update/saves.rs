@@ -87,8 +87,7 @@ pub(super) fn handle_reloaded(
     if touched.is_empty() {
         if app.replay.is_none() {
             let said = app.visible_report().map(|report| summarize(&report));
-            app
-                .notices
+            app.notices
                 .push(app.now, NoticeLevel::Info, said.unwrap_or_default());
         }
         return effects;
@@ -256,16 +255,12 @@ fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
 
 /// Starts what is to be judged at once, and lets the rest wait.
 fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
-    let mut waiting = app
-        .saves
-        .pending_judging
-        .take()
-        .unwrap_or(PendingJudging {
-            due: app.now,
-            decisions: Vec::new(),
-            evals: Vec::new(),
-            save: 0,
-        });
+    let mut waiting = app.saves.pending_judging.take().unwrap_or(PendingJudging {
+        due: app.now,
+        decisions: Vec::new(),
+        evals: Vec::new(),
+        save: 0,
+    });
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
     let mut effects = cancel_superseded(app, &names, &mut waiting);
     let of = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
@@ -277,8 +272,7 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
     let changed = touched
         .iter()
         .filter(|t| t.decision_changed && t.kind != TouchKind::Check);
-    app
-        .saves
+    app.saves
         .redecided_evals
         .extend(changed.map(|t| t.name.clone()));
     // Free judges are asked for all of it, and answer from past verdicts where these hold.

@@ -32,11 +32,7 @@ pub(super) fn update_tour(app: &mut App) {
             tour.complete_step(TourStep::LookAtFailure);
         }
     }
-    let saved = app
-        .saves
-        .report
-        .as_ref()
-        .filter(|report| report.number > 0);
+    let saved = app.saves.report.as_ref().filter(|report| report.number > 0);
     if saved.is_some_and(|report| !report.files.is_empty()) {
         tour.complete_step(TourStep::ChangeALine);
     }

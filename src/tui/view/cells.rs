@@ -29,8 +29,8 @@ const MAX_NAME_END_BYTES: usize = 400;
 
 /// Draws it.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
-    let desk = app.session();
-    let cells = &desk.cells;
+    let session = app.session();
+    let cells = &session.cells;
     let focused = app.ui.focus == Pane::Cells;
     let mut title = StyledRow::new(
         format!("{} {}", Pane::Cells.number(), Pane::Cells.title()),
@@ -61,7 +61,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         return draw_empty(canvas, inside, app);
     }
     let view = CellsView {
-        session: desk,
+        session: session,
         glyphs: canvas.glyphs(),
         width: usize::from(inside.width),
         frame: app.ui.spinner_frame,

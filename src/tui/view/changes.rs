@@ -248,17 +248,13 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
         outcome_glyph(flip.before.outcome, glyphs),
         outcome_glyph(flip.after.outcome, glyphs),
     );
-    let name = app
-        .live_session
-        .cells
-        .decision_name(flip.row)
-        .map_or_else(
-            || "?".to_owned(),
-            |name| {
-                let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
-                format!("{}{message} · {}", name.transcript, name.eval)
-            },
-        );
+    let name = app.live_session.cells.decision_name(flip.row).map_or_else(
+        || "?".to_owned(),
+        |name| {
+            let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
+            format!("{}{message} · {}", name.transcript, name.eval)
+        },
+    );
     let cursor = if over.is_some() { glyphs.cursor } else { " " };
     let head = StyledRow::new(cursor, Role::Accent)
         .with(format!("{was} {} {is} ", glyphs.arrow), Role::Flipped)

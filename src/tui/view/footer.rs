@@ -175,9 +175,7 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
 fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let mut specs: Vec<&CommandSpec> = COMMANDS
         .iter()
-        .filter(|spec| {
-            spec.footer_rank > 0 && spec.id != "help" && spec.check_usable(app).is_ok()
-        })
+        .filter(|spec| spec.footer_rank > 0 && spec.id != "help" && spec.check_usable(app).is_ok())
         .collect();
     specs.sort_by_key(|spec| spec.footer_rank);
     // In the panes of a trace one asks first for another step of it, and for what was sent to the byte.

@@ -269,11 +269,7 @@ fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, app: &App) -> Option<S
     (name.len() <= SHORT).then(|| format!("{name}{}", repeat.unwrap_or_default()))
 }
 
-fn build_strip_items<'a>(
-    shown: &ShownCell<'a>,
-    app: &App,
-    glyphs: &Glyphs,
-) -> Vec<StripItem<'a>> {
+fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> Vec<StripItem<'a>> {
     let trace = &app.session().trace_panes;
     let turns = shown.turns();
     let selected = find_shown_step(trace, turns);

@@ -14,17 +14,17 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
 
 /// Whose transcript, and where in it.
 fn pane_subtitle(app: &App) -> String {
-    let desk = app.session();
-    let Some(of) = &desk.transcript_pane.transcript else {
+    let session = app.session();
+    let Some(of) = &session.transcript_pane.transcript else {
         return String::new();
     };
-    let Some(doc) = desk.transcript_pane.loaded_document() else {
+    let Some(doc) = session.transcript_pane.loaded_document() else {
         return of.id.clone();
     };
-    let judged = desk
+    let judged = session
         .trace_panes
         .row
-        .and_then(|row| desk.cells.row(row)?.message);
+        .and_then(|row| session.cells.row(row)?.message);
     let judged = judged.map_or(String::new(), |message| {
         format!(" · judges message {message}")
     });

@@ -102,7 +102,7 @@ fn is_done(slot: &RowSlot) -> bool {
 }
 
 fn to_u32_index(len: usize) -> u32 {
-    u32::try_from(len).expect("a desk holds fewer than 2^32 of anything")
+    u32::try_from(len).expect("a session holds fewer than 2^32 of anything")
 }
 
 impl CellsState {

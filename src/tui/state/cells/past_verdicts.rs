@@ -27,7 +27,7 @@ pub(super) struct PastVerdicts {
 
 impl CellsState {
     pub(super) fn set_newest_verdicts(&mut self, board: &Arc<NewestVerdicts>) {
-        let rows = u32::try_from(self.rows.len()).expect("a desk holds fewer than 2^32 rows");
+        let rows = u32::try_from(self.rows.len()).expect("a session holds fewer than 2^32 rows");
         self.past_verdicts = Some(PastVerdicts {
             newest: Arc::clone(board),
             runs: HashMap::new(),

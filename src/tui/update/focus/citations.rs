@@ -60,10 +60,10 @@ pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
     let Some(citation) = citation else {
         return Vec::new();
     };
-    let desk = app.session_mut();
-    desk.trace_panes.selected_citation = Some(at);
-    desk.trace_panes.selected_quote = None;
-    desk.transcript_pane.selected_quote = None;
+    let session = app.session_mut();
+    session.trace_panes.selected_citation = Some(at);
+    session.trace_panes.selected_quote = None;
+    session.transcript_pane.selected_quote = None;
     match cited_place(&citation.source) {
         Some(CitedPlace::Message(number)) => go_to_message(app, number, &citation),
         Some(CitedPlace::Fetch(number)) => go_to_fetch(app, at, number, &citation),
@@ -102,11 +102,7 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
         Some((piece, range)) => (*piece, range.start + doc.heading_len(*piece)),
         None => (first as usize, 0),
     };
-    scroll_into_view(
-        app,
-        Pane::Transcript,
-        BlockPosition { block: piece, byte },
-    );
+    scroll_into_view(app, Pane::Transcript, BlockPosition { block: piece, byte });
     let missing = found.is_none();
     app.session_mut().transcript_pane.selected_quote = found;
     if missing || !citation.found {

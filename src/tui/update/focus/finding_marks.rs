@@ -67,8 +67,8 @@ impl MarksRequest<'_> {
 
 /// The check that decided what is shown, if one did and is at hand as it was.
 fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
-    let desk = app.session();
-    desk.transcript_pane.loaded_document()?;
+    let session = app.session();
+    session.transcript_pane.loaded_document()?;
     let shown = resolve_shown_cell(app)?;
     let result = shown.result?;
     let eval = find_row_eval(app, &shown)?;
@@ -78,8 +78,8 @@ fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
         return None;
     }
     Some(MarksRequest {
-        row: desk.trace_panes.row?,
-        transcript: &desk.transcript_pane.transcript.as_ref()?.digest,
+        row: session.trace_panes.row?,
+        transcript: &session.transcript_pane.transcript.as_ref()?.digest,
         result,
         eval,
     })
@@ -99,10 +99,10 @@ fn find_row_eval(app: &App, shown: &ShownCell<'_>) -> Option<RubricEval> {
 }
 
 fn build_effect(app: &App, key: &FindingMarksKey, eval: RubricEval) -> Option<Effect> {
-    let desk = app.session();
-    let row = desk.cells.row(key.row)?;
+    let session = app.session();
+    let row = session.cells.row(key.row)?;
     let (transcript, run_dir) =
-        resolve_transcript_source(app, desk.transcript_pane.transcript.as_ref()?);
+        resolve_transcript_source(app, session.transcript_pane.transcript.as_ref()?);
     Some(Effect::FindMarks {
         key: key.clone(),
         eval,
@@ -120,7 +120,7 @@ pub(in crate::tui::update) fn handle_marks_found(
     marks: &[TranscriptSpan],
 ) -> Vec<Effect> {
     let document = super::sessions_mut(app)
-        .map(|desk| &mut desk.transcript_pane)
+        .map(|session| &mut session.transcript_pane)
         .find(|document| document.marks.key.as_ref() == Some(key));
     if let Some(document) = document
         && let Some(doc) = document.loaded_document().map(Arc::clone)

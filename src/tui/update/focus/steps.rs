@@ -62,12 +62,12 @@ pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
 }
 
 fn select_slot(app: &mut App, slot: Option<u16>) {
-    let desk = app.session_mut();
+    let session = app.session_mut();
     if let Some(slot) = slot
-        && slot != desk.trace_panes.slot
+        && slot != session.trace_panes.slot
     {
-        desk.trace_panes.slot = slot;
-        super::clear_positions(desk);
+        session.trace_panes.slot = slot;
+        super::clear_positions(session);
     }
 }
 

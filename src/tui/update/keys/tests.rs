@@ -20,15 +20,12 @@ fn model(width: u16, height: u16) -> App {
 
 fn press(app: &mut App, keys: &str) -> Vec<Effect> {
     let chords = keymap::parse_chords(keys).expect("keys");
-    let all = chords
-        .into_iter()
-        .map(|chord| update(app, Msg::Key(chord)));
+    let all = chords.into_iter().map(|chord| update(app, Msg::Key(chord)));
     all.collect::<Vec<_>>().concat()
 }
 
 fn told_last(app: &App) -> Option<&str> {
-    app
-        .notices
+    app.notices
         .log
         .last()
         .map(|Notice { text, .. }| text.as_str())
@@ -91,8 +88,7 @@ fn tab_goes_round_and_l_to_the_right() {
 #[test]
 fn q_closes_what_is_on_top_first_and_asks_while_something_runs() {
     let mut app = model(80, 24);
-    app
-        .live_session
+    app.live_session
         .runs
         .by_ticket
         .insert(RunTicket(1), TrackedRun::default());
@@ -109,8 +105,7 @@ fn q_closes_what_is_on_top_first_and_asks_while_something_runs() {
 #[test]
 fn ctrl_c_cancels_what_runs_and_only_then_quits() {
     let mut app = model(80, 24);
-    app
-        .live_session
+    app.live_session
         .runs
         .by_ticket
         .insert(RunTicket(7), TrackedRun::default());

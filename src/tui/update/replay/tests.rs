@@ -142,8 +142,8 @@ fn numbered(kinds: Vec<EventKind>) -> Arc<Vec<RunEvent>> {
 }
 
 /// The way in without the rows: what is tested here is what is told, and when.
-fn fed(desk: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec<RowFlip> {
-    let run = desk
+fn fed(session: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec<RowFlip> {
+    let run = session
         .runs
         .by_ticket
         .get_mut(&ticket)
@@ -227,10 +227,7 @@ fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
     assert_eq!(replay(&app).shown_events, 7);
     assert_eq!(replay(&app).next_wake(Millis(650)), Some(Millis(700)));
     wake(&mut app, 5000);
-    assert_eq!(
-        *told_so_far(&app),
-        RunState::fold(numbered(story()).iter())
-    );
+    assert_eq!(*told_so_far(&app), RunState::fold(numbered(story()).iter()));
     assert_eq!(replay(&app).next_wake(Millis(5000)), None);
     assert_eq!(
         replay(&app).player.playback(),
@@ -265,11 +262,11 @@ fn a_recording_without_an_end_says_so() {
 #[test]
 fn seek_while_streaming_keeps_selection_filter_and_places() {
     let mut app = story_at(9);
-    let desk = &mut replay_mut(&mut app).session;
-    desk.focus_decision(CellsEntry::Row(RowId(3)), 0);
-    desk.cells.filter = "asked".to_owned();
-    desk.trace_panes.shows_raw = true;
-    desk.trace_panes.prompt = ScrollState::tail();
+    let session = &mut replay_mut(&mut app).session;
+    session.focus_decision(CellsEntry::Row(RowId(3)), 0);
+    session.cells.filter = "asked".to_owned();
+    session.trace_panes.shows_raw = true;
+    session.trace_panes.prompt = ScrollState::tail();
     replay_mut(&mut app)
         .player
         .play(Millis(0), PlaybackSpeed::RECORDED);
@@ -278,12 +275,12 @@ fn seek_while_streaming_keeps_selection_filter_and_places() {
     assert!(now.is_playing(), "what played, plays on");
     assert!(now.shown_events < 9 && !now.is_seeking());
     assert_eq!(selected(&app), Some(CellsEntry::Row(RowId(3))));
-    let desk = &replay(&app).session;
+    let session = &replay(&app).session;
     assert_eq!(
         (
-            desk.cells.filter.as_str(),
-            desk.trace_panes.shows_raw,
-            desk.trace_panes.prompt.follow
+            session.cells.filter.as_str(),
+            session.trace_panes.shows_raw,
+            session.trace_panes.prompt.follow
         ),
         ("asked", true, true)
     );
@@ -310,10 +307,7 @@ fn speed_changes_keep_the_place_and_stay_in_bounds() {
         press(&mut app, UiCommand::Slower);
     }
     assert_eq!(replay(&app).speed, PlaybackSpeed::new(0.25));
-    assert_eq!(
-        replay(&app).position_and_length(Millis(250)).0,
-        Millis(250)
-    );
+    assert_eq!(replay(&app).position_and_length(Millis(250)).0, Millis(250));
 }
 
 #[test]
@@ -321,10 +315,7 @@ fn step_back_takes_one_event_away() {
     let mut app = story_at(9);
     press(&mut app, UiCommand::StepBack);
     assert_eq!(replay(&app).shown_events, 8);
-    assert_eq!(
-        *told_so_far(&app),
-        RunState::fold(&numbered(story())[..8])
-    );
+    assert_eq!(*told_so_far(&app), RunState::fold(&numbered(story())[..8]));
     to(&mut app, 0);
     press(&mut app, UiCommand::StepBack);
     let notice = app.notices.log.last().expect("it says so");
@@ -499,10 +490,7 @@ fn a_replay_from_the_board_goes_back_to_it() {
     let mut app = story_at(3);
     assert!(leave_replay(&mut app).is_empty());
     assert!(app.replay.is_none() && app.exit_code.is_none());
-    assert!(
-        open_focused_run(&mut app).is_empty(),
-        "nothing is selected"
-    );
+    assert!(open_focused_run(&mut app).is_empty(), "nothing is selected");
     let notice = app.notices.log.last().expect("it says so");
     assert_eq!(
         notice.text,

@@ -154,8 +154,7 @@ fn a_late_result_of_an_older_run_overwrites_nothing() {
 #[test]
 fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
     let mut app = model();
-    app
-        .live_session
+    app.live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
     let mut log = Log::new(&mut app, "cncl");
@@ -170,10 +169,7 @@ fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
         RowStatus::Decided(Fail),
         "yesterday's verdict"
     );
-    assert_eq!(
-        mark(&app, "b/r/y"),
-        RowStatus::Decided(Outcome::Cancelled)
-    );
+    assert_eq!(mark(&app, "b/r/y"), RowStatus::Decided(Outcome::Cancelled));
     assert_eq!(mark(&app, "b/r/x"), RowStatus::NeverRun);
     let row_of = row(&app.live_session.cells, "b/r/x");
     let slots = &app.live_session.cells.row(row_of).expect("a row").slots;
@@ -184,12 +180,10 @@ fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
 #[test]
 fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
     let mut app = model();
-    app
-        .live_session
+    app.live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
-    app
-        .live_session
+    app.live_session
         .cells
         .replace_labels(&[crate::model::Label {
             transcript: "a".into(),
@@ -230,8 +224,7 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
 #[test]
 fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
     let mut app = model();
-    app
-        .live_session
+    app.live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/x", Fail), ("b/r/x", Fail)]));
     let ran = |app: &mut App, save: u64, id: &str| {
@@ -282,8 +275,7 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
     next.finish(&mut app, 1, Pass);
     assert_eq!(mark(&app, "a/r/y"), RowStatus::Decided(Pass));
     assert_eq!(
-        app
-            .live_session
+        app.live_session
             .cells
             .row(row(&app.live_session.cells, "a/r/y"))
             .expect("a row")
@@ -296,8 +288,7 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
 #[test]
 fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_does() {
     let mut app = model();
-    app
-        .live_session
+    app.live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/x", Pass), ("b/r/x", Fail)]));
     app.live_session.cells.update_shown();
@@ -419,13 +410,7 @@ fn only_some_ended_runs_are_kept_and_the_one_that_is_looked_at_always() {
         handle_run_ended(&mut app, log.ticket, None);
     }
     assert_eq!(app.live_session.runs.by_ticket.len(), 8);
-    assert!(
-        app
-            .live_session
-            .runs
-            .by_ticket
-            .contains_key(&first.ticket)
-    );
+    assert!(app.live_session.runs.by_ticket.contains_key(&first.ticket));
 }
 
 #[test]

@@ -154,10 +154,7 @@ fn two_saves_within_300_ms_start_one_judged_run() {
     assert_eq!(after(&mut app, 200), Vec::<String>::new());
     save(&mut app, workspace(&[&judged(" and brief")], FREE));
     assert_eq!(after(&mut app, 300), Vec::<String>::new());
-    assert_eq!(
-        after(&mut app, 500),
-        ["run rubric:\"beam\" eval:\"tone\""]
-    );
+    assert_eq!(after(&mut app, 500), ["run rubric:\"beam\" eval:\"tone\""]);
     assert_eq!(after(&mut app, 900), Vec::<String>::new());
 }
 
@@ -314,10 +311,7 @@ fn of_a_judge_that_costs_the_rest_is_only_told() {
         ..RunPreview::default()
     };
     assert!(cost_estimate::handle_preview(&mut app, Ok(preview)).is_empty());
-    assert_eq!(
-        told(&app),
-        Some("12 cells of paid wait for R: about $0.04")
-    );
+    assert_eq!(told(&app), Some("12 cells of paid wait for R: about $0.04"));
 }
 
 #[test]

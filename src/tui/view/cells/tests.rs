@@ -124,11 +124,7 @@ fn a_live_cell_says_what_it_is_at() {
         },
         ..CellState::default()
     }];
-    app
-        .live_session
-        .runs
-        .by_ticket
-        .insert(RunTicket(1), known);
+    app.live_session.runs.by_ticket.insert(RunTicket(1), known);
     app.now = Millis(1200);
     let lines = inside(&app, 44, 12);
     assert!(
@@ -157,8 +153,7 @@ fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
 #[test]
 fn an_empty_pane_says_what_would_fill_it() {
     let mut app = judged();
-    app
-        .live_session
+    app.live_session
         .cells
         .set_filter("outcome:timeout")
         .expect("a filter");
@@ -170,8 +165,7 @@ fn an_empty_pane_says_what_would_fill_it() {
     );
     assert!(lines[2].contains("esc clears it"), "{lines:#?}");
     assert!(lines[5].contains("0/6"), "{lines:#?}");
-    app
-        .live_session
+    app.live_session
         .cells
         .set_filter("outcome:failed")
         .expect_err("bad");
