@@ -15,7 +15,6 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::prepare::prepare_run;
 use super::{CachePolicy, RunOptions};
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{
@@ -28,6 +27,7 @@ use crate::model::{
     ToolResponse, Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
+use crate::run::prepare::prepare_run;
 use crate::tools::{SeenUrls, Tool, ToolDeps, ValidatedCall};
 use crate::transcript;
 use crate::workspace::{Env, Workspace};

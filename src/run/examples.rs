@@ -10,20 +10,20 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{CellCounter, RunCx};
-use super::judge_pool::{JudgeRepeat, JudgedDecision};
-use super::merge_window::MergeWindow;
-use super::prepare::{PreparedRun, prepare_run};
-use super::preview::JudgePreview;
-use super::schedule::judge_cell;
-use super::snapshot::find_judges;
-use super::tally::RunTally;
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
 use crate::handlers::{EvalTypeRegistry, example_transcript};
 use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric};
+use crate::run::execute::context::{CellCounter, RunCx};
+use crate::run::execute::merge_window::MergeWindow;
+use crate::run::execute::schedule::judge_cell;
+use crate::run::execute::tally::RunTally;
+use crate::run::inputs::snapshot::find_judges;
+use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
+use crate::run::prepare::{PreparedRun, prepare_run};
+use crate::run::preview::JudgePreview;
 use crate::workspace::lint::ExampleResult;
 use crate::workspace::{Env, Workspace};
 

@@ -27,38 +27,18 @@
 //! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
 
 mod connection_check;
-mod context;
-mod evidence;
 mod examples;
 mod execute;
-mod feed;
-mod filter;
-mod ids;
-mod judge_pool;
+mod inputs;
 mod judges;
-mod merge_window;
 mod outline;
-mod past_outcomes;
-mod permit;
+mod past;
 mod plan;
 mod prepare;
 mod preview;
 mod prompts;
-mod rate_limit;
-mod replay;
-mod rescore;
-mod resume;
 pub mod robustness;
-mod sample;
-mod schedule;
-mod snapshot;
-mod source_judge;
 mod start;
-mod tally;
-mod tool_sets;
-mod usage_history;
-mod verdict_cache;
-mod worker;
 
 #[cfg(test)]
 mod tests;
@@ -70,18 +50,18 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use ids::{TranscriptIds, collect_transcript_ids};
+pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 
 pub use connection_check::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
-pub use filter::{DecisionFilter, FilterCandidate, FilterError};
-pub(crate) use filter::{FilterWord, split_words};
+pub use inputs::sample::SampleSpec;
+pub(crate) use inputs::snapshot::judge_digest;
 pub use outline::outline_run;
+pub use past::rescore::{collect_decision_settings, collect_panel_rules};
+pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
+pub(crate) use plan::filter::{FilterWord, split_words};
 pub use preview::{JudgePreview, RunPreview, preview_run};
 pub use prompts::{RenderedPrompt, render_prompts};
-pub use rescore::{collect_decision_settings, collect_panel_rules};
-pub use sample::SampleSpec;
-pub(crate) use snapshot::judge_digest;
 pub use start::start_run;
 
 use crate::event::{ParentRun, RunTotals};

@@ -3,15 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::feed::{RecordChunk, SourceRecord};
-use super::ids::TranscriptIds;
-use super::plan::{DecisionMethod, DecisionTask, RunPlan};
-use super::prepare::prepare_without_tools;
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{CellKey, EventKind};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Digest, TranscriptRef};
+use crate::run::inputs::feed::{RecordChunk, SourceRecord};
+use crate::run::inputs::ids::TranscriptIds;
+use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
+use crate::run::prepare::prepare_without_tools;
 use crate::workspace::{Env, Workspace};
 
 /// Transcripts told at once; the first few are told as soon as they are read.

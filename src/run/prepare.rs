@@ -3,25 +3,26 @@
 
 use std::sync::Arc;
 
-use super::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
-use super::judge_pool::{JudgePool, VerdictCache};
-use super::judges::{self, BuiltJudges, JudgeBuildCx};
-use super::permit::{PermitGate, Permits};
-use super::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
-use super::rate_limit::RateLimiters;
-use super::replay::LiveCellNames;
-use super::resume::{ResumeFeed, ResumedRun};
-use super::sample::{SampleSpec, SampledFeed};
-use super::snapshot::{Compilation, compile_evals, plan_spec, snapshot_files};
-use super::tool_sets::{self, ToolDigests};
-use super::verdict_cache::RecordedVerdictCache;
-use super::{CachePolicy, RunError, RunOptions, evidence, past_outcomes};
+use super::past::{evidence, past_outcomes};
+use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::judge::{Budget, DelimiterSecret, EvidenceStore, JudgeEngineDeps, NoEvidence};
 use crate::model::RunId;
 use crate::record::{CacheIndex, RecordError, RunStore, new_run_id};
+use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
+use crate::run::inputs::sample::{SampleSpec, SampledFeed};
+use crate::run::inputs::snapshot::{Compilation, compile_evals, plan_spec, snapshot_files};
+use crate::run::judges::live_cell_names::LiveCellNames;
+use crate::run::judges::permit::{PermitGate, Permits};
+use crate::run::judges::pool::{JudgePool, VerdictCache};
+use crate::run::judges::rate_limit::RateLimiters;
+use crate::run::judges::tool_sets::{self, ToolDigests};
+use crate::run::judges::{self, BuiltJudges, JudgeBuildCx};
+use crate::run::past::resume::{ResumeFeed, ResumedRun};
+use crate::run::past::verdict_cache::RecordedVerdictCache;
+use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
 use crate::tools::ToolSet;
 use crate::workspace::{Env, Workspace, data_dir};
 
@@ -150,7 +151,7 @@ impl RunDraft {
         } = self;
         let tools = ToolDigests::from_sets(sets);
         if let Some(left) = &left {
-            tool_sets::check_tools_unchanged(left, &compilation, sets)?;
+            left.check_tools_unchanged(&compilation, sets)?;
         }
         let wanted = options
             .evidence_run

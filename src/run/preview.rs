@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::feed::RecordChunk;
-use super::judge_pool::{JudgePool, PlannedCellState, RequestSize};
-use super::prepare::prepare_run;
-use super::usage_history::{PastUsage, UsageHistory};
-use super::worker::{WorkedRecord, WorkedTranscript, process_chunk};
 use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, Outcome, pluralize};
+use crate::run::execute::worker::{WorkedRecord, WorkedTranscript, process_chunk};
+use crate::run::inputs::feed::RecordChunk;
+use crate::run::judges::pool::{JudgePool, PlannedCellState, RequestSize};
+use crate::run::past::usage_history::{PastUsage, UsageHistory};
+use crate::run::prepare::prepare_run;
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::execute::make_id_unique;
-use super::prepare::{PreparedRun, prepare_run};
-use super::worker::{WorkedRecord, WorkedTranscript, process_chunk};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellName, CellPattern, Digest, ProviderKind};
 use crate::provider::RequestBody;
+use crate::run::execute::make_id_unique;
+use crate::run::execute::worker::{WorkedRecord, WorkedTranscript, process_chunk};
+use crate::run::prepare::{PreparedRun, prepare_run};
 use crate::workspace::{Env, Workspace};
 
 /// What would be sent for a cell.
@@ -99,7 +99,7 @@ fn for_each_transcript(
     prepared: &mut PreparedRun,
     mut take: impl FnMut(&PreparedRun, &WorkedTranscript),
 ) -> Result<(), RunError> {
-    let mut ids = super::ids::TranscriptIds::default();
+    let mut ids = crate::run::inputs::ids::TranscriptIds::default();
     while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
         for worked in process_chunk(&prepared.judge_pool, &chunk) {
             if let WorkedRecord::Transcript(mut item) = worked {

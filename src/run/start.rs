@@ -4,16 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::context::{CellCounter, RunCx};
-use super::feed::TranscriptFeed;
-use super::merge_window::MergeWindow;
-use super::prepare::{PreparedRun, prepare_run};
-use super::tally::RunTally;
-use super::{RunError, RunHandle, RunOptions, execute, schedule};
+use super::execute::{self, schedule};
+use super::{RunError, RunHandle, RunOptions};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
 use crate::handlers::EvalTypeRegistry;
 use crate::record::{RecordError, Recorder, StartedRecording};
+use crate::run::execute::context::{CellCounter, RunCx};
+use crate::run::execute::merge_window::MergeWindow;
+use crate::run::execute::tally::RunTally;
+use crate::run::inputs::feed::TranscriptFeed;
+use crate::run::prepare::{PreparedRun, prepare_run};
 use crate::workspace::{Env, Workspace};
 
 /// Starts a run, in the runtime that awaits this.

@@ -17,10 +17,10 @@ use crate::model::{
     ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
 };
 use crate::record::{CacheIndex, RecordedRun, Recorder, RunStore};
-use crate::run::evidence::load_replayed_evidence;
-use crate::run::judge_pool::VerdictCache;
-use crate::run::tool_sets::ToolDigests;
-use crate::run::verdict_cache::RecordedVerdictCache;
+use crate::run::judges::pool::VerdictCache;
+use crate::run::judges::tool_sets::ToolDigests;
+use crate::run::past::evidence::load_replayed_evidence;
+use crate::run::past::verdict_cache::RecordedVerdictCache;
 
 fn decl(description: &str) -> ToolDeclaration {
     ToolDeclaration {

@@ -13,7 +13,7 @@ use crate::event::EventKind;
 use crate::judge::Budget;
 use crate::model::{BudgetConfig, CellIx, CellResult, Millis, Outcome, RunId};
 use crate::run::RunOptions;
-use crate::run::merge_window::MAX_TRANSCRIPTS_AHEAD;
+use crate::run::execute::merge_window::MAX_TRANSCRIPTS_AHEAD;
 
 const ONE: &str = "
 id: r

@@ -10,7 +10,7 @@ use super::support::{
 use crate::event::{EventKind, RunTotals};
 use crate::model::{CellResult, Outcome, RunId, Verdict};
 use crate::run::RunOptions;
-use crate::run::context::RunCx;
+use crate::run::execute::context::RunCx;
 
 const JURY: &str = "
 id: r

@@ -9,7 +9,7 @@ use super::support::{
 use crate::event::{EventKind, FORMAT, RunEvent, RunState};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::{CellIx, Outcome};
-use crate::run::feed::{RecordChunk, TranscriptFeed};
+use crate::run::inputs::feed::{RecordChunk, TranscriptFeed};
 use crate::run::plan::DecisionMethod;
 use crate::run::{DecisionFilter, RunError, RunOptions};
 use crate::transcript as reader;

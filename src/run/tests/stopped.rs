@@ -8,7 +8,7 @@ use super::support::{Running, Scripted, bench_of, outcomes, run, story, transcri
 use crate::event::EventKind;
 use crate::handlers::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::Outcome;
-use crate::run::context::RunCx;
+use crate::run::execute::context::RunCx;
 
 /// Says when it is asked, and decides when it is told to: by letting go, or by the run's own stop.
 #[derive(Debug)]

@@ -16,16 +16,16 @@ use crate::model::{
     CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
 };
 use crate::rubric;
-use crate::run::context::{CellCounter, RunCx};
-use crate::run::feed::{RecordChunk, SourceRecord, TranscriptFeed};
-use crate::run::judge_pool::{JudgePool, JudgeSlot, RequestSize, VerdictCache};
-use crate::run::merge_window::MergeWindow;
-use crate::run::permit::Permits;
+use crate::run::execute::context::{CellCounter, RunCx};
+use crate::run::execute::merge_window::MergeWindow;
+use crate::run::execute::tally::RunTally;
+use crate::run::inputs::feed::{RecordChunk, SourceRecord, TranscriptFeed};
+use crate::run::inputs::snapshot::{Compilation, compile_evals};
+use crate::run::judges::live_cell_names::LiveCellNames;
+use crate::run::judges::permit::Permits;
+use crate::run::judges::pool::{JudgePool, JudgeSlot, RequestSize, VerdictCache};
 use crate::run::plan::NoPastOutcomes;
-use crate::run::replay::LiveCellNames;
-use crate::run::snapshot::{Compilation, compile_evals};
 use crate::run::start::run_to_end;
-use crate::run::tally::RunTally;
 use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::{RecordSpan, TranscriptRecord as Found};
 use crate::workspace::{Env, Workspace, WorkspaceLimits};

@@ -11,6 +11,12 @@
 //! A ticket goes with every chunk, so that a slow chunk cannot pile up those behind it; the window holds the merge back
 //! behind slow judges. So memory does not grow with the number of transcripts (but for a hash of each id).
 
+pub(super) mod context;
+pub(super) mod merge_window;
+pub(super) mod schedule;
+pub(super) mod tally;
+pub(super) mod worker;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -22,14 +28,15 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::context::RunCx;
-use super::feed::{RecordChunk, TranscriptFeed};
-use super::ids::TranscriptIds;
-use super::judge_pool::{JudgePool, JudgeRepeat, PlannedCellState};
-use super::schedule::{JudgeJob, OpenCell};
-use super::worker::{WorkedRecord, WorkedTranscript, process_chunk};
+use self::context::RunCx;
+use self::schedule::{JudgeJob, OpenCell};
+use self::worker::{WorkedRecord, WorkedTranscript, process_chunk};
 use crate::event::{CellKey, EventKind, SettledCell};
 use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
+use crate::run::inputs::feed::{RecordChunk, TranscriptFeed};
+use crate::run::inputs::ids::TranscriptIds;
+use crate::run::judges::pool::{JudgePool, PlannedCellState};
+use crate::run::plan::judged_decision::JudgeRepeat;
 use crate::transcript::BadRecord;
 
 /// Bad records of one file that are told one by one; the rest are counted.
@@ -39,7 +46,7 @@ const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the threads. Judge cells go to `orders`; the receiver tells when all is merged, with a sentence if the
 /// transcripts could not be read to the end.
-pub(super) fn spawn_threads(
+pub(in crate::run) fn spawn_threads(
     core: &Arc<RunCx>,
     feed: Box<dyn TranscriptFeed>,
     orders: mpsc::UnboundedSender<JudgeJob>,
@@ -330,7 +337,7 @@ impl ChunkMerger<'_> {
 }
 
 /// Makes an item's id unique; its own, if that was taken.
-pub(super) fn make_id_unique(
+pub(in crate::run) fn make_id_unique(
     ids: &mut TranscriptIds,
     item: &mut WorkedTranscript,
 ) -> Option<String> {

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::RunError;
-use super::tool_sets::ToolDigests;
 use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::ToolResponse;
 use crate::record::{RecordedRun, RunStore};
+use crate::run::RunError;
+use crate::run::judges::tool_sets::ToolDigests;
 
 /// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
-pub(super) fn find_evidence_runs(
+pub(in crate::run) fn find_evidence_runs(
     store: &RunStore,
     root: &Path,
     frozen: &str,
@@ -39,7 +39,7 @@ fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<Reco
 }
 
 /// What these runs' tools answered; the first that holds an answer gives it.
-pub(super) fn load_replayed_evidence(
+pub(in crate::run) fn load_replayed_evidence(
     runs: &[RecordedRun],
     tools: &ToolDigests,
     miss: EvidenceMissPolicy,

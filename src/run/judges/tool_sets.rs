@@ -8,13 +8,12 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::RunError;
-use super::judges::add_judge_name;
-use super::resume::ResumedRun;
-use super::snapshot::Compilation;
+use super::add_judge_name;
 use crate::clock::Clock;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis, TurnIx};
+use crate::run::RunError;
+use crate::run::inputs::snapshot::Compilation;
 use crate::tools::{self, ToolDeps, ToolSet};
 
 /// Sources have limits of their own; this one is for what has none.
@@ -22,15 +21,15 @@ const MAX_OPEN_TIME: Millis = Millis::from_secs(90);
 
 /// The digests of all tools, by name: what evidence is known by.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ToolDigests(HashMap<String, Vec<Digest>>);
+pub(in crate::run) struct ToolDigests(HashMap<String, Vec<Digest>>);
 
 impl ToolDigests {
-    pub(super) fn from_sets(sets: &[ToolSet]) -> Self {
+    pub(in crate::run) fn from_sets(sets: &[ToolSet]) -> Self {
         sets.iter().flat_map(list_tool_digests).collect()
     }
 
     /// Tools of that name that are what one was then; all of that name, where a run did not record it.
-    pub(super) fn find_matching<'d>(
+    pub(in crate::run) fn find_matching<'d>(
         &'d self,
         name: &str,
         then: Option<&'d Digest>,
@@ -55,7 +54,7 @@ impl FromIterator<(String, Digest)> for ToolDigests {
 }
 
 /// A judge's tools as the header names them.
-pub(super) fn list_tool_digests(set: &ToolSet) -> Vec<(String, Digest)> {
+pub(in crate::run) fn list_tool_digests(set: &ToolSet) -> Vec<(String, Digest)> {
     let tools = set.tools.iter();
     tools
         .map(|tool| (tool.decl().name.clone(), tool.digest()))
@@ -65,7 +64,7 @@ pub(super) fn list_tool_digests(set: &ToolSet) -> Vec<(String, Digest)> {
 /// The tools of every judge that is needed, by the judge's position, opened at once; of the others what needs no opening.
 /// With what was noted on the way, for people: why a token is not valid. All problems at once, each with its judge.
 /// `frozen`: evidence will answer.
-pub(super) async fn open_tool_sets(
+pub(in crate::run) async fn open_tool_sets(
     compilation: &Compilation,
     deps: &ToolDeps,
     clock: &Arc<dyn Clock>,
@@ -116,7 +115,10 @@ pub(super) async fn open_tool_sets(
 }
 
 /// The same without opening anything: for who only looks at which cells there are.
-pub(super) fn build_unopened_tool_sets(compilation: &Compilation, deps: &ToolDeps) -> Vec<ToolSet> {
+pub(in crate::run) fn build_unopened_tool_sets(
+    compilation: &Compilation,
+    deps: &ToolDeps,
+) -> Vec<ToolSet> {
     let judges = compilation.judges.iter();
     judges
         .map(|config| build_unopened_tool_set(config, deps))
@@ -187,36 +189,6 @@ fn is_built_in_judge(config: &JudgeConfig) -> bool {
     let known = tools::built_in_tool_decls();
     let mut uses = config.tools.iter();
     uses.all(|one| known.iter().any(|decl| decl.name == one.name))
-}
-
-/// A run is taken up with the tools that it was judged with. What ships with dicta may differ between versions.
-pub(super) fn check_tools_unchanged(
-    left: &ResumedRun,
-    compilation: &Compilation,
-    sets: &[ToolSet],
-) -> Result<(), RunError> {
-    let shipped = tools::built_in_tool_decls();
-    let mut changed = Vec::new();
-    for (spec, (set, ix)) in left.header.judges.iter().zip(sets.iter().zip(0_u32..)) {
-        if !compilation.needed.contains(&ix) {
-            continue;
-        }
-        for (name, now) in list_tool_digests(set) {
-            let mut then = spec.tools.iter();
-            let differs = then.any(|(known, then)| *known == name && *then != now);
-            if differs && !shipped.iter().any(|decl| decl.name == name) {
-                changed.push(format!("`{name}` of judge `{}`", spec.config.name));
-            }
-        }
-    }
-    if changed.is_empty() {
-        return Ok(());
-    }
-    Err(RunError::Usage(format!(
-        "run {} cannot be taken up again: since then what these tools declare or do has changed: {}",
-        left.run.letters(),
-        changed.join(", ")
-    )))
 }
 
 /// Where facts of an opening go: no run is there yet.

@@ -16,14 +16,15 @@ use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::CachePolicy;
 use super::context::RunCx;
-use super::judge_pool::{JudgeRepeat, JudgeSlot, JudgedDecision, PlannedCellState};
-use super::plan::judged_message_count;
 use super::worker::{panic_message, run_check};
 use crate::event::{CallCx, EventKind, SettledCell};
 use crate::handlers::Subject;
 use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
+use crate::run::CachePolicy;
+use crate::run::judges::pool::{JudgeSlot, PlannedCellState};
+use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
+use crate::run::plan::judged_message_count;
 
 /// How long a judge may take to end after it was told to; then it is dropped.
 const CANCEL_GRACE: Millis = Millis(2000);
@@ -31,19 +32,19 @@ const CANCEL_GRACE: Millis = Millis(2000);
 const PROGRAM_LIMITS: (usize, usize) = (2, 16);
 
 /// The judged decisions of one transcript that are not settled yet.
-pub(super) struct JudgeJob {
+pub(in crate::run) struct JudgeJob {
     /// The transcript's position among those with cells.
-    pub(super) transcript_no: u64,
+    pub(in crate::run) transcript_no: u64,
     /// Where it stands.
-    pub(super) reference: TranscriptRef,
+    pub(in crate::run) reference: TranscriptRef,
     /// What is judged.
-    pub(super) transcript: Arc<Transcript<'static>>,
+    pub(in crate::run) transcript: Arc<Transcript<'static>>,
     /// Each with its cells so far.
-    pub(super) decisions: Vec<(JudgedDecision, Vec<OpenCell>)>,
+    pub(in crate::run) decisions: Vec<(JudgedDecision, Vec<OpenCell>)>,
 }
 
 /// A cell of a decision that is not settled yet.
-pub(super) type OpenCell = (CellIx, JudgeRepeat, PlannedCellState);
+pub(in crate::run) type OpenCell = (CellIx, JudgeRepeat, PlannedCellState);
 
 /// A transcript with open decisions.
 struct OpenTranscript {
@@ -76,7 +77,10 @@ struct JudgeScheduler {
 }
 
 /// Runs judge cells until no more orders come and none is left.
-pub(super) async fn run_scheduler(core: Arc<RunCx>, mut orders: mpsc::UnboundedReceiver<JudgeJob>) {
+pub(in crate::run) async fn run_scheduler(
+    core: Arc<RunCx>,
+    mut orders: mpsc::UnboundedReceiver<JudgeJob>,
+) {
     let mut conductor = JudgeScheduler {
         core: Arc::clone(&core),
         open: HashMap::new(),
@@ -399,7 +403,7 @@ fn run_program_check(
 }
 
 /// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.
-pub(super) async fn judge_cell(
+pub(in crate::run) async fn judge_cell(
     core: &RunCx,
     transcript: &Arc<Transcript<'static>>,
     of: JudgedDecision,

@@ -5,9 +5,10 @@
 //! `judge_error`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use super::verdict_cache::mark_as_cached;
+use super::live_cell_names::LiveCellNames;
+use super::pool::mark_as_cached;
 use crate::clock::BoxFuture;
 use crate::event::{
     BlobSource, CallCx, EvalSpec, EventKind, RunHeader, StoredText, ToolFact, TurnFact,
@@ -18,7 +19,7 @@ use crate::record::{RecordError, RecordedRun};
 
 /// Recorded traces by the name of their decision and their repeat, each with who made it. Of one judge it is played under
 /// any name, since it was another judge that made it; of several the one of the same name is.
-pub(super) struct RecordedTraces {
+pub(in crate::run) struct RecordedTraces {
     run: RunId,
     traces: HashMap<CellName, Vec<(String, RecordedTrace)>>,
     /// Who could have been asked where several judged, by rubric and eval: one that was not has no other's word.
@@ -34,7 +35,7 @@ struct RecordedTrace {
 
 impl RecordedTraces {
     /// Reads the judged cells of a run.
-    pub(super) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
+    pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let header: RunHeader = run.read_header()?;
         let mut names: HashMap<CellIx, (CellName, String)> = HashMap::new();
         let mut traces: HashMap<CellName, Vec<(String, RecordedTrace)>> = HashMap::new();
@@ -168,33 +169,9 @@ fn trace_entry<'t>(
 }
 
 /// The replay judge of one run, told what the cells of this run are called.
-pub(super) struct ReplayJudge {
-    pub(super) replay: Arc<RecordedTraces>,
-    pub(super) names: Arc<LiveCellNames>,
-}
-
-/// What the live cells of this run are called; a request holds the number alone.
-#[derive(Debug, Default)]
-pub(super) struct LiveCellNames(Mutex<HashMap<CellIx, CellName>>);
-
-impl LiveCellNames {
-    /// A cell began.
-    pub(super) fn insert(&self, cell: CellIx, name: CellName) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.insert(cell, name);
-    }
-
-    /// A cell ended.
-    pub(super) fn remove(&self, cell: CellIx) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.remove(&cell);
-    }
-
-    /// What a live cell is called.
-    pub(super) fn get(&self, cell: CellIx) -> Option<CellName> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(&cell).cloned()
-    }
+pub(in crate::run) struct ReplayJudge {
+    pub(in crate::run) replay: Arc<RecordedTraces>,
+    pub(in crate::run) names: Arc<LiveCellNames>,
 }
 
 impl JudgeBackend for ReplayJudge {

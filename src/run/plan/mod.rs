@@ -2,10 +2,13 @@
 //!
 //! Pure. Planning happens while reading: no list of all cells exists anywhere.
 
+pub(super) mod filter;
+pub(super) mod judged_decision;
+
 use std::sync::Arc;
 
-use super::filter::{DecisionFilter, FilterCandidate};
-use super::judge_pool::{JudgeRepeat, JudgedDecision};
+use self::filter::{DecisionFilter, FilterCandidate};
+use self::judged_decision::{JudgeRepeat, JudgedDecision};
 use crate::event::CellKey;
 use crate::handlers::{CompiledEval, Finding, JudgeRequest, Subject};
 use crate::model::{
@@ -17,19 +20,19 @@ use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sample
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
 pub(crate) struct RunPlan {
     /// Sorted by path.
-    pub(super) rubrics: Vec<Arc<Rubric>>,
+    pub(in crate::run) rubrics: Vec<Arc<Rubric>>,
     /// In plan order; positions are those of the header's evals.
-    pub(super) evals: Vec<EvalPlan>,
+    pub(in crate::run) evals: Vec<EvalPlan>,
     /// Judges' names; positions are those of the header's judges.
-    pub(super) judges: Vec<String>,
+    pub(in crate::run) judges: Vec<String>,
     /// `--where`.
-    pub(super) filter: Option<DecisionFilter>,
+    pub(in crate::run) filter: Option<DecisionFilter>,
     /// How decisions ended before, for a filter that asks.
-    pub(super) past_outcomes: Box<dyn PastOutcomes>,
+    pub(in crate::run) past_outcomes: Box<dyn PastOutcomes>,
 }
 
 /// What the board knows of decisions.
-pub(super) trait PastOutcomes: Send + Sync {
+pub(in crate::run) trait PastOutcomes: Send + Sync {
     /// How the decision ended that these cells make: its name without judge and repeat, its judges' names, by the numbers
     /// in what decides it.
     fn outcome(
@@ -41,7 +44,7 @@ pub(super) trait PastOutcomes: Send + Sync {
 }
 
 /// An empty board.
-pub(super) struct NoPastOutcomes;
+pub(in crate::run) struct NoPastOutcomes;
 
 impl PastOutcomes for NoPastOutcomes {
     fn outcome(&self, _: &CellName, _: &[String], _: VoteParams<'_>) -> Option<Outcome> {
@@ -50,41 +53,41 @@ impl PastOutcomes for NoPastOutcomes {
 }
 
 /// One eval, ready to run.
-pub(super) struct EvalPlan {
+pub(in crate::run) struct EvalPlan {
     /// Its rubric's position.
-    pub(super) rubric: u32,
+    pub(in crate::run) rubric: u32,
     /// Its position in the rubric.
-    pub(super) position: usize,
+    pub(in crate::run) position: usize,
     /// What decides it.
-    pub(super) compiled: CompiledEval,
+    pub(in crate::run) compiled: CompiledEval,
     /// Its judge's position, for judged evals; of several the first one's.
-    pub(super) judge: Option<u32>,
+    pub(in crate::run) judge: Option<u32>,
     /// Its judges, where they are several.
-    pub(super) panel: Option<Panel>,
+    pub(in crate::run) panel: Option<Panel>,
     /// What bounds its score.
-    pub(super) bounds: ScoreBounds,
+    pub(in crate::run) bounds: ScoreBounds,
     /// Cells per judge; 1 for checks.
-    pub(super) repeat: u32,
+    pub(in crate::run) repeat: u32,
     /// Why none of its cells is decided in this workspace, if so.
-    pub(super) disabled_reason: Option<String>,
+    pub(in crate::run) disabled_reason: Option<String>,
     /// What rubric and eval ask of a transcript; empty for most.
-    pub(super) applies_to: Vec<CompiledSelector>,
+    pub(in crate::run) applies_to: Vec<CompiledSelector>,
 }
 
 /// One decision of one transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DecisionTask {
+pub(in crate::run) struct DecisionTask {
     /// Position in [`Plan::evals`].
-    pub(super) eval: u32,
+    pub(in crate::run) eval: u32,
     /// The judged message, where the trigger is one per message.
-    pub(super) message: Option<u32>,
+    pub(in crate::run) message: Option<u32>,
     /// How it is decided.
-    pub(super) method: DecisionMethod,
+    pub(in crate::run) method: DecisionMethod,
 }
 
 /// How a decision is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DecisionMethod {
+pub(in crate::run) enum DecisionMethod {
     /// Not at all; the reason.
     Skip(String),
     /// By code.
@@ -100,14 +103,14 @@ pub(super) enum DecisionMethod {
 
 impl RunPlan {
     /// The eval at a position, as its rubric has it.
-    pub(super) fn eval(&self, eval: u32) -> (&EvalPlan, &Rubric, &Eval) {
+    pub(in crate::run) fn eval(&self, eval: u32) -> (&EvalPlan, &Rubric, &Eval) {
         let plan = &self.evals[eval as usize];
         let rubric = &self.rubrics[plan.rubric as usize];
         (plan, rubric, &rubric.evals[plan.position])
     }
 
     /// The decisions of one transcript that the filter selects, in plan order.
-    pub(super) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
+    pub(in crate::run) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
         let mut tasks = Vec::with_capacity(self.evals.len());
         for at in 0..self.evals.len() {
             let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
@@ -201,7 +204,7 @@ impl RunPlan {
     }
 
     /// Whether a filter by names means this decision, the transcript's id being unique now.
-    pub(super) fn is_selected_by_name(&self, transcript: &str, key: &CellKey) -> bool {
+    pub(in crate::run) fn is_selected_by_name(&self, transcript: &str, key: &CellKey) -> bool {
         let Some(filter) = &self.filter else {
             return true;
         };
@@ -218,7 +221,7 @@ impl RunPlan {
     }
 
     /// What a judged cell is called.
-    pub(super) fn cell_name(
+    pub(in crate::run) fn cell_name(
         &self,
         transcript: &str,
         of: JudgedDecision,
@@ -238,7 +241,7 @@ impl RunPlan {
     }
 
     /// Puts an eval's `message` before why a judge let it fail. A check says it itself.
-    pub(super) fn prepend_message(&self, eval: u32, result: &mut CellResult) {
+    pub(in crate::run) fn prepend_message(&self, eval: u32, result: &mut CellResult) {
         let (_, _, spec) = self.eval(eval);
         let told = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
         if result.outcome == Outcome::Fail && !told {
@@ -252,7 +255,7 @@ impl RunPlan {
 
     /// What the judge of a decision is asked. The cell's number is filled in when it has one. The error is how it ends
     /// without a judge: what the transcript lacks for it, or what is decided before anyone is asked.
-    pub(super) fn build_request(
+    pub(in crate::run) fn build_request(
         &self,
         transcript: &Arc<Transcript<'static>>,
         eval: u32,
@@ -283,12 +286,15 @@ impl RunPlan {
 }
 
 /// How many messages, from the first, a decision is about.
-pub(super) fn judged_message_count(transcript: &Transcript<'_>, message: Option<u32>) -> usize {
+pub(in crate::run) fn judged_message_count(
+    transcript: &Transcript<'_>,
+    message: Option<u32>,
+) -> usize {
     message.map_or(transcript.messages.len(), |at| at as usize + 1)
 }
 
 /// The selectors that ask anything, ready for many transcripts.
-pub(super) fn compile_selectors<const N: usize>(
+pub(in crate::run) fn compile_selectors<const N: usize>(
     selectors: [&Selector; N],
 ) -> Vec<CompiledSelector> {
     selectors
@@ -309,7 +315,7 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
 
 impl EvalPlan {
     /// Who may be asked, in order.
-    pub(super) fn judge_positions(&self) -> &[u32] {
+    pub(in crate::run) fn judge_positions(&self) -> &[u32] {
         match &self.panel {
             Some(panel) => &panel.judges,
             None => self.judge.as_slice(),
@@ -317,7 +323,7 @@ impl EvalPlan {
     }
 
     /// What decides its cells.
-    pub(super) fn terms(&self) -> VoteParams<'_> {
+    pub(in crate::run) fn terms(&self) -> VoteParams<'_> {
         VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
             judges: self.judge_positions(),
@@ -327,7 +333,7 @@ impl EvalPlan {
     }
 
     /// Why a decision is not to be reached, if so.
-    pub(super) fn skip_reason(
+    pub(in crate::run) fn skip_reason(
         &self,
         eval: &Eval,
         message: Option<u32>,

@@ -12,7 +12,7 @@ use crate::model::{CellResult, Cost, Decision, Millis, Outcome, TokenUsage};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
 #[derive(Debug, Default)]
-pub(super) struct RunTally(Mutex<RunCounts>);
+pub(in crate::run) struct RunTally(Mutex<RunCounts>);
 
 #[derive(Debug, Default)]
 struct RunCounts {
@@ -25,17 +25,17 @@ struct RunCounts {
 
 impl RunTally {
     /// Cells were planned.
-    pub(super) fn add_planned(&self, cells: usize) {
+    pub(in crate::run) fn add_planned(&self, cells: usize) {
         self.lock().planned += cells as u64;
     }
 
     /// Cells got results that no judge was asked for now.
-    pub(super) fn add_settled(&self, cells: usize) {
+    pub(in crate::run) fn add_settled(&self, cells: usize) {
         self.lock().settled += cells as u64;
     }
 
     /// A judge finished a cell.
-    pub(super) fn add_judged(&self, result: &CellResult, free: bool) {
+    pub(in crate::run) fn add_judged(&self, result: &CellResult, free: bool) {
         let mut inner = self.lock();
         inner.settled += 1;
         inner.usage = inner.usage.plus(result.usage.unwrap_or_default());
@@ -45,14 +45,14 @@ impl RunTally {
     }
 
     /// All cells of a decision have results, and this is what they decide.
-    pub(super) fn add_decision(&self, decision: Option<&Decision>) {
+    pub(in crate::run) fn add_decision(&self, decision: Option<&Decision>) {
         if let Some(decision) = decision {
             *self.lock().outcomes.entry(decision.outcome).or_default() += 1;
         }
     }
 
     /// What the run ended with.
-    pub(super) fn totals(&self, duration: Millis, cancelled: bool) -> RunTotals {
+    pub(in crate::run) fn totals(&self, duration: Millis, cancelled: bool) -> RunTotals {
         let inner = self.lock();
         let outcomes: IndexMap<Outcome, u64> = Outcome::ALL
             .into_iter()

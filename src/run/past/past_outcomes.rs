@@ -1,16 +1,19 @@
 //! The board as a filter sees it: how decisions ended.
 
-use super::plan::PastOutcomes;
 use super::rescore::collect_decision_settings;
 use crate::event::RunHeader;
 use crate::model::{CellName, CellVote, Outcome, VoteParams};
 use crate::record::{NewestVerdicts, RunStore};
+use crate::run::plan::PastOutcomes;
 use crate::workspace::Workspace;
 
 struct RecordedOutcomes(NewestVerdicts);
 
 /// The board over the runs of a workspace, as its evals decide today.
-pub(super) fn load_past_outcomes(store: &RunStore, workspace: &Workspace) -> Box<dyn PastOutcomes> {
+pub(in crate::run) fn load_past_outcomes(
+    store: &RunStore,
+    workspace: &Workspace,
+) -> Box<dyn PastOutcomes> {
     let ours = |header: &RunHeader| header.workspace == workspace.root;
     let (mut board, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
     board.rescore(&collect_decision_settings(workspace));

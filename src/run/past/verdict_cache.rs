@@ -10,20 +10,20 @@
 
 use std::sync::Arc;
 
-use super::judge_pool::VerdictCache;
-use super::tool_sets::ToolDigests;
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceKey, EvidenceLookup, EvidenceStore, apply_bounds};
-use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TokenUsage};
+use crate::model::{CellIx, CellResult, Digest};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
+use crate::run::judges::pool::{VerdictCache, mark_as_cached};
+use crate::run::judges::tool_sets::ToolDigests;
 
 /// The cache over the runs of a store.
-pub(super) struct RecordedVerdictCache {
-    pub(super) index: CacheIndex,
+pub(in crate::run) struct RecordedVerdictCache {
+    pub(in crate::run) index: CacheIndex,
     /// The judges' tools today.
-    pub(super) tools: ToolDigests,
+    pub(in crate::run) tools: ToolDigests,
     /// Whose answers are used; `None`: live.
-    pub(super) replayed_evidence: Option<Arc<dyn EvidenceStore>>,
+    pub(in crate::run) replayed_evidence: Option<Arc<dyn EvidenceStore>>,
 }
 
 impl VerdictCache for RecordedVerdictCache {
@@ -72,18 +72,5 @@ impl RecordedVerdictCache {
                 }
             }),
         }
-    }
-}
-
-/// A result of another run, as this run holds it: it says where it is from, and that nothing was spent on it now.
-pub(super) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
-    let judged = result.verdict.is_some() || result.usage.is_some();
-    CellResult {
-        cached: result.cached.or_else(|| Some(run.clone())),
-        usage: judged.then(TokenUsage::default),
-        cost_usd: judged.then_some(0.0),
-        bill: None,
-        duration_ms: Millis(0),
-        ..result
     }
 }

@@ -9,134 +9,42 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::feed::{RecordChunk, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles};
-use super::judge_pool::{JudgePool, JudgeRepeat, JudgedDecision, PlannedCellState};
-use super::plan::{DecisionMethod, DecisionTask, RunPlan};
-use super::snapshot::Compilation;
-use super::{DecisionFilter, RunError, RunOptions, SampleSpec};
 use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
-use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
+use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
 use crate::record::{RecordError, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
+use crate::run::inputs::carried::CarriedTranscript;
+use crate::run::inputs::feed::{
+    RecordChunk, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles,
+};
+use crate::run::inputs::snapshot::Compilation;
+use crate::run::judges::pool::mark_as_cached;
+use crate::run::judges::tool_sets::list_tool_digests;
+use crate::run::{DecisionFilter, RunError, RunOptions, SampleSpec};
+use crate::tools::{self, ToolSet};
 use crate::transcript::{self, RecordSpan, TranscriptFile};
 use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
-
-/// What an earlier run planned and settled for one transcript.
-#[derive(Debug)]
-pub(super) struct CarriedTranscript {
-    /// In plan order; `None`: to be done again.
-    pub(super) cells: Vec<(CellKey, Option<CellResult>)>,
-    /// Digest of the transcript's bytes.
-    pub(super) digest: Digest,
-    /// Why the transcript itself cannot be had any more, if so.
-    pub(super) missing_reason: Option<String>,
-}
-
-impl CarriedTranscript {
-    /// The decisions it planned. What it had not come to settle is skipped now if it would have been skipped then.
-    pub(super) fn tasks(&self, plan: &RunPlan, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
-        let mut tasks: Vec<DecisionTask> = Vec::new();
-        for (key, result) in &self.cells {
-            let Some(eval) = plan.evals.get(key.eval as usize) else {
-                continue;
-            };
-            if tasks
-                .last()
-                .is_some_and(|task| task.eval == key.eval && task.message == key.message)
-            {
-                continue;
-            }
-            let skip = match result {
-                Some(result) => {
-                    (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
-                }
-                None => eval.skip_reason(plan.eval(key.eval).2, key.message, transcript),
-            };
-            let judge = match eval.panel {
-                Some(_) => eval.judge,
-                None => key.judge.or(eval.judge),
-            };
-            let how = match (skip, judge) {
-                (Some(why), _) => DecisionMethod::Skip(why),
-                (None, Some(judge)) => DecisionMethod::Judge {
-                    judge,
-                    repeat: eval.repeat,
-                },
-                (None, None) => DecisionMethod::Check,
-            };
-            tasks.push(DecisionTask {
-                eval: key.eval,
-                message: key.message,
-                method: how,
-            });
-        }
-        tasks
-    }
-
-    /// The carried result of a cell.
-    pub(super) fn result(&self, key: &CellKey) -> Option<CellResult> {
-        let (_, result) = self.cells.iter().find(|(carried, _)| carried == key)?;
-        result.clone()
-    }
-
-    /// The cells of one judged decision, as far as they were planned.
-    pub(super) fn cell_states(
-        &self,
-        bench: &JudgePool,
-        transcript: &Arc<Transcript<'static>>,
-        of: JudgedDecision,
-    ) -> Vec<(JudgeRepeat, PlannedCellState)> {
-        self.cells
-            .iter()
-            .filter(|(key, _)| (key.eval, key.message) == (of.eval, of.message))
-            .map(|(key, result)| {
-                let post = JudgeRepeat::from_key(key);
-                let state = match result {
-                    Some(result) => PlannedCellState::Settled(result.clone()),
-                    None => bench.cell_state(transcript, of, post),
-                };
-                (post, state)
-            })
-            .collect()
-    }
-
-    /// Cells without their transcript: what is not carried cannot be decided.
-    pub(super) fn cells_without_transcript(&self, why: &str) -> Vec<(CellKey, PlannedCellState)> {
-        self.cells
-            .iter()
-            .map(|(key, result)| {
-                let outcome = match key.judge {
-                    Some(_) => Outcome::JudgeError,
-                    None => Outcome::CheckError,
-                };
-                let result = result.clone();
-                let result = result.unwrap_or_else(|| CellResult::from_error(outcome, why));
-                (*key, PlannedCellState::Settled(result))
-            })
-            .collect()
-    }
-}
 
 /// A transcript of the old run, with its cells and what is carried of them.
 type OldTranscript = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
 
 /// What an old run leaves to a new one.
-pub(super) struct ResumedRun {
-    pub(super) run: RunId,
-    pub(super) header: RunHeader,
+pub(in crate::run) struct ResumedRun {
+    pub(in crate::run) run: RunId,
+    pub(in crate::run) header: RunHeader,
     /// In the order reached.
-    pub(super) transcripts: Vec<OldTranscript>,
+    pub(in crate::run) transcripts: Vec<OldTranscript>,
     /// Whether all its transcripts were reached.
-    pub(super) is_complete: bool,
-    pub(super) blobs: Arc<dyn BlobSource>,
+    pub(in crate::run) is_complete: bool,
+    pub(in crate::run) blobs: Arc<dyn BlobSource>,
 }
 
 impl ResumedRun {
     /// Reads what a run planned and settled; the traces are passed over.
-    pub(super) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
+    pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let header = run.read_header()?;
         let mut transcripts: Vec<OldTranscript> = Vec::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
@@ -192,7 +100,7 @@ impl ResumedRun {
 
     /// The workspace and the options as they were when that run began. Where it records, what it may spend and how many
     /// run at once is today's.
-    pub(super) fn restore_workspace(
+    pub(in crate::run) fn restore_workspace(
         &self,
         today: &Workspace,
         registry: &EvalTypeRegistry,
@@ -322,7 +230,10 @@ impl ResumedRun {
     }
 
     /// Whether this dicta reads the snapshot as the old run did; else its cell numbers would mean other cells.
-    pub(super) fn check_compatible(&self, compilation: &Compilation) -> Result<(), RunError> {
+    pub(in crate::run) fn check_compatible(
+        &self,
+        compilation: &Compilation,
+    ) -> Result<(), RunError> {
         let now = compilation.eval_specs();
         let then = &self.header.evals;
         let evals = now.len() == then.len()
@@ -342,8 +253,38 @@ impl ResumedRun {
         }
     }
 
+    /// A run is taken up with the tools that it was judged with. What ships with dicta may differ between versions.
+    pub(in crate::run) fn check_tools_unchanged(
+        &self,
+        compilation: &Compilation,
+        sets: &[ToolSet],
+    ) -> Result<(), RunError> {
+        let shipped = tools::built_in_tool_decls();
+        let mut changed = Vec::new();
+        for (spec, (set, ix)) in self.header.judges.iter().zip(sets.iter().zip(0_u32..)) {
+            if !compilation.needed.contains(&ix) {
+                continue;
+            }
+            for (name, now) in list_tool_digests(set) {
+                let mut then = spec.tools.iter();
+                let differs = then.any(|(known, then)| *known == name && *then != now);
+                if differs && !shipped.iter().any(|decl| decl.name == name) {
+                    changed.push(format!("`{name}` of judge `{}`", spec.config.name));
+                }
+            }
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        Err(RunError::Usage(format!(
+            "run {} cannot be taken up again: since then what these tools declare or do has changed: {}",
+            self.run.letters(),
+            changed.join(", ")
+        )))
+    }
+
     /// How far it came among the records.
-    pub(super) fn resume_point(&self) -> Option<ResumePoint> {
+    pub(in crate::run) fn resume_point(&self) -> Option<ResumePoint> {
         let (last, _) = self.transcripts.last()?;
         Some(ResumePoint {
             path: last.path.clone(),
@@ -372,13 +313,13 @@ fn carry_result(
     }
     if result.outcome != Outcome::Skipped {
         // This run spends nothing on it.
-        result = super::verdict_cache::mark_as_cached(run, result);
+        result = mark_as_cached(run, result);
     }
     transcripts[*transcript].1[*at].1 = Some(result);
 }
 
 /// Hands out what an old run reached, then what it did not.
-pub(super) struct ResumeFeed {
+pub(in crate::run) struct ResumeFeed {
     files: TranscriptFiles,
     old_transcripts: std::vec::IntoIter<OldTranscript>,
     blobs: Arc<dyn BlobSource>,
@@ -388,7 +329,7 @@ pub(super) struct ResumeFeed {
 
 impl ResumeFeed {
     /// `rest` hands out what `left` did not reach.
-    pub(super) fn new(
+    pub(in crate::run) fn new(
         files: TranscriptFiles,
         left: ResumedRun,
         rest: Option<Box<dyn TranscriptFeed>>,

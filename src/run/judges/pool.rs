@@ -2,60 +2,66 @@
 
 use std::sync::Arc;
 
-use super::CachePolicy;
-use super::plan::RunPlan;
-use super::replay::LiveCellNames;
+use super::live_cell_names::LiveCellNames;
 use crate::event::CellKey;
 use crate::handlers::{
     CancelFlag, Check, CompiledEval, Finding, JudgeBackend, JudgeRequest, JudgedParams,
 };
 use crate::judge::{JudgeEngine, ReplayedEvidence};
-use crate::model::{Ballot, CellResult, CellVote, Decision, Digest, Transcript, VoteParams};
+use crate::model::{
+    Ballot, CellResult, CellVote, Decision, Digest, Millis, RunId, TokenUsage, Transcript,
+    VoteParams,
+};
+use crate::run::CachePolicy;
+use crate::run::inputs::carried::CarriedTranscript;
+use crate::run::plan::RunPlan;
+use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
-pub(super) type CacheKeyFn = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
+pub(in crate::run) type CacheKeyFn = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
 
 /// What a request takes; `None` where nothing is sent.
-pub(super) type RequestSizeFn = Box<dyn Fn(&JudgeRequest) -> Option<RequestSize> + Send + Sync>;
+pub(in crate::run) type RequestSizeFn =
+    Box<dyn Fn(&JudgeRequest) -> Option<RequestSize> + Send + Sync>;
 
 /// What a request takes: the bytes of its first turn, and the turns it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RequestSize {
-    pub(super) bytes: u64,
-    pub(super) turns: u64,
+pub(in crate::run) struct RequestSize {
+    pub(in crate::run) bytes: u64,
+    pub(in crate::run) turns: u64,
 }
 
 /// A judge of the run.
-pub(super) struct JudgeSlot {
+pub(in crate::run) struct JudgeSlot {
     /// Who judges.
-    pub(super) judge: Arc<dyn JudgeBackend>,
+    pub(in crate::run) judge: Arc<dyn JudgeBackend>,
     /// The cache key of a request.
-    pub(super) cache_key: CacheKeyFn,
+    pub(in crate::run) cache_key: CacheKeyFn,
     /// What a preview estimates from.
-    pub(super) request_size: RequestSizeFn,
+    pub(in crate::run) request_size: RequestSizeFn,
     /// What it is made of, where it asks in prompts.
-    pub(super) engine: Option<Arc<JudgeEngine>>,
+    pub(in crate::run) engine: Option<Arc<JudgeEngine>>,
     /// Whether a call costs nothing.
-    pub(super) is_free: bool,
+    pub(in crate::run) is_free: bool,
 }
 
 impl JudgeSlot {
     /// Whether its calls count against a budget: a built-in judge makes none.
-    pub(super) fn is_limited(&self) -> bool {
+    pub(in crate::run) fn is_limited(&self) -> bool {
         let engine = self.engine.as_ref();
         !self.is_free || engine.is_some_and(|engine| engine.is_limited())
     }
 }
 
 /// Verdicts of past runs, by cache key.
-pub(super) trait VerdictCache: Send + Sync {
+pub(in crate::run) trait VerdictCache: Send + Sync {
     /// A verdict whose evidence holds, decided again under `params`, marked with the run it is from.
     fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult>;
 }
 
 /// What is known of a planned cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum PlannedCellState {
+pub(in crate::run) enum PlannedCellState {
     /// It has a result.
     Settled(CellResult),
     /// A judge must be asked; under this key.
@@ -65,81 +71,24 @@ pub(super) enum PlannedCellState {
 /// Plan, judges and memory: all that decides a cell.
 pub(crate) struct JudgePool {
     /// Which cells there are.
-    pub(super) plan: Arc<RunPlan>,
+    pub(in crate::run) plan: Arc<RunPlan>,
     /// By the position of the judge; `None` where no selected eval needs it.
-    pub(super) slots: Vec<Option<JudgeSlot>>,
+    pub(in crate::run) slots: Vec<Option<JudgeSlot>>,
     /// Nothing is recalled with the cache off.
-    pub(super) verdict_cache: Option<Box<dyn VerdictCache>>,
+    pub(in crate::run) verdict_cache: Option<Box<dyn VerdictCache>>,
     /// What a run does with verdicts of others, and others with its own.
-    pub(super) cache_policy: CachePolicy,
+    pub(in crate::run) cache_policy: CachePolicy,
     /// Whose recorded answers tools get, if any.
-    pub(super) replayed_evidence: Option<Arc<ReplayedEvidence>>,
+    pub(in crate::run) replayed_evidence: Option<Arc<ReplayedEvidence>>,
     /// What live cells are called, for judges that need to know.
-    pub(super) cell_names: Arc<LiveCellNames>,
+    pub(in crate::run) cell_names: Arc<LiveCellNames>,
     /// Set once the run is cancelled; checks ask it.
-    pub(super) cancel_flag: CancelFlag,
-}
-
-/// In the place of a judge's position: nobody judges, a check decides that waits for a program.
-pub(super) const NO_JUDGE: u32 = u32::MAX;
-
-/// A judged cell of a decision: whose, and the how-manieth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct JudgeRepeat {
-    /// Position of the judge, or [`NOBODY`].
-    pub(super) judge: u32,
-    /// From 1, only with repeats.
-    pub(super) repeat: Option<u32>,
-}
-
-impl JudgeRepeat {
-    /// The judge's position in a cell's key.
-    pub(super) fn judge_position(self) -> Option<u32> {
-        (self.judge != NO_JUDGE).then_some(self.judge)
-    }
-
-    /// That of a key of a decision.
-    pub(super) fn from_key(key: &CellKey) -> Self {
-        Self {
-            judge: key.judge.unwrap_or(NO_JUDGE),
-            repeat: key.repeat,
-        }
-    }
-}
-
-/// The cells of one judged decision: whose, and at most how many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct JudgedDecision {
-    /// Position of the eval.
-    pub(super) eval: u32,
-    /// The judged message.
-    pub(super) message: Option<u32>,
-    /// Position of the judge, of several the first one's; or [`NOBODY`].
-    pub(super) judge: u32,
-    /// At most so many cells a judge.
-    pub(super) repeat: u32,
-}
-
-impl JudgedDecision {
-    /// Whether a check decides that waits for a program.
-    pub(super) fn is_program_check(&self) -> bool {
-        self.judge == NO_JUDGE
-    }
-
-    /// The key of one of its cells.
-    pub(super) fn cell_key(&self, post: JudgeRepeat) -> CellKey {
-        CellKey {
-            eval: self.eval,
-            message: self.message,
-            judge: post.judge_position(),
-            repeat: post.repeat,
-        }
-    }
+    pub(in crate::run) cancel_flag: CancelFlag,
 }
 
 impl JudgePool {
     /// What is to be done for one cell: take a recalled verdict, or ask.
-    pub(super) fn cell_state(
+    pub(in crate::run) fn cell_state(
         &self,
         transcript: &Arc<Transcript<'static>>,
         of: JudgedDecision,
@@ -167,7 +116,7 @@ impl JudgePool {
 
     /// What the judge of a cell is asked. Members of a panel that would be sent the same are told apart: each is asked, or
     /// recalls a verdict of its own, and none takes the vote of another.
-    pub(super) fn build_request(
+    pub(in crate::run) fn build_request(
         &self,
         transcript: &Arc<Transcript<'static>>,
         cell: &CellKey,
@@ -189,9 +138,31 @@ impl JudgePool {
         Ok(request)
     }
 
+    /// The cells of one judged decision, as far as they were planned.
+    pub(in crate::run) fn carried_cell_states(
+        &self,
+        carried: &CarriedTranscript,
+        transcript: &Arc<Transcript<'static>>,
+        of: JudgedDecision,
+    ) -> Vec<(JudgeRepeat, PlannedCellState)> {
+        carried
+            .cells
+            .iter()
+            .filter(|(key, _)| (key.eval, key.message) == (of.eval, of.message))
+            .map(|(key, result)| {
+                let post = JudgeRepeat::from_key(key);
+                let state = match result {
+                    Some(result) => PlannedCellState::Settled(result.clone()),
+                    None => self.cell_state(transcript, of, post),
+                };
+                (post, state)
+            })
+            .collect()
+    }
+
     /// Adds the cells that are certain to be needed to those there are. A judge's cells are added only once all before them
     /// have results, another judge's only once those of all before it have.
-    pub(super) fn add_needed_cells(
+    pub(in crate::run) fn add_needed_cells(
         &self,
         transcript: &Arc<Transcript<'static>>,
         of: JudgedDecision,
@@ -240,7 +211,7 @@ impl JudgePool {
     }
 
     /// What the cells of a decision decide; `None` while one has no result.
-    pub(super) fn decide(
+    pub(in crate::run) fn decide(
         &self,
         of: JudgedDecision,
         cells: &[(JudgeRepeat, PlannedCellState)],
@@ -251,12 +222,12 @@ impl JudgePool {
     }
 
     /// The judge at a position, if it was built.
-    pub(super) fn slot(&self, judge: u32) -> Option<&JudgeSlot> {
+    pub(in crate::run) fn slot(&self, judge: u32) -> Option<&JudgeSlot> {
         self.slots.get(judge as usize)?.as_ref()
     }
 
     /// The check of an eval, if code decides it.
-    pub(super) fn check(&self, eval: u32) -> Option<&dyn Check> {
+    pub(in crate::run) fn check(&self, eval: u32) -> Option<&dyn Check> {
         match &self.plan.evals[eval as usize].compiled {
             CompiledEval::Check(check) => Some(&**check),
             CompiledEval::Judged(_) => None,
@@ -274,4 +245,17 @@ fn cell_votes(cells: &[(JudgeRepeat, PlannedCellState)]) -> Vec<CellVote> {
         },
     };
     cells.iter().map(cast).collect()
+}
+
+/// A result of another run, as this run holds it: it says where it is from, and that nothing was spent on it now.
+pub(in crate::run) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
+    let judged = result.verdict.is_some() || result.usage.is_some();
+    CellResult {
+        cached: result.cached.or_else(|| Some(run.clone())),
+        usage: judged.then(TokenUsage::default),
+        cost_usd: judged.then_some(0.0),
+        bill: None,
+        duration_ms: Millis(0),
+        ..result
+    }
 }

@@ -15,7 +15,7 @@ use crate::judge::{Gate, GateAction, GateStop};
 use crate::model::CellIx;
 
 /// The permits of a run, by the cell that holds one.
-pub(super) struct Permits {
+pub(in crate::run) struct Permits {
     free: Arc<Semaphore>,
     held: Mutex<HashMap<CellIx, OwnedSemaphorePermit>>,
     changed: Notify,
@@ -23,7 +23,7 @@ pub(super) struct Permits {
 
 impl Permits {
     /// So many cells at once, one at least.
-    pub(super) fn new(concurrency: usize) -> Arc<Self> {
+    pub(in crate::run) fn new(concurrency: usize) -> Arc<Self> {
         Arc::new(Self {
             free: Arc::new(Semaphore::new(concurrency.max(1))),
             held: Mutex::default(),
@@ -32,7 +32,7 @@ impl Permits {
     }
 
     /// Takes a permit for a cell if one is free.
-    pub(super) fn try_take(&self, cell: CellIx) -> bool {
+    pub(in crate::run) fn try_take(&self, cell: CellIx) -> bool {
         let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
             return false;
         };
@@ -41,12 +41,12 @@ impl Permits {
     }
 
     /// Whether a permit is free now.
-    pub(super) fn has_free(&self) -> bool {
+    pub(in crate::run) fn has_free(&self) -> bool {
         self.free.available_permits() > 0
     }
 
     /// The cell is over, or stands still.
-    pub(super) fn release(&self, cell: CellIx) {
+    pub(in crate::run) fn release(&self, cell: CellIx) {
         let permit = self.lock().remove(&cell);
         drop(permit);
         self.changed.notify_waiters();
@@ -75,7 +75,7 @@ impl Permits {
     }
 
     /// Waits until a permit may have become free.
-    pub(super) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+    pub(in crate::run) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
     }
 
@@ -85,13 +85,13 @@ impl Permits {
 }
 
 /// A gate behind which permits are given back while a trace waits.
-pub(super) struct PermitGate {
+pub(in crate::run) struct PermitGate {
     inner: Arc<dyn Gate>,
     permits: Arc<Permits>,
 }
 
 impl PermitGate {
-    pub(super) fn new(inner: Arc<dyn Gate>, permits: Arc<Permits>) -> Self {
+    pub(in crate::run) fn new(inner: Arc<dyn Gate>, permits: Arc<Permits>) -> Self {
         Self { inner, permits }
     }
 }

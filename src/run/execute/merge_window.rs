@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Transcripts at most this far ahead of the oldest one with unfinished judge cells.
-pub(super) const MAX_TRANSCRIPTS_AHEAD: u64 = 1024;
+pub(in crate::run) const MAX_TRANSCRIPTS_AHEAD: u64 = 1024;
 
 /// Bytes of transcripts held for judges at once; one is always let through.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// The window. Entered by the merging thread, left by the scheduler.
 #[derive(Debug, Default)]
-pub(super) struct MergeWindow {
+pub(in crate::run) struct MergeWindow {
     inner: Mutex<MergeWindowState>,
     moved: Condvar,
 }
@@ -36,7 +36,7 @@ impl MergeWindowState {
 
 impl MergeWindow {
     /// Waits until transcript `no` is near enough to the oldest open one. Numbers rise by one.
-    pub(super) fn wait(&self, no: u64) {
+    pub(in crate::run) fn wait(&self, no: u64) {
         let mut inner = self.lock();
         while !inner.can_admit(no) {
             inner = self
@@ -47,14 +47,14 @@ impl MergeWindow {
     }
 
     /// Transcript `no` has judge cells to be run; `bytes` are held for it.
-    pub(super) fn open(&self, no: u64, bytes: usize) {
+    pub(in crate::run) fn open(&self, no: u64, bytes: usize) {
         let mut inner = self.lock();
         inner.open.insert(no, bytes);
         inner.bytes += bytes;
     }
 
     /// The judge cells of transcript `no` are finished.
-    pub(super) fn finish(&self, no: u64) {
+    pub(in crate::run) fn finish(&self, no: u64) {
         let mut inner = self.lock();
         if let Some(bytes) = inner.open.remove(&no) {
             inner.bytes -= bytes;
@@ -64,7 +64,7 @@ impl MergeWindow {
     }
 
     /// Nothing waits any more: no judge cell will be started again.
-    pub(super) fn close(&self) {
+    pub(in crate::run) fn close(&self) {
         self.lock().closed = true;
         self.moved.notify_all();
     }

@@ -5,19 +5,20 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::CachePolicy;
-use super::feed::{RecordChunk, SourceRecord};
-use super::filter::DecisionFilter;
-use super::judge_pool::{JudgePool, JudgedDecision, NO_JUDGE, PlannedCellState};
-use super::plan::{DecisionMethod, DecisionTask, RunPlan, judged_message_count};
-use super::resume::CarriedTranscript;
 use crate::event::CellKey;
 use crate::handlers::{Check, ExecutionMode, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
+use crate::run::CachePolicy;
+use crate::run::inputs::carried::CarriedTranscript;
+use crate::run::inputs::feed::{RecordChunk, SourceRecord};
+use crate::run::judges::pool::{JudgePool, PlannedCellState};
+use crate::run::plan::filter::DecisionFilter;
+use crate::run::plan::judged_decision::{JudgedDecision, NO_JUDGE};
+use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan, judged_message_count};
 use crate::transcript::BadRecord;
 
 /// A record, worked on.
-pub(super) enum WorkedRecord {
+pub(in crate::run) enum WorkedRecord {
     /// No transcript.
     Bad(BadRecord),
     /// A transcript, with its cells.
@@ -25,31 +26,31 @@ pub(super) enum WorkedRecord {
 }
 
 /// A transcript with its cells in plan order.
-pub(super) struct WorkedTranscript {
+pub(in crate::run) struct WorkedTranscript {
     /// Its own id; made unique later.
-    pub(super) id: String,
+    pub(in crate::run) id: String,
     /// Byte offset in the file.
-    pub(super) offset: u64,
+    pub(in crate::run) offset: u64,
     /// Length in bytes.
-    pub(super) len: u64,
+    pub(in crate::run) len: u64,
     /// Which of the transcripts at this place.
-    pub(super) part: u32,
+    pub(in crate::run) part: u32,
     /// Digest of its bytes.
-    pub(super) digest: Digest,
+    pub(in crate::run) digest: Digest,
     /// Where it stands in its chunk's bytes.
-    pub(super) byte_range: Range<usize>,
+    pub(in crate::run) byte_range: Range<usize>,
     /// In plan order.
-    pub(super) cells: Vec<(CellKey, PlannedCellState)>,
+    pub(in crate::run) cells: Vec<(CellKey, PlannedCellState)>,
     /// The decisions among them that are a judge's or wait for a program: which, and which of the cells.
-    pub(super) judged_ranges: Vec<(JudgedDecision, Range<usize>)>,
+    pub(in crate::run) judged_ranges: Vec<(JudgedDecision, Range<usize>)>,
     /// The transcript, where judges may still be asked.
-    pub(super) transcript: Option<Arc<Transcript<'static>>>,
+    pub(in crate::run) transcript: Option<Arc<Transcript<'static>>>,
     /// Whether its id is unique already, since an earlier run or pass made it so.
-    pub(super) has_unique_id: bool,
+    pub(in crate::run) has_unique_id: bool,
 }
 
 /// Works on all records of a chunk; on fewer once the run is to stop.
-pub(super) fn process_chunk(bench: &JudgePool, chunk: &RecordChunk) -> Vec<WorkedRecord> {
+pub(in crate::run) fn process_chunk(bench: &JudgePool, chunk: &RecordChunk) -> Vec<WorkedRecord> {
     chunk
         .records
         .iter()
@@ -87,7 +88,11 @@ fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord)
     {
         item.id.clone_from(&record.default_id);
         item.digest = carried.digest.clone();
-        item.cells = carried.cells_without_transcript(why);
+        item.cells = carried
+            .cells_without_transcript(why)
+            .into_iter()
+            .map(|(key, result)| (key, PlannedCellState::Settled(result)))
+            .collect();
         item.judged_ranges = find_judged_ranges(&bench.plan, &item.cells);
         return WorkedRecord::Transcript(Box::new(item));
     }
@@ -115,7 +120,7 @@ fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord)
 
 impl WorkedTranscript {
     /// Drops the cells of decisions that a filter by names does not mean: only now is the transcript's id unique.
-    pub(super) fn retain_named(&mut self, plan: &RunPlan) {
+    pub(in crate::run) fn retain_named(&mut self, plan: &RunPlan) {
         if !plan.filter.as_ref().is_some_and(DecisionFilter::has_names) {
             return;
         }
@@ -230,7 +235,7 @@ fn decide_cells(
                 let owned = owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
                 let mut cells = match carried {
                     None => Vec::new(),
-                    Some(carried) => carried.cell_states(bench, owned, of),
+                    Some(carried) => bench.carried_cell_states(carried, owned, of),
                 };
                 bench.add_needed_cells(owned, of, &mut cells);
                 let asks = cells
@@ -253,7 +258,7 @@ fn decide_cells(
 }
 
 /// Runs one check. A handler that panics could not decide.
-pub(super) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
+pub(in crate::run) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
     match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
         Ok(found) => found.into(),
         Err(panic) => CellResult::from_error(
@@ -267,7 +272,7 @@ pub(super) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> CellResult 
 }
 
 /// What a panic said.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+pub(in crate::run) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<String>()
         .map(String::as_str)

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::replay::LiveCellNames;
+use super::live_cell_names::LiveCellNames;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest, JudgedParams};
@@ -22,7 +22,7 @@ const MAX_NAMED_VERDICTS: usize = 8;
 const MAX_QUOTED_CHARS: usize = 200;
 
 /// The judge of one tool's verdicts, told what the cells of this run are called.
-pub(super) struct SourceJudge {
+pub(in crate::run) struct SourceJudge {
     /// Whose verdicts count; anyone's without.
     source: Option<String>,
     scorer: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct SourceJudge {
 
 impl SourceJudge {
     /// As configured.
-    pub(super) fn new(config: &JudgeConfig, names: &Arc<LiveCellNames>) -> Self {
+    pub(in crate::run) fn new(config: &JudgeConfig, names: &Arc<LiveCellNames>) -> Self {
         Self {
             source: config.source.clone(),
             scorer: config.scorer.clone(),

@@ -10,7 +10,7 @@ use super::feed::{
     ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed, TranscriptFiles,
 };
 use super::ids::TranscriptIds;
-use super::plan::RunPlan;
+use crate::run::plan::RunPlan;
 
 /// How many transcripts, and which ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl SampleSpec {
     }
 
     /// Chooses records of a feed that hands out all of them.
-    pub(super) fn choose(
+    pub(in crate::run) fn choose(
         self,
         plan: &RunPlan,
         mut feed: impl TranscriptFeed,
@@ -68,7 +68,7 @@ impl SampleSpec {
 }
 
 /// Hands out the chosen records; chooses when it is first asked.
-pub(super) struct SampledFeed {
+pub(in crate::run) struct SampledFeed {
     sample: SampleSpec,
     plan: Arc<RunPlan>,
     files: TranscriptFiles,
@@ -78,7 +78,7 @@ pub(super) struct SampledFeed {
 
 impl SampledFeed {
     /// A sample of `files`, of which only what comes after a record is handed out.
-    pub(super) fn new(
+    pub(in crate::run) fn new(
         sample: SampleSpec,
         plan: Arc<RunPlan>,
         files: TranscriptFiles,

@@ -8,28 +8,28 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
 use super::feed::display_path;
-use super::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
-use super::{RunError, RunOptions};
 use crate::diag::find_nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv};
 use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
+use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
+use crate::run::{RunError, RunOptions};
 use crate::workspace::{Env, Workspace};
 
 /// The compiled evals of a workspace, and what of its judges is needed.
-pub(super) struct Compilation {
-    pub(super) plan: Arc<RunPlan>,
+pub(in crate::run) struct Compilation {
+    pub(in crate::run) plan: Arc<RunPlan>,
     /// In the order of [`Plan::judges`].
-    pub(super) judges: Vec<JudgeConfig>,
+    pub(in crate::run) judges: Vec<JudgeConfig>,
     /// Positions of judges that a selected eval needs.
-    pub(super) needed: HashSet<u32>,
+    pub(in crate::run) needed: HashSet<u32>,
     /// By position of the judge: other models that evals name.
-    pub(super) extra_models: Vec<IndexSet<String>>,
+    pub(in crate::run) extra_models: Vec<IndexSet<String>>,
 }
 
 /// Compiles all evals and finds each its judge. All problems at once.
-pub(super) fn compile_evals(
+pub(in crate::run) fn compile_evals(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,
@@ -146,7 +146,7 @@ pub(super) fn compile_evals(
     })
 }
 
-fn find_unmatched_patterns(filter: &super::DecisionFilter, plan: &RunPlan) -> Vec<String> {
+fn find_unmatched_patterns(filter: &crate::run::DecisionFilter, plan: &RunPlan) -> Vec<String> {
     let of = |pick: fn(&Rubric) -> Vec<&str>| -> Vec<&str> {
         plan.rubrics
             .iter()
@@ -167,14 +167,14 @@ fn find_unmatched_patterns(filter: &super::DecisionFilter, plan: &RunPlan) -> Ve
 }
 
 /// Who judges an eval, and how several decide.
-pub(super) struct EvalJudges<'w> {
-    pub(super) rule: Option<PanelRule>,
+pub(in crate::run) struct EvalJudges<'w> {
+    pub(in crate::run) rule: Option<PanelRule>,
     /// In the order in which they are asked; one at least.
-    pub(super) configs: Vec<&'w JudgeConfig>,
+    pub(in crate::run) configs: Vec<&'w JudgeConfig>,
 }
 
 /// Who judges an eval; one that the run was told to ask stands in the place of all. The error is a sentence.
-pub(super) fn find_judges<'w>(
+pub(in crate::run) fn find_judges<'w>(
     eval: &Eval,
     rubric: &Rubric,
     workspace: &'w Workspace,
@@ -222,7 +222,7 @@ fn list_known_judges(workspace: &Workspace) -> String {
 
 impl Compilation {
     /// The evals as the header holds them.
-    pub(super) fn eval_specs(&self) -> Vec<EvalSpec> {
+    pub(in crate::run) fn eval_specs(&self) -> Vec<EvalSpec> {
         self.plan
             .evals
             .iter()
@@ -247,7 +247,7 @@ impl Compilation {
     }
 
     /// The rubrics as the header holds them.
-    pub(super) fn rubric_specs(&self, root: &Path) -> Vec<RubricSpec> {
+    pub(in crate::run) fn rubric_specs(&self, root: &Path) -> Vec<RubricSpec> {
         self.plan
             .rubrics
             .iter()
@@ -261,7 +261,7 @@ impl Compilation {
 }
 
 /// The loaded files as the header names them: by what is stored, which is the text without secrets.
-pub(super) fn snapshot_files(
+pub(in crate::run) fn snapshot_files(
     files: &[(PathBuf, Arc<str>)],
     redactor: &Redactor,
 ) -> Vec<SnapshotFile> {
@@ -304,7 +304,10 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
 }
 
 /// What the run was told to do, so that it can be told and resumed.
-pub(super) fn plan_spec(workspace: &Workspace, options: &RunOptions) -> IndexMap<String, Value> {
+pub(in crate::run) fn plan_spec(
+    workspace: &Workspace,
+    options: &RunOptions,
+) -> IndexMap<String, Value> {
     let files: Vec<String> = workspace
         .transcripts
         .iter()

@@ -14,12 +14,12 @@ const MAX_HISTORY_RUNS: usize = 20;
 
 /// What cells took, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct PastUsage {
-    pub(super) cells: u64,
-    pub(super) calls: u64,
-    pub(super) input: u64,
-    pub(super) output: u64,
-    pub(super) ms: u64,
+pub(in crate::run) struct PastUsage {
+    pub(in crate::run) cells: u64,
+    pub(in crate::run) calls: u64,
+    pub(in crate::run) input: u64,
+    pub(in crate::run) output: u64,
+    pub(in crate::run) ms: u64,
 }
 
 /// Judge, model, rubric, eval.
@@ -27,11 +27,11 @@ type UsageKey = (String, String, String, String);
 
 /// What past cells took, by judge and eval.
 #[derive(Debug, Default)]
-pub(super) struct UsageHistory(HashMap<UsageKey, PastUsage>);
+pub(in crate::run) struct UsageHistory(HashMap<UsageKey, PastUsage>);
 
 impl UsageHistory {
     /// What the newest runs of the workspace tell. A run that cannot be read tells nothing.
-    pub(super) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
+    pub(in crate::run) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
         let mut all = Self::default();
         let runs = store.runs();
         let ours = runs.iter().filter_map(|run| {
@@ -45,7 +45,12 @@ impl UsageHistory {
     }
 
     /// What the cells of an eval took with a judge, if any are known.
-    pub(super) fn get(&self, judge: &JudgeConfig, rubric: &str, eval: &str) -> Option<&PastUsage> {
+    pub(in crate::run) fn get(
+        &self,
+        judge: &JudgeConfig,
+        rubric: &str,
+        eval: &str,
+    ) -> Option<&PastUsage> {
         let key = (
             judge.name.clone(),
             judge.model.clone(),

@@ -128,14 +128,14 @@ impl WaitReporter<'_> {
 
 /// The lines of a run.
 #[derive(Debug, Default)]
-pub(super) struct RateLimiters {
+pub(in crate::run) struct RateLimiters {
     overall: Option<Arc<RequestQueue>>,
     by_provider_key: Mutex<HashMap<Digest, Arc<RequestQueue>>>,
 }
 
 impl RateLimiters {
     /// All judges together at most so often a minute.
-    pub(super) fn new(per_minute: Option<u32>) -> Self {
+    pub(in crate::run) fn new(per_minute: Option<u32>) -> Self {
         Self {
             overall: per_minute.map(|n| RequestQueue::new(RateLimitState::per_minute(n))),
             by_provider_key: Mutex::default(),
@@ -143,7 +143,11 @@ impl RateLimiters {
     }
 
     /// The pace of a judge with this key.
-    pub(super) fn limiter_for(&self, config: &JudgeConfig, key: Option<&str>) -> Arc<RateLimiter> {
+    pub(in crate::run) fn limiter_for(
+        &self,
+        config: &JudgeConfig,
+        key: Option<&str>,
+    ) -> Arc<RateLimiter> {
         let who = format!("{:?} {:?} {key:?}", config.provider, config.base_url);
         let mut keys = self
             .by_provider_key
@@ -165,7 +169,7 @@ impl RateLimiters {
 
 /// The pace of one judge.
 #[derive(Debug)]
-pub(super) struct RateLimiter {
+pub(in crate::run) struct RateLimiter {
     judge_queue: Option<Arc<RequestQueue>>,
     key_queue: Arc<RequestQueue>,
     overall_queue: Option<Arc<RequestQueue>>,
@@ -299,9 +303,9 @@ impl RateLimiter {
 }
 
 /// A provider that keeps the pace.
-pub(super) struct RateLimitedProvider {
-    pub(super) inner: Arc<dyn Provider>,
-    pub(super) limiter: Arc<RateLimiter>,
+pub(in crate::run) struct RateLimitedProvider {
+    pub(in crate::run) inner: Arc<dyn Provider>,
+    pub(in crate::run) limiter: Arc<RateLimiter>,
 }
 
 impl Provider for RateLimitedProvider {

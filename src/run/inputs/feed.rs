@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::resume::CarriedTranscript;
+use super::carried::CarriedTranscript;
 use crate::model::Transcript;
 use crate::transcript::{self, BadRecord, FieldMappings, TranscriptFile};
 use crate::workspace::Workspace;
@@ -13,68 +13,68 @@ use crate::workspace::Workspace;
 const MAX_CHUNK_RECORDS: usize = 32;
 
 /// Records in order, for one worker.
-pub(super) struct RecordChunk {
+pub(in crate::run) struct RecordChunk {
     /// The file, as events name it.
-    pub(super) path: Arc<Path>,
+    pub(in crate::run) path: Arc<Path>,
     /// Whole records.
-    pub(super) bytes: Arc<Vec<u8>>,
+    pub(in crate::run) bytes: Arc<Vec<u8>>,
     /// In order.
-    pub(super) records: Vec<SourceRecord>,
+    pub(in crate::run) records: Vec<SourceRecord>,
 }
 
 /// One record of a [`Chunk`].
-pub(super) struct SourceRecord {
+pub(in crate::run) struct SourceRecord {
     /// Its place in its file and in the chunk's bytes.
-    pub(super) location: transcript::TranscriptRecord,
+    pub(in crate::run) location: transcript::TranscriptRecord,
     /// What it is called if it has no id of its own.
-    pub(super) default_id: String,
+    pub(in crate::run) default_id: String,
     /// Its unique id, where an earlier pass found it.
-    pub(super) id: Option<String>,
+    pub(in crate::run) id: Option<String>,
     /// What an earlier run settled about it.
-    pub(super) carried: Option<Arc<CarriedTranscript>>,
+    pub(in crate::run) carried: Option<Arc<CarriedTranscript>>,
     /// An earlier run passed it and planned nothing: only its id counts, since one that comes later may have the same.
-    pub(super) is_id_only: bool,
+    pub(in crate::run) is_id_only: bool,
 }
 
 impl SourceRecord {
     /// The record as a transcript; `bytes` are its own.
-    pub(super) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Transcript<'b>, BadRecord> {
+    pub(in crate::run) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Transcript<'b>, BadRecord> {
         self.location.parse(bytes, &self.default_id)
     }
 }
 
 /// How far an earlier run came.
 #[derive(Debug, Clone)]
-pub(super) struct ResumePoint {
+pub(in crate::run) struct ResumePoint {
     /// The file of the last record it planned, as events name it.
-    pub(super) path: PathBuf,
+    pub(in crate::run) path: PathBuf,
     /// Where that record begins, and which of the transcripts there it is.
-    pub(super) offset: (u64, u32),
+    pub(in crate::run) offset: (u64, u32),
     /// The records it planned, up to that one; they are handed out by another feed.
-    pub(super) planned: HashSet<(PathBuf, (u64, u32))>,
+    pub(in crate::run) planned: HashSet<(PathBuf, (u64, u32))>,
 }
 
 /// Hands out chunks until there are no more. Errors are sentences; nothing follows one.
-pub(super) trait TranscriptFeed: Send {
+pub(in crate::run) trait TranscriptFeed: Send {
     /// The next chunk.
     fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String>;
 }
 
 /// Chosen records: number from 0 over all files, and unique id. Sorted.
-pub(super) type ChosenRecords = Arc<[(u64, String)]>;
+pub(in crate::run) type ChosenRecords = Arc<[(u64, String)]>;
 
 /// Files of transcripts, in the order listed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TranscriptFiles {
+pub(in crate::run) struct TranscriptFiles {
     /// The workspace's folder: files are named relative to it where they lie inside.
-    pub(super) root: PathBuf,
-    pub(super) paths: Vec<PathBuf>,
-    pub(super) maps: FieldMappings,
+    pub(in crate::run) root: PathBuf,
+    pub(in crate::run) paths: Vec<PathBuf>,
+    pub(in crate::run) maps: FieldMappings,
 }
 
 impl TranscriptFiles {
     /// Those of a workspace.
-    pub(super) fn from_workspace(workspace: &Workspace) -> Self {
+    pub(in crate::run) fn from_workspace(workspace: &Workspace) -> Self {
         Self {
             root: workspace.root.clone(),
             paths: workspace.transcripts.clone(),
@@ -84,7 +84,7 @@ impl TranscriptFiles {
 }
 
 /// Walks files in the order listed.
-pub(super) struct FileFeed {
+pub(in crate::run) struct FileFeed {
     root: PathBuf,
     maps: FieldMappings,
     files: std::vec::IntoIter<PathBuf>,
@@ -101,7 +101,7 @@ pub(super) struct FileFeed {
 
 impl FileFeed {
     /// A feed of `files`; of chosen records only, where given.
-    pub(super) fn new(files: TranscriptFiles, chosen: Option<ChosenRecords>) -> Self {
+    pub(in crate::run) fn new(files: TranscriptFiles, chosen: Option<ChosenRecords>) -> Self {
         Self {
             root: files.root,
             maps: files.maps,
@@ -115,14 +115,14 @@ impl FileFeed {
     }
 
     /// The same, but of what an earlier run reached only the records it planned nothing for, and those as passed.
-    pub(super) fn after(mut self, reached: Option<ResumePoint>) -> Self {
+    pub(in crate::run) fn after(mut self, reached: Option<ResumePoint>) -> Self {
         self.after = reached;
         self
     }
 }
 
 /// A path as events name it.
-pub(super) fn display_path<'p>(root: &Path, path: &'p Path) -> &'p Path {
+pub(in crate::run) fn display_path<'p>(root: &Path, path: &'p Path) -> &'p Path {
     path.strip_prefix(root).unwrap_or(path)
 }
 

@@ -6,37 +6,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::judge_pool::JudgePool;
 use super::merge_window::MergeWindow;
-use super::permit::Permits;
 use super::tally::RunTally;
 use crate::clock::Clock;
 use crate::event::Emitter;
 use crate::judge::Budget;
 use crate::model::CellIx;
+use crate::run::judges::permit::Permits;
+use crate::run::judges::pool::JudgePool;
 
 /// Shared by reader, workers, merging thread and scheduler.
-pub(super) struct RunCx {
+pub(in crate::run) struct RunCx {
     /// Workers hold it too, and may outlive the run.
-    pub(super) judge_pool: Arc<JudgePool>,
-    pub(super) emitter: Emitter,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(in crate::run) judge_pool: Arc<JudgePool>,
+    pub(in crate::run) emitter: Emitter,
+    pub(in crate::run) clock: Arc<dyn Clock>,
     /// Fires when the run is no longer wanted, or cannot be recorded any more.
-    pub(super) cancel: CancellationToken,
-    pub(super) budget: Arc<Budget>,
-    pub(super) permits: Arc<Permits>,
-    pub(super) tally: RunTally,
-    pub(super) window: MergeWindow,
-    pub(super) cell_counter: CellCounter,
+    pub(in crate::run) cancel: CancellationToken,
+    pub(in crate::run) budget: Arc<Budget>,
+    pub(in crate::run) permits: Arc<Permits>,
+    pub(in crate::run) tally: RunTally,
+    pub(in crate::run) window: MergeWindow,
+    pub(in crate::run) cell_counter: CellCounter,
     /// At most so many transcripts with cells.
-    pub(super) transcript_limit: Option<u64>,
+    pub(in crate::run) transcript_limit: Option<u64>,
     /// Why blobs could not be stored.
-    pub(super) blob_failure: Mutex<Option<io::Error>>,
+    pub(in crate::run) blob_failure: Mutex<Option<io::Error>>,
 }
 
 impl RunCx {
     /// Ends the run if a blob could not be stored: events would name what is not there.
-    pub(super) fn check_blobs(&self) {
+    pub(in crate::run) fn check_blobs(&self) {
         if let Some(error) = self.emitter.take_failure() {
             let mut failure = self
                 .blob_failure
@@ -51,26 +51,26 @@ impl RunCx {
 /// Gives cells their numbers. Whoever numbers cells holds the lock until the event that plans them is on its way, so that
 /// numbers rise in the log.
 #[derive(Debug, Default)]
-pub(super) struct CellCounter(tokio::sync::Mutex<u32>);
+pub(in crate::run) struct CellCounter(tokio::sync::Mutex<u32>);
 
 impl CellCounter {
     /// From a task.
-    pub(super) async fn lock(&self) -> CellCounterGuard<'_> {
+    pub(in crate::run) async fn lock(&self) -> CellCounterGuard<'_> {
         CellCounterGuard(self.0.lock().await)
     }
 
     /// From a thread that is not a task.
-    pub(super) fn blocking_lock(&self) -> CellCounterGuard<'_> {
+    pub(in crate::run) fn blocking_lock(&self) -> CellCounterGuard<'_> {
         CellCounterGuard(self.0.blocking_lock())
     }
 }
 
 /// The right to number cells.
-pub(super) struct CellCounterGuard<'n>(MutexGuard<'n, u32>);
+pub(in crate::run) struct CellCounterGuard<'n>(MutexGuard<'n, u32>);
 
 impl CellCounterGuard<'_> {
     /// The number of the first of `cells` cells; the others follow.
-    pub(super) fn reserve(&mut self, cells: usize) -> CellIx {
+    pub(in crate::run) fn reserve(&mut self, cells: usize) -> CellIx {
         let first = CellIx(*self.0);
         *self.0 += u32::try_from(cells).expect("a run has fewer than 2^32 cells");
         first

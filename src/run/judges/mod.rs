@@ -1,16 +1,22 @@
 //! Builds the judges that a run needs: key, model, tools, engine. Keys are resolved here, so that a run whose selected
 //! evals need no judge needs no key either.
 
+pub(super) mod live_cell_names;
+pub(super) mod permit;
+pub(super) mod pool;
+pub(super) mod rate_limit;
+pub(super) mod replay;
+pub(super) mod source_judge;
+pub(super) mod tool_sets;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use super::RunError;
-use super::judge_pool::{JudgeSlot, RequestSize};
-use super::rate_limit::{RateLimitedProvider, RateLimiters};
-use super::replay::{LiveCellNames, RecordedTraces, ReplayJudge};
-use super::snapshot::{Compilation, judge_digest};
-use super::source_judge::SourceJudge;
-use super::tool_sets;
+use self::live_cell_names::LiveCellNames;
+use self::pool::{JudgeSlot, RequestSize};
+use self::rate_limit::{RateLimitedProvider, RateLimiters};
+use self::replay::{RecordedTraces, ReplayJudge};
+use self::source_judge::SourceJudge;
 use crate::clock::Clock;
 use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeBackend;
@@ -18,35 +24,37 @@ use crate::judge::{JudgeEngine, JudgeEngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
+use crate::run::RunError;
+use crate::run::inputs::snapshot::{Compilation, judge_digest};
 use crate::tools::ToolSet;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, load_google_credentials, resolve_key};
 
 /// What judges are built with.
-pub(super) struct JudgeBuildCx<'p> {
-    pub(super) env: &'p Env,
-    pub(super) clock: &'p Arc<dyn Clock>,
-    pub(super) deps: JudgeEngineDeps,
+pub(in crate::run) struct JudgeBuildCx<'p> {
+    pub(in crate::run) env: &'p Env,
+    pub(in crate::run) clock: &'p Arc<dyn Clock>,
+    pub(in crate::run) deps: JudgeEngineDeps,
     /// How long `rules` waits between two pieces of its text.
-    pub(super) rules_delay: Option<Millis>,
+    pub(in crate::run) rules_delay: Option<Millis>,
     /// How often models may be asked.
-    pub(super) rate_limiters: RateLimiters,
-    pub(super) store: &'p RunStore,
+    pub(in crate::run) rate_limiters: RateLimiters,
+    pub(in crate::run) store: &'p RunStore,
     /// The workspace's folder.
-    pub(super) root: &'p Path,
-    pub(super) cell_names: &'p Arc<LiveCellNames>,
+    pub(in crate::run) root: &'p Path,
+    pub(in crate::run) cell_names: &'p Arc<LiveCellNames>,
     /// Whether a missing key is an error: not where nothing will be sent.
-    pub(super) sending: bool,
+    pub(in crate::run) sending: bool,
 }
 
 /// The judges of a run.
-pub(super) struct BuiltJudges {
-    pub(super) slots: Vec<Option<JudgeSlot>>,
-    pub(super) specs: Vec<JudgeSpec>,
+pub(in crate::run) struct BuiltJudges {
+    pub(in crate::run) slots: Vec<Option<JudgeSlot>>,
+    pub(in crate::run) specs: Vec<JudgeSpec>,
 }
 
 /// Texts that must never be recorded: keys, header values that look like one, and what tools files hold of the kind.
-pub(super) fn collect_secrets(
+pub(in crate::run) fn collect_secrets(
     compilation: &Compilation,
     env: &Env,
     toolbox: &Toolbox,
@@ -69,7 +77,7 @@ pub(super) fn collect_secrets(
 }
 
 /// Builds the judges that are needed and describes all. All problems at once.
-pub(super) fn build_judges(
+pub(in crate::run) fn build_judges(
     compilation: &Compilation,
     tools: &[ToolSet],
     parts: &JudgeBuildCx<'_>,
@@ -105,7 +113,7 @@ pub(super) fn build_judges(
 }
 
 /// Every judge that may be asked has prices, so that a limit of money can be kept. All problems at once.
-pub(super) fn check_prices(compilation: &Compilation) -> Result<(), RunError> {
+pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunError> {
     let mut problems = Vec::new();
     for (ix, config) in compilation.judges.iter().enumerate() {
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
@@ -252,7 +260,7 @@ fn build_engine<'m>(
 }
 
 /// The error of a judge, with its name; most have it already.
-pub(super) fn add_judge_name(judge: &str, error: &str) -> String {
+pub(in crate::run) fn add_judge_name(judge: &str, error: &str) -> String {
     if error.starts_with(&format!("judge `{judge}`")) {
         error.to_owned()
     } else {

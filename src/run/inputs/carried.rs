@@ -1,0 +1,86 @@
+//! The part of an earlier run that a resumed run keeps for one transcript.
+//!
+//! Responsible for the planned cells and their carried results. Does not read runs (see `past::resume`) or judge cells.
+
+use crate::event::CellKey;
+use crate::model::{CellResult, Digest, Outcome, Transcript};
+use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
+
+/// What an earlier run planned and settled for one transcript.
+#[derive(Debug)]
+pub(in crate::run) struct CarriedTranscript {
+    /// In plan order; `None`: to be done again.
+    pub(in crate::run) cells: Vec<(CellKey, Option<CellResult>)>,
+    /// Digest of the transcript's bytes.
+    pub(in crate::run) digest: Digest,
+    /// Why the transcript itself cannot be had any more, if so.
+    pub(in crate::run) missing_reason: Option<String>,
+}
+
+impl CarriedTranscript {
+    /// The decisions it planned. What it had not come to settle is skipped now if it would have been skipped then.
+    pub(in crate::run) fn tasks(
+        &self,
+        plan: &RunPlan,
+        transcript: &Transcript<'_>,
+    ) -> Vec<DecisionTask> {
+        let mut tasks: Vec<DecisionTask> = Vec::new();
+        for (key, result) in &self.cells {
+            let Some(eval) = plan.evals.get(key.eval as usize) else {
+                continue;
+            };
+            if tasks
+                .last()
+                .is_some_and(|task| task.eval == key.eval && task.message == key.message)
+            {
+                continue;
+            }
+            let skip = match result {
+                Some(result) => {
+                    (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
+                }
+                None => eval.skip_reason(plan.eval(key.eval).2, key.message, transcript),
+            };
+            let judge = match eval.panel {
+                Some(_) => eval.judge,
+                None => key.judge.or(eval.judge),
+            };
+            let how = match (skip, judge) {
+                (Some(why), _) => DecisionMethod::Skip(why),
+                (None, Some(judge)) => DecisionMethod::Judge {
+                    judge,
+                    repeat: eval.repeat,
+                },
+                (None, None) => DecisionMethod::Check,
+            };
+            tasks.push(DecisionTask {
+                eval: key.eval,
+                message: key.message,
+                method: how,
+            });
+        }
+        tasks
+    }
+
+    /// The carried result of a cell.
+    pub(in crate::run) fn result(&self, key: &CellKey) -> Option<CellResult> {
+        let (_, result) = self.cells.iter().find(|(carried, _)| carried == key)?;
+        result.clone()
+    }
+
+    /// Cells without their transcript: what is not carried cannot be decided.
+    pub(in crate::run) fn cells_without_transcript(&self, why: &str) -> Vec<(CellKey, CellResult)> {
+        self.cells
+            .iter()
+            .map(|(key, result)| {
+                let outcome = match key.judge {
+                    Some(_) => Outcome::JudgeError,
+                    None => Outcome::CheckError,
+                };
+                let result = result.clone();
+                let result = result.unwrap_or_else(|| CellResult::from_error(outcome, why));
+                (*key, result)
+            })
+            .collect()
+    }
+}
