@@ -6,26 +6,7 @@
 use super::formats::{self, ReaderFactory};
 use super::scan::JsonValueScanner;
 use super::sniff::RecordSniff;
-use super::walk::RecordWalker;
-
-/// How records stand in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RecordLayout {
-    /// One a line.
-    Lines,
-    /// One after another over any lines, as elements of an array or bare.
-    Values {
-        /// Whether an array is open.
-        array: bool,
-    },
-    /// The elements of an array within a larger value: what follows its end is not read. Where the file ends before the
-    /// array does, an empty record stands for the rest.
-    Elements,
-    /// Rows of a table in CSV: a quoted cell may hold line ends.
-    Rows,
-    /// All have been read.
-    Done,
-}
+use super::walk::{RecordLayout, RecordWalker};
 
 /// What was recognised.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ use crate::model::{Label, SourceVerdict, Transcript};
 
 pub use field_mapping::{FieldMapping, FieldMappings};
 pub use file::TranscriptFile;
-pub use formats::promptfoo_id::promptfoo_id;
+pub use formats::promptfoo::promptfoo_id;
 pub use guess::{MappingGuess, guess_mapping};
 pub use native::parse_native;
 pub use write::to_native;

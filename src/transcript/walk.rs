@@ -5,13 +5,31 @@
 
 use std::ops::Range;
 
-use super::detect::RecordLayout;
 use super::scan::{CsvRowScanner, JsonValueScanner};
 use super::source::SourceFile;
 use super::{MAX_RECORD, RecordSpan, TranscriptError};
 
 /// How much is read at a time, in bytes.
 pub(super) const BLOCK_SIZE: usize = 1024 * 1024;
+
+/// How records stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordLayout {
+    /// One a line.
+    Lines,
+    /// One after another over any lines, as elements of an array or bare.
+    Values {
+        /// Whether an array is open.
+        array: bool,
+    },
+    /// The elements of an array within a larger value: what follows its end is not read. Where the file ends before the
+    /// array does, an empty record stands for the rest.
+    Elements,
+    /// Rows of a table in CSV: a quoted cell may hold line ends.
+    Rows,
+    /// All have been read.
+    Done,
+}
 
 /// Where a walk over a file is.
 #[derive(Debug)]

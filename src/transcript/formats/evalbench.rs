@@ -19,14 +19,14 @@ use serde_json::{Map, Value};
 
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::TranscriptError;
-use crate::transcript::detect::{FilePreview, RecordLayout};
+use crate::transcript::detect::FilePreview;
 use crate::transcript::json_path::find_array;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::RecordWalker;
+use crate::transcript::walk::{RecordLayout, RecordWalker};
 use agent::EvalbenchConversation;
 use scores::EvalbenchScores;
 use table::{EvalbenchColumns, EvalbenchRow, TABLE_LAYOUT};

@@ -6,22 +6,14 @@
 
 use serde_json::value::RawValue;
 
-use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
 use super::super::metadata::{MetadataBuilder, SourceUsage, borrow_json};
 use super::super::native::{json_string, unknown_part};
-use super::super::reader::{PerRecordReader, TranscriptReader};
 use super::exchange::{ApiExchange, ExchangeBody};
-use super::openai::OpenAiLogParser;
 use super::response_items::{ConversationBuilder, arguments_text};
 use crate::model::{
     MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
-
-/// Records in Gemini's shapes are told apart one by one, as OpenAI's are: a file may hold both.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(look.list_walker(), OpenAiLogParser))
-}
 
 /// Whether this is a reply of Gemini's.
 pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {

@@ -6,21 +6,23 @@
 //! (messages, an output) makes it a fault; what it may lack is counted.
 
 mod record;
+mod table;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use self::record::{ExpressionValue, RawMappedRecord, format_serde_error};
-use super::csv::{CsvLayout, CsvTableReader};
+use self::record::{ExpressionValue, MappedRecord, RawMappedRecord, format_serde_error};
+use self::table::CsvTableReader;
+use super::csv::CsvLayout;
 use crate::model::{
     JsonText, Label, MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart,
     parse_pass_or_fail,
 };
 use crate::query::JmesPathQuery;
 use crate::transcript::content::ObjectOnly;
-use crate::transcript::detect::{self, DetectError, RecordLayout};
+use crate::transcript::detect::{self, DetectError};
 use crate::transcript::field_mapping::{
     ConversationMapping, FieldMapping, LabelMapping, MetadataMapping,
 };
@@ -29,9 +31,7 @@ use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::BLOCK_SIZE;
-
-pub(super) use self::record::MappedRecord;
+use crate::transcript::walk::{BLOCK_SIZE, RecordLayout};
 
 /// The reader of a file with a map, and what to call it.
 pub(in crate::transcript) fn open(

@@ -3,7 +3,8 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
-pub(super) mod anthropic;
+mod anthropic;
+mod api_log;
 mod arena;
 mod atif;
 mod claude_code;
@@ -20,10 +21,10 @@ mod inspect;
 mod lenient_message;
 mod livekit;
 pub(super) mod mapped;
+mod native_reader;
 mod openai;
 mod otlp;
-mod promptfoo;
-pub(super) mod promptfoo_id;
+pub(super) mod promptfoo;
 mod response_items;
 #[cfg(test)]
 mod story;
@@ -32,9 +33,10 @@ mod testing;
 
 use super::TranscriptError;
 use super::detect::FilePreview;
-use super::reader::{NativeReader, TranscriptReader};
+use super::reader::TranscriptReader;
 use super::sniff;
 use super::source::SourceFile;
+use native_reader::NativeReader;
 
 /// Makes the reader of a file that was recognised.
 pub(super) type ReaderFactory =
@@ -117,7 +119,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
                     || (s.has("key") && (s.has("request") || s.has("response")))
             })
         },
-        create_reader: Some(|_, look| Ok(openai::open(look))),
+        create_reader: Some(|_, look| Ok(api_log::open(look))),
     },
     NATIVE_FORMAT,
     // Before the formats that are recognised by `type` or `metadata` alone.
@@ -190,12 +192,12 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
                 s.has("custom_id") && (s.has("response") || s.has("error") || s.has("body"))
             })
         },
-        create_reader: Some(|_, look| Ok(openai::open(look))),
+        create_reader: Some(|_, look| Ok(api_log::open(look))),
     },
     TranscriptFormat {
         name: "OpenAI chat completions",
         matches: |look| look.first_matches(|s| s.has("choices")),
-        create_reader: Some(|_, look| Ok(openai::open(look))),
+        create_reader: Some(|_, look| Ok(api_log::open(look))),
     },
     TranscriptFormat {
         name: "Gemini contents",
@@ -204,23 +206,23 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
                 s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
             })
         },
-        create_reader: Some(|_, look| Ok(gemini::open(look))),
+        create_reader: Some(|_, look| Ok(api_log::open_contents(look))),
     },
     // Before Anthropic's messages, which have their type and role in common with items.
     TranscriptFormat {
         name: "OpenAI Responses items",
-        matches: openai::is_responses_items,
-        create_reader: Some(|_, look| Ok(openai::open_list(look))),
+        matches: api_log::is_responses_items,
+        create_reader: Some(|_, look| Ok(api_log::open_list(look))),
     },
     TranscriptFormat {
         name: "OpenAI Responses",
-        matches: openai::is_responses,
-        create_reader: Some(|_, look| Ok(openai::open(look))),
+        matches: api_log::is_responses,
+        create_reader: Some(|_, look| Ok(api_log::open(look))),
     },
     TranscriptFormat {
         name: "a bare list of messages",
-        matches: openai::is_message_list,
-        create_reader: Some(|_, look| Ok(openai::open_list(look))),
+        matches: api_log::is_message_list,
+        create_reader: Some(|_, look| Ok(api_log::open_list(look))),
     },
     TranscriptFormat {
         name: "an Inspect log",

@@ -1,344 +1,228 @@
-//! OpenAI's shapes beside `messages` lines, and the logs that people keep of any model's API.
+//! OpenAI's wire formats: chat completions, the older completions, and Responses.
 //!
-//! | record | becomes |
-//! |---|---|
-//! | `{request, response}`: chat completions, Responses, Gemini; each an object, its JSON as a string, or plain text | what was asked and the reply; every further choice a transcript `ID#2` … |
-//! | a body in `{status_code, body}`, `{body}` | the body |
-//! | Batch output `{custom_id, response, error}` | the reply; an error is a fault that names it |
-//! | Batch input `{custom_id, method, url, body}` | what is asked |
-//! | a reply alone (`choices`, `object: response`), `{input, output}` | as far as it tells |
-//! | a list of messages or items, or one on each line | one transcript |
-//!
-//! The record's id is its `id`, `custom_id` or `key`, else that of the reply. Its other keys go into the metadata as they
-//! stand (`latency_ms`, `cost_usd` …), below what the reply itself says; `metadata` of the record likewise.
+//! Responsible for the conversations and metadata of one request and its reply; each choice of a reply is a conversation.
+//! Does not read the log records around them: that is `api_log.rs`.
 
 use serde_json::value::RawValue;
 
-use super::super::detect::{FilePreview, RecordLayout};
-use super::super::fields::{RawFields, list_items};
-use super::super::metadata::MetadataBuilder;
-use super::super::native::{parse_native, parse_tags};
-use super::super::reader::{
-    PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
-    TranscriptSink, record_text,
-};
-use super::exchange::{self, ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
-use super::gemini;
+use super::exchange::{ApiExchange, ExchangeBody, add_items, parse_usage, text_message};
 use super::response_items::ConversationBuilder;
-use crate::model::{SourceText, Transcript, TranscriptMessage};
+use crate::model::{MessageRole, TranscriptMessage, TranscriptPart};
+use crate::transcript::fields::{RawFields, list_items};
+use crate::transcript::metadata::MetadataBuilder;
+use crate::transcript::native::{json_string, parse_message};
 
-/// Logs and replies, a record each.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(look.record_walker(), OpenAiLogParser))
-}
-
-/// Lists of messages or items: a list is a conversation, and so are lines that follow each other.
-pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    match look.layout {
-        RecordLayout::Values { array: true } => {
-            Box::new(PerRecordReader::new(look.list_walker(), OpenAiLogParser))
+/// Returns true if the body is a reply of the Responses API.
+pub(super) fn is_response(answered: &ExchangeBody<'_>) -> bool {
+    match answered {
+        ExchangeBody::Object(fields) => {
+            fields.text("object").as_deref() == Some("response") || fields.list("output").is_some()
         }
-        RecordLayout::Lines => Box::new(PerSessionReader::new(
-            look.record_walker(),
-            OpenAiLinesParser,
-        )),
-        _ => Box::new(PerRecordReader::new(look.record_walker(), OpenAiLogParser)),
+        _ => false,
     }
 }
 
-/// Whether the records are items of Responses. An Anthropic message has its type and role in common with them.
-pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
-        let message = s.has("role") && s.has("content") && s.type_starts_with(&["message"]);
-        let others = [
-            "function_call",
-            "reasoning",
-            "custom_tool_call",
-            "local_shell_call",
-            "web_search_call",
-        ];
-        (message && !s.has("model") && !s.has("stop_reason"))
-            || s.type_starts_with(&others)
-                && (s.has("call_id") || s.has("summary") || s.has("id") || s.has("name"))
-    })
+/// What the answer says of itself; the same for the message and for the whole.
+fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
+    meta.set_raw("model", answer.get("model"));
+    meta.set_raw("timestamp", answer.get_first(&["created", "created_at"]));
+    if let Some(usage) = answer.object("usage") {
+        meta.set("usage", parse_usage(&usage).to_json());
+        meta.set_raw("cost_usd", usage.get_first(&["cost_usd", "cost"]));
+    }
 }
 
-/// Whether the records are replies of Responses, requests to it, or both in one.
-pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
-    let Some(seen) = look.records.first() else {
-        return false;
-    };
-    let s = &seen.sniff;
-    // Other tools write plain `input` and `output`; here one of them is a list.
-    let holds_list = |key: &str| s.has(key) && has_list_at(seen.bytes, key);
-    (s.has("object") && s.has("output"))
-        || holds_list("output") && (s.has("input") || s.has("usage") || s.has("model"))
-        || holds_list("input") && (s.has("model") || s.has("instructions"))
+/// Gives a message what is known of it, its own metadata last.
+fn with_metadata(
+    mut message: TranscriptMessage<'_>,
+    mut meta: MetadataBuilder,
+) -> TranscriptMessage<'_> {
+    if let Some(own) = &message.metadata
+        && let Ok(own) = RawFields::parse(own.get())
+    {
+        meta.merge_source_fields(&own);
+    }
+    message.metadata = meta.finish();
+    message
 }
 
-/// Whether a list stands somewhere under this key.
-fn has_list_at(record: &[u8], key: &str) -> bool {
-    let quoted = format!("\"{key}\"");
-    let mut places = memchr::memmem::find_iter(record, quoted.as_bytes());
-    places.any(|at| {
-        let after = record[at + quoted.len()..].trim_ascii_start();
-        let value = after.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
-        value.is_some_and(|value| value.starts_with(b"["))
-    })
-}
-
-/// Whether the records are messages, or lists of them.
-pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| s.has("role"))
-        || look.records.first().is_some_and(|seen| {
-            seen.bytes.starts_with(b"[") && memchr::memmem::find(seen.bytes, b"\"role\"").is_some()
-        })
-}
-
-/// Records in OpenAI's shapes or in those of the APIs that logs hold beside them.
-#[derive(Debug)]
-pub(super) struct OpenAiLogParser;
-
-/// Texts that were unpacked from strings, for as long as the record is read.
-#[derive(Debug, Default)]
-struct UnpackedBodies {
-    request: [UnpackedText; 2],
-    response: [UnpackedText; 2],
-}
-
-impl RecordParser for OpenAiLogParser {
-    fn parse_record(
-        &self,
-        record: &str,
-        cx: RecordCx<'_>,
-        out: &mut TranscriptSink,
-    ) -> Result<(), String> {
-        let record = record.trim_start_matches('\u{feff}').trim();
-        if record.starts_with('[') {
-            return parse_list_record(record, out);
+/// Adds a chat completion, or an older completion, to `found`.
+pub(super) fn parse_chat<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+    found: &mut ApiExchange<'a>,
+) -> Result<(), String> {
+    let mut before = Vec::new();
+    match asked {
+        ExchangeBody::Missing => {}
+        ExchangeBody::Plain(text) => before.push(text_message(MessageRole::User, text.clone())),
+        ExchangeBody::List(all) => before = parse_messages(all)?,
+        ExchangeBody::Object(fields) => {
+            if let Some(all) = fields.list("messages") {
+                before = parse_messages(&all)?;
+            } else if let Some(prompt) = fields.text("prompt") {
+                before.push(text_message(MessageRole::User, prompt));
+            }
         }
-        let fields = RawFields::parse(record)?;
-        let pair = fields.has_key("response") || fields.has("request");
-        if fields.has("messages") && !pair && !fields.has("choices") {
-            let native =
-                parse_native(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
-            out.push_transcript(&native);
+    }
+    let answer = match answered {
+        ExchangeBody::Missing => {
+            found.conversations.push(before);
             return Ok(());
         }
-        let held = UnpackedBodies::default();
-        let (asked, answered) = split_exchange(&fields, &held)?;
-        let exchange = exchange::parse_exchange(&asked, &answered)?;
-        push_exchange(exchange, &fields, out);
-        Ok(())
-    }
-}
-
-fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
-    for kind in &found.unknown_kinds {
-        out.count_unknown(kind);
-    }
-    let own = ["custom_id", "key", "id", "request_id"];
-    let wrapped = EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
-    // A batch's `id` is the line's, and its `custom_id` the author's.
-    let id = own.iter().find_map(|key| record.id_text(key));
-    let id = id.or(found.id).unwrap_or_default();
-    let tags = record.get("tags").map(parse_tags).unwrap_or_default();
-    for (at, messages) in found.conversations.into_iter().enumerate() {
-        let mut meta = MetadataBuilder::default();
-        meta.set("source", found.source);
-        if let Some(told) = found.meta.clone().finish()
-            && let Ok(told) = RawFields::parse(told.get())
-        {
-            meta.merge_source_fields(&told);
+        ExchangeBody::Plain(text) => {
+            before.push(text_message(MessageRole::Assistant, text.clone()));
+            found.conversations.push(before);
+            return Ok(());
         }
-        if wrapped {
-            add_extra_keys(record, &mut meta);
+        ExchangeBody::List(all) => {
+            before.extend(parse_messages(all)?);
+            found.conversations.push(before);
+            return Ok(());
         }
-        let number = at + 1;
-        let id = match (at, id.is_empty()) {
-            (0, _) => id.clone(),
-            (_, true) => SourceText::default(),
-            _ => SourceText::from(format!("{}#{number}", &*id)),
+        ExchangeBody::Object(answer) => answer,
+    };
+    found.id = answer.id_text("id");
+    write_reply_metadata(answer, &mut found.meta);
+    let choices = answer.list("choices").unwrap_or_default();
+    for (at, raw) in choices.iter().enumerate() {
+        let choice = RawFields::from_raw(raw).ok_or_else(|| format!("choice {at} is no object"))?;
+        let reply = match (choice.get("message"), choice.text("text")) {
+            (Some(raw), _) => parse_message(raw).map_err(|why| format!("choice {at}: {why}"))?,
+            (None, Some(text)) => text_message(MessageRole::Assistant, text),
+            (None, None) => return Err(format!("choice {at} has no `message`")),
         };
-        if at > 0 {
-            meta.set("choice", number);
+        let mut meta = MetadataBuilder::default();
+        write_reply_metadata(answer, &mut meta);
+        meta.set_raw("stop_reason", choice.get("finish_reason"));
+        if choices.len() == 1 {
+            found
+                .meta
+                .set_raw("stop_reason", choice.get("finish_reason"));
         }
-        out.push_transcript(&Transcript {
-            id,
-            messages,
-            metadata: meta.finish(),
-            tags: tags.clone(),
-            verdicts: Vec::new(),
-        });
+        let mut talk = before.clone();
+        talk.push(with_metadata(reply, meta));
+        found.conversations.push(talk);
     }
-}
-
-/// A list is one conversation; a list of lists is as many.
-fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
-    let raw: &RawValue = serde_json::from_str(record)
-        .map_err(|why| super::super::native::format_json_error(&why))?;
-    let all = list_items(raw).unwrap_or_default();
-    let mut odd = Vec::new();
-    let transcript = parse_conversation(&all, &mut odd)?;
-    for kind in &odd {
-        out.count_unknown(kind);
+    if choices.is_empty() {
+        // Some servers answer with the message itself.
+        let own = answer.get("message").map(parse_message);
+        let reply = match own {
+            Some(reply) => reply?,
+            None if answer.has("messages") || !answer.has("choices") && answer.has("prompt") => {
+                found.conversations.push(before);
+                return Ok(());
+            }
+            None if answer.has("role") => parse_bare_message(answer)?,
+            None => {
+                let keys: Vec<String> = answer
+                    .iter()
+                    .take(6)
+                    .map(|(key, _)| format!("{key:?}"))
+                    .collect();
+                let keys = keys.join(", ");
+                return Err(format!("its answer has no `choices` (it has {keys})"));
+            }
+        };
+        before.push(with_metadata(reply, MetadataBuilder::default()));
+        found.conversations.push(before);
     }
-    out.push_transcript(&transcript);
     Ok(())
 }
 
-/// Keys of a record that wraps an exchange.
-const EXCHANGE_KEYS: [&str; 4] = ["request", "response", "body", "custom_id"];
-
-/// The record's own keys beside the exchange.
-fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
-    let known = [
-        "request",
-        "response",
-        "body",
-        "custom_id",
-        "key",
-        "id",
-        "tags",
-        "metadata",
-        "error",
-        "method",
-        "url",
-    ];
-    if !record.has("latency_ms") {
-        meta.set_raw("latency_ms", record.get("duration_ms"));
-    }
-    for (key, value) in record.iter() {
-        if !known.contains(&key) && !meta.has(key) {
-            meta.set_raw(key, Some(value));
-        }
-    }
-    if let Some(own) = record.object("metadata") {
-        meta.merge_source_fields(&own);
-    }
+/// An answer that is a message with its text alone.
+fn parse_bare_message<'a>(answer: &RawFields<'a>) -> Result<TranscriptMessage<'a>, String> {
+    let text = answer.text("content");
+    let text = text.ok_or_else(|| "its answer's `content` is no text".to_owned())?;
+    Ok(text_message(MessageRole::Assistant, text))
 }
 
-/// What was asked and what was answered.
-fn split_exchange<'a>(
-    record: &RawFields<'a>,
-    held: &'a UnpackedBodies,
-) -> Result<(ExchangeBody<'a>, ExchangeBody<'a>), String> {
-    let wrapped = record.has_key("response") || record.has_key("request");
-    if !wrapped && !record.has("body") {
-        // The record is the body, of whichever side.
-        if let Some(why) = api_error(record).filter(|_| record.has("custom_id")) {
-            return Err(why);
-        }
-        return Ok((
-            ExchangeBody::Object(record.clone()),
-            ExchangeBody::Object(record.clone()),
-        ));
-    }
-    let [first, second] = &held.request;
-    let asked = record.get_first(&["request", "body"]);
-    let asked = unwrap_http_body(ExchangeBody::from_raw(asked, first), second)?;
-    let [first, second] = &held.response;
-    let answered = unwrap_http_body(
-        ExchangeBody::from_raw(record.get("response"), first),
-        second,
-    );
-    // Whoever wrote the log may say why there is no answer, beside it.
-    let failed = record.has("error") && !record.has("response");
-    match api_error(record).filter(|_| failed) {
-        Some(why) => Err(why),
-        None => Ok((asked, answered?)),
-    }
+fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<TranscriptMessage<'a>>, String> {
+    let all = all.iter().enumerate();
+    all.map(|(at, raw)| parse_message(raw).map_err(|why| format!("message {at}: {why}")))
+        .collect()
 }
 
-/// The body of an answer of HTTP.
-fn unwrap_http_body<'a>(
-    side: ExchangeBody<'a>,
-    held: &'a UnpackedText,
-) -> Result<ExchangeBody<'a>, String> {
-    let ExchangeBody::Object(fields) = &side else {
-        return Ok(side);
-    };
-    let status = ["status_code", "statusCode", "status"];
-    let status = status.iter().find_map(|key| fields.integer(key));
-    let body = ExchangeBody::from_raw(fields.get("body"), held);
-    if let Some(status) = status.filter(|status| *status >= 400) {
-        let told = match &body {
-            ExchangeBody::Object(body) => api_error(body),
-            ExchangeBody::Plain(text) => Some(format!("the API answered with an error: {text}")),
-            ExchangeBody::Missing | ExchangeBody::List(_) => None,
-        };
-        let told = told.unwrap_or_else(|| "the API answered with an error".to_owned());
-        return Err(format!("{told} (status {status})"));
-    }
-    let is_body = fields.get_first(&["choices", "messages", "contents", "candidates"]);
-    if fields.has("body") && is_body.is_none() {
-        return Ok(body);
-    }
-    Ok(side)
-}
-
-/// A list of messages of chat, items of Responses or contents of Gemini.
-fn parse_conversation<'a>(
-    all: &[&'a RawValue],
-    odd: &mut Vec<String>,
-) -> Result<Transcript<'a>, String> {
-    let parts = |raw: &&RawValue| {
-        RawFields::from_raw(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
-    };
-    if all.iter().any(parts) {
-        return Ok(build_transcript(
-            "gemini",
-            gemini::parse_contents(all, odd)?,
-        ));
-    }
+/// Adds a request to the Responses API and its reply to `found`.
+pub(super) fn parse_responses<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+    found: &mut ApiExchange<'a>,
+) -> Result<(), String> {
     let mut talk = ConversationBuilder::default();
-    add_items(&mut talk, all, odd)?;
-    if talk.messages.is_empty() {
-        return Err("the list holds no message".to_owned());
-    }
-    Ok(build_transcript("openai", talk.finish()))
-}
-
-fn build_transcript<'a>(source: &str, messages: Vec<TranscriptMessage<'a>>) -> Transcript<'a> {
-    let mut meta = MetadataBuilder::default();
-    meta.set("source", source);
-    Transcript {
-        messages,
-        metadata: meta.finish(),
-        ..Transcript::default()
-    }
-}
-
-/// A conversation whose messages or items stand on lines of their own: the file is one.
-#[derive(Debug)]
-struct OpenAiLinesParser;
-
-impl SessionParser for OpenAiLinesParser {
-    fn starts_session(&mut self, _: &[u8]) -> bool {
-        false
-    }
-
-    fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
-        let mut all: Vec<&RawValue> = Vec::new();
-        for line in lines {
-            let raw = record_text(line)
-                .ok()
-                .and_then(|text| serde_json::from_str(text).ok());
-            match raw {
-                Some(raw) => all.push(raw),
-                None => out.count_unknown("a line that is not JSON"),
+    let of = |body: &ExchangeBody<'a>, key: &str| body.object().and_then(|fields| fields.get(key));
+    let instructions = of(asked, "instructions").or_else(|| of(answered, "instructions"));
+    if let Some(raw) = instructions {
+        match (json_string(raw), list_items(raw)) {
+            (Some(text), _) => {
+                talk.push_message(MessageRole::System, vec![TranscriptPart::Text(text)])
             }
-        }
-        let mut odd = Vec::new();
-        match parse_conversation(&all, &mut odd) {
-            Ok(transcript) => out.push_transcript(&transcript),
-            Err(why) => out.push_fault(why),
-        }
-        for kind in &odd {
-            out.count_unknown(kind);
+            (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
+            (None, None) => {}
         }
     }
+    match of(asked, "input").or_else(|| of(answered, "input")) {
+        Some(raw) => match (json_string(raw), list_items(raw)) {
+            (Some(text), _) => {
+                talk.push_message(MessageRole::User, vec![TranscriptPart::Text(text)])
+            }
+            (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
+            (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
+        },
+        None => match asked {
+            ExchangeBody::Plain(text) => {
+                talk.push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())])
+            }
+            ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
+            ExchangeBody::Missing | ExchangeBody::Object(_) => {}
+        },
+    }
+    talk.close_message();
+    let before = talk.messages.len();
+    let mut meta = MetadataBuilder::default();
+    match answered {
+        ExchangeBody::Missing => {}
+        ExchangeBody::Plain(text) => {
+            talk.add_assistant_parts(vec![TranscriptPart::Text(text.clone())])
+        }
+        ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
+        ExchangeBody::Object(answer) => {
+            found.id = answer.id_text("id");
+            match answer
+                .get("output")
+                .map(|raw| (json_string(raw), list_items(raw)))
+            {
+                Some((Some(text), _)) => talk.add_assistant_parts(vec![TranscriptPart::Text(text)]),
+                Some((None, Some(all))) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
+                Some((None, None)) | None => {}
+            }
+            write_response_metadata(answer, &mut meta);
+            write_response_metadata(answer, &mut found.meta);
+        }
+    }
+    // Of several messages of one answer the last is what it came to.
+    let mut replied = talk.messages[before..].iter_mut().rev();
+    if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
+        let own = std::mem::replace(&mut turn.meta, meta);
+        if let Some(own) = own.finish()
+            && let Ok(own) = RawFields::parse(own.get())
+        {
+            turn.meta.merge_source_fields(&own);
+        }
+    }
+    found.conversations.push(talk.finish());
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests;
+fn write_response_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
+    write_reply_metadata(answer, meta);
+    let incomplete = answer.object("incomplete_details");
+    let why = incomplete.and_then(|details| details.get("reason"));
+    meta.set_raw("stop_reason", why.or_else(|| answer.get("status")));
+    // Both times in seconds: the service's own.
+    if let (Some(from), Some(to)) = (answer.number("created_at"), answer.number("completed_at"))
+        && to >= from
+    {
+        meta.set("latency_ms", (to - from) * 1000.0);
+    }
+}

@@ -19,11 +19,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::promptfoo_id::promptfoo_id;
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::TranscriptError;
 use crate::transcript::content::ObjectOnly;
-use crate::transcript::detect::{FilePreview, RecordLayout};
+use crate::transcript::detect::FilePreview;
 use crate::transcript::fields::RawFields;
 use crate::transcript::json_path::{find_array, find_text, find_value};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
@@ -33,7 +32,7 @@ use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::RecordWalker;
+use crate::transcript::walk::{RecordLayout, RecordWalker};
 use grading::PromptfooOutcome;
 
 const RESULTS_PATH: &[&str] = &["results", "results"];
@@ -514,6 +513,22 @@ fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>>
                 None => vec![TranscriptPart::Text(SourceText::from(written.to_owned()))],
             })
         }
+    }
+}
+
+/// A result's own `id`; else `<eval>:<testIdx>:<promptIdx>` with `eval` the file's `evalId`, or the file's stem where it
+/// has none. `None`: the result says neither (promptfoo before its third format), and the transcript is called by its
+/// number in the file.
+pub fn promptfoo_id(
+    id: Option<&str>,
+    eval: &str,
+    test: Option<u64>,
+    prompt: Option<u64>,
+) -> Option<String> {
+    match (id.filter(|id| !id.is_empty()), test, prompt) {
+        (Some(id), _, _) => Some(id.to_owned()),
+        (None, Some(test), Some(prompt)) => Some(format!("{eval}:{test}:{prompt}")),
+        _ => None,
     }
 }
 

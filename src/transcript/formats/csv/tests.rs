@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
-use crate::transcript::{FieldMappings, TranscriptFile, parse_native};
+use crate::transcript::{FieldMapping, FieldMappings, ReadTally, TranscriptFile, parse_native};
 
 const MAP: &str = "id: id, input: q, output: a";
 

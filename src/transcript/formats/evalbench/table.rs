@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::transcript::detect::RecordLayout;
 use crate::transcript::scan::CsvRowScanner;
+use crate::transcript::walk::RecordLayout;
 
 /// The columns of a table, from its first row.
 #[derive(Debug, Default, Clone)]

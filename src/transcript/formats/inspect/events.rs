@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::InspectAttachments;
-use super::message::InspectMessage;
+use super::wire::{InspectMessage, InspectOutput, is_present, parse_value};
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 use crate::transcript::native::json_string;
@@ -64,24 +64,6 @@ struct InspectEvent<'a> {
     model: Option<&'a RawValue>,
     #[serde(borrow, default)]
     output: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct InspectOutput<'a> {
-    #[serde(borrow, default)]
-    pub(super) choices: Vec<ObjectOnly<InspectChoice<'a>>>,
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    time: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct InspectChoice<'a> {
-    #[serde(borrow, default)]
-    pub(super) message: Option<ObjectOnly<InspectMessage<'a>>>,
-    #[serde(borrow, default)]
-    stop_reason: Option<&'a RawValue>,
 }
 
 impl InspectEvents {
@@ -205,16 +187,6 @@ pub(super) fn parse_usage(usage: &Value) -> SourceUsage {
         cached: count("input_tokens_cache_read"),
         thinking: count("reasoning_tokens"),
     }
-}
-
-/// Whether something stands there that is not null.
-pub(super) fn is_present(raw: Option<&RawValue>) -> bool {
-    raw.is_some_and(|raw| raw.get() != "null")
-}
-
-/// Any JSON; what is nested deeper than is read is kept as its own text.
-pub(super) fn parse_value(raw: &RawValue) -> Value {
-    serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
 }
 
 fn string_value(raw: &RawValue) -> Option<String> {

@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use super::sample::InspectSample;
 use super::{InspectLog, MAX_HEADER_BYTES};
 use crate::transcript::TranscriptError;
-use crate::transcript::detect::{FilePreview, RecordLayout};
+use crate::transcript::detect::FilePreview;
 use crate::transcript::lenient::{join_lines, replace_non_finite};
 use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::scan::JsonValueScanner;
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordWalker};
+use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
 
 /// A sample in the list.
 #[derive(Debug)]

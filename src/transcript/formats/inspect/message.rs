@@ -9,79 +9,18 @@
 //! | a tool message's `error` | `is_error`; its text is the answer where there is none, as the model saw it; `error` in the metadata |
 //! | a tool message without `error` | `is_error: false` where Inspect itself ran the tool (there is an event of it); else nothing is said: a message that came with the sample, or from an agent in a sandbox, has no such field to fill |
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::InspectAttachments;
-use super::events::{InspectEvents, is_present, parse_value};
+use super::events::InspectEvents;
+use super::wire::{InspectMessage, InspectPart, is_present, parse_value};
 use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
 use crate::transcript::content::{ObjectOnly, RawContent};
 use crate::transcript::metadata::{MetadataBuilder, borrow_json};
 use crate::transcript::native::{json_string, text_or_json};
-
-#[derive(Deserialize)]
-pub(super) struct InspectMessage<'a> {
-    #[serde(borrow, default)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    role: Option<SourceText<'a>>,
-    #[serde(borrow, default)]
-    content: Option<RawContent<'a>>,
-    #[serde(borrow, default)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<ObjectOnly<InspectToolCall<'a>>>>,
-    #[serde(borrow, default)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    function: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    /// As logs of 2024 have it: text.
-    #[serde(borrow, default)]
-    tool_error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct InspectToolCall<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    function: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    parse_error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct InspectPart<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<SourceText<'a>>,
-    #[serde(borrow, default)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    summary: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    redacted: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
 
 /// What messages are read with.
 #[derive(Clone, Copy)]
@@ -157,33 +96,6 @@ impl<'a> InspectMessage<'a> {
             parts,
             metadata: meta.finish(),
         })
-    }
-
-    /// Its text and the ids of its calls: what a reply without an id is known by.
-    pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
-        let mut said = match &self.content {
-            Some(RawContent::Text(text)) => {
-                attachments.resolve(SourceText::from(&**text)).to_string()
-            }
-            Some(RawContent::Parts(parts)) => {
-                let texts = parts.iter().filter_map(|part| {
-                    let ObjectOnly(part) =
-                        serde_json::from_str::<ObjectOnly<InspectPart<'_>>>(part.get()).ok()?;
-                    Some(
-                        attachments
-                            .resolve(part.text.and_then(json_string)?)
-                            .to_string(),
-                    )
-                });
-                texts.collect()
-            }
-            _ => String::new(),
-        };
-        for ObjectOnly(call) in self.tool_calls.iter().flatten() {
-            said.push('\n');
-            said.push_str(call.id.map_or("", RawValue::get));
-        }
-        said
     }
 }
 

@@ -15,6 +15,7 @@ mod json;
 mod message;
 mod sample;
 mod scores;
+mod wire;
 
 #[cfg(test)]
 mod tests;

@@ -20,10 +20,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::events::{
-    InspectEvents, InspectOutput, is_present, parse_usage, parse_value, seconds_to_ms,
-};
-use super::message::{InspectMessage, InspectMessageCx};
+use super::events::{InspectEvents, parse_usage, seconds_to_ms};
+use super::message::InspectMessageCx;
+use super::wire::{InspectMessage, InspectOutput, is_present, parse_value};
 use super::{InspectAttachments, InspectLog, scores};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::content::ObjectOnly;

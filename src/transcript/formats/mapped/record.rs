@@ -12,7 +12,7 @@ use crate::model::SourceText;
 use crate::query::{JmesPathQuery, PathStep, QueryData};
 
 /// A record that expressions are asked of.
-pub(in crate::transcript) struct MappedRecord<'r> {
+pub(super) struct MappedRecord<'r> {
     pub(super) raw: RawMappedRecord<'r>,
     data: OnceCell<Result<QueryData, String>>,
     /// The same with those cells parsed that hold JSON.
@@ -124,7 +124,7 @@ impl<'r> MappedRecord<'r> {
     }
 
     /// A row with as many cells as there are names.
-    pub(in crate::transcript) fn from_row(names: &'r [String], cells: Vec<&'r str>) -> Self {
+    pub(super) fn from_row(names: &'r [String], cells: Vec<&'r str>) -> Self {
         Self::new(RawMappedRecord::Row { names, cells })
     }
 

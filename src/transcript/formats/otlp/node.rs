@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use super::dialect::{self, NamedEvent};
-use super::span_kind::{GenAiSpanKind, classify_entry, event_name};
-use super::stream::hash_id;
+use super::span_kind::{GenAiSpanKind, classify_entry, event_name, hash_id};
 use super::verdict;
 use super::wire::{OtlpEntry, OtlpEvent, value_text};
 use crate::model::SourceVerdict;

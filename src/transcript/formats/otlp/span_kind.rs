@@ -2,6 +2,7 @@
 //! `OpenLLMetry`, Vercel AI SDK.
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::wire::{OtlpAttrs, OtlpEntry};
 
@@ -101,4 +102,11 @@ pub(super) fn event_name<'a>(entry: &'a OtlpEntry<'_>) -> Cow<'a, str> {
     } else {
         Cow::Borrowed(&*entry.event_name)
     }
+}
+
+/// A trace's or conversation's id as it is kept.
+pub(super) fn hash_id(text: &str) -> u64 {
+    let mut hash = DefaultHasher::new();
+    text.hash(&mut hash);
+    hash.finish()
 }

@@ -7,15 +7,14 @@
 //! was quiet the longest goes first), and the content of one unit at a time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::build::build_transcripts;
-use super::span_kind::{GenAiSpanKind, classify_entry, conversation_id, event_name};
+use super::span_kind::{GenAiSpanKind, classify_entry, conversation_id, event_name, hash_id};
 use super::wire::{OtlpEntry, OtlpRequest};
-use crate::transcript::detect::{RecordLayout, split_values};
+use crate::transcript::detect::split_values;
 use crate::transcript::reader::{TranscriptReader, TranscriptSink, record_text};
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordWalker};
+use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
 use crate::transcript::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
 
 const ROOTED_GROUP_QUIET_BYTES: u64 = 4 * 1024 * 1024;
@@ -27,13 +26,6 @@ const MAX_CLOSED_TRACES: usize = 1_000_000;
 
 /// The part of a record that could not be read: beside those of the units that begin there.
 const BROKEN_RECORD_PART: u32 = u32::MAX - 1;
-
-/// A trace's or conversation's id as it is kept.
-pub(super) fn hash_id(text: &str) -> u64 {
-    let mut hash = DefaultHasher::new();
-    text.hash(&mut hash);
-    hash.finish()
-}
 
 /// A span or log record where it stands in the file.
 #[derive(Debug, Clone, Copy)]

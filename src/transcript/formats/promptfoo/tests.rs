@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::model::{MessageRole, SourceVerdict, Transcript, TranscriptPart};
-use crate::transcript::TranscriptFile;
+use crate::transcript::{TranscriptFile, promptfoo_id};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -307,4 +307,16 @@ fn half_a_character_costs_no_answer() {
     let all = good(&path);
     let said: Vec<_> = all[0].messages.iter().map(|m| m.text()).collect();
     assert_eq!(said, [r#""Hi \ud83d""#, r#""cut \ud83d""#]);
+}
+
+#[test]
+fn a_result_is_called_by_its_id_else_by_its_place_in_the_eval() {
+    let id = |id, test, prompt| promptfoo_id(id, "eval-1", test, prompt);
+    assert_eq!(id(Some("a"), Some(1), Some(2)).as_deref(), Some("a"));
+    assert_eq!(
+        id(Some(""), Some(1), Some(2)).as_deref(),
+        Some("eval-1:1:2")
+    );
+    assert_eq!(id(None, Some(1), Some(0)).as_deref(), Some("eval-1:1:0"));
+    assert_eq!(id(None, Some(1), None), None);
 }

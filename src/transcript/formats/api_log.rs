@@ -1,0 +1,387 @@
+//! OpenAI's shapes beside `messages` lines, and the logs that people keep of any model's API.
+//!
+//! | record | becomes |
+//! |---|---|
+//! | `{request, response}`: chat completions, Responses, Gemini; each an object, its JSON as a string, or plain text | what was asked and the reply; every further choice a transcript `ID#2` … |
+//! | a body in `{status_code, body}`, `{body}` | the body |
+//! | Batch output `{custom_id, response, error}` | the reply; an error is a fault that names it |
+//! | Batch input `{custom_id, method, url, body}` | what is asked |
+//! | a reply alone (`choices`, `object: response`), `{input, output}` | as far as it tells |
+//! | a list of messages or items, or one on each line | one transcript |
+//!
+//! The record's id is its `id`, `custom_id` or `key`, else that of the reply. Its other keys go into the metadata as they
+//! stand (`latency_ms`, `cost_usd` …), below what the reply itself says; `metadata` of the record likewise.
+
+use serde_json::value::RawValue;
+
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::metadata::MetadataBuilder;
+use super::super::native::{parse_native, parse_tags};
+use super::super::reader::{
+    PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
+    TranscriptSink, record_text,
+};
+use super::super::walk::RecordLayout;
+use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
+use super::response_items::ConversationBuilder;
+use super::{gemini, openai};
+use crate::model::{SourceText, Transcript, TranscriptMessage};
+
+/// Logs and replies, a record each.
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser))
+}
+
+/// Opens Gemini's contents: a list of contents is one record.
+pub(super) fn open_contents(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
+}
+
+/// Lists of messages or items: a list is a conversation, and so are lines that follow each other.
+pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    match look.layout {
+        RecordLayout::Values { array: true } => {
+            Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
+        }
+        RecordLayout::Lines => {
+            Box::new(PerSessionReader::new(look.record_walker(), ApiLinesParser))
+        }
+        _ => Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser)),
+    }
+}
+
+/// Whether the records are items of Responses. An Anthropic message has its type and role in common with them.
+pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
+    look.first_matches(|s| {
+        let message = s.has("role") && s.has("content") && s.type_starts_with(&["message"]);
+        let others = [
+            "function_call",
+            "reasoning",
+            "custom_tool_call",
+            "local_shell_call",
+            "web_search_call",
+        ];
+        (message && !s.has("model") && !s.has("stop_reason"))
+            || s.type_starts_with(&others)
+                && (s.has("call_id") || s.has("summary") || s.has("id") || s.has("name"))
+    })
+}
+
+/// Whether the records are replies of Responses, requests to it, or both in one.
+pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
+    let Some(seen) = look.records.first() else {
+        return false;
+    };
+    let s = &seen.sniff;
+    // Other tools write plain `input` and `output`; here one of them is a list.
+    let holds_list = |key: &str| s.has(key) && has_list_at(seen.bytes, key);
+    (s.has("object") && s.has("output"))
+        || holds_list("output") && (s.has("input") || s.has("usage") || s.has("model"))
+        || holds_list("input") && (s.has("model") || s.has("instructions"))
+}
+
+/// Whether a list stands somewhere under this key.
+fn has_list_at(record: &[u8], key: &str) -> bool {
+    let quoted = format!("\"{key}\"");
+    let mut places = memchr::memmem::find_iter(record, quoted.as_bytes());
+    places.any(|at| {
+        let after = record[at + quoted.len()..].trim_ascii_start();
+        let value = after.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+        value.is_some_and(|value| value.starts_with(b"["))
+    })
+}
+
+/// Whether the records are messages, or lists of them.
+pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
+    look.first_matches(|s| s.has("role"))
+        || look.records.first().is_some_and(|seen| {
+            seen.bytes.starts_with(b"[") && memchr::memmem::find(seen.bytes, b"\"role\"").is_some()
+        })
+}
+
+/// Records in OpenAI's shapes or in those of the APIs that logs hold beside them.
+#[derive(Debug)]
+pub(super) struct ApiLogParser;
+
+/// Texts that were unpacked from strings, for as long as the record is read.
+#[derive(Debug, Default)]
+struct UnpackedBodies {
+    request: [UnpackedText; 2],
+    response: [UnpackedText; 2],
+}
+
+impl RecordParser for ApiLogParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let record = record.trim_start_matches('\u{feff}').trim();
+        if record.starts_with('[') {
+            return parse_list_record(record, out);
+        }
+        let fields = RawFields::parse(record)?;
+        let pair = fields.has_key("response") || fields.has("request");
+        if fields.has("messages") && !pair && !fields.has("choices") {
+            let native =
+                parse_native(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
+            out.push_transcript(&native);
+            return Ok(());
+        }
+        let held = UnpackedBodies::default();
+        let (asked, answered) = split_exchange(&fields, &held)?;
+        let exchange = parse_exchange(&asked, &answered)?;
+        push_exchange(exchange, &fields, out);
+        Ok(())
+    }
+}
+
+fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
+    for kind in &found.unknown_kinds {
+        out.count_unknown(kind);
+    }
+    let own = ["custom_id", "key", "id", "request_id"];
+    let wrapped = EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
+    // A batch's `id` is the line's, and its `custom_id` the author's.
+    let id = own.iter().find_map(|key| record.id_text(key));
+    let id = id.or(found.id).unwrap_or_default();
+    let tags = record.get("tags").map(parse_tags).unwrap_or_default();
+    for (at, messages) in found.conversations.into_iter().enumerate() {
+        let mut meta = MetadataBuilder::default();
+        meta.set("source", found.source);
+        if let Some(told) = found.meta.clone().finish()
+            && let Ok(told) = RawFields::parse(told.get())
+        {
+            meta.merge_source_fields(&told);
+        }
+        if wrapped {
+            add_extra_keys(record, &mut meta);
+        }
+        let number = at + 1;
+        let id = match (at, id.is_empty()) {
+            (0, _) => id.clone(),
+            (_, true) => SourceText::default(),
+            _ => SourceText::from(format!("{}#{number}", &*id)),
+        };
+        if at > 0 {
+            meta.set("choice", number);
+        }
+        out.push_transcript(&Transcript {
+            id,
+            messages,
+            metadata: meta.finish(),
+            tags: tags.clone(),
+            verdicts: Vec::new(),
+        });
+    }
+}
+
+/// A list is one conversation; a list of lists is as many.
+fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
+    let raw: &RawValue = serde_json::from_str(record)
+        .map_err(|why| super::super::native::format_json_error(&why))?;
+    let all = list_items(raw).unwrap_or_default();
+    let mut odd = Vec::new();
+    let transcript = parse_conversation(&all, &mut odd)?;
+    for kind in &odd {
+        out.count_unknown(kind);
+    }
+    out.push_transcript(&transcript);
+    Ok(())
+}
+
+/// Keys of a record that wraps an exchange.
+const EXCHANGE_KEYS: [&str; 4] = ["request", "response", "body", "custom_id"];
+
+/// The record's own keys beside the exchange.
+fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
+    let known = [
+        "request",
+        "response",
+        "body",
+        "custom_id",
+        "key",
+        "id",
+        "tags",
+        "metadata",
+        "error",
+        "method",
+        "url",
+    ];
+    if !record.has("latency_ms") {
+        meta.set_raw("latency_ms", record.get("duration_ms"));
+    }
+    for (key, value) in record.iter() {
+        if !known.contains(&key) && !meta.has(key) {
+            meta.set_raw(key, Some(value));
+        }
+    }
+    if let Some(own) = record.object("metadata") {
+        meta.merge_source_fields(&own);
+    }
+}
+
+/// What was asked and what was answered.
+fn split_exchange<'a>(
+    record: &RawFields<'a>,
+    held: &'a UnpackedBodies,
+) -> Result<(ExchangeBody<'a>, ExchangeBody<'a>), String> {
+    let wrapped = record.has_key("response") || record.has_key("request");
+    if !wrapped && !record.has("body") {
+        // The record is the body, of whichever side.
+        if let Some(why) = api_error(record).filter(|_| record.has("custom_id")) {
+            return Err(why);
+        }
+        return Ok((
+            ExchangeBody::Object(record.clone()),
+            ExchangeBody::Object(record.clone()),
+        ));
+    }
+    let [first, second] = &held.request;
+    let asked = record.get_first(&["request", "body"]);
+    let asked = unwrap_http_body(ExchangeBody::from_raw(asked, first), second)?;
+    let [first, second] = &held.response;
+    let answered = unwrap_http_body(
+        ExchangeBody::from_raw(record.get("response"), first),
+        second,
+    );
+    // Whoever wrote the log may say why there is no answer, beside it.
+    let failed = record.has("error") && !record.has("response");
+    match api_error(record).filter(|_| failed) {
+        Some(why) => Err(why),
+        None => Ok((asked, answered?)),
+    }
+}
+
+/// The body of an answer of HTTP.
+fn unwrap_http_body<'a>(
+    side: ExchangeBody<'a>,
+    held: &'a UnpackedText,
+) -> Result<ExchangeBody<'a>, String> {
+    let ExchangeBody::Object(fields) = &side else {
+        return Ok(side);
+    };
+    let status = ["status_code", "statusCode", "status"];
+    let status = status.iter().find_map(|key| fields.integer(key));
+    let body = ExchangeBody::from_raw(fields.get("body"), held);
+    if let Some(status) = status.filter(|status| *status >= 400) {
+        let told = match &body {
+            ExchangeBody::Object(body) => api_error(body),
+            ExchangeBody::Plain(text) => Some(format!("the API answered with an error: {text}")),
+            ExchangeBody::Missing | ExchangeBody::List(_) => None,
+        };
+        let told = told.unwrap_or_else(|| "the API answered with an error".to_owned());
+        return Err(format!("{told} (status {status})"));
+    }
+    let is_body = fields.get_first(&["choices", "messages", "contents", "candidates"]);
+    if fields.has("body") && is_body.is_none() {
+        return Ok(body);
+    }
+    Ok(side)
+}
+
+/// Reads both sides. The error is a sentence.
+fn parse_exchange<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+) -> Result<ApiExchange<'a>, String> {
+    if let Some(why) = answered.object().and_then(api_error) {
+        return Err(why);
+    }
+    let mut found = ApiExchange {
+        source: "openai",
+        ..ApiExchange::default()
+    };
+    if let Some(asked) = asked.object() {
+        found.meta.set_raw("model", asked.get("model"));
+    }
+    if asked.has_any(&["contents"]) || gemini::is_reply(answered) {
+        found.source = "gemini";
+        gemini::parse_exchange(asked, answered, &mut found)?;
+    } else if asked.has_any(&["input", "instructions"]) || openai::is_response(answered) {
+        openai::parse_responses(asked, answered, &mut found)?;
+    } else if is_anthropic(answered) {
+        return Err("its answer is an Anthropic message; such pairs are not read yet".to_owned());
+    } else {
+        openai::parse_chat(asked, answered, &mut found)?;
+    }
+    if found.conversations.iter().all(Vec::is_empty) {
+        return Err("it holds no message".to_owned());
+    }
+    Ok(found)
+}
+
+fn is_anthropic(answered: &ExchangeBody<'_>) -> bool {
+    let Some(fields) = answered.object() else {
+        return false;
+    };
+    fields.text("type").as_deref() == Some("message") && fields.list("content").is_some()
+}
+
+/// A list of messages of chat, items of Responses or contents of Gemini.
+fn parse_conversation<'a>(
+    all: &[&'a RawValue],
+    odd: &mut Vec<String>,
+) -> Result<Transcript<'a>, String> {
+    let parts = |raw: &&RawValue| {
+        RawFields::from_raw(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
+    };
+    if all.iter().any(parts) {
+        return Ok(build_transcript(
+            "gemini",
+            gemini::parse_contents(all, odd)?,
+        ));
+    }
+    let mut talk = ConversationBuilder::default();
+    add_items(&mut talk, all, odd)?;
+    if talk.messages.is_empty() {
+        return Err("the list holds no message".to_owned());
+    }
+    Ok(build_transcript("openai", talk.finish()))
+}
+
+fn build_transcript<'a>(source: &str, messages: Vec<TranscriptMessage<'a>>) -> Transcript<'a> {
+    let mut meta = MetadataBuilder::default();
+    meta.set("source", source);
+    Transcript {
+        messages,
+        metadata: meta.finish(),
+        ..Transcript::default()
+    }
+}
+
+/// A conversation whose messages or items stand on lines of their own: the file is one.
+#[derive(Debug)]
+struct ApiLinesParser;
+
+impl SessionParser for ApiLinesParser {
+    fn starts_session(&mut self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
+        let mut all: Vec<&RawValue> = Vec::new();
+        for line in lines {
+            let raw = record_text(line)
+                .ok()
+                .and_then(|text| serde_json::from_str(text).ok());
+            match raw {
+                Some(raw) => all.push(raw),
+                None => out.count_unknown("a line that is not JSON"),
+            }
+        }
+        let mut odd = Vec::new();
+        match parse_conversation(&all, &mut odd) {
+            Ok(transcript) => out.push_transcript(&transcript),
+            Err(why) => out.push_fault(why),
+        }
+        for kind in &odd {
+            out.count_unknown(kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The JSON of Inspect's messages and model outputs, as a sample and its events contain it.
+//!
+//! Responsible for the fields alone. Does not convert them: that is `message.rs` and `events.rs`.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::InspectAttachments;
+use crate::model::SourceText;
+use crate::transcript::content::{ObjectOnly, RawContent};
+use crate::transcript::native::json_string;
+
+#[derive(Deserialize)]
+pub(super) struct InspectMessage<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) role: Option<SourceText<'a>>,
+    #[serde(borrow, default)]
+    pub(super) content: Option<RawContent<'a>>,
+    #[serde(borrow, default)]
+    pub(super) metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) tool_calls: Option<Vec<ObjectOnly<InspectToolCall<'a>>>>,
+    #[serde(borrow, default)]
+    pub(super) model: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) function: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    /// As logs of 2024 have it: text.
+    #[serde(borrow, default)]
+    pub(super) tool_error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct InspectToolCall<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) function: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) parse_error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct InspectPart<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Option<SourceText<'a>>,
+    #[serde(borrow, default)]
+    pub(super) text: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) summary: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) redacted: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct InspectOutput<'a> {
+    #[serde(borrow, default)]
+    pub(super) choices: Vec<ObjectOnly<InspectChoice<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) time: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct InspectChoice<'a> {
+    #[serde(borrow, default)]
+    pub(super) message: Option<ObjectOnly<InspectMessage<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) stop_reason: Option<&'a RawValue>,
+}
+
+impl InspectMessage<'_> {
+    /// Its text and the ids of its calls: what a reply without an id is known by.
+    pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
+        let mut said = match &self.content {
+            Some(RawContent::Text(text)) => {
+                attachments.resolve(SourceText::from(&**text)).to_string()
+            }
+            Some(RawContent::Parts(parts)) => {
+                let texts = parts.iter().filter_map(|part| {
+                    let ObjectOnly(part) =
+                        serde_json::from_str::<ObjectOnly<InspectPart<'_>>>(part.get()).ok()?;
+                    Some(
+                        attachments
+                            .resolve(part.text.and_then(json_string)?)
+                            .to_string(),
+                    )
+                });
+                texts.collect()
+            }
+            _ => String::new(),
+        };
+        for ObjectOnly(call) in self.tool_calls.iter().flatten() {
+            said.push('\n');
+            said.push_str(call.id.map_or("", RawValue::get));
+        }
+        said
+    }
+}
+
+/// Whether something stands there that is not null.
+pub(super) fn is_present(raw: Option<&RawValue>) -> bool {
+    raw.is_some_and(|raw| raw.get() != "null")
+}
+
+/// Any JSON; what is nested deeper than is read is kept as its own text.
+pub(super) fn parse_value(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
+}
