@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::CompiledEval;
-use super::registry::{EvalType, param_problem};
+use super::eval_type::{EvalType, param_problem};
 use crate::rubric::ParamProblem;
 
 /// Params of `assertion`.

@@ -1,7 +1,7 @@
 //! Handlers: the code that decides one eval on one transcript. A user hears "eval type".
 //!
 //! Owns the registry (which is the rubric loader's [`crate::rubric::Catalog`]), one file a family, and what a check sees
-//! ([`Subject`]). **Adding a type is one file**: a params struct with docs that implements `registry::EvalType`, a
+//! ([`Subject`]). **Adding a type is one file**: a params struct with docs that implements `eval_type::EvalType`, a
 //! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`]. The one exception is `script`, whose whole
 //! purpose is to run the author's own program, where the workspace allows it.
@@ -9,26 +9,19 @@
 mod assertion;
 mod calls;
 mod cancel;
-#[cfg(test)]
-mod eval_tests;
-#[cfg(test)]
-mod eval_type_property_tests;
+mod eval_type;
 mod examples;
 mod explain;
-#[cfg(test)]
-mod fault_tests;
 pub(crate) mod grounding;
-#[cfg(test)]
-mod hostile_input_tests;
 mod judged;
 mod numbers;
-#[cfg(test)]
-mod promptkit_difference_tests;
 mod registry;
 mod script;
 mod subject;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod text;
 mod trajectory;
 mod wrap;

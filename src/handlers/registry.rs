@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::eval_type::{EvalType, EvalTypeDef, param_problem};
 use super::numbers::{cosine, cost, latency};
 use super::text::{
     contains, exact_match, field_presence, json, json_path, length, regexp, regexp_matcher,
@@ -16,12 +16,11 @@ use super::wrap::{
     BoundedCheck, DeferredCheck, DeferredParams, FailureMessageCheck, NegatedCheck, has_variables,
 };
 use super::{
-    CompileCx, CompiledEval, ExecutionMode, JudgedEval, assertion, calls, grounding, judged,
-    script, trajectory,
+    CompileCx, CompiledEval, JudgedEval, assertion, calls, grounding, judged, script, trajectory,
 };
 use crate::model::ScoreBounds;
 use crate::rubric::{
-    Eval, EvalTypeAlias, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
+    Eval, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
 };
 
 /// The list. A new type is a file of its own and a line here.
@@ -93,60 +92,6 @@ const TYPES: &[EvalTypeDef] = &[
     EvalTypeDef::new::<trajectory::TrajectoryMatcher>(),
     EvalTypeDef::new::<calls::TurnCount>(),
 ];
-
-/// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown
-/// fields and has a doc line per field (they are what `dicta evals` and editors show).
-pub(super) trait EvalType: DeserializeOwned + JsonSchema {
-    /// Its name, PromptKit's where there is one.
-    const NAME: &'static str;
-    /// One sentence: what it looks at and when it passes.
-    const SUMMARY: &'static str;
-    /// `params` as YAML.
-    const EXAMPLE: &'static str;
-    /// Whether a judge decides it.
-    const JUDGED: bool = false;
-    /// Whether its results carry a score.
-    const SCORED: bool = false;
-    /// Params that only decide. A check that scores has `min_score` and `max_score` without saying so.
-    const DECISION_SETTINGS: &'static [&'static str] = &[];
-    /// Other names of the type.
-    const ALIASES: &'static [EvalTypeAlias] = &[];
-    /// Other names of params: the other, then the struct's own.
-    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[];
-
-    /// What params are where they are not written, where the struct itself cannot say it.
-    const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
-    /// Params that no transcript may choose: `{ from: metadata.x }` is refused for them.
-    const FIXED_PARAMS: &'static [&'static str] = &[];
-
-    /// Checks what a schema cannot say, and compiles. Every problem at once.
-    fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>>;
-
-    /// The evals it stands for, where these resolved params say that it is several (see [`Catalog::expand`]).
-    fn expand(_params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
-        Ok(Vec::new())
-    }
-
-    /// The same, for a type that cares where its rubric lies and what the workspace allows.
-    fn compile_in(self, _home: &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>> {
-        self.compile()
-    }
-
-    /// [`Check::nature`](super::Check::nature) of its checks, where params are only known with a transcript.
-    fn execution_mode(_home: &CompileCx) -> ExecutionMode {
-        ExecutionMode::Inline
-    }
-}
-
-/// An [`EvalType`] as a value.
-#[derive(Debug)]
-pub(super) struct EvalTypeDef {
-    build_spec: fn() -> EvalTypeSpec,
-    expand: fn(&Value) -> Result<Vec<SubEval>, ParamProblem>,
-    pub(super) compile: fn(&Value, &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>>,
-    pub(super) execution_mode: fn(&CompileCx) -> ExecutionMode,
-    fixed_params: &'static [&'static str],
-}
 
 impl EvalTypeDef {
     const fn new<T: EvalType>() -> Self {
@@ -254,25 +199,6 @@ fn compile_params<T: EvalType>(
         }
         compiled => compiled,
     })
-}
-
-/// One problem, without further help. The sentence begins with the param the pointer leads to: `patterns[2] is empty`.
-pub(super) fn param_problem(
-    pointer: impl Into<String>,
-    what: impl std::fmt::Display,
-) -> ParamProblem {
-    let pointer = pointer.into();
-    let mut steps = pointer.split('/').skip(1);
-    let message = match (steps.next(), steps.next()) {
-        (None, _) => what.to_string(),
-        (Some(param), None) => format!("{param} {what}"),
-        (Some(param), Some(at)) => format!("{param}[{at}] {what}"),
-    };
-    ParamProblem {
-        pointer,
-        message,
-        help: None,
-    }
 }
 
 /// The schema of a params struct: inlined, and without what only a Rust reader understands. A param may be left out,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::registry::EvalTypeDef;
+use super::eval_type::EvalTypeDef;
 use super::subject::CheckCacheKey;
 use super::{Check, CompileCx, CompiledEval, ExecutionMode, Finding, JudgedParams, Subject};
 use crate::model::{Outcome, ScoreBounds, Transcript};

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use reqwest::header;
 
 use super::body::{BodyCollector, BodyError, FetchedBody, ReadMore};
-use super::deadline::with_timeout;
+use super::deadline::{FetchDeadline, with_timeout};
 use super::error::classify_error;
-use super::guard::{FetchError, FetchLimits};
+use super::fetch::{FetchError, FetchLimits};
 use super::{NetError, WaitPhase};
 use crate::clock::Clock;
 use crate::model::Millis;
@@ -152,42 +152,5 @@ impl fmt::Debug for BodyStream {
         f.debug_struct("Chunks")
             .field("host", &self.host)
             .finish_non_exhaustive()
-    }
-}
-
-/// A moment on our clock by which everything must be over.
-pub(super) struct FetchDeadline {
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) at: Millis,
-}
-
-impl FetchDeadline {
-    pub(super) fn time_left(&self) -> Millis {
-        self.at - self.clock.now()
-    }
-
-    pub(super) async fn run_until<T>(
-        &self,
-        work: impl Future<Output = T>,
-    ) -> Result<T, FetchError> {
-        with_timeout(&*self.clock, self.time_left(), work)
-            .await
-            .ok_or(FetchError::Timeout)
-    }
-
-    /// As [`Deadline::run`], for at most `limit`: `what` says what was waited for.
-    pub(super) async fn run_phase<T>(
-        &self,
-        limit: Millis,
-        what: &'static str,
-        work: impl Future<Output = T>,
-    ) -> Result<T, FetchError> {
-        let left = self.time_left();
-        if limit >= left {
-            return self.run_until(work).await;
-        }
-        with_timeout(&*self.clock, limit, work)
-            .await
-            .ok_or(FetchError::PhaseTimeout { what, after: limit })
     }
 }

@@ -10,8 +10,8 @@ use super::result_conditions::ResultCondition;
 use super::tool_results::ToolResultCheck;
 use super::tools_called::describe_first_call;
 use super::tools_not_called::ToolsNotCalledCheck;
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 

@@ -10,8 +10,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::handlers::Subject;
+use crate::handlers::eval_type::param_problem;
 use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
-use crate::handlers::registry::param_problem;
 use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
 

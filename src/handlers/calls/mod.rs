@@ -33,6 +33,6 @@ pub(super) use tools_called::{ToolsCalled, ToolsCalledSession};
 pub(super) use tools_not_called::{ToolsNotCalled, ToolsNotCalledSession};
 
 #[cfg(test)]
-mod call_property_tests;
-#[cfg(test)]
 mod records;
+#[cfg(test)]
+mod tests;

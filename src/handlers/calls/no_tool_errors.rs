@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::call_matching::CallFilter;
 use super::result_conditions::{describe_error, explain_unknown_errors, is_error};
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::format_list;
-use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use regex::Regex;
 
+use crate::handlers::eval_type::param_problem;
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::param_problem;
 use crate::handlers::text::lowercase::to_original_range;
 use crate::handlers::text::patterns::PatternSet;
 use crate::handlers::text::regexp;

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::call_matching::{
     ArgConditions, CallFilter, check_tool_name, describe_unreadable_args, locate_call,
 };
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::call_matching::{CallFilter, locate_call};
-use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;

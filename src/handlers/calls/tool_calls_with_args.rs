@@ -9,8 +9,8 @@ use super::call_matching::{ArgCondition, ArgConditions, CallFilter, arg_pointer,
 use super::result_conditions::{
     RESULTS_NOT_RECORDED, ResultCondition, are_results_missing, explain_unknown_errors, is_error,
 };
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::text::regexp;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;

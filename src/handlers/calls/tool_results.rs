@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::call_matching::{CallFilter, locate_call};
 use super::result_conditions::{RESULTS_NOT_RECORDED, ResultCondition, are_results_missing};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::format_list;
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::subject::CheckCacheKey;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;

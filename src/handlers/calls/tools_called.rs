@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::call_matching::{ToolNames, list_called_tools};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::call_matching::{ToolNames, explain_not_called};
 use super::tools_called::describe_first_call;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::format_list;
-use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 

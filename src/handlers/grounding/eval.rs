@@ -6,8 +6,8 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::eval_type::{EvalType, param_problem};
 use super::super::explain::{QuotedText, format_list};
-use super::super::registry::{EvalType, param_problem};
 use super::super::{Check, CompiledEval, Finding, MessageText, Subject, TranscriptSpan};
 use super::facts::{FactKind, FoundFact, find_facts};
 use crate::rubric::ParamProblem;

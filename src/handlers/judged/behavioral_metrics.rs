@@ -2,7 +2,7 @@
 
 use super::parts_spec::VerdictPartsSpec;
 use super::{BOUND_PARAMS, judged_params};
-use crate::handlers::registry::EvalType;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
 use super::{BOUND_PARAMS, judged_params, list_problems};
-use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::{EvalTypeAlias, ParamProblem, SubEval, metadata_param_path};
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
 use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::format_list;
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::wrap::ParamsCompleter;
 use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, Subject};
 use crate::rubric::ParamProblem;

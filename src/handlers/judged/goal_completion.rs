@@ -2,7 +2,7 @@
 
 use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
 use super::{BOUND_PARAMS, check_not_empty, judged_params, list_problems};
-use crate::handlers::registry::EvalType;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, PromptBlock};
 use crate::rubric::ParamProblem;
 

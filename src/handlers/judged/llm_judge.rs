@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
-use crate::handlers::registry::EvalType;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 

@@ -4,7 +4,7 @@
 //! gave would stand under the judge's name in every statistic of it. `exact_match` is the check for equal texts.
 
 use super::{BOUND_PARAMS, check_not_empty, judged_params};
-use crate::handlers::registry::EvalType;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, PromptBlock};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 

@@ -19,7 +19,7 @@ mod prompt_blocks;
 mod tests;
 
 use super::JudgedParams;
-use super::registry::param_problem;
+use super::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
 pub(super) use self::behavioral_metrics::BehavioralMetrics;

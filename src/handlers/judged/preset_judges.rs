@@ -4,7 +4,7 @@ use super::preset_criteria as texts;
 use super::preset_criteria::PresetCriteria;
 use super::prompt_blocks::{BlockSource, PromptBlocksSpec};
 use super::{BOUND_PARAMS, MAX_ENTRIES, check_not_empty, judged_params, scale_problem};
-use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 

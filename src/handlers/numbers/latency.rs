@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::recorded_metrics::{
     MetricKind, MetricReader, format_number, is_over, score_against_limit,
 };
-use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 

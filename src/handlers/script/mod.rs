@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::eval_type::{EvalType, param_problem};
 use super::explain::QuotedText;
-use super::registry::{EvalType, param_problem};
 use super::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::{Millis, make_visible};
 use crate::rubric::ParamProblem;

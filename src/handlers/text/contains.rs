@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::lowercase::to_original_range;
 use super::patterns::{PatternHit, PatternSet};
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::{QuotedText, TextLocation, format_list};
-use crate::handlers::registry::EvalType;
 use crate::handlers::subject::CheckCacheKey;
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject, TranscriptSpan};
 use crate::rubric::{EvalTypeAlias, ParamProblem};

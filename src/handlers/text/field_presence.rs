@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::json_extraction::JsonExtraction;
 use super::lowercase::to_original_range;
 use super::patterns::PatternSet;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::json::check_syntax;
+use serde::de::IgnoredAny;
 
 /// Where JSON may stand in an output, beside being all of it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,6 +82,46 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
         .partition(|range| bytes[range.start] == b'{');
     let mut found = objects.into_iter().chain(lists);
     found.find(|range| check_syntax(&text[range.clone()]).is_ok())
+}
+
+/// Whether a text is JSON by its grammar, with numbers that fit a double. Depth does not matter, nor do lone surrogates
+/// in escapes: the grammar has them.
+pub(super) fn check_syntax(text: &str) -> Result<(), String> {
+    serde_json::from_str::<IgnoredAny>(text).map_err(|why| why.to_string())?;
+    match find_huge_number(text) {
+        Some(number) => Err(format!("the number {number:.20} is out of range")),
+        None => Ok(()),
+    }
+}
+
+/// The first number of valid JSON that no double holds, such as `1e999`.
+fn find_huge_number(json: &str) -> Option<&str> {
+    let bytes = json.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                let len = bytes[at..]
+                    .iter()
+                    .take_while(|b| matches!(b, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9'))
+                    .count();
+                let number = &json[at..at + len];
+                if number.parse::<f64>().is_ok_and(f64::is_infinite) {
+                    return Some(number);
+                }
+                at += len;
+            }
+            _ => at += 1,
+        }
+    }
+    None
 }
 
 #[cfg(test)]

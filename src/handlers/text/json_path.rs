@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::json::parse_output;
 use super::json_extraction::JsonExtraction;
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::query::{self, JmesPathQuery};
 use crate::rubric::{ParamProblem, json_equal};

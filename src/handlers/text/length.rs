@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::handlers::registry::{EvalType, param_problem};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};

@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use super::lowercase::{to_lowercase, to_original_range};
 use crate::handlers::MessageText;
-use crate::handlers::registry::param_problem;
+use crate::handlers::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
 /// More patterns than this are refused.

@@ -4,8 +4,8 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, TextLocation};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 

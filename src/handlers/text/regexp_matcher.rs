@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::regexp::compile_regex;
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, TextLocation, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::rubric::ParamProblem;
 

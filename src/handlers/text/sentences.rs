@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::grounding::split_sentences;
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 

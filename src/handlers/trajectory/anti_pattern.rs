@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::sequence::{describe_positions, match_sequence};
 use super::{check_tool_names, nested_schema};
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{EscapedName, QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;

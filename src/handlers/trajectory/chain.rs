@@ -17,8 +17,8 @@ use super::{MAX_EXPECTED, nested_schema};
 use crate::handlers::calls::result_conditions::{
     RESULTS_NOT_RECORDED, are_results_missing, explain_unknown_errors,
 };
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{EscapedName, QuotedText, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::text::lowercase::to_lowercase;
 use crate::handlers::text::regexp;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::call_text::format_with_args;
+use crate::handlers::eval_type::param_problem;
 use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
-use crate::handlers::registry::param_problem;
 use crate::handlers::text::regexp;
 use crate::model::escape_pointer_step;
 use crate::rubric::{ParamProblem, json_equal};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::expected_args::{ArgMatcherSpec, ArgsMode, ExpectedArgs};
 use super::{MAX_EXPECTED, nested_schema};
-use crate::handlers::registry::param_problem;
+use crate::handlers::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
 /// An expected call as written: a tool's name alone, or with what its arguments must be.

@@ -30,7 +30,7 @@ pub(super) use trajectory_matcher::TrajectoryMatcher;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-use super::registry::param_problem;
+use super::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
 /// Longer lists of expected calls are refused.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::check_tool_names;
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::check_tool_names;
+use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::{EscapedName, format_list};
-use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 

@@ -16,8 +16,8 @@ use super::diff;
 use super::expected_args::ArgsMode;
 use super::expected_calls::{ExpectedCall, ExpectedCallSpec, compile_expected};
 use super::fit_table::CallFitTable;
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::EscapedName;
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject, TranscriptSpan};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};
@@ -399,5 +399,3 @@ impl TrajectoryMatchCheck {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod trajectory_property_tests;

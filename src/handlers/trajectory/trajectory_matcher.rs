@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::align::{AlignmentLine, CallFit, ExpectedSlot, SlotRule, align};
 use super::check_tool_names;
+use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{EscapedName, format_list};
-use crate::handlers::registry::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;

@@ -1,3 +1,5 @@
+mod properties;
+
 use serde_json::{Value, json};
 
 use crate::handlers::trajectory::tests::{on, record, told};

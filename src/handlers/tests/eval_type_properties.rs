@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::hostile_input_tests::examples;
-use super::promptkit_difference_tests::{one_call, said};
-use super::testing::{loaded, loads, on_output, transcript};
-use super::wrap::NegatedCheck;
-use super::{Check, CompileCx, CompiledEval, EvalTypeRegistry, Finding, Subject};
+use super::hostile_inputs::examples;
+use super::promptkit_differences::{one_call, said};
+use crate::handlers::testing::{loaded, loads, on_output, transcript};
+use crate::handlers::wrap::NegatedCheck;
+use crate::handlers::{Check, CompileCx, CompiledEval, EvalTypeRegistry, Finding, Subject};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 use crate::model::TranscriptPart;
 use crate::rubric::EvalTypeCatalog as _;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::testing::{on_output, passes, refused};
-use super::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Finding, Subject};
+use crate::handlers::testing::{on_output, passes, refused};
+use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Finding, Subject};
 use crate::model::Outcome::{CheckError, Fail};
 use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, Transcript, TranscriptMessage,
@@ -229,7 +229,7 @@ fn every_eval() -> Vec<(String, rubric::Eval, CompiledEval)> {
 }
 
 /// Every check that decides at once.
-pub(super) fn examples() -> Vec<(String, Box<dyn super::Check>)> {
+pub(super) fn examples() -> Vec<(String, Box<dyn crate::handlers::Check>)> {
     let checks = every_eval().into_iter();
     checks
         .filter_map(|(kind, _, compiled)| match compiled {

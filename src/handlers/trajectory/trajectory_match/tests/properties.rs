@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::tests::{found, outcome};
+use super::{found, outcome};
 use crate::handlers::testing::refused;
 use crate::handlers::trajectory::tests::{on, record, told};
 use crate::model::Outcome::{CheckError, Fail, Pass};
@@ -146,7 +146,7 @@ fn what_would_take_too_long_is_an_error() {
     );
     // A runaway agent is no error.
     let few = json!({"expected": ["t"]});
-    assert_eq!(super::tests::outcome(&few, &calls), Fail);
+    assert_eq!(super::outcome(&few, &calls), Fail);
 }
 
 /// Calls of few tools with few arguments, so that lists often hold the same.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{CompiledEval, EvalTypeRegistry, Finding, Subject, run_example};
 use crate::diag::has_errors;
+use crate::handlers::{CompiledEval, EvalTypeRegistry, Finding, Subject, run_example};
 use crate::model::{JsonText, MessageRole, Outcome, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, Rubric, SnapshotFiles, load_with_files};
 
@@ -61,14 +61,17 @@ fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
 }
 
 fn decide(eval: &Eval, transcript: &Transcript<'_>) -> Finding {
-    match EvalTypeRegistry::builtin().compile_eval(eval, &super::CompileCx::default()) {
+    match EvalTypeRegistry::builtin().compile_eval(eval, &crate::handlers::CompileCx::default()) {
         Ok(CompiledEval::Check(check)) => check.check(&Subject::new(transcript)),
         other => panic!("{other:?}"),
     }
 }
 
-fn asked(eval: &Eval, transcript: &Transcript<'_>) -> Result<super::JudgedParams, String> {
-    match EvalTypeRegistry::builtin().compile_eval(eval, &super::CompileCx::default()) {
+fn asked(
+    eval: &Eval,
+    transcript: &Transcript<'_>,
+) -> Result<crate::handlers::JudgedParams, String> {
+    match EvalTypeRegistry::builtin().compile_eval(eval, &crate::handlers::CompileCx::default()) {
         Ok(CompiledEval::Judged(judged)) => judged
             .resolve(&Subject::new(transcript))
             .map_err(|finding| finding.explanation),
@@ -172,7 +175,7 @@ fn variables_reach_the_judge_and_a_missing_one_is_named() {
     let why = asked(&judged, &said("x", json!({}))).expect_err("no topic");
     assert_eq!(why, "criteria: metadata.topic is not in this transcript");
     let Ok(CompiledEval::Judged(ready)) =
-        EvalTypeRegistry::builtin().compile_eval(&judged, &super::CompileCx::default())
+        EvalTypeRegistry::builtin().compile_eval(&judged, &crate::handlers::CompileCx::default())
     else {
         panic!("judged")
     };
@@ -341,7 +344,7 @@ fn a_message_is_said_with_a_failure_alone() {
 
 #[test]
 fn conditions_look_at_the_calls_so_far() {
-    let record = super::testing::transcript(&json!({"messages": [
+    let record = crate::handlers::testing::transcript(&json!({"messages": [
         {"role": "user", "content": "q"},
         {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "search_web"}}]},
         {"role": "tool", "tool_call_id": "a", "content": "r"},
@@ -425,7 +428,7 @@ fn examples_are_texts_or_transcripts_and_run() {
 
 #[test]
 fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
-    let docs = include_str!("../../docs/rubrics.md");
+    let docs = include_str!("../../../docs/rubrics.md");
     let files = [
         ("rubrics/tone.md", "Polite"),
         (

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::testing::{loaded, loads, on, passes, refused};
+use crate::handlers::testing::{loaded, loads, on, passes, refused};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 
 pub(super) fn said(texts: &[&str]) -> Value {

@@ -1,6 +1,6 @@
 //! What is wrong with an eval of any type, told where it stands.
 
-use super::eval_tests::read;
+use super::evals::read;
 
 #[test]
 fn what_is_wrong_is_told_where_it_stands() {

@@ -1,0 +1,7 @@
+//! Tests of the eval types together: whole evals, properties of every type, hostile inputs, differences from PromptKit.
+
+mod eval_type_properties;
+mod evals;
+mod hostile_inputs;
+mod judged_faults;
+mod promptkit_differences;

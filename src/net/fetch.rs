@@ -1,0 +1,92 @@
+//! The limits of one guarded fetch, and the errors with which it ends.
+//!
+//! Does not send anything: `guard` does.
+
+use thiserror::Error;
+
+use super::NetError;
+use super::refusal::AddressRefusal;
+use crate::model::Millis;
+
+/// How long and how much one guarded fetch may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchLimits {
+    /// For the whole: names, hops, body.
+    pub deadline: Millis,
+    /// For the lookup of a hop.
+    pub lookup: Millis,
+    /// For an address to connect, TLS included.
+    pub connect: Millis,
+    /// For a hop's headers, from the first dial.
+    pub headers: Millis,
+    /// Redirects followed.
+    pub redirects: u8,
+    /// Body bytes read from the wire; more is cut.
+    pub wire_bytes: u64,
+    /// Body bytes after decoding; more is cut.
+    pub decoded_bytes: usize,
+    /// How many bytes one wire byte may become.
+    pub max_expansion: u64,
+    /// Names and values of a reply's headers together.
+    pub header_bytes: usize,
+}
+
+impl Default for FetchLimits {
+    /// 10 s (5 s for a lookup, 5 s to connect, 10 s for headers), 5 redirects, 2 MiB, 8 MiB, 100:1, 64 KiB.
+    fn default() -> Self {
+        Self {
+            deadline: Millis::from_secs(10),
+            lookup: Millis::from_secs(5),
+            connect: Millis::from_secs(5),
+            headers: Millis::from_secs(10),
+            redirects: 5,
+            wire_bytes: 2 << 20,
+            decoded_bytes: 8 << 20,
+            max_expansion: 100,
+            header_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Why a fetch failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FetchError {
+    /// The guard said no; nothing was dialled for that hop.
+    #[error("{0}")]
+    Refused(AddressRefusal),
+    /// The deadline of the whole passed.
+    #[error("timeout")]
+    Timeout,
+    /// One part of it took too long.
+    #[error("timeout after {after} waiting for {what}")]
+    PhaseTimeout {
+        /// A few words.
+        what: &'static str,
+        /// How long it was given.
+        after: Millis,
+    },
+    /// The exchange failed.
+    #[error("{0}")]
+    Net(#[from] NetError),
+    /// The body expands beyond the ratio.
+    #[error("the body expands more than {0}-fold")]
+    DecompressionBomb(u64),
+    /// The body is not what its content-encoding says.
+    #[error("the body is not valid gzip")]
+    InvalidGzip,
+    /// A content-encoding that was not asked for.
+    #[error("content-encoding `{0}` was not asked for")]
+    UnsupportedEncoding(String),
+}
+
+impl FetchError {
+    /// Whether the same request could succeed later: no connection, a reset, no answer. Not where the deadline of the
+    /// whole passed: it is one for all there is to it, and another try would double it.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            FetchError::PhaseTimeout { .. } => true,
+            FetchError::Net(error) => error.is_transient(),
+            _ => false,
+        }
+    }
+}
