@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::effect::RunOrder;
+use super::run_order::RunOrder;
 use super::state::overlay::AvailableJudge;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;

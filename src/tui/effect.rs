@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::content::HiddenTextRequest;
+use super::label_write::LabelWriteOrder;
+use super::run_order::RunOrder;
 use super::state::cells::RowId;
 use super::state::finding_marks::{FindingMarksKey, RubricEval};
 use super::state::judge_trace::CellRef;
 use super::state::readable_request::RequestKey;
 use super::state::runs::RunTicket;
 use super::state::saves::EvalName;
-use crate::event::{ParentRun, RecordedRequest};
-use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
-use crate::run::CachePolicy;
+use crate::event::RecordedRequest;
+use crate::model::{Blob, RunId, TranscriptRef};
 use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
@@ -125,47 +126,4 @@ pub(crate) enum Effect {
     Redraw,
     /// End.
     Quit,
-}
-
-/// A label to be written.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LabelWriteOrder {
-    /// Counts up.
-    pub(crate) number: u64,
-    pub(crate) file: PathBuf,
-    pub(crate) change: LabelChange,
-}
-
-/// What of a file of labels is to be changed.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum LabelChange {
-    /// This is said of it now; `None`: unsure.
-    Set(CellName, Option<bool>),
-    /// Nothing is.
-    Remove(CellName),
-    /// What the order of that number changed is taken back.
-    Undo(u64),
-}
-
-/// A run to be started.
-#[derive(Debug, Clone)]
-pub(crate) struct RunOrder {
-    /// Names the run before it has an id.
-    pub(crate) ticket: RunTicket,
-    /// What it is over.
-    pub(crate) workspace: Arc<Workspace>,
-    /// Only these decisions (cell names without judge and repeat); `None`: all.
-    pub(crate) only: Option<Arc<Vec<String>>>,
-    /// Only what this filter selects (`rubric:x eval:y,z`); `only` goes before it.
-    pub(crate) filter: Option<String>,
-    /// All but this decision, where neither of them is given.
-    pub(crate) except: Option<String>,
-    /// Another judge for the judged evals; it need not be in the workspace.
-    pub(crate) judge: Option<JudgeConfig>,
-    /// Whether past verdicts are taken.
-    pub(crate) cache: CachePolicy,
-    /// Whose evidence answers tool calls; `None`: the workspace's.
-    pub(crate) replayed_evidence: Option<String>,
-    /// Where it comes from.
-    pub(crate) parent: Option<ParentRun>,
 }

@@ -1,6 +1,7 @@
 //! Another judge, asked with `J`, over the whole workbench.
 
-use super::effect::{Effect, RunOrder};
+use super::effect::Effect;
+use super::run_order::RunOrder;
 use super::state::App;
 use super::testing::Driven;
 use crate::model::{CellName, JudgeConfig, Outcome, ProviderKind};

@@ -3,22 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::command::UiCommand;
-use super::keymap::KeyChord;
+use super::click_target::ClickTarget;
+use super::key_chord::KeyChord;
+use super::label_write::WrittenLabel;
 use super::listing::ListingUpdate;
 use super::state::cells::RowId;
 use super::state::document::TranscriptDocument;
 use super::state::finding_marks::FindingMarksKey;
 use super::state::judge_trace::RecordedCell;
 use super::state::overlay::AvailableJudge;
-use super::state::pane::Pane;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
+use super::widget::canvas::HitMap;
 use crate::diag::Diagnostic;
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::TranscriptSpan;
-use crate::model::{Blob, Label, RunId, TranscriptRef};
+use crate::model::{Blob, RunId, TranscriptRef};
 use crate::record::NewestVerdicts;
 use crate::run::RunPreview;
 use crate::theme::Role;
@@ -47,7 +48,7 @@ pub(crate) enum Msg {
     /// Something that was asked for cannot be done here: a sentence.
     Refused(String),
     /// A frame was drawn; what lies where.
-    Drawn(super::widget::canvas::HitMap),
+    Drawn(HitMap<ClickTarget>),
 
     /// More of what a run over the whole workspace would decide: `run_started` first, then `cells_planned`.
     OutlineExtended {
@@ -176,16 +177,6 @@ pub(crate) enum Msg {
     Copied(Result<String, String>),
 }
 
-/// What became of a file of labels.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct WrittenLabel {
-    /// The line as it is now; `None`: it is gone.
-    pub(crate) label: Option<Label>,
-    /// Stand for the file's text before and after: what the watcher reads is known again by them.
-    pub(crate) text_before: u64,
-    pub(crate) text_after: u64,
-}
-
 /// What the mouse did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MouseInput {
@@ -208,27 +199,4 @@ pub(crate) enum MouseAction {
     Released,
     /// The wheel turned: rows down (negative: up).
     Scrolled(i8),
-}
-
-/// What lies at a place of the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ClickTarget {
-    /// A pane.
-    Pane(Pane),
-    /// A row of the cells pane.
-    Row(RowId),
-    /// A group of the cells pane, by position.
-    Group(u32),
-    /// A step of the turn strip.
-    Step(usize),
-    /// A hint that runs a command.
-    Command(UiCommand),
-    /// A line of the topmost overlay, by position.
-    OverlayLine(usize),
-    /// A flip in the changes pane, by position.
-    Flip(usize),
-    /// The replay's bar: its whole width is the whole recording.
-    Progress,
-    /// Nothing, and what lies under it is covered.
-    Nothing,
 }

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::effect::Effect;
 use super::event_loop::EventLoop;
-use super::keymap::KeyChord;
+use super::key_chord::KeyChord;
 use super::msg::Msg;
 use super::runtime::RuntimeDeps;
 use super::state::{App, OpenedItem};

@@ -3,7 +3,8 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::tui::keymap::{KeyChord, parse_chords};
+use crate::tui::key_chord::KeyChord;
+use crate::tui::keymap::parse_chords;
 
 fn keys_of(scopes: &[CommandScope]) -> Vec<(Vec<KeyChord>, &'static str)> {
     COMMANDS

@@ -5,7 +5,7 @@ use crate::model::Digest;
 use crate::rubric::Eval;
 use crate::theme::{CodeLanguage, Role};
 use crate::tui::state::cells::CellsEntry;
-use crate::tui::state::judge_trace::{ShownCell, is_same_eval};
+use crate::tui::state::shown_cell::{ShownCell, is_same_eval};
 use crate::tui::widget::flow::TextBlock;
 
 /// A selected eval: how its verdicts stand against labels, and what it asks.

@@ -4,7 +4,7 @@ use super::{ContentCx, empty_row, heading, styled_line};
 use crate::model::make_visible;
 use crate::theme::Role;
 use crate::tui::state::examples::format_trial;
-use crate::tui::state::judge_trace::ShownCell;
+use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 use crate::workspace::lint::{ExampleStatus, describe_outcome};
 

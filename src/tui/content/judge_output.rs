@@ -5,7 +5,8 @@ use super::{ContentCx, empty_row, heading};
 use crate::event::{AttemptState, TurnState};
 use crate::report::extract_reasoning;
 use crate::theme::Role;
-use crate::tui::state::judge_trace::{ShownCell, find_shown_turn};
+use crate::tui::state::judge_trace::find_shown_turn;
+use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 
 /// What the judge wrote in the shown turn: as it comes, and afterwards.

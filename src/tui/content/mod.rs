@@ -23,8 +23,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::state::cells::LabelValue;
-use super::state::judge_trace::{ShownCell, TraceAvailability};
 use super::state::pane::Pane;
+use super::state::shown_cell::{ShownCell, TraceAvailability};
 use super::state::text_cache::{BlobState, MAX_HIGHLIGHT_BYTES, TextIdentity, highlight_key};
 use super::state::{App, OpenedItem};
 use super::widget::flow::{ScrollState, TextBlock, TextSource};

@@ -3,10 +3,9 @@
 use super::{ContentCx, empty_row, explain_no_cell, styled_line};
 use crate::event::TurnState;
 use crate::theme::{CodeLanguage, Role};
-use crate::tui::state::judge_trace::{
-    RequestState, ShownCell, TraceAvailability, find_shown_turn, resolve_shown_cell,
-};
+use crate::tui::state::judge_trace::{RequestState, find_shown_turn};
 use crate::tui::state::readable_request::ReadableRequest;
+use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_cell};
 use crate::tui::state::text_cache::TextIdentity;
 use crate::tui::widget::flow::{TextBlock, TextSource};
 

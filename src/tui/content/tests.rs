@@ -83,7 +83,7 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
     let theme = Arc::clone(&app.ui.theme);
     let source = pane_source(&app, Pane::Transcript);
     assert_eq!(source.len(), 1_000_000);
-    let mut canvas = Canvas::new(&mut buffer, &theme);
+    let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
     let area = Rect::new(0, 0, 30, 3);
     let drawn = flow::draw(
         &mut canvas,

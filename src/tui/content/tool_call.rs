@@ -12,10 +12,9 @@ use super::{
 use crate::event::{AttemptState, CallState, ToolResponseSource as From, TurnState};
 use crate::model::{ArgumentChange, Millis, RawJson, SUBMIT_VERDICT};
 use crate::theme::Role;
-use crate::tui::state::judge_trace::{
-    ShownCell, find_shown_call, find_streaming_call, resolve_shown_cell,
-};
+use crate::tui::state::judge_trace::{find_shown_call, find_streaming_call};
 use crate::tui::state::pane::Pane;
+use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// Larger arguments are not laid out or compared for every frame, in bytes.

@@ -13,9 +13,8 @@ use crate::event::{CallState, RecordedToolResponse, StoredText, ToolResponseSour
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role};
 use crate::tui::state::App;
-use crate::tui::state::judge_trace::{
-    ShownCell, find_shown_call, find_streaming_call, number_fetch, resolve_shown_cell,
-};
+use crate::tui::state::judge_trace::{find_shown_call, find_streaming_call, number_fetch};
+use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 

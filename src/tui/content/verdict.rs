@@ -10,11 +10,10 @@ use crate::model::{CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verd
 use crate::report::describe_outcome;
 use crate::theme::Role;
 use crate::tui::state::cells::{LabelValue, RowSlotState, compute_label_agreement};
-use crate::tui::state::judge_trace::{
-    RecordedCellState, ShownCell, TraceAvailability, resolve_shown_cell,
-};
+use crate::tui::state::judge_trace::RecordedCellState;
 use crate::tui::state::phase_text::{count_attempts, describe_phase_in_full};
 use crate::tui::state::replay::format_recorded_at;
+use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_cell};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The pane's text.

@@ -7,7 +7,7 @@ use crate::report::{
 };
 use crate::theme::Role;
 use crate::tui::state::cells::RowSlotState;
-use crate::tui::state::judge_trace::ShownCell;
+use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 
 /// The cells of a decision that has several, and what they decided together.

@@ -7,8 +7,9 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::{RunningTask, Runtime, RuntimeDeps};
 use crate::model::{Label, WallTime};
-use crate::tui::effect::{LabelChange, LabelWriteOrder};
-use crate::tui::msg::{Msg, WrittenLabel};
+use crate::tui::label_write::WrittenLabel;
+use crate::tui::label_write::{LabelChange, LabelWriteOrder};
+use crate::tui::msg::Msg;
 use crate::workspace::find_label_author;
 use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
 

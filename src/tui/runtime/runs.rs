@@ -12,8 +12,8 @@ use crate::event::{ParentCause, RunEvent};
 use crate::judge::EvidenceMissPolicy;
 use crate::model::JudgeConfig;
 use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
-use crate::tui::effect::RunOrder;
 use crate::tui::msg::Msg;
+use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
 use crate::workspace::Workspace;
 

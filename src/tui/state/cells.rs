@@ -18,6 +18,7 @@ mod order;
 mod past_verdicts;
 mod run_cells;
 mod second_opinions;
+mod votes;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -319,7 +320,7 @@ impl CellsState {
     /// Why a row that several judge is undecided though all who were asked have answered.
     pub(crate) fn explain_undecided(&self, row: &CellsRow) -> Option<UndecidedPanel> {
         let eval = self.evals.get(row.eval as usize)?;
-        run_cells::explain_undecided(row, &eval.decision_rule)
+        votes::explain_undecided(row, &eval.decision_rule)
     }
 
     /// The name of one cell of a row.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::finding_marks::FindingMarks;
 use super::metadata_text;
+use crate::handlers::TranscriptSpan;
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
@@ -305,6 +306,33 @@ impl TranscriptDocument {
             range: from..self.text.len(),
         });
         at
+    }
+
+    /// How many bytes stand in front of a piece's own text.
+    pub(crate) fn heading_len(&self, piece: usize) -> usize {
+        self.pieces
+            .get(piece)
+            .map_or(0, |piece| usize::from(piece.heading_len))
+    }
+
+    /// Where a mark stands here: a piece, and bytes of its text.
+    pub(crate) fn locate_mark(&self, mark: &TranscriptSpan) -> Option<(usize, Range<usize>)> {
+        let (at, piece) = self
+            .pieces_of(mark.message)
+            .find(|(_, piece)| piece.part as usize == mark.part)?;
+        let text = self.text_of(piece);
+        // A call stands here as `name(arguments)`.
+        let from = match piece.kind {
+            PieceKind::Call => text.find('(').map_or(0, |open| open + 1),
+            _ => 0,
+        };
+        let range = if mark.bytes.is_empty() {
+            let line = text.find('\n').unwrap_or(text.len());
+            0..line
+        } else {
+            mark.bytes.start + from..mark.bytes.end + from
+        };
+        text.get(range.clone()).map(|_| (at, range))
     }
 }
 

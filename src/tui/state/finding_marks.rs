@@ -7,8 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cells::RowId;
-use super::document::TranscriptDocument;
-use crate::handlers::TranscriptSpan;
 use crate::model::{Digest, Outcome};
 use crate::rubric::{Eval, Rubric};
 
@@ -48,33 +46,4 @@ pub(crate) struct FindingMarks {
     pub(crate) places: Vec<(usize, Range<usize>)>,
     /// The one that was gone to.
     pub(crate) selected: Option<usize>,
-}
-
-impl TranscriptDocument {
-    /// How many bytes stand in front of a piece's own text.
-    pub(crate) fn heading_len(&self, piece: usize) -> usize {
-        self.pieces
-            .get(piece)
-            .map_or(0, |piece| usize::from(piece.heading_len))
-    }
-
-    /// Where a mark stands here: a piece, and bytes of its text.
-    pub(crate) fn locate_mark(&self, mark: &TranscriptSpan) -> Option<(usize, Range<usize>)> {
-        let (at, piece) = self
-            .pieces_of(mark.message)
-            .find(|(_, piece)| piece.part as usize == mark.part)?;
-        let text = self.text_of(piece);
-        // A call stands here as `name(arguments)`.
-        let from = match piece.kind {
-            super::document::PieceKind::Call => text.find('(').map_or(0, |open| open + 1),
-            _ => 0,
-        };
-        let range = if mark.bytes.is_empty() {
-            let line = text.find('\n').unwrap_or(text.len());
-            0..line
-        } else {
-            mark.bytes.start + from..mark.bytes.end + from
-        };
-        text.get(range.clone()).map(|_| (at, range))
-    }
 }

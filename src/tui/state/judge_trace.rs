@@ -1,21 +1,15 @@
-//! The four panes of a trace: which cell, which step of it, how far each is scrolled.
+//! The scroll state of the panes that show a judge trace, and the position in the trace: steps, turns, calls.
 //!
-//! Owns where the trace of the focused cell is to be found ([`whereabouts`]) and what of it is shown ([`shown`]). Refuses to
-//! read it: that is an effect, asked for in `update/focus.rs`.
+//! Does not find the trace of a cell (see [`super::shown_cell`]) and does not read it: `update/focus.rs` orders that.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::App;
-use super::cells::{CellsRow, RowId, RowSlot, RowSlotState};
+use super::cells::RowId;
 use super::readable_request::{ReadableRequest, RequestKey};
-use super::session_view::SessionView;
-use crate::event::{AttemptState, CallState, CellPhase, CellState, RunHeader, TurnState};
-use crate::model::{
-    CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT_VERDICT, TranscriptMode,
-    TranscriptRef,
-};
+use crate::event::{AttemptState, CallState, CellState, RunHeader, TurnState};
+use crate::model::{CellIx, CellName, RunId, SUBMIT_VERDICT, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
 /// A cell read from a recording.
@@ -152,220 +146,6 @@ pub(crate) fn list_steps(trace: &[TurnState]) -> impl Iterator<Item = TraceStep>
     })
 }
 
-/// Where the trace of a cell is.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum TraceLocation {
-    /// Nowhere: it was never run.
-    NeverRun,
-    /// In a run in memory; and in another run, where the result was taken from there.
-    Memory(CellIx, Option<(RunId, CellRef)>),
-    /// In a recording.
-    Recording(RunId, CellRef),
-}
-
-/// Where the trace of a row's cell is.
-pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> TraceLocation {
-    let Some(cell) = find_slot(session, row, slot) else {
-        return TraceLocation::NeverRun;
-    };
-    let named = |run: &RunId| {
-        Some((
-            run.clone(),
-            CellRef::Name(session.cells.cell_name((row, slot))?),
-        ))
-    };
-    let Some((run, number)) = find_slot_run(session, cell) else {
-        return cell
-            .cached_from
-            .as_ref()
-            .and_then(named)
-            .map_or(TraceLocation::NeverRun, |(run, which)| {
-                TraceLocation::Recording(run, which)
-            });
-    };
-    let held = session
-        .runs
-        .find(run)
-        .and_then(|run| run.state.cells.get(number.index()));
-    match held {
-        Some(state) => {
-            let cached = state.result.as_ref().and_then(|r| r.cached.as_ref());
-            let elsewhere = cached
-                .filter(|_| state.judge_trace.is_empty())
-                .and_then(named);
-            TraceLocation::Memory(number, elsewhere)
-        }
-        None => match cell.cached_from.as_ref().and_then(named) {
-            Some((run, which)) => TraceLocation::Recording(run, which),
-            None => TraceLocation::Recording(run.clone(), CellRef::Ix(number)),
-        },
-    }
-}
-
-fn find_slot(session: &SessionView, row: RowId, slot: u16) -> Option<&RowSlot> {
-    session.cells.row(row)?.slot(slot)
-}
-
-fn find_slot_run<'d>(session: &'d SessionView, slot: &RowSlot) -> Option<(&'d RunId, CellIx)> {
-    let (run, cell) = slot.run_cell?;
-    Some((session.cells.runs.get(run as usize)?, cell))
-}
-
-/// What the panes show of a cell.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ShownCell<'a> {
-    pub(crate) row: &'a CellsRow,
-    pub(crate) slot: &'a RowSlot,
-    /// What the run with the trace began with.
-    pub(crate) header: Option<&'a RunHeader>,
-    /// The trace; `None` while it is not here.
-    pub(crate) trace: Option<&'a CellState>,
-    pub(crate) result: Option<&'a CellResult>,
-    /// The eval as the run had it that decided, where that one is at hand: not always the one with the trace.
-    pub(crate) deciding_eval: Option<&'a crate::event::EvalSpec>,
-    pub(crate) run: Option<&'a RunId>,
-    pub(crate) number: CellIx,
-    /// The folder of the trace's run.
-    pub(crate) dir: Option<&'a Path>,
-    /// The moment within the run.
-    pub(crate) now: Millis,
-    pub(crate) availability: TraceAvailability<'a>,
-}
-
-/// What the trace waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TraceAvailability<'a> {
-    /// Nothing: it is here, as far as there is one.
-    Available,
-    /// A recording is being read.
-    Loading,
-    /// It cannot be read.
-    Failed(&'a str),
-    /// It was never run.
-    NeverRun,
-}
-
-impl<'a> ShownCell<'a> {
-    /// Whether a judge works on it, or will.
-    pub(crate) fn is_live(&self) -> bool {
-        self.slot.state == RowSlotState::Live
-            && self.trace.is_some_and(|cell| cell.phase != CellPhase::Done)
-    }
-
-    /// Whether its trace has ended: what was on its way then never comes.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.trace.is_some_and(|cell| cell.phase == CellPhase::Done)
-    }
-
-    /// Whether its judge has nothing to call: no tools of its own, none to read the transcript with.
-    pub(crate) fn is_toolless(&self) -> bool {
-        self.judge_spec().is_some_and(|judge| {
-            judge.config.tools.is_empty() && judge.config.transcript != TranscriptMode::Tools
-        }) && self.turns().iter().all(|turn| turn.calls.is_empty())
-    }
-
-    /// Whether its judge was asked besides the eval's own.
-    pub(crate) fn is_second_opinion(&self) -> bool {
-        let at = |slot: &RowSlot| std::ptr::eq(slot, self.slot);
-        self.row.second_opinions.iter().any(at)
-    }
-
-    /// The turns so far.
-    pub(crate) fn turns(&self) -> &'a [TurnState] {
-        self.trace.map_or(&[], |cell| &cell.judge_trace)
-    }
-
-    /// What the run says of the cell's eval.
-    pub(crate) fn eval_spec(&self) -> Option<&'a crate::event::EvalSpec> {
-        let (_, key) = self.trace?.planned?;
-        self.header?.evals.get(key.eval as usize)
-    }
-
-    /// The judge, as the run had it.
-    pub(crate) fn judge_spec(&self) -> Option<&'a crate::event::JudgeSpec> {
-        let (_, key) = self.trace?.planned?;
-        self.header?.judges.get(key.judge? as usize)
-    }
-}
-
-/// What is shown of the focused cell; `None` if no cell is focused.
-pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
-    let session = app.session();
-    let id = session.trace_panes.row?;
-    let row = session.cells.row(id)?;
-    let slot = row.slot(session.trace_panes.slot)?;
-    let mut shown = ShownCell {
-        row,
-        slot,
-        header: None,
-        trace: None,
-        result: None,
-        deciding_eval: None,
-        run: None,
-        number: CellIx(0),
-        dir: None,
-        now: app.now,
-        availability: TraceAvailability::Available,
-    };
-    let elsewhere = match locate_trace(session, id, session.trace_panes.slot) {
-        TraceLocation::NeverRun => {
-            shown.availability = TraceAvailability::NeverRun;
-            return Some(shown);
-        }
-        TraceLocation::Memory(number, elsewhere) => {
-            let (run_id, _) = find_slot_run(session, slot)?;
-            let run = session.runs.find(run_id)?;
-            let cell = run.state.cells.get(number.index())?;
-            shown.header = run.state.header.as_deref();
-            shown.trace = Some(cell);
-            shown.result = cell.result.as_deref();
-            shown.run = Some(run_id);
-            shown.number = number;
-            shown.dir = run.dir.as_deref();
-            shown.deciding_eval = shown.eval_spec();
-            shown.now = match &app.replay {
-                Some(replay) => replay.player.recording_time(app.now),
-                None => run.run_time(app.now),
-            };
-            elsewhere
-        }
-        TraceLocation::Recording(run, which) => Some((run, which)),
-    };
-    if let Some((run, which)) = elsewhere {
-        apply_recorded_cell(&mut shown, &session.trace_panes.recorded, &run, &which);
-    }
-    if shown.deciding_eval.is_none() && slot.cached_from.is_none() {
-        shown.deciding_eval = shown.eval_spec();
-    }
-    Some(shown)
-}
-
-/// Lays a recording's trace over what is known.
-fn apply_recorded_cell<'a>(
-    shown: &mut ShownCell<'a>,
-    loaded: &'a RecordedCellState,
-    run: &RunId,
-    which: &CellRef,
-) {
-    match loaded {
-        RecordedCellState::Loaded(asked, recorded) if asked == which && &recorded.run == run => {
-            shown.header = Some(&recorded.header);
-            shown.result = shown.result.or(recorded.state.result.as_deref());
-            shown.trace = Some(&recorded.state);
-            shown.run = Some(&recorded.run);
-            shown.number = recorded.cell;
-            shown.dir = Some(&recorded.dir);
-        }
-        RecordedCellState::Failed(r, w, why) if (r, w) == (run, which) => {
-            shown.availability = TraceAvailability::Failed(why)
-        }
-        RecordedCellState::Loading(..) => shown.availability = TraceAvailability::Loading,
-        // Not asked for: there is nowhere to read it from.
-        _ if shown.trace.is_some() => {}
-        _ => shown.availability = TraceAvailability::Loading,
-    }
-}
-
 /// The shown step; `None` while there is none.
 pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option<TraceStep> {
     match trace.step {
@@ -451,9 +231,4 @@ pub(crate) fn number_fetch(turns: &[TurnState], turn: usize, call: usize) -> Opt
             .filter(|c| is_cited_as_fetch(c))
             .count()
     })
-}
-
-/// Whether the eval is still the one that was judged.
-pub(crate) fn is_same_eval(shown: &ShownCell<'_>, now: &Digest) -> bool {
-    shown.eval_spec().is_none_or(|spec| spec.digest == *now)
 }

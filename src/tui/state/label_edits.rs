@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::model::{CellName, Label};
-use crate::tui::msg::WrittenLabel;
+use crate::tui::label_write::WrittenLabel;
 use crate::workspace::Workspace;
 use crate::workspace::label_edit::fingerprint_text;
 

@@ -18,6 +18,7 @@ pub(crate) mod replay;
 pub(crate) mod runs;
 pub(crate) mod saves;
 pub(crate) mod session_view;
+pub(crate) mod shown_cell;
 pub(crate) mod statistics;
 pub(crate) mod text_cache;
 pub(crate) mod tour;
@@ -29,7 +30,9 @@ use std::sync::Arc;
 
 use ratatui::layout::Size;
 
-use super::keymap::KeyChord;
+use super::click_target::ClickTarget;
+use super::key_chord::KeyChord;
+use super::run_order::RunOrder;
 use super::widget::canvas::HitMap;
 use super::widget::flow::TextSearch;
 use super::widget::line_input::LineInput;
@@ -94,7 +97,7 @@ pub(crate) struct App {
     /// The last ticket given out.
     pub(crate) last_ticket: u64,
     /// Orders that wait for their preview.
-    pub(crate) awaiting_preview: Vec<super::effect::RunOrder>,
+    pub(crate) awaiting_preview: Vec<RunOrder>,
     /// The end was asked for: the exit code.
     pub(crate) exit_code: Option<u8>,
 }
@@ -118,7 +121,7 @@ pub(crate) struct UiState {
     pub(crate) pending_search: Option<(Pane, bool)>,
     pub(crate) drag: Option<PaneDivider>,
     /// What lay where when the last frame was drawn.
-    pub(crate) hits: HitMap,
+    pub(crate) hits: HitMap<ClickTarget>,
     /// The turning mark's frame.
     pub(crate) spinner_frame: usize,
 }

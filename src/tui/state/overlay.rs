@@ -10,7 +10,7 @@ use crate::model::{JudgeConfig, pluralize};
 use crate::run::RunPreview;
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
-use crate::tui::effect::RunOrder;
+use crate::tui::run_order::RunOrder;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 use crate::tui::widget::line_input::LineInput;
 

@@ -1,10 +1,15 @@
 //! What one looks at: cells, their runs, the focused trace and transcript. The live workspace is one; a replay has its own.
 
-use super::cells::{CellsState, RunIndexMap};
+use super::cells::{CellsEntry, CellsState, RunIndexMap, SlotId};
 use super::document::TranscriptPane;
 use super::follow::FollowState;
-use super::judge_trace::TracePanes;
-use super::runs::TrackedRuns;
+use super::judge_trace::{StepSelection, TracePanes};
+use super::runs::{RunTicket, TrackedRuns};
+use crate::event::RunEvent;
+use crate::model::{CellIx, Millis};
+
+/// How long a cell that ended stays in view before the next one takes its place: its verdict is what one waited for.
+const ENDED_CELL_DISPLAY_TIME: Millis = Millis(1500);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -18,3 +23,127 @@ pub(crate) struct SessionView {
     /// Whether it goes with the judge at work.
     pub(crate) follow: FollowState,
 }
+
+impl SessionView {
+    /// Goes with the judges of a run that told these events. A run the user started is gone with from its beginning; one
+    /// that a save caused is not: whoever edits looks at flips.
+    pub(crate) fn follow_events(&mut self, now: Millis, ticket: RunTicket, events: &[RunEvent]) {
+        if self.follow.newest_run < Some(ticket) {
+            self.follow.newest_run = Some(ticket);
+            let own = self
+                .runs
+                .by_ticket
+                .get(&ticket)
+                .is_some_and(|run| run.save_number.is_none());
+            // Who chose a cell wants to see that one.
+            if own && !self.cells.is_cursor_chosen() {
+                self.start_following();
+            }
+        }
+        self.follow.track_live_cells(ticket, events);
+        if self.check_following() {
+            self.focus_live_cell(now);
+        }
+    }
+
+    /// From now on live judge cells are focused.
+    pub(crate) fn start_following(&mut self) {
+        self.cells.release_cursor();
+        self.follow.enabled = true;
+        self.follow.current_ended_at = None;
+        self.follow.last_selected = self.cells.list.selected;
+    }
+
+    /// Focuses a decision; that is a movement of its own, and ends going along.
+    pub(crate) fn focus_decision(&mut self, entry: CellsEntry, slot: u16) {
+        self.follow.enabled = false;
+        if let CellsEntry::Row(row) = entry {
+            // Opens its group; a filter that hides it is taken away.
+            self.cells.select_row(row);
+        }
+        self.focus_entry(entry, slot);
+    }
+
+    /// Whether it goes with the judge: it did, and the user has not moved since.
+    fn check_following(&mut self) -> bool {
+        // Before anybody was gone to, the cursor moves by itself: to what fails first.
+        let chosen = self.cells.is_cursor_chosen() || self.follow.current_cell.is_some();
+        let moved = self.follow.last_selected.is_some()
+            && self.follow.last_selected != self.cells.list.selected;
+        let moved = moved && chosen;
+        self.follow.enabled &= !moved;
+        self.follow.enabled
+    }
+
+    fn focus_live_cell(&mut self, now: Millis) {
+        let mut stays = false;
+        if let Some(at) = self.follow.current_cell {
+            if self.follow.live_cells.contains(&at) {
+                self.follow.current_ended_at = None;
+                stays = true;
+            } else {
+                let over = *self.follow.current_ended_at.get_or_insert(now);
+                stays = now.since(over) < ENDED_CELL_DISPLAY_TIME;
+            }
+        }
+        let eval_of = |at: (RunTicket, CellIx)| {
+            let (row, slot) = self.find_cell_slot(at)?;
+            let eval = self.cells.row(row).map_or(u32::MAX, |row| row.eval);
+            Some((eval, row, slot))
+        };
+        // Upwards in the list one may always be led: that ends, and at what was listed first.
+        let below = self
+            .follow
+            .current_cell
+            .filter(|_| stays)
+            .map(|at| eval_of(at).map_or(0, |at| at.0));
+        let candidates = self.follow.live_cells.iter().rev().filter_map(|at| {
+            let (eval, row, slot) = eval_of(*at)?;
+            below
+                .is_none_or(|below| eval < below)
+                .then_some((eval, *at, row, slot))
+        });
+        if let Some((_, at, row, slot)) = candidates.min_by_key(|(eval, ..)| *eval) {
+            self.follow.current_cell = Some(at);
+            self.follow.current_ended_at = None;
+            self.focus_entry(CellsEntry::Row(row), slot);
+        }
+    }
+
+    fn find_cell_slot(&self, (ticket, cell): (RunTicket, CellIx)) -> Option<SlotId> {
+        *self
+            .runs
+            .by_ticket
+            .get(&ticket)?
+            .cell_slots
+            .get(cell.index())?
+    }
+
+    fn focus_entry(&mut self, entry: CellsEntry, slot: u16) {
+        self.cells.select_watched(entry);
+        self.follow.last_selected = Some(entry);
+        // The first of a row's cells is what a selected row shows by itself.
+        if let (CellsEntry::Row(row), 1..) = (entry, slot) {
+            self.trace_panes.row = Some(row);
+            self.trace_panes.slot = slot;
+            self.trace_panes.step = StepSelection::Newest;
+            self.trace_panes.selected_citation = None;
+            self.transcript_pane.selected_quote = None;
+        }
+    }
+
+    /// Takes over what the user chose on another desk of the same recording: selection, order, filter, places in texts.
+    pub(crate) fn copy_view_from(&mut self, old: &mut Self) {
+        self.cells.restore_view_from(&old.cells);
+        self.trace_panes = std::mem::take(&mut old.trace_panes);
+        self.transcript_pane = std::mem::take(&mut old.transcript_pane);
+        let live = std::mem::take(&mut self.follow.live_cells);
+        self.follow = FollowState {
+            live_cells: live,
+            ..old.follow.clone()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEvent, Mouse
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::signals;
-use crate::tui::keymap::KeyChord;
+use crate::tui::key_chord::KeyChord;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
 
 /// So many failed reads in a row, and nothing can be read any more.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::push_info;
+use super::notices::push_info;
 use crate::model::is_invisible;
 use crate::tui::content;
 use crate::tui::effect::Effect;

@@ -1,7 +1,7 @@
 //! What a save leaves out because it costs: of such judges only the focused cell is judged again. What the rest would take
 //! is worked out as `R` would, and told.
 
-use super::saves::build_save_order;
+use super::save_runs::build_save_order;
 use super::touched_evals::{TouchKind, TouchedEval};
 use crate::run::{CachePolicy, RunPreview};
 use crate::tui::effect::Effect;

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::saves;
-use super::touched_evals::{TouchKind, TouchedEval};
+use super::save_runs;
+use super::touched_evals::{TouchKind, TouchedEval, classify_judged, has_same_examples, is_judged};
 use crate::model::pluralize;
 use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
@@ -34,17 +34,15 @@ pub(super) fn try_after_save(
         let name = eval_name(rubric, eval);
         let again = touched.iter().find(|touched| touched.name == name);
         let was = list_evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
-        let same = was.is_some_and(|(_, was)| {
-            super::touched_evals::has_same_examples(&was.examples, &eval.examples)
-        });
-        if again.is_none() && same || !super::touched_evals::is_judged(eval) {
+        let same = was.is_some_and(|(_, was)| has_same_examples(&was.examples, &eval.examples));
+        if again.is_none() && same || !is_judged(eval) {
             continue;
         }
         app.examples.judged.remove(&name);
         if eval.examples.is_empty() || !eval.enabled {
             continue;
         }
-        match super::touched_evals::classify_judged(rubric, eval, new) {
+        match classify_judged(rubric, eval, new) {
             (TouchKind::Free, _) if !app.saves.paused => judged.push(name),
             (TouchKind::Free, _) => {}
             (_, judge) => {
@@ -127,7 +125,7 @@ pub(super) fn handle_judged(
     }
     app.examples.problem = problem;
     announce_misses(app);
-    saves::handle_time_passed(app)
+    save_runs::handle_time_passed(app)
 }
 
 /// Tells what misses, or that it is mended; nothing where all is as it was and well.

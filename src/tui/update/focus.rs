@@ -21,13 +21,13 @@ use crate::tui::state::cells::RowId;
 use crate::tui::state::document::{DocumentState as Read, TranscriptDocument, TranscriptPane};
 use crate::tui::state::judge_trace::{
     CellRef, LastShown, RecordedCell, RecordedCellState, RequestState, StepSelection,
-    TraceLocation, find_shown_call, find_shown_turn, find_streaming_call, locate_trace,
-    resolve_shown_cell,
+    find_shown_call, find_shown_turn, find_streaming_call,
 };
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::readable_request::{ReadableRequest, RequestKey};
 use crate::tui::state::session_view::SessionView;
+use crate::tui::state::shown_cell::{TraceLocation, locate_trace, resolve_shown_cell};
 use crate::tui::state::transcript_source::{SourceOverlay, TranscriptSourceText};
 use crate::tui::widget::flow::{BlockPosition, ScrollState};
 

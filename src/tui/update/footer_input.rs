@@ -5,7 +5,7 @@ use crossterm::event::KeyCode;
 use super::panes;
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::keymap::KeyChord;
+use crate::tui::key_chord::KeyChord;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::widget::flow::TextSearch;

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::keys::{self, push_info};
+use super::notices::push_info;
 use super::panes::keep_selection_visible;
+use super::quit;
 use crate::model::{CellName, Label, make_visible};
-use crate::tui::effect::{Effect, LabelChange, LabelWriteOrder};
-use crate::tui::msg::WrittenLabel;
+use crate::tui::effect::Effect;
+use crate::tui::label_write::WrittenLabel;
+use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::state::App;
 use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
 use crate::tui::state::label_edits::{LabelEdit, labels_file_path};
@@ -187,7 +189,7 @@ pub(super) fn handle_written(
     }
     if app.label_edits.quit_when_written && !app.label_edits.has_unwritten() {
         app.label_edits.quit_when_written = false;
-        return keys::quit_with_code(app, 0);
+        return quit::quit_with_code(app, 0);
     }
     Vec::new()
 }

@@ -2,6 +2,7 @@
 //!
 //! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
 
+mod commands;
 mod copy;
 mod cost_estimate;
 mod examples;
@@ -10,12 +11,16 @@ mod footer_input;
 mod keys;
 mod labels;
 mod mouse;
+mod notices;
 mod opened_item;
 mod overlay;
+mod overlay_input;
 mod panes;
+mod quit;
 mod replay;
 mod replayed_evidence;
 mod runs;
+mod save_runs;
 mod saves;
 mod touched_evals;
 mod tour;
@@ -46,7 +51,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Resized { width, height } => panes::handle_resize(app, width, height),
         Msg::FocusGained => vec![Effect::RescanFiles],
         Msg::TimePassed => handle_time_passed(app),
-        Msg::Signalled(number) => keys::handle_signal(app, number),
+        Msg::Signalled(number) => quit::handle_signal(app, number),
         Msg::WorkerPanicked(what) => {
             app.notices.push(app.now, NoticeLevel::Error, what);
             Vec::new()
@@ -135,7 +140,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
 
 /// A moment came: everything that waits looks whether it was its own.
 fn handle_time_passed(app: &mut App) -> Vec<Effect> {
-    let mut effects = saves::handle_time_passed(app);
+    let mut effects = save_runs::handle_time_passed(app);
     effects.extend(replay::handle_time_passed(app));
     panes::handle_time_passed(app);
     runs::handle_time_passed(app);

@@ -2,9 +2,10 @@
 
 use ratatui::layout::Rect;
 
-use super::{focus, keys, overlay, panes, replay};
+use super::{commands, focus, overlay_input, panes, replay};
+use crate::tui::click_target::ClickTarget;
 use crate::tui::effect::Effect;
-use crate::tui::msg::{ClickTarget, MouseAction, MouseInput};
+use crate::tui::msg::{MouseAction, MouseInput};
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::pane::Pane;
@@ -32,7 +33,7 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     let hit = app.ui.hits.find(column, row).cloned();
     if !app.overlays.is_empty() {
         return match hit {
-            Some((_, ClickTarget::OverlayLine(line))) => overlay::handle_click(app, line),
+            Some((_, ClickTarget::OverlayLine(line))) => overlay_input::handle_click(app, line),
             _ => Vec::new(),
         };
     }
@@ -69,7 +70,7 @@ fn handle_click(app: &mut App, area: Rect, target: &ClickTarget, column: u16) ->
             Vec::new()
         }
         ClickTarget::Step(step) => focus::select_step(app, step),
-        ClickTarget::Command(command) => keys::run_command(app, command),
+        ClickTarget::Command(command) => commands::run_command(app, command),
         ClickTarget::Flip(at) if app.ui.focus == Pane::Changes && app.saves.selected == at => {
             panes::go_to_flip(app, at)
         }
@@ -101,7 +102,7 @@ fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
 /// What lies under the pointer, whatever has the focus.
 fn handle_scroll(app: &mut App, column: u16, row: u16, rows: i64) -> Vec<Effect> {
     if !app.overlays.is_empty() {
-        return overlay::handle_scroll(app, rows);
+        return overlay_input::handle_scroll(app, rows);
     }
     match app.layout().pane_at(column, row) {
         Some(pane) => panes::scroll_pane_by(app, pane, rows),

@@ -2,7 +2,7 @@
 
 use ratatui::layout::{Rect, Size};
 
-use super::keys::push_info;
+use super::notices::push_info;
 use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;

@@ -3,26 +3,24 @@
 //! What code decides is decided at once; judges wait for quiet, free ones for all that was touched, others for the focused
 //! cell alone. A run of an earlier save that has asked nobody yet is superseded by a save of the same evals.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cost_estimate::queue_costly;
+use super::save_runs::start_eval_runs;
 use super::touched_evals::{self, TouchKind, TouchedEval};
-use super::{examples, labels, replayed_evidence};
+use super::{examples, labels};
 use crate::compare::unified_diff;
 use crate::diag::Diagnostic;
-use crate::event::{ParentCause, ParentRun};
-use crate::model::RunId;
 use crate::run::CachePolicy;
-use crate::tui::effect::{Effect, RunOrder};
+use crate::tui::effect::Effect;
 use crate::tui::state::cells::CellsState;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
-use crate::tui::state::runs::{RunStage, TrackedRun};
+use crate::tui::state::runs::RunStage;
 use crate::tui::state::saves::{
     self, EditedFile, EvalName, JUDGE_DEBOUNCE, PARTIAL_WRITE_WINDOW, PendingJudging, SaveReport,
-    SaveRun, summarize,
+    summarize,
 };
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::widget::flow::ScrollState;
@@ -30,9 +28,6 @@ use crate::workspace::Workspace;
 
 /// The largest text whose diff is worked out here, in bytes: a keypress must not wait for it.
 const MAX_DIFF_BYTES: usize = 128 << 10;
-/// Touched rubrics beyond this share one run, which may decide a few checks more than it must.
-const MAX_RUNS_PER_SAVE: usize = 4;
-
 /// Everything loads again.
 pub(super) fn handle_reloaded(
     app: &mut App,
@@ -335,157 +330,6 @@ fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
         row.verdict.is_some()
             && eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
     })
-}
-
-/// A moment came: judge cells that waited for quiet start.
-pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
-    let now = app.now;
-    if app.examples.is_judging() {
-        return Vec::new();
-    }
-    let Some(mut waiting) = app
-        .saves
-        .pending_judging
-        .take_if(|waiting| waiting.due <= now)
-    else {
-        return Vec::new();
-    };
-    if let Some(workspace) = app.workspace() {
-        // What a later save took away cannot be judged.
-        let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
-        waiting.evals.retain(there);
-        let all_there = |name: &String| {
-            parse_eval_names(std::slice::from_ref(name))
-                .iter()
-                .all(there)
-        };
-        waiting.decisions.retain(all_there);
-    }
-    let mut effects = start_eval_runs(app, &waiting.evals, CachePolicy::Use);
-    if !waiting.decisions.is_empty() {
-        effects.push(start_save_run(
-            app,
-            Some(waiting.decisions),
-            None,
-            CachePolicy::Use,
-        ));
-    }
-    replayed_evidence::set_replayed_evidence(app, &mut effects);
-    effects
-}
-
-/// Runs over whole evals: one a rubric.
-fn start_eval_runs(app: &mut App, evals: &[EvalName], cache: CachePolicy) -> Vec<Effect> {
-    build_filters(evals)
-        .into_iter()
-        .map(|filter| start_save_run(app, None, Some(filter), cache))
-        .collect()
-}
-
-/// Evals as a filter, and which of them it is about.
-pub(super) type EvalFilter = (String, Vec<EvalName>);
-
-fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
-    let mut rubrics: BTreeMap<&str, Vec<&EvalName>> = BTreeMap::new();
-    for eval in evals {
-        rubrics.entry(&eval.rubric).or_default().push(eval);
-    }
-    let text = |rubrics: &[&str], evals: &[&str]| {
-        let quoted = |ids: &[&str]| format!("\"{}\"", ids.join(","));
-        format!("rubric:{} eval:{}", quoted(rubrics), quoted(evals))
-    };
-    if rubrics.len() > MAX_RUNS_PER_SAVE {
-        let names: Vec<&str> = rubrics.keys().copied().collect();
-        let mut ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        return vec![(text(&names, &ids), evals.to_vec())];
-    }
-    rubrics
-        .into_iter()
-        .map(|(rubric, evals)| {
-            let ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
-            (text(&[rubric], &ids), evals.into_iter().cloned().collect())
-        })
-        .collect()
-}
-
-/// An order over the workspace as it is now.
-pub(super) fn build_save_order(
-    app: &mut App,
-    only: Option<Vec<String>>,
-    part: Option<EvalFilter>,
-    cache: CachePolicy,
-) -> Option<RunOrder> {
-    let workspace = Arc::clone(app.workspace()?);
-    let newest: Option<RunId> = {
-        let mut runs = app.live_session.runs.by_ticket.values().rev();
-        runs.find_map(|run| run.id.clone())
-            .or_else(|| app.live_session.cells.runs.iter().max().cloned())
-    };
-    Some(RunOrder {
-        ticket: app.next_ticket(),
-        workspace,
-        only: only.map(Arc::new),
-        filter: part.map(|(filter, _)| filter),
-        except: None,
-        judge: None,
-        cache,
-        replayed_evidence: None,
-        parent: newest.map(|run| ParentRun {
-            run,
-            cell: None,
-            turn: None,
-            cause: ParentCause::Save,
-        }),
-    })
-}
-
-/// Starts a run of this save: it is known from now on.
-fn start_save_run(
-    app: &mut App,
-    only: Option<Vec<String>>,
-    part: Option<EvalFilter>,
-    cache: CachePolicy,
-) -> Effect {
-    let (evals, names) = (
-        part.as_ref().map(|(_, evals)| evals.clone()),
-        only.clone().unwrap_or_default(),
-    );
-    let Some(order) = build_save_order(app, only, part, cache) else {
-        return Effect::RescanFiles;
-    };
-    let save = app.saves.number;
-    let run = TrackedRun {
-        save_number: Some(save),
-        ..TrackedRun::default()
-    };
-    app.live_session.runs.by_ticket.insert(order.ticket, run);
-    let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
-    app.saves.save_runs.push(SaveRun {
-        ticket: order.ticket,
-        evals,
-        decisions: names,
-    });
-    if let Some(report) = &mut app.saves.report {
-        report.running_runs.push(order.ticket);
-    }
-    Effect::StartRun(order)
-}
-
-/// The evals that decisions are of.
-fn parse_eval_names(names: &[String]) -> Vec<EvalName> {
-    let mut evals: Vec<EvalName> = names
-        .iter()
-        .filter_map(|name| name.parse::<crate::model::CellName>().ok())
-        .map(|name| EvalName {
-            rubric: name.rubric,
-            eval: name.eval,
-        })
-        .collect();
-    evals.sort();
-    evals.dedup();
-    evals
 }
 
 /// Something does not load: the last good state stays.

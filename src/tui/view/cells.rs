@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 
 use crate::model::{Millis, Outcome};
 use crate::theme::{Glyphs, Role};
+use crate::tui::click_target::ClickTarget;
 use crate::tui::content::label_mark;
-use crate::tui::msg::ClickTarget;
 use crate::tui::state::cells::{
     self, CellsEntry, CellsState, RowId, RowSlotState, RowSort, RowStatus,
 };
@@ -16,7 +16,7 @@ use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::describe_cell_phase;
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, ScrollState, TextBlock};
 use crate::tui::widget::styled_row::{self, StyledRow};
 

@@ -3,13 +3,13 @@
 use ratatui::layout::Rect;
 
 use crate::theme::{Glyphs, Role};
+use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
-use crate::tui::msg::ClickTarget;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowFlip;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::saves::{SaveReport, describe_changes, outcome_glyph, summarize_verdicts};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::flow;
 use crate::tui::widget::styled_row::{self, StyledRow};
 

@@ -3,14 +3,14 @@
 use ratatui::layout::Rect;
 
 use crate::theme::Role;
+use crate::tui::click_target::ClickTarget;
 use crate::tui::command::{self, COMMANDS, CommandSpec, UiCommand};
-use crate::tui::msg::ClickTarget;
-use crate::tui::state::judge_trace;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::{Pane, ScreenLayout};
 use crate::tui::state::saves;
+use crate::tui::state::shown_cell;
 use crate::tui::state::{App, FooterInput};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
@@ -184,7 +184,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent
     );
     if in_trace
-        && judge_trace::resolve_shown_cell(app).is_some_and(|shown| !shown.turns().is_empty())
+        && shown_cell::resolve_shown_cell(app).is_some_and(|shown| !shown.turns().is_empty())
     {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
         let of_trace = |id| COMMANDS.iter().find(|spec| spec.id == id);

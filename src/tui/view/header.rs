@@ -9,7 +9,7 @@ use crate::tui::state::cells::RowCounts;
 use crate::tui::state::pane::ScreenLayout;
 use crate::tui::state::runs::{RunStage, TrackedRun, format_bill};
 use crate::tui::state::{App, OpenedItem, statistics};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// A piece of the row: how soon it is left out (0: never), what it says.

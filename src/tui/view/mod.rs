@@ -12,13 +12,17 @@ mod transcript;
 
 use ratatui::buffer::Buffer;
 
+use super::click_target::ClickTarget;
 use super::state::App;
 use super::state::pane::Pane;
-use super::widget::canvas::{Canvas, HitMap};
+use super::widget::canvas::{self, HitMap};
 use crate::theme::Role;
 
+/// The canvas of the workbench: a click on it hits a [`ClickTarget`].
+type Canvas<'a> = canvas::Canvas<'a, ClickTarget>;
+
 /// Draws everything.
-pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap {
+pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap<ClickTarget> {
     let layout = app.layout();
     let mut canvas = Canvas::new(buffer, &app.ui.theme);
     // Only the text's role states the ground; the others show it through.

@@ -4,12 +4,12 @@ use ratatui::layout::Rect;
 
 use crate::model::Millis;
 use crate::theme::{self, Role};
+use crate::tui::click_target::ClickTarget;
 use crate::tui::command::CommandSpec;
 use crate::tui::keymap;
-use crate::tui::msg::ClickTarget;
 use crate::tui::state::overlay::{self, AvailableJudge, Overlay};
 use crate::tui::state::{App, statistics};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, TextBlock};
 use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
@@ -70,7 +70,7 @@ fn draw_frame(
 ) -> Rect {
     let width = u16::try_from(width.max(keys.len() + 6)).unwrap_or(u16::MAX);
     let height = u16::try_from(height + 2).unwrap_or(u16::MAX);
-    let area = canvas.open_popup(width, height);
+    let area = canvas.open_popup(width, height, ClickTarget::Nothing);
     let title = StyledRow::new(title.to_owned(), Role::Title);
     let inside = canvas.draw_frame(area, &title, true, ClickTarget::Nothing);
     canvas.draw_corner_note(area, &StyledRow::new(keys.to_owned(), Role::Muted));

@@ -4,10 +4,10 @@ use ratatui::layout::Rect;
 
 use crate::diag::{Diagnostic, Severity};
 use crate::theme::Role;
-use crate::tui::msg::ClickTarget;
+use crate::tui::click_target::ClickTarget;
 use crate::tui::state::App;
 use crate::tui::state::pane::Pane;
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws it: errors first; the last row says how many more there are, and what is still in use.

@@ -8,11 +8,11 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::model::{Millis, make_visible};
 use crate::record::PlaybackSpeed;
 use crate::theme::{Glyphs, Role};
+use crate::tui::click_target::ClickTarget;
 use crate::tui::command::{COMMANDS, UiCommand};
-use crate::tui::msg::ClickTarget;
 use crate::tui::state::App;
 use crate::tui::state::replay::ReplayState;
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// What the bar's row offers, most wanted first.

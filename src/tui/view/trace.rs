@@ -8,17 +8,17 @@ use crate::event::{CallState, TurnState};
 use crate::model::{Outcome, SUBMIT_VERDICT};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role};
+use crate::tui::click_target::ClickTarget;
 use crate::tui::content::{self, hidden_verdict};
-use crate::tui::msg::ClickTarget;
 use crate::tui::state::App;
 use crate::tui::state::cells::{RowSlot, RowSlotState};
 use crate::tui::state::judge_trace::{
-    ShownCell, TraceStep, find_shown_call, find_shown_step, find_shown_turn, list_steps,
-    resolve_shown_cell,
+    TraceStep, find_shown_call, find_shown_step, find_shown_turn, list_steps,
 };
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::{describe_failure, describe_phase_in_full};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
+use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, VisibleRange};
 use crate::tui::widget::styled_row::{self, StyledRow};
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::trace::draw_text_pane;
 use crate::tui::state::App;
 use crate::tui::state::pane::Pane;
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 
 /// Draws it.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {

@@ -6,19 +6,23 @@ use ratatui::buffer::{Buffer, CellWidth as _};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use super::super::msg::ClickTarget;
 use super::glyph::{GlyphUnit, UnitDisplay};
-use super::styled_row::{self, StyledRow};
 use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
 /// What lies where, in drawing order; the last one wins.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct HitMap(pub(crate) Vec<(Rect, ClickTarget)>);
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HitMap<T>(pub(crate) Vec<(Rect, T)>);
 
-impl HitMap {
+impl<T> Default for HitMap<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> HitMap<T> {
     /// What a click at a position means.
-    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, ClickTarget)> {
+    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, T)> {
         let position = Position::new(column, row);
         self.0
             .iter()
@@ -28,27 +32,16 @@ impl HitMap {
 }
 
 /// A screen while it is drawn.
-pub(crate) struct Canvas<'a> {
+pub(crate) struct Canvas<'a, T> {
     /// The cells; write through the methods here.
     pub(crate) buffer: &'a mut Buffer,
     /// How things look.
     pub(crate) theme: &'a Theme,
     /// What a click would hit.
-    pub(crate) hits: HitMap,
+    pub(crate) hits: HitMap<T>,
 }
 
-/// Corners (top left, top right, bottom left, bottom right), then horizontal and vertical. The focused frame differs
-/// without colour too.
-fn border_symbols(ascii: bool, focused: bool) -> [&'static str; 6] {
-    match (ascii, focused) {
-        (false, false) => ["┌", "┐", "└", "┘", "─", "│"],
-        (false, true) => ["┏", "┓", "┗", "┛", "━", "┃"],
-        (true, false) => ["+", "+", "+", "+", "-", "|"],
-        (true, true) => ["#", "#", "#", "#", "=", "#"],
-    }
-}
-
-impl<'a> Canvas<'a> {
+impl<'a, T> Canvas<'a, T> {
     /// A canvas over a buffer.
     pub(crate) fn new(buffer: &'a mut Buffer, theme: &'a Theme) -> Self {
         Self {
@@ -69,18 +62,13 @@ impl<'a> Canvas<'a> {
     }
 
     /// Notes what a click there means.
-    pub(crate) fn add_hit(&mut self, area: Rect, target: ClickTarget) {
+    pub(crate) fn add_hit(&mut self, area: Rect, target: T) {
         self.hits.0.push((area, target));
     }
 
     /// The part of an area that is on the screen.
     pub(crate) fn clip(&self, area: Rect) -> Rect {
         area.intersection(self.buffer.area)
-    }
-
-    /// Draws one row of text, cut with an ellipsis. Returns the columns used.
-    pub(crate) fn draw_text(&mut self, area: Rect, text: &str, role: Role) -> u16 {
-        styled_row::draw_row(self, area, &StyledRow::new(text, role), None)
     }
 
     /// Lays a role's look over an area, whatever stands in it.
@@ -104,68 +92,8 @@ impl<'a> Canvas<'a> {
         self.fill(area, Role::Text);
     }
 
-    /// Draws a box with its title in the top border; a click on any of it means `hit`. Returns the inside.
-    pub(crate) fn draw_frame(
-        &mut self,
-        area: Rect,
-        title: &StyledRow<'_>,
-        focused: bool,
-        hit: ClickTarget,
-    ) -> Rect {
-        let area = self.clip(area);
-        if area.is_empty() {
-            return area;
-        }
-        self.add_hit(area, hit);
-        let role = if focused {
-            Role::BorderFocus
-        } else {
-            Role::Border
-        };
-        let style = self.style(role);
-        let [tl, tr, bl, br, across, down] = border_symbols(self.glyphs().ascii, focused);
-        let (right, bottom) = (area.right() - 1, area.bottom() - 1);
-        for x in area.left()..area.right() {
-            self.put_symbol(x, bottom, across, 1, style);
-            self.put_symbol(x, area.y, across, 1, style);
-        }
-        for y in area.top()..area.bottom() {
-            self.put_symbol(area.x, y, down, 1, style);
-            self.put_symbol(right, y, down, 1, style);
-        }
-        self.put_symbol(right, bottom, br, 1, style);
-        self.put_symbol(area.x, bottom, bl, 1, style);
-        self.put_symbol(right, area.y, tr, 1, style);
-        self.put_symbol(area.x, area.y, tl, 1, style);
-        if area.width > 4 && title.width() > 0 {
-            let at = Rect::new(area.x + 2, area.y, area.width - 4, 1);
-            self.put_space(at.x - 1, at.y, style);
-            let used = styled_row::draw_row(self, at, title, None);
-            self.put_space(at.x + used, at.y, style);
-        }
-        if area.width < 3 || area.height < 3 {
-            return Rect::new(area.x, area.y, 0, 0);
-        }
-        Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
-    }
-
-    /// Writes at the right end of a frame's bottom border, such as `12/240`.
-    pub(crate) fn draw_corner_note(&mut self, frame: Rect, note: &StyledRow<'_>) {
-        let frame = self.clip(frame);
-        let wide = u16::try_from(note.width()).unwrap_or(u16::MAX);
-        if wide == 0 || frame.height < 2 || frame.width < 6 {
-            return;
-        }
-        let wide = wide.min(frame.width - 4);
-        let at = Rect::new(frame.right() - 2 - wide, frame.bottom() - 1, wide, 1);
-        self.put_space(at.x - 1, at.y, Style::new());
-        self.put_space(at.right(), at.y, Style::new());
-        self.blank(at);
-        styled_row::draw_row(self, at, note, None);
-    }
-
     /// Makes room in the middle of the screen, never more than there is: emptied, and clicks do not fall through.
-    pub(crate) fn open_popup(&mut self, width: u16, height: u16) -> Rect {
+    pub(crate) fn open_popup(&mut self, width: u16, height: u16, hit: T) -> Rect {
         let screen = self.buffer.area;
         let (width, height) = (width.min(screen.width), height.min(screen.height));
         let area = Rect::new(
@@ -175,7 +103,7 @@ impl<'a> Canvas<'a> {
             height,
         );
         self.clear(area);
-        self.add_hit(area, ClickTarget::Nothing);
+        self.add_hit(area, hit);
         area
     }
 
@@ -285,7 +213,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    fn put_space(&mut self, x: u16, y: u16, style: Style) {
+    pub(super) fn put_space(&mut self, x: u16, y: u16, style: Style) {
         self.put_symbol(x, y, " ", 1, style);
     }
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::super::keymap::KeyChord;
+use super::super::key_chord::KeyChord;
 use super::canvas::Canvas;
 use super::glyph;
 use crate::theme::Role;
@@ -130,7 +130,7 @@ impl LineInput {
     }
 
     /// Draws it in one row, the cursor always in sight.
-    pub(crate) fn draw(&self, canvas: &mut Canvas<'_>, area: Rect, role: Role) {
+    pub(crate) fn draw<T>(&self, canvas: &mut Canvas<'_, T>, area: Rect, role: Role) {
         let area = canvas.clip(area);
         if area.is_empty() {
             return;

@@ -5,6 +5,7 @@
 
 pub(crate) mod canvas;
 pub(crate) mod flow;
+mod frame;
 mod glyph;
 pub(crate) mod line_input;
 pub(crate) mod list;

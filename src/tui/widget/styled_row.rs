@@ -54,8 +54,8 @@ fn visible_prefix(text: &str) -> (&str, bool) {
 }
 
 /// Draws a row from the left edge, cut with an ellipsis; `over` is laid over every piece (selection). Returns the columns used.
-pub(crate) fn draw_row(
-    canvas: &mut Canvas<'_>,
+pub(crate) fn draw_row<T>(
+    canvas: &mut Canvas<'_, T>,
     area: Rect,
     row: &StyledRow<'_>,
     over: Option<Role>,
@@ -74,8 +74,8 @@ pub(crate) fn draw_row(
 
 /// Draws one row at both ends: `right` ends at the right edge, `left` is cut before it. Where both do not fit, `left` has
 /// at least half of the room. Returns the columns `left` used.
-pub(crate) fn draw_ends(
-    canvas: &mut Canvas<'_>,
+pub(crate) fn draw_ends<T>(
+    canvas: &mut Canvas<'_, T>,
     area: Rect,
     left: &StyledRow<'_>,
     right: &StyledRow<'_>,
@@ -119,7 +119,7 @@ pub(crate) fn draw_ends(
 }
 
 /// Draws the pieces into an area that lies within the buffer.
-fn draw_pieces(canvas: &mut Canvas<'_>, area: Rect, row: &StyledRow<'_>) -> u16 {
+fn draw_pieces<T>(canvas: &mut Canvas<'_, T>, area: Rect, row: &StyledRow<'_>) -> u16 {
     if area.is_empty() {
         return 0;
     }
@@ -150,7 +150,7 @@ fn draw_pieces(canvas: &mut Canvas<'_>, area: Rect, row: &StyledRow<'_>) -> u16 
 }
 
 /// Ends a row that is longer than its room.
-fn draw_ellipsis(canvas: &mut Canvas<'_>, area: Rect, (column, role): (usize, Role)) -> u16 {
+fn draw_ellipsis<T>(canvas: &mut Canvas<'_, T>, area: Rect, (column, role): (usize, Role)) -> u16 {
     let from = u16::try_from(column)
         .unwrap_or(area.width)
         .min(area.width - 1);

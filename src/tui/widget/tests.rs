@@ -13,7 +13,6 @@ use super::line_input::LineInput;
 use super::styled_row::{self, StyledRow};
 use crate::model::is_invisible;
 use crate::theme::{Role, Theme};
-use crate::tui::msg::ClickTarget;
 
 fn corpus() -> Vec<String> {
     let mut texts: Vec<String> = [
@@ -96,10 +95,10 @@ fn seen_as_drawn(parser: &vt100::Parser, buffer: &Buffer, what: &str) {
 }
 
 fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &ScrollState) {
-    let mut canvas = Canvas::new(buffer, theme);
+    let mut canvas = Canvas::<()>::new(buffer, theme);
     let title = StyledRow::new(text, Role::Title).with(text, Role::Muted);
     let left = Rect::new(0, 0, 40, 20);
-    let inside = canvas.draw_frame(left, &title, at.is_multiple_of(2), ClickTarget::Nothing);
+    let inside = canvas.draw_frame(left, &title, at.is_multiple_of(2), ());
     canvas.draw_corner_note(left, &title);
     let source = vec![
         TextBlock {
@@ -124,8 +123,8 @@ fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &Scr
         Role::Text,
     );
     if at.is_multiple_of(3) {
-        let popup = canvas.open_popup(31, 7);
-        canvas.draw_frame(popup, &title, true, ClickTarget::Nothing);
+        let popup = canvas.open_popup(31, 7, ());
+        canvas.draw_frame(popup, &title, true, ());
     }
 }
 
@@ -142,7 +141,7 @@ fn a_terminal_sees_the_marks_and_nothing_else() {
             let mut buffer = Buffer::empty(area);
             paint(&mut buffer, &theme, text, at, &scroll);
             let unsealed = buffer.clone();
-            Canvas::new(&mut buffer, &theme).sanitize();
+            Canvas::<()>::new(&mut buffer, &theme).sanitize();
             assert_eq!(buffer, unsealed, "the seal finds nothing left to do");
             let bytes = bytes(&before, &buffer);
             only_our_own(&bytes);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::order::EvalGroup;
-use super::run_cells::compute_decision;
+use super::votes::compute_decision;
 use super::{
     CellsRow, CellsState, DecisionRule, EvalInfo, FlipSide, RowId, RowSlot, RowSlotState,
     RunIndexMap, SlotId, StaleReason,

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::name_index::hash_digest;
-use super::run_cells::{compute_decision, to_flip_side};
+use super::run_cells::to_flip_side;
+use super::votes::compute_decision;
 use super::{CellsState, DecisionRule, RowId, RowSlot, RowSlotState, VerdictInputs};
 use crate::model::{CellName, CellVote, RunId};
 use crate::record::{NewestVerdicts, RecordedResult};

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use super::name_index::hash_inputs;
 use super::second_opinions::is_second_opinion_slot;
+use super::votes::compute_decision;
 use super::{
-    CellsRow, CellsState, DecisionRule, FlipSide, LabelValue, RowBeforeRun, RowFlip, RowId,
-    RowSlot, RowSlotState, RunIndexMap, SlotId,
+    CellsRow, CellsState, FlipSide, LabelValue, RowBeforeRun, RowFlip, RowId, RowSlot,
+    RowSlotState, RunIndexMap, SlotId,
 };
 use crate::event::CellKey;
-use crate::model::{
-    Ballot, CellIx, CellResult, CellVote, Decision, Doubt, Outcome, RunId, TranscriptRef,
-    UndecidedPanel, verdict_probability,
-};
+use crate::model::{CellIx, CellResult, Doubt, Outcome, RunId, TranscriptRef, verdict_probability};
 
 impl CellsState {
     /// A run begins; of runs with the same cell the one of the highest rank wins. Ranks count from 1.
@@ -241,39 +239,6 @@ pub(crate) struct CellCompletion {
     /// It had no verdict before.
     pub(crate) first_verdict: bool,
     pub(crate) flip: Option<RowFlip>,
-}
-
-/// What a row's cells decide; `None` until all have results.
-pub(super) fn compute_decision(row: &CellsRow, by: &DecisionRule) -> Option<Decision> {
-    by.vote_terms().decide(&collect_votes(row))
-}
-
-/// Why they have not decided though all have results, where several judge.
-pub(super) fn explain_undecided(row: &CellsRow, by: &DecisionRule) -> Option<UndecidedPanel> {
-    by.vote_terms().find_undecided(&collect_votes(row))
-}
-
-fn collect_votes(row: &CellsRow) -> Vec<CellVote> {
-    let cast = |slot: &RowSlot| CellVote {
-        judge: slot.judge,
-        repeat: slot.repeat,
-        ballot: match slot.state {
-            RowSlotState::Done {
-                outcome,
-                score,
-                probability,
-                doubt,
-                ..
-            } => Some(Ballot {
-                outcome,
-                score,
-                probability,
-                doubt,
-            }),
-            RowSlotState::NeverRun | RowSlotState::Live => None,
-        },
-    };
-    row.slots.iter().map(cast).collect()
 }
 
 /// A decided row as one side of a flip.

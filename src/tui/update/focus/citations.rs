@@ -10,11 +10,10 @@ use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::document::{QuotesKey, TranscriptDocument, find_quote};
-use crate::tui::state::judge_trace::{
-    StepSelection, TraceStep, find_fetch, list_steps, resolve_shown_cell,
-};
+use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_fetch, list_steps};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::widget::flow::BlockPosition;
 
 /// So many bytes are searched for a verdict's quotes before it is on the screen; more waits for the key.

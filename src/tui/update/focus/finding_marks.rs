@@ -10,9 +10,9 @@ use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
 use crate::tui::state::document::TranscriptDocument;
 use crate::tui::state::finding_marks::{FindingMarks, FindingMarksKey, RubricEval};
-use crate::tui::state::judge_trace::{ShownCell, is_same_eval, resolve_shown_cell};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::shown_cell::{ShownCell, is_same_eval, resolve_shown_cell};
 use crate::tui::widget::flow::BlockPosition;
 
 /// After every update: asks for the places of the shown finding, once.

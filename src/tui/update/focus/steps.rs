@@ -2,9 +2,8 @@
 
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::judge_trace::{
-    StepSelection, TraceStep, find_shown_call, list_steps, resolve_shown_cell,
-};
+use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_shown_call, list_steps};
+use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::widget::flow::BlockPosition;
 
 /// The step before or after. Past the last one the newest is followed, from there on to the decision's next cell;

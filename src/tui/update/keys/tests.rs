@@ -8,6 +8,8 @@ use crate::theme::Theme;
 use crate::tui::keymap;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
 use crate::tui::state::notices::Notice;
+use crate::tui::state::overlay::Overlay;
+use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::{RunTicket, TrackedRun};
 use crate::tui::state::{FooterInput, OpenedItem};
 use crate::tui::update::update;

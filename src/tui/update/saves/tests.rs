@@ -6,7 +6,7 @@ use super::*;
 use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::Millis;
-use crate::model::Outcome;
+use crate::model::{Outcome, RunId};
 use crate::run::{JudgePreview, RunPreview};
 use crate::theme::Theme;
 use crate::tui::state::cells::{
@@ -14,6 +14,8 @@ use crate::tui::state::cells::{
     VerdictInputs,
 };
 use crate::tui::update::cost_estimate;
+use crate::tui::update::replayed_evidence;
+use crate::tui::update::save_runs::handle_time_passed;
 use crate::workspace::{Env, load};
 
 const CHECK: &str = "  - id: says\n    type: contains\n    params: { patterns: [hello] }\n";

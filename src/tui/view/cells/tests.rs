@@ -6,11 +6,11 @@ use ratatui::layout::{Rect, Size};
 use crate::event::{CellPhase, CellState};
 use crate::model::{CellIx, CellResult, Label, Millis, Outcome, RunId};
 use crate::theme::Theme;
-use crate::tui::msg::ClickTarget;
+use crate::tui::click_target::ClickTarget;
 use crate::tui::state::cells::tests::{board, header, keys, outline, row, transcript};
 use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun};
 use crate::tui::state::{App, OpenedItem};
-use crate::tui::widget::canvas::Canvas;
+use crate::tui::view::Canvas;
 
 const EVALS: &[&str] = &["names-a-version", "grounded?"];
 

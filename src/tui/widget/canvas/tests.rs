@@ -1,4 +1,5 @@
 use super::*;
+use crate::tui::widget::styled_row::{self, StyledRow};
 use proptest::prelude::*;
 
 fn theme() -> Theme {
@@ -18,16 +19,11 @@ fn a_frame_says_what_it_is_and_where_one_stands() {
     let theme = theme();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 16, 3));
     let area = buffer.area;
-    let mut canvas = Canvas::new(&mut buffer, &theme);
-    let inside = canvas.draw_frame(
-        area,
-        &StyledRow::new("cells", Role::Title),
-        false,
-        ClickTarget::Nothing,
-    );
+    let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
+    let inside = canvas.draw_frame(area, &StyledRow::new("cells", Role::Title), false, ());
     canvas.draw_corner_note(area, &StyledRow::new("12/240", Role::Muted));
     canvas.draw_scrollbar(Rect::new(15, 1, 1, 1), 0.0, 0.5);
-    assert_eq!(canvas.hits.find(3, 1), Some(&(area, ClickTarget::Nothing)));
+    assert_eq!(canvas.hits.find(3, 1), Some(&(area, ())));
     assert_eq!(inside, Rect::new(1, 1, 14, 1));
     assert_eq!(
         shown(&buffer),
@@ -39,15 +35,10 @@ fn a_frame_says_what_it_is_and_where_one_stands() {
 fn focus_is_seen_without_colour_and_in_ascii() {
     let theme = theme().in_ascii();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 3));
-    let mut canvas = Canvas::new(&mut buffer, &theme);
+    let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
     let long = StyledRow::new("transcript", Role::Title);
-    canvas.draw_frame(
-        Rect::new(0, 0, 6, 3),
-        &StyledRow::default(),
-        false,
-        ClickTarget::Nothing,
-    );
-    canvas.draw_frame(Rect::new(6, 0, 6, 3), &long, true, ClickTarget::Nothing);
+    canvas.draw_frame(Rect::new(0, 0, 6, 3), &StyledRow::default(), false, ());
+    canvas.draw_frame(Rect::new(6, 0, 6, 3), &long, true, ());
     assert_eq!(
         shown(&buffer),
         ["+----+# t> #", "|    |#    #", "+----+#====#"]
@@ -58,8 +49,8 @@ fn focus_is_seen_without_colour_and_in_ascii() {
 fn a_popup_leaves_no_half_of_a_wide_character() {
     let theme = theme();
     let mut buffer = Buffer::with_lines(["日本語日", "日本語日"]);
-    let mut canvas = Canvas::new(&mut buffer, &theme);
-    let area = canvas.open_popup(2, 1);
+    let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
+    let area = canvas.open_popup(2, 1, ());
     assert_eq!(area, Rect::new(3, 0, 2, 1));
     assert_eq!(shown(&buffer)[0], "日     日 ");
 }
@@ -84,7 +75,7 @@ fn what_was_written_past_the_widgets_is_sealed() {
     {
         buffer[(x, 0_u16)].set_symbol(symbol);
     }
-    Canvas::new(&mut buffer, &theme).sanitize();
+    Canvas::<()>::new(&mut buffer, &theme).sanitize();
     let symbols: Vec<&str> = buffer
         .content
         .iter()
@@ -104,9 +95,9 @@ fn sizes_are_never_too_small() {
     let title = StyledRow::new("a title 日本 \u{202e}x", Role::Title).with("more", Role::Muted);
     for (width, height) in (0..=12).flat_map(|w| (0..=12).map(move |h| (w, h))) {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        let mut canvas = Canvas::new(&mut buffer, &theme);
-        let area = canvas.open_popup(9, 5);
-        let inside = canvas.draw_frame(area, &title, true, ClickTarget::Nothing);
+        let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
+        let area = canvas.open_popup(9, 5, ());
+        let inside = canvas.draw_frame(area, &title, true, ());
         assert_eq!(inside.intersection(area).area(), inside.area());
         canvas.draw_corner_note(area, &title);
         canvas.draw_text(inside, "日本語 text", Role::Text);
@@ -123,10 +114,10 @@ proptest! {
     ) {
         let theme = theme();
         let mut buffer = Buffer::empty(Rect::new(0, 0, 24, 9));
-        let mut canvas = Canvas::new(&mut buffer, &theme);
+        let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
         let area = Rect::new(x, y, width, height);
         let row = StyledRow::new(text, Role::Title);
-        canvas.draw_frame(area, &row, true, ClickTarget::Nothing);
+        canvas.draw_frame(area, &row, true, ());
         canvas.draw_corner_note(area, &row);
         canvas.fill(area, Role::Selected);
         canvas.draw_scrollbar(area, from, to);

@@ -15,8 +15,8 @@ use super::{BlockPosition, ScrollState, TextSource, VisibleRange};
 use crate::theme::Role;
 
 /// See [`super::draw`].
-pub(super) fn draw_visible(
-    canvas: &mut Canvas<'_>,
+pub(super) fn draw_visible<T>(
+    canvas: &mut Canvas<'_, T>,
     area: Rect,
     source: &dyn TextSource,
     scroll: &ScrollState,
@@ -135,8 +135,8 @@ impl<'a, T> RangeCursor<'a, T> {
 
 /// Draws the rows of a segment from the walker's on, as far as there is room. Goes through the whole segment, so that
 /// units are the same ones that were wrapped.
-fn draw_segment(
-    canvas: &mut Canvas<'_>,
+fn draw_segment<T>(
+    canvas: &mut Canvas<'_, T>,
     area: Rect,
     row: &RowWalker<'_>,
     (matches, current): (&[Range<usize>], Option<&Range<usize>>),

@@ -217,8 +217,8 @@ pub(crate) struct VisibleRange {
 }
 
 /// Draws what is visible.
-pub(crate) fn draw(
-    canvas: &mut Canvas<'_>,
+pub(crate) fn draw<T>(
+    canvas: &mut Canvas<'_, T>,
     area: Rect,
     source: &dyn TextSource,
     scroll: &ScrollState,

@@ -41,7 +41,12 @@ fn screen(
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
     let area = buffer.area;
-    let drawn = draw(&mut Canvas::new(&mut buffer, &theme), area, source, scroll);
+    let drawn = draw(
+        &mut Canvas::<()>::new(&mut buffer, &theme),
+        area,
+        source,
+        scroll,
+    );
     let rows = buffer.content.chunks(usize::from(width).max(1));
     let rows = rows.map(|row| {
         let row: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
@@ -248,7 +253,7 @@ fn matches_and_spans_have_their_looks() {
     let mut buffer = Buffer::empty(Rect::new(0, 0, 9, 1));
     let area = buffer.area;
     draw(
-        &mut Canvas::new(&mut buffer, &theme),
+        &mut Canvas::<()>::new(&mut buffer, &theme),
         area,
         &source,
         &scroll,

@@ -17,7 +17,11 @@ fn drawn(input: &LineInput, width: u16) -> (String, Vec<usize>) {
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
     let area = buffer.area;
-    input.draw(&mut Canvas::new(&mut buffer, &theme), area, Role::Text);
+    input.draw(
+        &mut Canvas::<()>::new(&mut buffer, &theme),
+        area,
+        Role::Text,
+    );
     let cells = &buffer.content;
     let cursor = cells
         .iter()

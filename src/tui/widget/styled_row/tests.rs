@@ -2,11 +2,11 @@ use super::*;
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 
-fn drawn(width: u16, paint: impl FnOnce(&mut Canvas<'_>, Rect)) -> String {
+fn drawn(width: u16, paint: impl FnOnce(&mut Canvas<'_, ()>, Rect)) -> String {
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
     let area = buffer.area;
-    paint(&mut Canvas::new(&mut buffer, &theme), area);
+    paint(&mut Canvas::<()>::new(&mut buffer, &theme), area);
     buffer
         .content
         .iter()
@@ -114,7 +114,7 @@ fn a_selection_reaches_the_right_edge() {
     let area = buffer.area;
     let row = StyledRow::new("ab", Role::Fail);
     draw_row(
-        &mut Canvas::new(&mut buffer, &theme),
+        &mut Canvas::<()>::new(&mut buffer, &theme),
         area,
         &row,
         Some(Role::Selected),

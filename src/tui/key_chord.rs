@@ -1,0 +1,163 @@
+//! One form for each key: the type [`KeyChord`], its text form and its parser.
+//!
+//! Terminals send one key in several ways: shift with a letter or the capital, ctrl-i for tab, ctrl-m for enter, ctrl-h for
+//! backspace. [`KeyChord`] is the one form of each.
+//!
+//! Owns the text form: `a`, `R`, `ctrl-c`, `shift-tab`, `space`, `]`. A capital letter is the letter with shift.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// A key with its modifiers, as one presses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct KeyChord {
+    /// The key.
+    pub(crate) code: KeyCode,
+    /// ctrl and alt; shift only where the key is no character.
+    pub(crate) modifiers: KeyModifiers,
+}
+
+impl KeyChord {
+    /// From a terminal's event.
+    pub(crate) fn from_event(event: KeyEvent) -> Self {
+        Self::normalize(event.code, event.modifiers)
+    }
+
+    /// A key without modifiers.
+    pub(crate) const fn plain(code: KeyCode) -> Self {
+        Self {
+            code,
+            modifiers: KeyModifiers::NONE,
+        }
+    }
+
+    /// The one form of a key that terminals send in several.
+    fn normalize(code: KeyCode, modifiers: KeyModifiers) -> Self {
+        let mut modifiers =
+            modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let mut code = code;
+        if let KeyCode::Char(c) = code {
+            if modifiers.contains(KeyModifiers::CONTROL) {
+                // Before terminals told modifiers, these were the keys themselves.
+                let key = match c.to_ascii_lowercase() {
+                    'i' => KeyCode::Tab,
+                    'm' | 'j' => KeyCode::Enter,
+                    'h' => KeyCode::Backspace,
+                    '[' => KeyCode::Esc,
+                    other => KeyCode::Char(other),
+                };
+                if !matches!(key, KeyCode::Char(_)) {
+                    modifiers.remove(KeyModifiers::CONTROL);
+                }
+                code = key;
+            } else if modifiers.contains(KeyModifiers::SHIFT) {
+                code = KeyCode::Char(c.to_ascii_uppercase());
+            }
+            modifiers.remove(KeyModifiers::SHIFT);
+        }
+        if code == KeyCode::Tab && modifiers.contains(KeyModifiers::SHIFT) {
+            code = KeyCode::BackTab;
+        }
+        if code == KeyCode::BackTab {
+            modifiers.insert(KeyModifiers::SHIFT);
+        }
+        Self { code, modifiers }
+    }
+}
+
+const NAMED_KEYS: [(&str, KeyCode); 17] = [
+    ("space", KeyCode::Char(' ')),
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("backtab", KeyCode::BackTab),
+    ("backspace", KeyCode::Backspace),
+    ("del", KeyCode::Delete),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pageup", KeyCode::PageUp),
+    ("pagedown", KeyCode::PageDown),
+    ("minus", KeyCode::Char('-')),
+    ("plus", KeyCode::Char('+')),
+];
+
+impl fmt::Display for KeyChord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.code == KeyCode::BackTab {
+            return f.write_str("shift-tab");
+        }
+        for (modifier, name) in [
+            (KeyModifiers::CONTROL, "ctrl-"),
+            (KeyModifiers::ALT, "alt-"),
+            (KeyModifiers::SHIFT, "shift-"),
+        ] {
+            if self.modifiers.contains(modifier) {
+                f.write_str(name)?;
+            }
+        }
+        match (
+            NAMED_KEYS.iter().find(|(_, code)| *code == self.code),
+            self.code,
+        ) {
+            (_, KeyCode::Char('-')) => f.write_str("-"),
+            (_, KeyCode::Char('+')) => f.write_str("+"),
+            (Some((name, _)), _) => f.write_str(name),
+            (None, KeyCode::Char(c)) => write!(f, "{c}"),
+            (None, KeyCode::F(n)) => write!(f, "f{n}"),
+            (None, code) => write!(f, "{code:?}"),
+        }
+    }
+}
+
+impl FromStr for KeyChord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "shift-tab" {
+            return Ok(Self {
+                code: KeyCode::BackTab,
+                modifiers: KeyModifiers::SHIFT,
+            });
+        }
+        let mut modifiers = KeyModifiers::NONE;
+        let mut rest = text;
+        loop {
+            let (modifier, after) = if let Some(after) = rest.strip_prefix("ctrl-") {
+                (KeyModifiers::CONTROL, after)
+            } else if let Some(after) = rest.strip_prefix("alt-") {
+                (KeyModifiers::ALT, after)
+            } else if let Some(after) = rest.strip_prefix("shift-") {
+                (KeyModifiers::SHIFT, after)
+            } else {
+                break;
+            };
+            modifiers |= modifier;
+            rest = after;
+        }
+        let mut chars = rest.chars();
+        let code = match (chars.next(), chars.next()) {
+            (Some(c), None) => KeyCode::Char(c),
+            _ => NAMED_KEYS
+                .iter()
+                .find(|(name, _)| *name == rest)
+                .map(|(_, code)| *code)
+                .or_else(|| parse_function_key(rest))
+                .ok_or_else(|| format!("`{text}` is no key"))?,
+        };
+        Ok(Self::normalize(code, modifiers))
+    }
+}
+
+fn parse_function_key(text: &str) -> Option<KeyCode> {
+    let number: u8 = text.strip_prefix('f')?.parse().ok()?;
+    (1..=24).contains(&number).then_some(KeyCode::F(number))
+}
+
+#[cfg(test)]
+mod tests;

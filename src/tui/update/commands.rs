@@ -1,0 +1,175 @@
+//! What each command of the command table does.
+//!
+//! Does not read keys: `keys` and `mouse` find the command.
+
+use super::notices::push_info;
+use super::{
+    copy, focus, footer_input, labels, opened_item, overlay, panes, quit, replay,
+    replayed_evidence, runs, saves,
+};
+use crate::tui::command::{self, UiCommand};
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::pane::Pane;
+
+/// Runs a command if it does something now; says why not, if it does not.
+pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
+    let usable = command::find_spec(command).map_or(Ok(()), |spec| spec.check_usable(app));
+    match usable {
+        Ok(()) => dispatch_command(app, command),
+        Err(why) => push_info(app, why),
+    }
+}
+
+/// What each command does; no wildcard, so that none is forgotten.
+fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
+    match command {
+        UiCommand::Quit => quit::quit(app),
+        UiCommand::Cancel => quit::cancel_or_quit(app),
+        UiCommand::Suspend => vec![Effect::Suspend],
+        UiCommand::Redraw => vec![Effect::Redraw],
+        UiCommand::Help => overlay::open_help(app),
+        UiCommand::Log => overlay::open_log(app),
+        UiCommand::Statistics => overlay::open_statistics(app),
+        UiCommand::Themes => overlay::open_themes(app),
+        UiCommand::TourHide => hide_tour(app),
+        UiCommand::Back => step_back(app),
+        UiCommand::NextPane => panes::cycle_focus(app, true),
+        UiCommand::PreviousPane => panes::cycle_focus(app, false),
+        UiCommand::PaneLeft => panes::focus_neighbour(app, false),
+        UiCommand::PaneRight => panes::focus_neighbour(app, true),
+        UiCommand::Pane1 => panes::focus_pane(app, Pane::Cells),
+        UiCommand::Pane2 => panes::focus_pane(app, Pane::Prompt),
+        UiCommand::Pane3 => panes::focus_pane(app, Pane::FunctionCall),
+        UiCommand::Pane4 => panes::focus_pane(app, Pane::FetchedContent),
+        UiCommand::Pane5 => panes::focus_pane(app, Pane::Verdict),
+        UiCommand::Pane6 => panes::focus_pane(app, Pane::Transcript),
+        UiCommand::Pane7 => panes::focus_pane(app, Pane::Changes),
+        UiCommand::Zoom => panes::toggle_zoom(app),
+        UiCommand::Up => panes::move_focused_by(app, -1),
+        UiCommand::Down => panes::move_focused_by(app, 1),
+        UiCommand::PageUp => panes::move_by_page(app, -1, 1),
+        UiCommand::PageDown => panes::move_by_page(app, 1, 1),
+        UiCommand::HalfUp => panes::move_by_page(app, -1, 2),
+        UiCommand::HalfDown => panes::move_by_page(app, 1, 2),
+        UiCommand::Top => panes::move_to_end(app, false),
+        UiCommand::Bottom => panes::move_to_end(app, true),
+        UiCommand::Enter => panes::enter_selection(app),
+        UiCommand::NextProblem => panes::select_next_problem(app, true),
+        UiCommand::PreviousProblem => panes::select_next_problem(app, false),
+        UiCommand::Search => footer_input::open_input(app),
+        UiCommand::NextMatch => panes::find_next_match(app, app.ui.focus, true),
+        UiCommand::PreviousMatch => panes::find_next_match(app, app.ui.focus, false),
+        UiCommand::Sort => panes::cycle_sort(app),
+        UiCommand::LabelPass => labels::set_label(app, Some(true)),
+        UiCommand::LabelFail => labels::set_label(app, Some(false)),
+        UiCommand::LabelUnsure => labels::set_label(app, None),
+        UiCommand::LabelRemove => labels::remove_label(app),
+        UiCommand::LabelBack => labels::undo_label(app),
+        UiCommand::NextUnlabelled => labels::select_next_unlabelled(app),
+        UiCommand::Blind => labels::toggle_blind(app),
+        UiCommand::Run => runs::run_focused(app),
+        UiCommand::RunAll => runs::run_all(app),
+        UiCommand::Edit => edit_focused(app),
+        UiCommand::Auto => saves::toggle_auto_judging(app),
+        UiCommand::Pages => replayed_evidence::toggle_replayed_evidence(app),
+        UiCommand::Judges => overlay::open_judges(app),
+        UiCommand::Replay => replay::open_focused_run(app),
+        UiCommand::MakeWorkspace => opened_item::make_workspace(app),
+        UiCommand::PreviousStep => focus::move_step_by(app, -1),
+        UiCommand::NextStep => focus::move_step_by(app, 1),
+        UiCommand::Citation => focus::go_to_next_reference(app),
+        UiCommand::NextMessage => focus::move_message_by(app, 1),
+        UiCommand::PreviousMessage => focus::move_message_by(app, -1),
+        UiCommand::Raw => focus::toggle_raw(app),
+        UiCommand::Source => focus::show_source(app),
+        UiCommand::CopyValue => copy::copy_pane_text(app),
+        UiCommand::CopyMessage => copy::copy_message(app),
+        UiCommand::CopyName => copy::copy_cell_name(app),
+        UiCommand::CopyCommand => copy::copy_command_line(app),
+        UiCommand::PlayPause
+        | UiCommand::StepEvent
+        | UiCommand::StepTurn
+        | UiCommand::StepCell
+        | UiCommand::StepBack
+        | UiCommand::Slower
+        | UiCommand::Faster
+        | UiCommand::SeekBack
+        | UiCommand::SeekOn
+        | UiCommand::SeekTo
+        | UiCommand::NextFailure => replay::run_replay_command(app, command),
+    }
+}
+
+/// `esc`: one step back, never the end.
+fn step_back(app: &mut App) -> Vec<Effect> {
+    let pane = app.ui.focus;
+    if panes::clear_search(app, pane) {
+        return Vec::new();
+    }
+    if app.ui.zoomed {
+        return panes::toggle_zoom(app);
+    }
+    if !app.session().cells.filter.is_empty() {
+        // An empty filter is no error.
+        let _cleared = app.session_mut().cells.set_filter("");
+        return Vec::new();
+    }
+    if pane != Pane::Cells {
+        return panes::focus_pane(app, Pane::Cells);
+    }
+    if app
+        .replay
+        .as_ref()
+        .is_some_and(|replay| !replay.quits_on_leave)
+    {
+        return replay::leave_replay(app);
+    }
+    push_info(app, "nothing to go back from: q quits")
+}
+
+fn hide_tour(app: &mut App) -> Vec<Effect> {
+    if let Some(tour) = &mut app.tour {
+        tour.hidden = !tour.hidden;
+    }
+    Vec::new()
+}
+
+/// `e`: the rubric at the focused eval, at its example where one misses; the first rubric, where none is focused.
+fn edit_focused(app: &mut App) -> Vec<Effect> {
+    let Some(workspace) = app.workspace() else {
+        return Vec::new();
+    };
+    if let Some(trial) = app.focused_example_miss() {
+        return vec![Effect::OpenEditor {
+            path: workspace.root.join(&trial.path),
+            line: trial.line,
+            column: trial.column,
+        }];
+    }
+    let cells = &app.live_session.cells;
+    let focused = match cells.list.selected {
+        Some(CellsEntry::Group(eval)) => Some(eval),
+        _ => cells
+            .selected_row()
+            .and_then(|row| cells.row(row))
+            .map(|row| row.eval),
+    };
+    let info = focused.and_then(|eval| cells.evals.get(eval as usize));
+    let rubric = info
+        .and_then(|info| workspace.rubrics.iter().find(|r| r.id == info.rubric))
+        .or(workspace.rubrics.first());
+    let Some(rubric) = rubric else {
+        return push_info(app, "there is no rubric to edit: write one into rubrics/");
+    };
+    let at = info
+        .and_then(|info| rubric.evals.iter().find(|eval| eval.id == info.id))
+        .map(|eval| (eval.span.line.max(1), eval.span.column.max(1)));
+    let (line, column) = at.unwrap_or((1, 1));
+    vec![Effect::OpenEditor {
+        path: workspace.root.join(&rubric.path),
+        line,
+        column,
+    }]
+}

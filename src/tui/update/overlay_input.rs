@@ -1,0 +1,283 @@
+//! Keys, clicks and the wheel on the topmost overlay.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+use ratatui::layout::Size;
+
+use super::notices::push_info;
+use super::{commands, quit, replay, runs};
+use crate::theme::{self, Theme};
+use crate::tui::effect::Effect;
+use crate::tui::key_chord::KeyChord;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::{self, Overlay};
+use crate::tui::state::transcript_source::SourceOverlay;
+use crate::tui::state::{App, statistics};
+
+/// A key, for the topmost overlay.
+pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
+    let Some(mut top) = app.overlays.pop() else {
+        return Vec::new();
+    };
+    let key = chord.to_string();
+    if key == "ctrl-c" {
+        // Closes the question; what runs goes on unless it was the question.
+        let ends = matches!(top, Overlay::QuitWhileRunning);
+        restore_on_close(app, &top);
+        return if ends {
+            quit::cancel_or_quit(app)
+        } else {
+            Vec::new()
+        };
+    }
+    let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
+    if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
+        restore_on_close(app, &top);
+        return Vec::new();
+    }
+    let steps = match chord.code {
+        KeyCode::Up => Some(-1),
+        KeyCode::Down => Some(1),
+        KeyCode::Char('k') if !types => Some(-1),
+        KeyCode::Char('j') if !types => Some(1),
+        KeyCode::PageUp => Some(-10),
+        KeyCode::PageDown => Some(10),
+        _ => None,
+    };
+    if let Some(steps) = steps {
+        move_selection(app, &mut top, steps);
+        app.overlays.push(top);
+        return Vec::new();
+    }
+    if chord.code == KeyCode::Enter {
+        return accept_selection(app, top);
+    }
+    match &mut top {
+        Overlay::Help { search, selected } => {
+            if key == "?" && search.text.is_empty() {
+                return Vec::new();
+            }
+            if search.handle_key(chord) {
+                *selected = 0;
+            }
+        }
+        Overlay::SeekTo(input) => {
+            input.handle_key(chord);
+        }
+        Overlay::Log { scroll }
+        | Overlay::Statistics { scroll }
+        | Overlay::Source(SourceOverlay { scroll, .. }) => match key.as_str() {
+            "home" | "g" => scroll.scroll_to_start(),
+            "end" | "G" => scroll.scroll_to_end(),
+            _ => {}
+        },
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => {
+            let again = key == "q" && matches!(top, Overlay::QuitWhileRunning);
+            match key.as_str() {
+                "y" | "Y" => return accept_question(app, top),
+                _ if again => return accept_question(app, top),
+                "n" | "N" => return Vec::new(),
+                _ => {}
+            }
+        }
+        Overlay::Themes { .. } | Overlay::Judges { .. } => {}
+    }
+    app.overlays.push(top);
+    Vec::new()
+}
+
+/// A pasted text; whether the topmost overlay has a line for it.
+pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
+    match app.overlays.last_mut() {
+        Some(Overlay::Help { search: input, .. } | Overlay::SeekTo(input)) => {
+            input.paste(text);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// A click on a line: selects it; on the selected one, and on a command of help, it means enter.
+pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
+    let Some(mut top) = app.overlays.pop() else {
+        return Vec::new();
+    };
+    match &mut top {
+        Overlay::Help { selected, .. } => {
+            *selected = line;
+            return accept_selection(app, top);
+        }
+        Overlay::Themes { selected, .. } | Overlay::Judges { selected, .. } => {
+            if *selected == line {
+                return accept_selection(app, top);
+            }
+            let steps = i64::try_from(line).unwrap_or(0) - i64::try_from(*selected).unwrap_or(0);
+            move_selection(app, &mut top, steps);
+        }
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning if line == 0 => {
+            return accept_question(app, top);
+        }
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => return Vec::new(),
+        Overlay::Log { .. }
+        | Overlay::Statistics { .. }
+        | Overlay::Source(_)
+        | Overlay::SeekTo(_) => {}
+    }
+    app.overlays.push(top);
+    Vec::new()
+}
+
+/// The wheel over an overlay.
+pub(super) fn handle_scroll(app: &mut App, rows: i64) -> Vec<Effect> {
+    if let Some(mut top) = app.overlays.pop() {
+        move_selection(app, &mut top, rows);
+        app.overlays.push(top);
+    }
+    Vec::new()
+}
+
+/// Moves the selection, or the text.
+fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
+    let moved = |selected: usize, count: usize| {
+        let to = i64::try_from(selected).unwrap_or(0).saturating_add(steps);
+        usize::try_from(to.max(0))
+            .unwrap_or(0)
+            .min(count.saturating_sub(1))
+    };
+    match top {
+        Overlay::Help { search, selected } => {
+            *selected = moved(*selected, overlay::search_commands(&search.text).len());
+        }
+        Overlay::Themes { selected, .. } => {
+            *selected = moved(*selected, theme::bundled_names().len());
+            if let Some(name) = theme::bundled_names().get(*selected) {
+                apply_theme(app, name);
+            }
+        }
+        Overlay::Judges {
+            judges: found,
+            selected,
+            ..
+        } => {
+            *selected = moved(*selected, found.as_ref().map_or(0, Vec::len));
+        }
+        Overlay::Log { scroll } => {
+            let area = log_area(app.ui.size);
+            scroll.scroll_rows(&overlay::build_log(app), area, steps);
+        }
+        Overlay::Statistics { scroll } => {
+            let area = log_area(app.ui.size);
+            scroll.scroll_rows(&statistics::build_statistics(app), area, steps);
+        }
+        Overlay::Source(view) => {
+            let area = log_area(app.ui.size);
+            let mut scroll = view.scroll.clone();
+            scroll.scroll_rows(&view.to_blocks(), area, steps);
+            view.scroll = scroll;
+        }
+        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning | Overlay::SeekTo(_) => {}
+    }
+}
+
+/// The room for the log's text.
+pub(crate) fn log_area(size: Size) -> Size {
+    Size::new(
+        size.width.saturating_sub(6).min(120).saturating_sub(2),
+        size.height.saturating_sub(4).saturating_sub(2),
+    )
+}
+
+/// A theme, on this terminal.
+fn apply_theme(app: &mut App, name: &str) {
+    match Theme::bundled(name) {
+        Ok(theme) => app.ui.theme = Arc::new(app.ui.theme.replaced_by(theme)),
+        Err(why) => app
+            .notices
+            .push(app.now, NoticeLevel::Error, why.to_string()),
+    }
+}
+
+/// What closing means where nothing was chosen.
+fn restore_on_close(app: &mut App, top: &Overlay) {
+    if let Overlay::Themes {
+        previous: before, ..
+    } = top
+    {
+        app.ui.theme = Arc::clone(before);
+    }
+}
+
+/// `enter`: the selected line. No answer to a question: those want a letter.
+fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
+    match top {
+        Overlay::Help { search, selected } => {
+            let found = overlay::search_commands(&search.text);
+            let Some(spec) = found.get(selected) else {
+                app.overlays.push(Overlay::Help { search, selected });
+                return push_info(app, "no key is called that");
+            };
+            commands::run_command(app, spec.command)
+        }
+        Overlay::Themes { selected, .. } => {
+            let name = theme::bundled_names()
+                .get(selected)
+                .copied()
+                .unwrap_or_default();
+            push_info(
+                app,
+                format!("theme {name}; `--theme {name}` starts with it"),
+            )
+        }
+        Overlay::Judges {
+            row,
+            order,
+            judges: found,
+            selected,
+        } => {
+            let chosen = found.as_ref().and_then(|found| found.get(selected));
+            let Some(at_hand) = chosen else {
+                app.overlays.push(Overlay::Judges {
+                    row,
+                    order,
+                    judges: found,
+                    selected,
+                });
+                return Vec::new();
+            };
+            let Some(judge) = at_hand.judge.clone() else {
+                let note = at_hand.note.clone();
+                app.overlays.push(Overlay::Judges {
+                    row,
+                    order,
+                    judges: found,
+                    selected,
+                });
+                return push_info(app, note);
+            };
+            let mut order = order;
+            order.judge = Some(judge);
+            vec![runs::start_run(app, order, None)]
+        }
+        Overlay::SeekTo(input) => match replay::seek_to_typed(app, &input.text) {
+            Ok(effects) => effects,
+            Err(why) => {
+                app.overlays.push(Overlay::SeekTo(input));
+                push_info(app, why)
+            }
+        },
+        Overlay::ConfirmCost { .. }
+        | Overlay::QuitWhileRunning
+        | Overlay::Log { .. }
+        | Overlay::Statistics { .. }
+        | Overlay::Source(_) => Vec::new(),
+    }
+}
+
+fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
+    match top {
+        Overlay::ConfirmCost { order, .. } => vec![runs::start_run(app, order, None)],
+        Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,61 @@
+//! The ways to leave: `q`, `ctrl-c` and signals. A run that is still active is cancelled or confirmed first.
+
+use super::notices::push_info;
+use super::{panes, replay, runs};
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::overlay::Overlay;
+use crate::tui::state::runs::RunStage;
+
+/// `q`: what is open on top first; with a run under way it asks.
+pub(super) fn quit(app: &mut App) -> Vec<Effect> {
+    if app.ui.zoomed {
+        return panes::toggle_zoom(app);
+    }
+    if app
+        .replay
+        .as_ref()
+        .is_some_and(|replay| !replay.quits_on_leave)
+    {
+        return replay::leave_replay(app);
+    }
+    if app.live_session.runs.live().next().is_some() {
+        app.overlays.push(Overlay::QuitWhileRunning);
+        return Vec::new();
+    }
+    if app.label_edits.has_unwritten() && !app.label_edits.quit_when_written {
+        // A moment's work; pressed again it ends at once.
+        app.label_edits.quit_when_written = true;
+        return push_info(app, "a label is being written, then dicta ends");
+    }
+    quit_with_code(app, 0)
+}
+
+/// Ends the program.
+pub(super) fn quit_with_code(app: &mut App, code: u8) -> Vec<Effect> {
+    app.exit_code = Some(code);
+    vec![Effect::Quit]
+}
+
+/// `ctrl-c`: cancels what runs; only then, and if it is pressed again while that takes its time, quits.
+pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
+    let waits = app.saves.pending_judging.take().is_some();
+    let runs = app
+        .live_session
+        .runs
+        .live()
+        .any(|(_, run)| run.stage != RunStage::Cancelling);
+    if runs {
+        return runs::cancel_all(app);
+    }
+    if waits {
+        return push_info(app, "cancelled: what the save touched is not judged again");
+    }
+    quit_with_code(app, 0)
+}
+
+/// A signal to end.
+pub(super) fn handle_signal(app: &mut App, number: i32) -> Vec<Effect> {
+    let code = u8::try_from(number.saturating_add(128)).unwrap_or(1);
+    quit_with_code(app, code)
+}

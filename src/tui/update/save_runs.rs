@@ -1,0 +1,172 @@
+//! The runs that a save starts: their orders, their filters, and the judging that waits for quiet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{replayed_evidence, touched_evals};
+use crate::event::{ParentCause, ParentRun};
+use crate::model::{CellName, RunId};
+use crate::run::CachePolicy;
+use crate::tui::effect::Effect;
+use crate::tui::run_order::RunOrder;
+use crate::tui::state::App;
+use crate::tui::state::runs::TrackedRun;
+use crate::tui::state::saves::{EvalName, SaveRun};
+
+/// Touched rubrics beyond this share one run, which may decide a few checks more than it must.
+const MAX_RUNS_PER_SAVE: usize = 4;
+
+/// A moment came: judge cells that waited for quiet start.
+pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
+    let now = app.now;
+    if app.examples.is_judging() {
+        return Vec::new();
+    }
+    let Some(mut waiting) = app
+        .saves
+        .pending_judging
+        .take_if(|waiting| waiting.due <= now)
+    else {
+        return Vec::new();
+    };
+    if let Some(workspace) = app.workspace() {
+        // What a later save took away cannot be judged.
+        let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
+        waiting.evals.retain(there);
+        let all_there = |name: &String| {
+            parse_eval_names(std::slice::from_ref(name))
+                .iter()
+                .all(there)
+        };
+        waiting.decisions.retain(all_there);
+    }
+    let mut effects = start_eval_runs(app, &waiting.evals, CachePolicy::Use);
+    if !waiting.decisions.is_empty() {
+        effects.push(start_save_run(
+            app,
+            Some(waiting.decisions),
+            None,
+            CachePolicy::Use,
+        ));
+    }
+    replayed_evidence::set_replayed_evidence(app, &mut effects);
+    effects
+}
+
+/// Runs over whole evals: one a rubric.
+pub(super) fn start_eval_runs(
+    app: &mut App,
+    evals: &[EvalName],
+    cache: CachePolicy,
+) -> Vec<Effect> {
+    build_filters(evals)
+        .into_iter()
+        .map(|filter| start_save_run(app, None, Some(filter), cache))
+        .collect()
+}
+
+/// Evals as a filter, and which of them it is about.
+pub(super) type EvalFilter = (String, Vec<EvalName>);
+
+pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
+    let mut rubrics: BTreeMap<&str, Vec<&EvalName>> = BTreeMap::new();
+    for eval in evals {
+        rubrics.entry(&eval.rubric).or_default().push(eval);
+    }
+    let text = |rubrics: &[&str], evals: &[&str]| {
+        let quoted = |ids: &[&str]| format!("\"{}\"", ids.join(","));
+        format!("rubric:{} eval:{}", quoted(rubrics), quoted(evals))
+    };
+    if rubrics.len() > MAX_RUNS_PER_SAVE {
+        let names: Vec<&str> = rubrics.keys().copied().collect();
+        let mut ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        return vec![(text(&names, &ids), evals.to_vec())];
+    }
+    rubrics
+        .into_iter()
+        .map(|(rubric, evals)| {
+            let ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
+            (text(&[rubric], &ids), evals.into_iter().cloned().collect())
+        })
+        .collect()
+}
+
+/// An order over the workspace as it is now.
+pub(super) fn build_save_order(
+    app: &mut App,
+    only: Option<Vec<String>>,
+    part: Option<EvalFilter>,
+    cache: CachePolicy,
+) -> Option<RunOrder> {
+    let workspace = Arc::clone(app.workspace()?);
+    let newest: Option<RunId> = {
+        let mut runs = app.live_session.runs.by_ticket.values().rev();
+        runs.find_map(|run| run.id.clone())
+            .or_else(|| app.live_session.cells.runs.iter().max().cloned())
+    };
+    Some(RunOrder {
+        ticket: app.next_ticket(),
+        workspace,
+        only: only.map(Arc::new),
+        filter: part.map(|(filter, _)| filter),
+        except: None,
+        judge: None,
+        cache,
+        replayed_evidence: None,
+        parent: newest.map(|run| ParentRun {
+            run,
+            cell: None,
+            turn: None,
+            cause: ParentCause::Save,
+        }),
+    })
+}
+
+/// Starts a run of this save: it is known from now on.
+pub(super) fn start_save_run(
+    app: &mut App,
+    only: Option<Vec<String>>,
+    part: Option<EvalFilter>,
+    cache: CachePolicy,
+) -> Effect {
+    let (evals, names) = (
+        part.as_ref().map(|(_, evals)| evals.clone()),
+        only.clone().unwrap_or_default(),
+    );
+    let Some(order) = build_save_order(app, only, part, cache) else {
+        return Effect::RescanFiles;
+    };
+    let save = app.saves.number;
+    let run = TrackedRun {
+        save_number: Some(save),
+        ..TrackedRun::default()
+    };
+    app.live_session.runs.by_ticket.insert(order.ticket, run);
+    let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
+    app.saves.save_runs.push(SaveRun {
+        ticket: order.ticket,
+        evals,
+        decisions: names,
+    });
+    if let Some(report) = &mut app.saves.report {
+        report.running_runs.push(order.ticket);
+    }
+    Effect::StartRun(order)
+}
+
+/// The evals that decisions are of.
+pub(super) fn parse_eval_names(names: &[String]) -> Vec<EvalName> {
+    let mut evals: Vec<EvalName> = names
+        .iter()
+        .filter_map(|name| name.parse::<CellName>().ok())
+        .map(|name| EvalName {
+            rubric: name.rubric,
+            eval: name.eval,
+        })
+        .collect();
+    evals.sort();
+    evals.dedup();
+    evals
+}
