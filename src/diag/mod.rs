@@ -117,3 +117,15 @@ impl fmt::Display for Diagnostic {
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }
+
+/// Replaces the file text that snippets are cut from, in every diagnostic that has a place. Callers pass a text in which
+/// secrets are masked.
+pub fn replace_sources(diagnostics: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> {
+    diagnostics
+        .into_iter()
+        .map(|diagnostic| Diagnostic {
+            source: diagnostic.source.as_ref().map(|_| Arc::clone(source)),
+            ..diagnostic
+        })
+        .collect()
+}

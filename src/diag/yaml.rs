@@ -7,6 +7,7 @@
 //!
 //! The only importer of `serde_saphyr` (which reads) and `serde_yaml` (which writes).
 
+mod config_key;
 mod mapping;
 mod node;
 mod scalar;
@@ -22,6 +23,9 @@ use serde_json::Value;
 
 use super::{Diagnostic, SourceSpan};
 
+pub use config_key::{
+    ConfigKey, any_text_schema, choice_names, properties_schema, text_list_schema, text_schema,
+};
 pub use mapping::{DiagnosticCollector, MappingDecoder, describe_value};
 pub use source_map::{SourceMap, SpanOffset};
 

@@ -2,8 +2,10 @@
 //!
 //! Here because files name them; what finds them stands in `workspace::lint`.
 
+use serde_json::{Value, json};
+
 use crate::diag::find_nearest;
-use crate::diag::yaml::MappingDecoder;
+use crate::diag::yaml::{MappingDecoder, choice_names};
 
 /// A lint: its name, and what it says in a few words.
 pub const LINTS: &[(&str, &str)] = &[
@@ -33,6 +35,15 @@ pub const LINTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Returns the JSON Schema of `allow`: the name of a lint, or a list of names.
+pub(super) fn allowed_lints_schema(doc: &str) -> Value {
+    let names = choice_names(LINTS);
+    json!({
+        "description": doc,
+        "anyOf": [{"enum": names}, {"type": "array", "items": {"enum": names}}],
+    })
+}
+
 /// Reads the `allow` of a mapping: names of lints, each known.
 pub(super) fn read_allowed_lints(fields: &mut MappingDecoder<'_>) -> Vec<&'static str> {
     let written = fields.texts("allow").unwrap_or_default();
@@ -49,9 +60,7 @@ pub(super) fn read_allowed_lints(fields: &mut MappingDecoder<'_>) -> Vec<&'stati
             let names: Vec<&str> = names().collect();
             format!("unknown lint `{name}`; known: {}", names.join(", "))
         };
-        let one = fields
-            .value("allow")
-            .is_some_and(serde_json::Value::is_string);
+        let one = fields.value("allow").is_some_and(Value::is_string);
         let inside = if one {
             "allow".to_owned()
         } else {

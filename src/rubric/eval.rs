@@ -1,30 +1,80 @@
 //! One eval of a list: its own keys, then its params by its type.
 
-use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::load::check_id;
-use super::params::{ParamsReader, find_similar_names};
+use super::allowed_lints::allowed_lints_schema;
+use super::example::examples_schema;
+use super::ids::check_id;
+use super::params::ParamsReader;
 use super::refs::REF_KEY;
-use super::wrapper::read_threshold;
+use super::trigger::TRIGGERS;
+use super::when::when_schema;
+use super::wrapper::{read_threshold, threshold_schema};
 use super::{
     Eval, EvalTypeAlias, EvalTypeSpec, RubricCx, Selector, SubEval, Trigger, WhenCondition,
     allowed_lints, digest, panel,
 };
-use crate::diag::find_nearest;
-use crate::diag::yaml::MappingDecoder;
-
-const TRIGGERS: &[(&str, Trigger)] = &[
-    ("every_turn", Trigger::EveryTurn),
-    ("on_session_complete", Trigger::OnSessionComplete),
-    ("sample_turns", Trigger::SampleTurns),
-    ("sample_sessions", Trigger::SampleSessions),
-];
+use crate::diag::yaml::{
+    ConfigKey, MappingDecoder, any_text_schema, choice_names, text_list_schema, text_schema,
+};
 
 /// PromptKit's default.
-const SAMPLE_PERCENTAGE: f64 = 5.0;
+const SAMPLE_PERCENTAGE: u8 = 5;
 /// More repeats than this are a mistake, not a measurement.
 const MAX_REPEAT: i64 = 1000;
+
+/// The keys of an eval.
+#[rustfmt::skip]
+pub(super) const EVAL_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("id", "The id of the eval, unique within the rubric.", text_schema),
+    ConfigKey::new(REF_KEY, "Another eval, FILE#EVAL-ID or #EVAL-ID, whose keys this eval takes unless it writes its own.", |doc| {
+        json!({"type": "string", "pattern": "#.", "description": doc})
+    }),
+    ConfigKey::new("type", "The eval type; `dicta evals` lists them.", |doc| json!({"enum": [], "description": doc})),
+    ConfigKey::new("trigger", "The rule for when the eval runs.", |doc| {
+        json!({"enum": choice_names(TRIGGERS), "default": Trigger::default().as_str(), "description": doc})
+    }),
+    ConfigKey::new("params", "The settings of the eval, as its type defines them.", |doc| {
+        json!({"type": ["object", "null"], "description": doc})
+    }),
+    ConfigKey::new("judge", "The judge; by default the judge of the rubric.", text_schema),
+    ConfigKey::new("jury", "The jury of the eval.", |doc| json!({"$ref": "#/$defs/jury", "description": doc})),
+    ConfigKey::new("cascade", "The cascade of the eval.", |doc| json!({"$ref": "#/$defs/cascade", "description": doc})),
+    ConfigKey::new("description", "A text for people.", any_text_schema),
+    ConfigKey::new("message", "A text that dicta puts before the reason of a failure.", text_schema),
+    ConfigKey::new("groups", "Names to choose evals by: --where group:NAME.", text_list_schema),
+    ConfigKey::new("when", "Conditions that must all hold before the eval runs; otherwise dicta skips it.", when_schema),
+    ConfigKey::new("not", "Whether the eval passes if its check fails. Not for judged evals.", |doc| {
+        json!({"type": "boolean", "default": false, "description": doc})
+    }),
+    ConfigKey::new("threshold", "Bounds of the score, like min_score and max_score in params.", threshold_schema),
+    ConfigKey::new("enabled", "Whether the eval runs; false: dicta skips its cells.", |doc| {
+        json!({"type": "boolean", "default": true, "description": doc})
+    }),
+    ConfigKey::new("sample_percentage", "The share that the sampling triggers choose, in percent.", |doc| {
+        json!({"type": "number", "minimum": 0, "maximum": 100, "default": SAMPLE_PERCENTAGE, "description": doc})
+    }),
+    ConfigKey::new("repeat", "How often a judge decides each cell. The majority decides; a tie fails.", |doc| {
+        json!({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT, "default": 1, "description": doc})
+    }),
+    ConfigKey::new("weight", "The factor of the eval in the rubric score.", |doc| {
+        json!({"type": "number", "exclusiveMinimum": 0, "default": 1, "description": doc})
+    }),
+    ConfigKey::new("required", "Whether the rubric fails if the eval fails.", |doc| {
+        json!({"type": "boolean", "default": false, "description": doc})
+    }),
+    ConfigKey::new("allow_na", "Whether the judge may answer \"not applicable\".", |doc| {
+        json!({"type": "boolean", "default": false, "description": doc})
+    }),
+    ConfigKey::new("applies_to", "The transcripts that the eval is for, among those of the rubric.", |doc| {
+        json!({"$ref": "#/$defs/selector", "description": doc})
+    }),
+    ConfigKey::new("allow", "Lints of `dicta check` that dicta doesn't report for this eval.", allowed_lints_schema),
+    ConfigKey::new("examples", "Texts or transcripts with the verdict that the eval must give.", examples_schema),
+    ConfigKey::new("metric", "PromptKit's metric, which dicta keeps as written.", |doc| {
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "description": doc})
+    }),
+];
 
 /// Reads the evals of one file.
 pub(super) struct EvalReader<'d> {
@@ -108,15 +158,16 @@ impl<'d> EvalReader<'d> {
     }
 
     fn read_eval(&mut self, at: &str) -> Option<Eval> {
-        let mut fields = MappingDecoder::new(self.cx.doc, at, self.cx.problems);
-        if !fields.is_mapping() || fields.has(REF_KEY) {
+        let mut fields =
+            MappingDecoder::new(self.cx.doc, at, self.cx.problems).accepting(EVAL_KEYS);
+        if !fields.is_mapping() || fields.value(REF_KEY).is_some() {
             // A reference that leads nowhere is told already.
             return None;
         }
         let id = Self::read_id(&mut fields);
         let inner = self
             .read_type(&mut fields)
-            .and_then(|(kind, alias)| self.unwrap_eval(kind, alias, at));
+            .and_then(|(kind, alias)| self.cx.unwrap_eval(kind, alias, at));
         let kind = inner.as_ref().map(|inner| inner.eval_type);
         let trigger = fields.choice("trigger", TRIGGERS).unwrap_or_default();
         let judge = fields.text("judge");
@@ -131,7 +182,7 @@ impl<'d> EvalReader<'d> {
             .number("sample_percentage", "between 0 and 100", |x| {
                 (0.0..=100.0).contains(&x)
             })
-            .unwrap_or(SAMPLE_PERCENTAGE);
+            .unwrap_or(f64::from(SAMPLE_PERCENTAGE));
         let repeat = fields.integer("repeat", 1..=MAX_REPEAT);
         let weighted = fields.has("weight") || fields.has("required");
         let weight = fields
@@ -142,7 +193,7 @@ impl<'d> EvalReader<'d> {
         let negate = fields.boolean("not").unwrap_or(false);
         let applies_to = Selector::read(&mut fields);
         let allow = allowed_lints::read_allowed_lints(&mut fields);
-        let examples = self.read_examples(&mut fields);
+        let examples = self.cx.read_examples(&mut fields);
         let metric = read_metric(&mut fields);
         fields.value("params");
         match kind {
@@ -238,40 +289,7 @@ impl<'d> EvalReader<'d> {
             fields.error_at_mapping("missing", "an eval needs a `type`");
         }
         let name = fields.text("type")?;
-        self.find_type(&name, &fields.pointer("type"))
-    }
-
-    /// The type of a name that stands at a pointer.
-    pub(super) fn find_type(
-        &self,
-        name: &str,
-        at: &str,
-    ) -> Option<(&'d EvalTypeSpec, Option<&'d EvalTypeAlias>)> {
-        if let Some(kind) = self.cx.catalog.eval_type(name) {
-            let alias = kind.aliases.iter().find(|alias| alias.name == name);
-            return Some((kind, alias));
-        }
-        let kinds = self.cx.catalog.eval_types();
-        let known: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
-        let others = kinds.iter().flat_map(|kind| kind.aliases);
-        let names = known.iter().copied().chain(others.map(|alias| alias.name));
-        let mut problem = self.cx.doc.error(
-            at,
-            "unknown-type",
-            match find_nearest(name, names) {
-                Some(near) => format!("unknown type `{name}`; did you mean `{near}`?"),
-                None => format!("unknown type `{name}`"),
-            },
-        );
-        let alike = find_similar_names(name, &known);
-        problem = problem.help(if alike.is_empty() {
-            "`dicta evals` lists the types".to_owned()
-        } else {
-            let alike = alike.join(", ");
-            format!("by their names it could be: {alike}; `dicta evals` lists all")
-        });
-        self.cx.problems.push(problem);
-        None
+        self.cx.find_type(&name, &fields.pointer("type"))
     }
 }
 
@@ -332,19 +350,11 @@ fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
 /// PromptKit's share of trials that must pass: a recorded transcript is no trial.
 fn refuse_pass_threshold(fields: &mut MappingDecoder<'_>) {
     if fields.has("pass_threshold") {
-        fields.value("pass_threshold");
+        fields.ignore_key("pass_threshold");
         fields.error(
             "pass_threshold",
             "value",
             "pass_threshold is a share of trials, and a recorded transcript is one: of `repeat` judgings the majority decides, and a rubric's `threshold` decides over its evals",
         );
     }
-}
-
-/// What [`ParamsReader`] gives.
-pub(super) struct ResolvedParams {
-    /// With the type's defaults.
-    pub(super) resolved: Value,
-    /// As written.
-    pub(super) decision_settings: IndexMap<String, Value>,
 }

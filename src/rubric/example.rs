@@ -3,27 +3,87 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::eval::EvalReader;
+use super::RubricCx;
 use super::referenced_files::normalize_path;
-use super::{Example, ExampleInput};
-use crate::diag::find_nearest;
-use crate::diag::yaml::{MappingDecoder, describe_value};
+use crate::diag::yaml::{
+    ConfigKey, MappingDecoder, any_text_schema, choice_names, describe_value, properties_schema,
+};
+use crate::diag::{SourceSpan, find_nearest};
 use crate::model::{Outcome, Transcript};
 use crate::transcript;
 
+/// The keys of an example.
+const EXAMPLE_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("text", "The assistant's output to judge.", any_text_schema),
+    ConfigKey::new(
+        "transcript",
+        "A transcript, or FILE#ID of one in a file.",
+        |doc| {
+            json!({
+                "description": doc,
+                "anyOf": [{"type": "object", "required": ["messages"]}, {"type": "string", "minLength": 1}],
+            })
+        },
+    ),
+    ConfigKey::new(
+        "expect",
+        "The verdict that the eval must give.",
+        |doc| json!({"enum": choice_names(EXPECTATIONS), "description": doc}),
+    ),
+    ConfigKey::new("why", "The reason, for people.", any_text_schema),
+];
+
+/// The verdicts that an example may expect, with their names in files.
 const EXPECTATIONS: &[(&str, Outcome)] = &[
     ("pass", Outcome::Pass),
     ("fail", Outcome::Fail),
     ("na", Outcome::NotApplicable),
 ];
 
-impl EvalReader<'_> {
+/// Returns the JSON Schema of `examples`.
+pub(super) fn examples_schema(doc: &str) -> Value {
+    json!({
+        "type": "array",
+        "description": doc,
+        "items": {
+            "type": "object",
+            "properties": properties_schema(EXAMPLE_KEYS),
+            "required": ["expect"],
+            "oneOf": [{"required": ["text"]}, {"required": ["transcript"]}],
+            "additionalProperties": false,
+        },
+    })
+}
+
+/// A test of an eval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// What is judged.
+    pub input: ExampleInput,
+    /// `pass`, `fail` or `na`.
+    pub expect: Outcome,
+    /// Why, for people.
+    pub why: String,
+    /// Where it begins in the file.
+    pub span: SourceSpan,
+}
+
+/// What an example judges.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExampleInput {
+    /// The output of an assistant, alone.
+    Text(String),
+    /// A whole transcript.
+    Transcript(Arc<Transcript<'static>>),
+}
+
+impl RubricCx<'_> {
     pub(super) fn read_examples(&self, fields: &mut MappingDecoder<'_>) -> Vec<Example> {
         let mut examples = Vec::new();
         for (at, _) in fields.list("examples").unwrap_or_default() {
-            let mut own = MappingDecoder::new(self.cx.doc, &at, self.cx.problems);
+            let mut own = MappingDecoder::new(self.doc, &at, self.problems).accepting(EXAMPLE_KEYS);
             if !own.is_mapping() {
                 continue;
             }
@@ -47,8 +107,8 @@ impl EvalReader<'_> {
             let why = own.text_or_empty("why").unwrap_or_default();
             own.finish();
             if let (Some(input), Some(expect)) = (text.or(recorded), expect) {
-                let span = self.cx.doc.key_span(&at);
-                let own_file = self.cx.layers.is_own(&span);
+                let span = self.doc.key_span(&at);
+                let own_file = self.layers.is_own(&span);
                 examples.push(Example {
                     input,
                     expect,
@@ -56,7 +116,7 @@ impl EvalReader<'_> {
                     span: if own_file {
                         span
                     } else {
-                        self.cx.doc.key_span(fields.mapping_pointer())
+                        self.doc.key_span(fields.mapping_pointer())
                     },
                 });
             }
@@ -69,8 +129,8 @@ impl EvalReader<'_> {
         let read = match value {
             Value::Object(_) => parse_record(value.to_string().as_bytes()),
             Value::String(written) => {
-                let span = self.cx.doc.span(&own.pointer("transcript"));
-                self.load_named_transcript(written, self.cx.layers.file(&span))
+                let span = self.doc.span(&own.pointer("transcript"));
+                self.load_named_transcript(written, self.layers.file(&span))
             }
             other => Err(format!(
                 "transcript must be {{ messages: … }} or FILE#ID (got {})",
@@ -97,7 +157,7 @@ impl EvalReader<'_> {
             None => (written, None),
         };
         let path = normalize_path(&of.parent().unwrap_or(Path::new("")).join(file));
-        let text = self.cx.files.read(&path);
+        let text = self.files.read(&path);
         let text = text.map_err(|why| format!("`{file}` {why}"))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let mut ids: Vec<String> = Vec::new();

@@ -6,16 +6,40 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::allowed_lints::allowed_lints_schema;
 use super::eval::EvalReader;
 use super::formats::{self, DetectedFile, RubricFormat};
+use super::ids::check_id;
 use super::{
     Eval, EvalTypeCatalog, NOT_CARRIED, NoRubricFiles, Rubric, RubricCx, RubricFiles, Selector,
     allowed_lints, panel, refs,
 };
-use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
+use crate::diag::yaml::{
+    self, ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, any_text_schema, text_schema,
+};
 use crate::diag::{Diagnostic, has_errors};
+
+/// The keys of a rubric file.
+#[rustfmt::skip]
+pub(super) const RUBRIC_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("id", "The id of the rubric; by default the file's name without its ending.", text_schema),
+    ConfigKey::new("description", "A text for people.", any_text_schema),
+    ConfigKey::new("threshold", "The lowest rubric score at which the rubric passes; 1.0 by default.", |doc| {
+        json!({"type": "number", "minimum": 0, "maximum": 1, "description": doc})
+    }),
+    ConfigKey::new("judge", "The default judge of the evals below.", text_schema),
+    ConfigKey::new("jury", "The default jury of the evals below.", |doc| json!({"$ref": "#/$defs/jury", "description": doc})),
+    ConfigKey::new("cascade", "The default cascade of the evals below.", |doc| json!({"$ref": "#/$defs/cascade", "description": doc})),
+    ConfigKey::new("applies_to", "The transcripts that the rubric is for; all by default.", |doc| {
+        json!({"$ref": "#/$defs/selector", "description": doc})
+    }),
+    ConfigKey::new("allow", "Lints of `dicta check` that dicta doesn't report for this rubric.", allowed_lints_schema),
+    ConfigKey::new("evals", "The evals of the rubric.", |doc| {
+        json!({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/eval"}, "description": doc})
+    }),
+];
 
 /// Reads a rubric. The diagnostics are all problems of the file, sorted by place, warnings included; there is a rubric
 /// if none of them is an error. `path` is how the user would name the file; its stem is the id where none is written.
@@ -124,7 +148,7 @@ fn read_native(
     evals: &mut EvalReader<'_>,
     rubric: &mut Rubric,
 ) {
-    let mut fields = MappingDecoder::new(doc, "", problems);
+    let mut fields = MappingDecoder::new(doc, "", problems).accepting(RUBRIC_KEYS);
     if !fields.is_mapping() {
         return;
     }
@@ -220,18 +244,4 @@ fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Valu
             problems.error(eval.span.clone(), "duplicate-id", message);
         }
     }
-}
-
-/// Ids stand in cell names, on screens and in files: no hidden characters, no blanks around, not endless.
-pub(crate) fn check_id(id: &str) -> Result<(), &'static str> {
-    if id.trim() != id || id.is_empty() {
-        return Err("must not be empty or begin or end with a blank");
-    }
-    if id.chars().any(char::is_control) || crate::model::make_visible(id, false) != id {
-        return Err("must not hold control or hidden characters");
-    }
-    if id.chars().count() > 120 {
-        return Err("must have at most 120 characters");
-    }
-    Ok(())
 }

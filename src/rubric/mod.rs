@@ -5,11 +5,13 @@
 //! what an eval type does.
 
 mod allowed_lints;
+mod catalog;
 mod digest;
 mod eval;
 mod example;
 mod file_schema;
 mod formats;
+mod ids;
 mod load;
 mod panel;
 mod params;
@@ -19,6 +21,7 @@ mod sampling;
 mod selector;
 pub mod template;
 mod text_params;
+mod trigger;
 mod when;
 mod wrapper;
 
@@ -30,19 +33,22 @@ use serde_json::Value;
 
 use crate::diag::yaml::{DiagnosticCollector, SourceMap, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
-use crate::model::{Digest, Transcript};
+use crate::model::Digest;
 
 pub use allowed_lints::LINTS;
+pub use catalog::{EvalTypeAlias, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval};
 pub use digest::canonical_json;
+pub use example::{Example, ExampleInput};
 pub use file_schema::json_schema;
 pub use formats::{DetectedFile, RubricFormat, detect_rubric_format};
-pub(crate) use load::check_id;
+pub(crate) use ids::check_id;
 pub use load::{load, load_with_files};
 pub use panel::{JudgeAssignment, PanelSpec};
 pub use params::metadata_param_path;
 pub use referenced_files::{NoRubricFiles, RubricFiles, SnapshotFiles, normalize_path};
 pub use sampling::{is_sampled, sample_bucket};
-pub use selector::{CompiledSelector, json_equal};
+pub use selector::{CompiledSelector, Selector, json_equal};
+pub use trigger::Trigger;
 pub use when::WhenCondition;
 
 /// A named list of evals.
@@ -145,77 +151,6 @@ impl Eval {
     }
 }
 
-/// When an eval runs. PromptKit's names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Trigger {
-    /// A cell per assistant message.
-    EveryTurn,
-    /// One cell.
-    #[default]
-    OnSessionComplete,
-    /// A cell per sampled assistant message.
-    SampleTurns,
-    /// One cell if the transcript is sampled.
-    SampleSessions,
-}
-
-impl Trigger {
-    /// The name as files spell it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::EveryTurn => "every_turn",
-            Self::OnSessionComplete => "on_session_complete",
-            Self::SampleTurns => "sample_turns",
-            Self::SampleSessions => "sample_sessions",
-        }
-    }
-
-    /// Whether it has a cell per assistant message.
-    pub const fn is_per_turn(self) -> bool {
-        matches!(self, Self::EveryTurn | Self::SampleTurns)
-    }
-
-    /// Whether `sample_percentage` counts.
-    pub const fn is_sampled(self) -> bool {
-        matches!(self, Self::SampleTurns | Self::SampleSessions)
-    }
-}
-
-/// `applies_to`: every given condition must hold; within one, any entry.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Selector {
-    /// Globs over transcript ids.
-    pub ids: Vec<String>,
-    /// Any of these tags.
-    pub tags: Vec<String>,
-    /// Each of these dotted metadata paths has this value.
-    pub metadata: IndexMap<String, Value>,
-    /// Any of these tools was called.
-    pub has_tool: Vec<String>,
-}
-
-/// A test of an eval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Example {
-    /// What is judged.
-    pub input: ExampleInput,
-    /// `pass`, `fail` or `na`.
-    pub expect: crate::model::Outcome,
-    /// Why, for people.
-    pub why: String,
-    /// Where it begins in the file.
-    pub span: SourceSpan,
-}
-
-/// What an example judges.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ExampleInput {
-    /// The output of an assistant, alone.
-    Text(String),
-    /// A whole transcript.
-    Transcript(Arc<Transcript<'static>>),
-}
-
 /// What every reader of a rubric's parts goes by.
 #[derive(Clone, Copy)]
 struct RubricCx<'d> {
@@ -226,86 +161,6 @@ struct RubricCx<'d> {
     problems: &'d DiagnosticCollector,
     catalog: &'d dyn EvalTypeCatalog,
     files: &'d dyn RubricFiles,
-}
-
-/// Which eval types exist and what params they take; implemented by the registry that runs them.
-pub trait EvalTypeCatalog: Send + Sync {
-    /// Every type, sorted by name.
-    fn eval_types(&self) -> Vec<&EvalTypeSpec>;
-    /// The type of that name.
-    fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec>;
-    /// Checks params that already satisfy the schema: regexes compile, schemas are schemas, bounds are in order.
-    fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem>;
-    /// The evals that an eval with these resolved params stands for, in order; empty: it is one.
-    fn expand_params(&self, _kind: &str, _params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
-        Ok(Vec::new())
-    }
-}
-
-/// One of the evals that an eval stands for: it is called `<id>.<n>`, from 1.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SubEval {
-    /// Its own resolved params.
-    pub params: Value,
-    /// Where in the params it stands: `/criteria/2`.
-    pub pointer: String,
-    /// For people.
-    pub description: String,
-}
-
-/// An eval type as authors see it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EvalTypeSpec {
-    /// Its name.
-    pub name: &'static str,
-    /// The family it lives in, by its folder: `text`, `calls`, `judged` …
-    pub family: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// JSON Schema of `params`, closed (`additionalProperties: false`), with a description per property.
-    pub schema: Value,
-    /// An example of `params` as YAML, indented by nothing.
-    pub example: &'static str,
-    /// Whether a judge decides it.
-    pub judged: bool,
-    /// Whether results carry a score.
-    pub scored: bool,
-    /// Params that only decide and are no part of digest, prompt or cache key.
-    pub decision_params: &'static [&'static str],
-    /// Other names of the type.
-    pub aliases: &'static [EvalTypeAlias],
-    /// Other names of params: the other, then the one of the schema.
-    pub param_aliases: &'static [(&'static str, &'static str)],
-}
-
-/// Another name of an eval type, with params it sets where they are not written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EvalTypeAlias {
-    /// The other name.
-    pub name: &'static str,
-    /// Params and their values as JSON.
-    pub preset_params: &'static [(&'static str, &'static str)],
-}
-
-impl EvalTypeAlias {
-    /// Only another name.
-    pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            preset_params: &[],
-        }
-    }
-}
-
-/// A fault in params that a schema cannot express.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParamProblem {
-    /// JSON pointer into params: `/pattern`.
-    pub pointer: String,
-    /// A lower-case sentence.
-    pub message: String,
-    /// What to do.
-    pub help: Option<String>,
 }
 
 #[cfg(test)]

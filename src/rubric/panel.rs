@@ -3,18 +3,80 @@
 //! Owns reading both, and who judges an eval where the eval, its rubric and the workspace may each say so. Refuses to know
 //! which judges exist: the workspace does.
 
+use serde_json::{Value, json};
+
 use super::{Eval, Rubric};
-use crate::diag::yaml::MappingDecoder;
+use crate::diag::yaml::{ConfigKey, MappingDecoder, choice_names, properties_schema};
 use crate::model::PanelRule;
 
 /// A score nearer to what decides than this is unsure, where a cascade does not say otherwise.
-pub(super) const MARGIN: f64 = 0.15;
+const MARGIN: f64 = 0.15;
 
 /// The default, first.
 const VOTE_RULES: &[(&str, PanelRule)] = &[
     ("majority", PanelRule::Majority),
     ("unanimity", PanelRule::Unanimity),
 ];
+
+/// The keys of `jury`.
+const JURY_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("judges", "The members; two or more.", judge_list_schema),
+    ConfigKey::new(
+        "by",
+        "The vote rule: most votes win and ties fail, or every member must pass it.",
+        |doc| json!({"enum": choice_names(VOTE_RULES), "default": "majority", "description": doc}),
+    ),
+];
+
+/// The keys of `cascade`.
+const CASCADE_KEYS: &[ConfigKey] = &[
+    ConfigKey::new(
+        "judges",
+        "The members, the cheapest first; two or more.",
+        judge_list_schema,
+    ),
+    ConfigKey::new(
+        "margin",
+        "A score within this distance of the deciding score is uncertain.",
+        |doc| json!({"type": "number", "minimum": 0, "maximum": 1, "default": MARGIN, "description": doc}),
+    ),
+];
+
+fn judge_list_schema(doc: &str) -> Value {
+    json!({
+        "type": "array",
+        "minItems": 2,
+        "uniqueItems": true,
+        "items": {"type": "string", "minLength": 1},
+        "description": doc,
+    })
+}
+
+/// Returns the JSON Schema of `jury`.
+pub(super) fn jury_schema() -> Value {
+    panel_schema(
+        "A panel in which every member judges and their votes decide.",
+        JURY_KEYS,
+    )
+}
+
+/// Returns the JSON Schema of `cascade`.
+pub(super) fn cascade_schema() -> Value {
+    panel_schema(
+        "A panel whose members judge in order until one is certain.",
+        CASCADE_KEYS,
+    )
+}
+
+fn panel_schema(doc: &str, keys: &[ConfigKey]) -> Value {
+    json!({
+        "type": "object",
+        "description": doc,
+        "properties": properties_schema(keys),
+        "required": ["judges"],
+        "additionalProperties": false,
+    })
+}
 
 /// Several judges by name, and how they decide.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +145,8 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<PanelSpec> {
     jury.or(cascade)
 }
 
-fn read_jury(mut fields: MappingDecoder<'_>) -> Option<PanelSpec> {
+fn read_jury(fields: MappingDecoder<'_>) -> Option<PanelSpec> {
+    let mut fields = fields.accepting(JURY_KEYS);
     let judges = read_judges(&mut fields, "jury");
     let rule = fields
         .choice("by", VOTE_RULES)
@@ -91,7 +154,8 @@ fn read_jury(mut fields: MappingDecoder<'_>) -> Option<PanelSpec> {
     finish_panel(fields, rule, judges)
 }
 
-fn read_cascade(mut fields: MappingDecoder<'_>) -> Option<PanelSpec> {
+fn read_cascade(fields: MappingDecoder<'_>) -> Option<PanelSpec> {
+    let mut fields = fields.accepting(CASCADE_KEYS);
     let judges = read_judges(&mut fields, "cascade");
     let margin = fields.number("margin", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
     let margin = margin.unwrap_or(MARGIN);
@@ -109,10 +173,7 @@ fn finish_panel(
 
 /// Two or more, each once.
 fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String>> {
-    if !fields.is_mapping() {
-        return None;
-    }
-    if !fields.has("judges") {
+    if fields.is_mapping() && !fields.has("judges") {
         fields.error_at_mapping("missing", format!("a {what} needs `judges`: two or more"));
     }
     let written = fields.texts("judges")?;

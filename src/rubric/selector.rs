@@ -2,11 +2,53 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Selector;
-use crate::diag::yaml::MappingDecoder;
+use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema, text_list_schema};
 use crate::model::{Transcript, TranscriptPart};
+
+/// `applies_to`: every given condition must hold; within one, any entry.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Selector {
+    /// Globs over transcript ids.
+    pub ids: Vec<String>,
+    /// Any of these tags.
+    pub tags: Vec<String>,
+    /// Each of these dotted metadata paths has this value.
+    pub metadata: IndexMap<String, Value>,
+    /// Any of these tools was called.
+    pub has_tool: Vec<String>,
+}
+
+/// The keys of `applies_to`.
+const SELECTOR_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("ids", "Globs over transcript ids.", text_list_schema),
+    ConfigKey::new(
+        "tags",
+        "Tags; the transcript must have one of them.",
+        text_list_schema,
+    ),
+    ConfigKey::new(
+        "metadata",
+        "Dotted metadata paths and the values they must have.",
+        |doc| json!({"type": "object", "description": doc}),
+    ),
+    ConfigKey::new(
+        "has_tool",
+        "Tools; the transcript must contain a call of one of them.",
+        text_list_schema,
+    ),
+];
+
+/// Returns the JSON Schema of `applies_to`.
+pub(super) fn selector_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "The transcripts that it is for. Every given condition must hold; within one, any entry.",
+        "properties": properties_schema(SELECTOR_KEYS),
+        "additionalProperties": false,
+    })
+}
 
 impl Selector {
     /// Whether it says anything.
@@ -34,9 +76,10 @@ impl Selector {
 
     /// Reads the `applies_to` of a mapping.
     pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Self {
-        let Some(mut own) = fields.mapping("applies_to") else {
+        let Some(own) = fields.mapping("applies_to") else {
             return Self::default();
         };
+        let mut own = own.accepting(SELECTOR_KEYS);
         let mut texts = |key: &'static str| -> Vec<(String, String)> {
             let texts = own.texts(key);
             if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(own.value(key)) {
@@ -165,7 +208,6 @@ pub fn json_equal(a: &Value, b: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::model::{JsonText, MessageRole, ToolCall, TranscriptMessage};
-    use serde_json::json;
 
     fn transcript() -> Transcript<'static> {
         Transcript {

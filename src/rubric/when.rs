@@ -1,8 +1,9 @@
 //! `when`: what must have happened for an eval to make sense. Unmet, its cells are skipped with the reason.
 
 use regex::Regex;
+use serde_json::{Value, json};
 
-use crate::diag::yaml::MappingDecoder;
+use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema, text_schema};
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 
 /// Conditions on the tool calls of messages up to the judged one; all that are given must hold.
@@ -18,6 +19,41 @@ pub struct WhenCondition {
     pub min_tool_calls: Option<u64>,
 }
 
+/// The keys of `when`.
+const WHEN_KEYS: &[ConfigKey] = &[
+    ConfigKey::new(
+        "tool_called",
+        "A tool that must have been called.",
+        text_schema,
+    ),
+    ConfigKey::new(
+        "tool_called_pattern",
+        "A regular expression that must match the name of a called tool.",
+        text_schema,
+    ),
+    ConfigKey::new(
+        "any_tool_called",
+        "Some tool must have been called.",
+        |doc| json!({"const": true, "description": doc}),
+    ),
+    ConfigKey::new(
+        "min_tool_calls",
+        "The lowest number of tool calls.",
+        |doc| json!({"type": "integer", "minimum": 1, "description": doc}),
+    ),
+];
+
+/// Returns the JSON Schema of `when`.
+pub(super) fn when_schema(doc: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": doc,
+        "properties": properties_schema(WHEN_KEYS),
+        "minProperties": 1,
+        "additionalProperties": false,
+    })
+}
+
 impl PartialEq for WhenCondition {
     fn eq(&self, other: &Self) -> bool {
         self.canonical() == other.canonical()
@@ -27,7 +63,7 @@ impl PartialEq for WhenCondition {
 impl WhenCondition {
     /// Reads the `when` of an eval.
     pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<Self> {
-        let mut own = fields.mapping("when")?;
+        let mut own = fields.mapping("when")?.accepting(WHEN_KEYS);
         if !own.is_mapping() {
             return None;
         }
@@ -56,24 +92,17 @@ impl WhenCondition {
                 .integer("min_tool_calls", 1..=i64::from(u32::MAX))
                 .and_then(|n| u64::try_from(n).ok()),
         };
-        let says_nothing = [
-            "tool_called",
-            "tool_called_pattern",
-            "any_tool_called",
-            "min_tool_calls",
-        ]
-        .iter()
-        .all(|key| !own.has(key));
+        let is_empty = WHEN_KEYS.iter().all(|key| !own.has(key.name));
         own.finish();
-        if says_nothing {
+        if is_empty {
             fields.error("when", "empty", "when must not be empty: give tool_called, tool_called_pattern, any_tool_called or min_tool_calls");
         }
         Some(when)
     }
 
     /// As JSON, for the digest.
-    pub(super) fn canonical(&self) -> serde_json::Value {
-        serde_json::json!({
+    pub(super) fn canonical(&self) -> Value {
+        json!({
             "tool_called": self.tool_called,
             "tool_called_pattern": self.tool_called_pattern.as_ref().map(Regex::as_str),
             "any_tool_called": self.any_tool_called,

@@ -1,11 +1,10 @@
 //! `assertion` and `guardrail`, PromptKit's types around another type, and `threshold`: what bounds a score from outside of
 //! the type's own params. Wrappers are gone once a rubric is loaded; what stays is the eval they are around.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::eval::EvalReader;
-use super::{EvalTypeAlias, EvalTypeSpec};
-use crate::diag::yaml::MappingDecoder;
+use super::{EvalTypeAlias, EvalTypeSpec, RubricCx};
+use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema};
 
 /// The types around another.
 pub(super) const WRAPPERS: [&str; 2] = ["assertion", "guardrail"];
@@ -31,7 +30,7 @@ pub(super) struct UnwrappedEval<'d> {
     pub(super) note: Option<String>,
 }
 
-impl<'d> EvalReader<'d> {
+impl<'d> RubricCx<'d> {
     /// The type an eval comes to, through its wrapper if it has one.
     pub(super) fn unwrap_eval(
         &self,
@@ -50,13 +49,13 @@ impl<'d> EvalReader<'d> {
             });
         }
         let outer = kind.name;
-        let of_eval = MappingDecoder::new(self.cx.doc, at, self.cx.problems);
+        let of_eval = MappingDecoder::new(self.doc, at, self.problems);
         if !of_eval.has("params") {
             let message = format!("{outer} needs params with `eval_type`");
             of_eval.error_at_mapping("missing", message);
             return None;
         }
-        let mut fields = MappingDecoder::new(self.cx.doc, &params, self.cx.problems);
+        let mut fields = MappingDecoder::new(self.doc, &params, self.problems);
         if !fields.is_mapping() {
             return None;
         }
@@ -101,8 +100,8 @@ impl<'d> EvalReader<'d> {
                 "{outer} stands around a check or a judged type, not around {}",
                 kind.name
             );
-            let span = self.cx.doc.span(&kind_at);
-            self.cx.problems.error(span, "param", message);
+            let span = self.doc.span(&kind_at);
+            self.problems.error(span, "param", message);
             return None;
         }
         Some(UnwrappedEval {
@@ -115,11 +114,38 @@ impl<'d> EvalReader<'d> {
     }
 }
 
+/// The keys of an eval's `threshold`.
+const THRESHOLD_KEYS: &[ConfigKey] = &[
+    ConfigKey::new(
+        "passed",
+        "The check must pass, which is the default.",
+        |doc| json!({"const": true, "description": doc}),
+    ),
+    ConfigKey::new("min_score", "The lowest score that passes.", score_schema),
+    ConfigKey::new("max_score", "The highest score that passes.", score_schema),
+];
+
+fn score_schema(doc: &str) -> Value {
+    json!({"type": "number", "minimum": 0, "maximum": 1, "description": doc})
+}
+
+/// Returns the JSON Schema of an eval's `threshold`.
+pub(super) fn threshold_schema(doc: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": doc,
+        "properties": properties_schema(THRESHOLD_KEYS),
+        "minProperties": 1,
+        "additionalProperties": false,
+    })
+}
+
 /// The bounds of an eval's `threshold`. In PromptKit nothing reads it; here it decides.
 pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound> {
-    let Some(mut own) = fields.mapping("threshold") else {
+    let Some(own) = fields.mapping("threshold") else {
         return Vec::new();
     };
+    let mut own = own.accepting(THRESHOLD_KEYS);
     let mut bounds = Vec::new();
     for name in BOUNDS {
         if let Some(value) = own.value(name) {

@@ -5,12 +5,77 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{CONFIG_FILE, Env, files, globs, run_folders};
-use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::yaml::{
+    self, ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value,
+    properties_schema, text_schema,
+};
 use crate::diag::{Diagnostic, has_errors};
 use crate::transcript::{FieldMapping, FieldMappings};
+
+/// The keys of an entry of `transcripts:` that is a mapping.
+const MAPPED_FILE_KEYS: &[ConfigKey] = &[
+    ConfigKey::new(
+        "path",
+        "A file or a glob, relative to this file, absolute or from home (`~/`).",
+        text_schema,
+    ),
+    // The keys of a field mapping are those of `transcript::FieldMapping`, which decodes it.
+    ConfigKey::new(
+        "map",
+        "The meaning of the fields of a record.",
+        field_map_schema,
+    ),
+];
+
+/// Returns the JSON Schema of an entry of `transcripts:` with a field mapping.
+pub(super) fn mapped_file_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "Files in an unknown format: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
+        "properties": properties_schema(MAPPED_FILE_KEYS),
+        "required": ["path", "map"],
+        "additionalProperties": false,
+    })
+}
+
+fn field_map_schema(doc: &str) -> Value {
+    let expression = |description: &str| text_schema(&format!("JMESPath: {description}"));
+    let label = json!({
+        "type": "object",
+        "properties": {
+            "eval": text_schema("The id of the eval that it is about."),
+            "rubric": text_schema("The rubric's id; any rubric with that eval without one."),
+            "passed": expression("true or false, yes or no, pass or fail, 1 or 0."),
+            "score": expression("a number."),
+            "by": expression("who said so."),
+            "note": expression("why."),
+        },
+        "required": ["eval", "passed"],
+        "additionalProperties": false,
+    });
+    json!({
+        "type": "object",
+        "description": doc,
+        "properties": {
+            "id": expression("a text or a number."),
+            "messages": expression("the conversation, a list of messages in OpenAI's shapes."),
+            "input": expression("what the user said: a text, or messages."),
+            "output": expression("what the agent answered: a text, or messages."),
+            "system": expression("instructions that stand before the conversation."),
+            "metadata": {"$ref": "#/$defs/metadata"},
+            "tags": expression("a text or a list of texts."),
+            "label": {"anyOf": [label, {"type": "array", "items": label}]},
+        },
+        "oneOf": [
+            {"required": ["messages"], "not": {"anyOf": [{"required": ["input"]}, {"required": ["output"]}]}},
+            {"required": ["output"], "not": {"required": ["messages"]}},
+        ],
+        "additionalProperties": false,
+    })
+}
 
 /// What a list names.
 #[derive(Debug, Default)]
@@ -89,7 +154,8 @@ impl ListedFiles {
                         doc,
                         &format!("{}/{at}", fields.mapping_pointer()),
                         problems,
-                    );
+                    )
+                    .accepting(MAPPED_FILE_KEYS);
                     let path = own.text("path");
                     let map = own.mapping("map").and_then(FieldMapping::parse);
                     if !own.has("path") {

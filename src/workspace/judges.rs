@@ -1,8 +1,8 @@
 //! One judge of dicta.yaml: every key checked, for itself and against the others.
 
-mod advanced;
 mod calibrated;
-pub(super) mod source;
+pub(super) mod keys;
+mod source;
 pub(super) mod tool_uses;
 
 use std::cell::RefCell;
@@ -13,69 +13,16 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use url::Url;
 
-use super::{Env, paths};
+use self::keys::{JUDGE_KEYS, PRICE_KEYS, PROVIDERS, TRANSCRIPT_MODES, VERDICT_MODES};
+use super::{Env, google, paths};
 use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
-use crate::model::{ApiKeySource, JudgeConfig, Millis, Prices, ProviderKind, VerdictMode};
+use crate::model::{
+    ApiKeySource, JudgeConfig, Millis, Prices, ProviderKind, TranscriptMode, VerdictMode,
+};
 use crate::net::Resolver;
 use crate::tools::toolbox::Toolbox;
-
-const PROVIDERS: &[(&str, ProviderKind)] = &[
-    ("gemini", ProviderKind::Gemini),
-    ("vertex", ProviderKind::Vertex),
-    ("openai", ProviderKind::Openai),
-    ("openai-responses", ProviderKind::OpenaiResponses),
-    ("anthropic", ProviderKind::Anthropic),
-    ("openai-decisions", ProviderKind::OpenaiDecisions),
-    ("gemini-decisions", ProviderKind::GeminiDecisions),
-    ("rules", ProviderKind::Rules),
-    ("replay", ProviderKind::Replay),
-    ("source", ProviderKind::Source),
-];
-
-const VERDICT_MODES: &[(&str, VerdictMode)] = &[
-    ("auto", VerdictMode::Auto),
-    ("call", VerdictMode::Call),
-    ("schema", VerdictMode::Schema),
-    ("text", VerdictMode::Text),
-];
-
-/// Keys that only make sense for a model.
-pub(super) const MODEL_KEYS: &[&str] = &[
-    "model",
-    "base_url",
-    "api_key_env",
-    "api_key_file",
-    "verdict",
-    "temperature",
-    "max_output_tokens",
-    "reasoning",
-    "seed",
-    "headers",
-    "extra_body",
-    "prices",
-    "stream",
-    "requests_per_minute",
-    "base_prompt",
-    "project",
-    "location",
-    "credentials_file",
-    "tokens_per_minute",
-    "max_attempts",
-    "context_window",
-    "transcript",
-];
-
-/// The names of the providers that are wanted, as a JSON Schema lists them.
-pub(super) fn provider_names(wanted: impl Fn(ProviderKind) -> bool) -> Value {
-    let names = PROVIDERS.iter().filter(|(_, kind)| wanted(*kind));
-    names.map(|(name, _)| Value::from(*name)).collect()
-}
-
-/// Keys that a judge which answers with probabilities does not take.
-pub(super) fn keys_unsupported_with_calibration() -> impl Iterator<Item = &'static str> {
-    calibrated::UNSUPPORTED_KEYS.iter().map(|(key, _)| *key)
-}
+use crate::tools::transcript_tools::is_transcript_tool;
 
 /// What reading judges needs besides the document.
 pub(super) struct JudgeCx<'c> {
@@ -95,7 +42,8 @@ pub(super) fn read_judge(
     problems: &DiagnosticCollector,
     cx: &JudgeCx<'_>,
 ) -> JudgeConfig {
-    let mut fields = MappingDecoder::new(doc, at, problems);
+    let mut fields =
+        MappingDecoder::new(doc, at, problems).accepting(JUDGE_KEYS.iter().map(|key| &key.key));
     refuse_secrets(doc, at, &mut fields, problems);
     if fields.is_mapping() && !fields.has("provider") {
         fields.error_at_mapping("missing", format!("judge `{name}` needs a `provider`"));
@@ -113,13 +61,16 @@ pub(super) fn read_judge(
         judge.timeout = Millis::from_secs_f64(secs);
     }
     match provider {
-        Some(ProviderKind::Rules) => {
-            refuse_keys(&mut fields, MODEL_KEYS, "rules", "it is not a model")
-        }
+        Some(ProviderKind::Rules) => refuse_keys(
+            &mut fields,
+            &keys::model_keys(),
+            "rules",
+            "it is not a model",
+        ),
         Some(ProviderKind::Replay) => {
             refuse_keys(
                 &mut fields,
-                MODEL_KEYS,
+                &keys::model_keys(),
                 "replay",
                 "the recorded traces hold what was sent",
             );
@@ -145,7 +96,7 @@ pub(super) fn read_judge(
         Some(_) => {}
     }
     source::read_source_keys(&mut fields, &mut judge, provider);
-    advanced::check_reading_tools(&mut fields, &judge, provider);
+    check_reading_tools(&mut fields, &judge, provider);
     fields.finish();
     judge
 }
@@ -247,13 +198,15 @@ fn read_model_keys(
             None
         }
     };
-    judge.prices = fields.mapping("prices").and_then(read_prices);
+    judge.prices = fields
+        .mapping("prices")
+        .and_then(|prices| read_prices(prices.accepting(PRICE_KEYS)));
     judge.stream = fields.boolean("stream").unwrap_or(judge.stream);
     judge.requests_per_minute = fields
         .integer("requests_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok());
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
-    advanced::read_advanced_keys(fields, judge, cx);
+    read_advanced_keys(fields, judge, cx);
 }
 
 /// A word, or a budget in tokens.
@@ -403,4 +356,126 @@ fn read_prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
         output: output?,
         cached,
     })
+}
+
+/// Reads them into the judge.
+fn read_advanced_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+    let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
+    judge.tokens_per_minute = whole(fields.integer("tokens_per_minute", 1..=i64::MAX));
+    judge.context_window = whole(fields.integer("context_window", 1..=i64::MAX));
+    judge.max_attempts = fields
+        .integer("max_attempts", 1..=20)
+        .and_then(|n| u8::try_from(n).ok());
+    judge.transcript = fields
+        .choice("transcript", TRANSCRIPT_MODES)
+        .unwrap_or(judge.transcript);
+    read_vertex_keys(fields, judge, cx);
+}
+
+/// What tools need: turns to call them in, and a transcript that is not shown whole for those that read it.
+fn check_reading_tools(
+    fields: &mut MappingDecoder<'_>,
+    judge: &JudgeConfig,
+    provider: Option<ProviderKind>,
+) {
+    let named = judge
+        .tools
+        .iter()
+        .find(|tool| is_transcript_tool(&tool.name));
+    let reads = named.is_some() || judge.transcript == TranscriptMode::Tools;
+    if let Some(tool) = named {
+        let message = match provider {
+            Some(ProviderKind::Rules) => {
+                Some("`rules` reads the whole prompt and no tool of this kind")
+            }
+            _ if judge.transcript == TranscriptMode::Whole => {
+                Some("`transcript: whole` shows all there is to read; leave one of the two out")
+            }
+            _ => None,
+        };
+        if let Some(message) = message {
+            fields.error("tools", "tools", format!("{}: {message}", tool.name));
+        }
+    }
+    if matches!(provider, Some(ProviderKind::Rules | ProviderKind::Source)) {
+        return;
+    }
+    let message = match (judge.max_turns, judge.tools.is_empty(), reads) {
+        (1, false, false) => "max_turns: 1 is the verdict alone, so the tools are never called",
+        (1, _, true) => {
+            "max_turns: 1 is the verdict alone, so the transcript is shown whole and no tool is called"
+        }
+        (2, _, true) => {
+            "max_turns: 2 leaves the judge one reply to read the transcript with; 5 or more let it search and read on"
+        }
+        _ => return,
+    };
+    let key = if fields.has("max_turns") {
+        "max_turns"
+    } else {
+        "transcript"
+    };
+    fields.warning(key, "no-effect", message);
+}
+
+fn read_vertex_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+    judge.project = fields.text("project");
+    judge.location = fields.text("location");
+    let file = fields.text("credentials_file");
+    if judge.provider == ProviderKind::Vertex {
+        if judge.key == ApiKeySource::None {
+            let file = file.map(|file| paths::resolve(cx.root, &file, cx.env));
+            if let Some(why) = file.as_deref().and_then(google::explain_open_permissions) {
+                fields.warning("credentials_file", "permissions", why);
+            }
+            judge.key = ApiKeySource::Google(file);
+            fill_vertex_location(fields, judge, cx);
+        } else {
+            check_vertex_api_key(fields, file.is_some());
+        }
+        return;
+    }
+    for key in ["project", "location", "credentials_file"] {
+        if fields.has(key) {
+            fields.error(key, "value", format!("{key} is for `provider: vertex`"));
+        }
+    }
+}
+
+/// Where the file does not say the place, the environment does. The project may also be the credentials' own, which are
+/// read when they are needed.
+fn fill_vertex_location(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+    judge.project = judge
+        .project
+        .take()
+        .or_else(|| google::find_project(cx.env));
+    judge.location = judge
+        .location
+        .take()
+        .or_else(|| google::find_location(cx.env));
+    if judge.location.is_none() && !fields.has("location") {
+        fields.error_at_mapping(
+            "missing",
+            format!(
+                "judge `{}`: {}",
+                judge.name,
+                google::explain_missing_location()
+            ),
+        );
+    }
+}
+
+/// An API key (Vertex AI's "express mode") belongs to a project of its own, and is asked for at one place.
+fn check_vertex_api_key(fields: &MappingDecoder<'_>, has_file: bool) {
+    if has_file {
+        let message = "credentials_file and an API key cannot both be given";
+        fields.error("credentials_file", "value", message);
+    }
+    for key in ["project", "location"] {
+        if fields.has(key) {
+            let message =
+                format!("{key} is not used: with an API key, Vertex AI takes the key's own");
+            fields.warning(key, "no-effect", message);
+        }
+    }
 }

@@ -1,21 +1,92 @@
 //! `limits:` of dicta.yaml: what a run may take, and each of its cells.
 
+use serde_json::{Value, json};
+
 use super::WorkspaceLimits;
-use crate::diag::yaml::MappingDecoder;
+use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema};
 use crate::model::{BudgetConfig, BudgetLimits};
 
 /// Judge cells at once, where dicta.yaml does not say.
 const DEFAULT_CONCURRENCY: usize = 8;
 
+/// The keys of `limits:`.
+#[rustfmt::skip]
+const LIMIT_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("concurrency", "The number of judge cells that run at once.", |doc| {
+        json!({"type": "integer", "minimum": 1, "maximum": 1000, "default": DEFAULT_CONCURRENCY, "description": doc})
+    }),
+    ConfigKey::new("max_cost_usd", "The maximum cost of a run in USD. Judges without known prices then need `prices:`.", amount_schema),
+    ConfigKey::new("max_tokens", "The maximum number of tokens per run, prompts and replies together.", count_schema),
+    ConfigKey::new("max_calls", "The maximum number of model calls per run, failed attempts included.", count_schema),
+    ConfigKey::new("max_minutes", "The number of minutes after which a run begins no call.", amount_schema),
+    ConfigKey::new("soft", "The share of a limit from which dicta asks judges to conclude.", |doc| {
+        json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.8, "description": doc})
+    }),
+    ConfigKey::new("cell", "The same limits for each cell.", |doc| {
+        json!({
+            "type": "object",
+            "description": doc,
+            "properties": properties_schema(CELL_LIMIT_KEYS),
+            "additionalProperties": false,
+        })
+    }),
+    ConfigKey::new("requests_per_minute", "The maximum number of requests per minute, over all judges.", |doc| {
+        json!({"type": "integer", "minimum": 1, "description": doc})
+    }),
+];
+
+/// The keys of `limits.cell`.
+const CELL_LIMIT_KEYS: &[ConfigKey] = &[
+    ConfigKey::new(
+        "max_cost_usd",
+        "The maximum cost of a cell in USD.",
+        amount_schema,
+    ),
+    ConfigKey::new(
+        "max_tokens",
+        "The maximum number of tokens per cell.",
+        count_schema,
+    ),
+    ConfigKey::new(
+        "max_calls",
+        "The maximum number of model calls per cell.",
+        count_schema,
+    ),
+    ConfigKey::new(
+        "max_minutes",
+        "The maximum number of minutes per cell.",
+        amount_schema,
+    ),
+];
+
+fn amount_schema(doc: &str) -> Value {
+    json!({"type": "number", "minimum": 0, "description": doc})
+}
+
+fn count_schema(doc: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "description": doc})
+}
+
+/// Returns the JSON Schema of `limits:`.
+pub(super) fn limits_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": properties_schema(LIMIT_KEYS),
+        "additionalProperties": false,
+    })
+}
+
 impl WorkspaceLimits {
     /// What dicta.yaml says; a fault is told there.
-    pub(super) fn read(mut fields: MappingDecoder<'_>) -> Self {
+    pub(super) fn read(fields: MappingDecoder<'_>) -> Self {
+        let mut fields = fields.accepting(LIMIT_KEYS);
         let concurrency = fields.integer("concurrency", 1..=1000);
         let run = read_caps(&mut fields);
         let per_minute = fields.integer("requests_per_minute", 1..=i64::from(u32::MAX));
         let share = |x| x > 0.0 && x <= 1.0;
         let soft = fields.number("soft", "a share above 0, at most 1", share);
-        let cell = fields.mapping("cell").map(|mut fields| {
+        let cell = fields.mapping("cell").map(|fields| {
+            let mut fields = fields.accepting(CELL_LIMIT_KEYS);
             let caps = read_caps(&mut fields);
             fields.finish();
             caps

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::config_keys::WORKSPACE_KEYS;
 use super::file_lists::ListedFiles;
 use super::judges::JudgeCx;
 use super::{
@@ -18,7 +19,7 @@ use super::{
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
-use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets};
+use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets, replace_sources};
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, EvalTypeCatalog, Rubric};
@@ -48,7 +49,7 @@ pub(super) fn load_with_referenced_files(
     // What snippets are cut from never holds a key that someone wrote into the file.
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc =
-        yaml::read_document(&text, config).map_err(|problems| with_source(problems, &shown))?;
+        yaml::read_document(&text, config).map_err(|problems| replace_sources(problems, &shown))?;
     doc.source = api_keys::mask_secrets(&doc, &shown);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
@@ -105,16 +106,6 @@ fn sort_by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     problems
 }
 
-pub(super) fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> {
-    problems
-        .into_iter()
-        .map(|problem| Diagnostic {
-            source: problem.source.as_ref().map(|_| Arc::clone(source)),
-            ..problem
-        })
-        .collect()
-}
-
 struct WorkspaceLoader<'l> {
     root: &'l Path,
     env: &'l Env,
@@ -131,7 +122,7 @@ struct WorkspaceLoader<'l> {
 impl WorkspaceLoader<'_> {
     fn read_workspace(&mut self, doc: &YamlDoc) -> Workspace {
         let problems = DiagnosticCollector::from_doc(doc);
-        let mut fields = MappingDecoder::new(doc, "", &problems);
+        let mut fields = MappingDecoder::new(doc, "", &problems).accepting(WORKSPACE_KEYS);
         let mut listed =
             |key| ListedFiles::read((self.root, self.env), doc, &mut fields, key, &problems);
         let transcripts = listed("transcripts");
@@ -317,7 +308,7 @@ impl WorkspaceLoader<'_> {
         let mut config = match yaml::read_document(&text, &shown) {
             Ok(config) => config,
             Err(found) => {
-                self.problems.extend(with_source(found, &masked));
+                self.problems.extend(replace_sources(found, &masked));
                 return Ok(JudgeConfig::new(name, ProviderKind::Gemini));
             }
         };

@@ -4,6 +4,7 @@
 //! Refuses to run anything.
 
 mod api_keys;
+mod config_keys;
 mod cross_checks;
 pub mod demo;
 mod file_lists;
@@ -43,8 +44,9 @@ use crate::tools::toolbox::Toolbox;
 use crate::transcript::FieldMappings;
 
 pub use api_keys::resolve_key;
+pub use config_keys::json_schema;
 pub use file_lists::read_field_maps;
-pub use file_schemas::{event_schema, json_schema, transcript_schema};
+pub use file_schemas::{event_schema, transcript_schema};
 pub use google::{find_google_credentials_source, load_google_credentials};
 pub use init::init;
 pub use judge_names::JudgeNames;

@@ -10,7 +10,7 @@ use super::{CONFIG_FILE, Env, Workspace, files, globs, paths, run_folders};
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
-use crate::diag::{Diagnostic, mask_secrets};
+use crate::diag::{Diagnostic, mask_secrets, replace_sources};
 use crate::net::Resolver;
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
@@ -194,7 +194,7 @@ fn read_config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG_FILE), why)])?;
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc = yaml::read_document(&text, Path::new(CONFIG_FILE))
-        .map_err(|problems| super::load::with_source(problems, &shown))?;
+        .map_err(|problems| replace_sources(problems, &shown))?;
     doc.source = shown;
     Ok(doc)
 }

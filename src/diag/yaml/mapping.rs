@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::YamlDoc;
+use super::{ConfigKey, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::escape_pointer_step;
 
@@ -80,7 +80,10 @@ pub struct MappingDecoder<'d> {
     doc: &'d YamlDoc,
     pointer: String,
     map: Option<&'d Map<String, Value>>,
+    /// The keys that getters asked for.
     known: Vec<&'static str>,
+    /// The keys of the mapping's table, if it has one.
+    accepted: Option<Vec<&'static str>>,
     ignored: Vec<String>,
     problems: &'d DiagnosticCollector,
 }
@@ -109,9 +112,17 @@ impl<'d> MappingDecoder<'d> {
             pointer: pointer.to_owned(),
             map,
             known: Vec::new(),
+            accepted: None,
             ignored: Vec::new(),
             problems,
         }
+    }
+
+    /// Accepts exactly the keys of a table. Debug builds panic in [`Self::finish`] if the getters ask for other keys.
+    #[must_use]
+    pub fn accepting<'k>(mut self, keys: impl IntoIterator<Item = &'k ConfigKey>) -> Self {
+        self.accepted = Some(keys.into_iter().map(|key| key.name).collect());
+        self
     }
 
     /// Whether it is a mapping at all.
@@ -365,10 +376,33 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
+    /// The keys of the table, else the keys that getters asked for.
+    fn known_keys(&self) -> &[&'static str] {
+        self.accepted.as_deref().unwrap_or(&self.known)
+    }
+
+    /// Panics in debug builds if the decoder reads other keys than its table lists, so that tests find a forgotten key.
+    fn assert_table_is_read(&self) {
+        let Some(accepted) = &self.accepted else {
+            return;
+        };
+        for key in &self.known {
+            debug_assert!(accepted.contains(key), "the table of keys lacks `{key}`");
+        }
+        for key in accepted {
+            debug_assert!(
+                self.known.contains(key),
+                "the decoder does not read `{key}`"
+            );
+        }
+    }
+
     /// The keys that no getter asked for so far.
     pub fn unknown_keys(&self) -> Vec<&'d str> {
         let keys = self.map.into_iter().flatten().map(|(key, _)| key.as_str());
-        let known = |key: &str| self.known.contains(&key) || self.ignored.iter().any(|k| k == key);
+        let known = |key: &str| {
+            self.known_keys().contains(&key) || self.ignored.iter().any(|ignored| ignored == key)
+        };
         keys.filter(|key| !known(key)).collect()
     }
 
@@ -380,15 +414,16 @@ impl<'d> MappingDecoder<'d> {
 
     /// Every key that no getter asked for is unknown: one problem each, with the nearest known one.
     pub fn finish(self) {
+        self.assert_table_is_read();
         for key in self.unknown_keys() {
-            let message = match find_nearest(key, self.known.iter().copied()) {
+            let message = match find_nearest(key, self.known_keys().iter().copied()) {
                 Some(near) => format!("unknown key `{key}`; did you mean `{near}`?"),
                 None => format!("unknown key `{key}`"),
             };
             let mut problem = Diagnostic::error("unknown-key", &self.doc.path, message)
                 .with_span(self.doc.key_span(&self.pointer(key)), &self.doc.source);
-            if find_nearest(key, self.known.iter().copied()).is_none() {
-                problem = problem.help(format!("known here: {}", self.known.join(", ")));
+            if find_nearest(key, self.known_keys().iter().copied()).is_none() {
+                problem = problem.help(format!("known here: {}", self.known_keys().join(", ")));
             }
             self.problems.push(problem);
         }

@@ -256,6 +256,45 @@ fn fields_report_every_problem_at_once_in_order() {
     );
 }
 
+const TABLE: &[ConfigKey] = &[
+    ConfigKey::new("first", "A text.", text_schema),
+    ConfigKey::new("second", "A text.", text_schema),
+];
+
+/// The messages of a decoder that accepts `TABLE` and reads some keys.
+fn decode_with_table(text: &str, keys: &[&'static str]) -> Vec<String> {
+    let doc = doc(text).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems).accepting(TABLE);
+    for key in keys {
+        fields.text(key);
+    }
+    fields.finish();
+    let found = problems.into_sorted();
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn decoder_with_table_accepts_the_keys_of_the_table() {
+    let found = decode_with_table("first: a\nsecnd: b\n", &["second", "first"]);
+    assert_eq!(
+        found,
+        ["x.yaml:2:1: unknown key `secnd`; did you mean `second`?"]
+    );
+}
+
+#[test]
+#[should_panic(expected = "the decoder does not read `second`")]
+fn decoder_that_skips_a_key_of_its_table_panics() {
+    decode_with_table("first: a\n", &["first"]);
+}
+
+#[test]
+#[should_panic(expected = "the table of keys lacks `third`")]
+fn decoder_that_reads_a_key_outside_its_table_panics() {
+    decode_with_table("first: a\n", &["first", "second", "third"]);
+}
+
 #[test]
 fn a_file_that_is_no_mapping_says_so_once() {
     let doc = doc("- a\n").expect("valid YAML");

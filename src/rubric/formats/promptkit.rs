@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::diag::yaml::{DiagnosticCollector, YamlDoc};
 use crate::rubric::Rubric;
+use crate::rubric::check_id;
 use crate::rubric::eval::EvalReader;
-use crate::rubric::load::{check_id, read_evals};
+use crate::rubric::load::read_evals;
 
 /// `spec.evals` of a prompt config.
 pub(super) fn read_prompt_config(

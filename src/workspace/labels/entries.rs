@@ -1,8 +1,10 @@
 //! What `labels:` holds: a file, `{ path, eval, rubric, by }`, or a list of both.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::diag::yaml::{MappingDecoder, describe_value};
+use crate::diag::yaml::{
+    ConfigKey, MappingDecoder, describe_value, properties_schema, text_schema,
+};
 
 /// One of them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,7 +19,34 @@ pub(super) struct LabelsEntry {
     pub(super) by: Option<String>,
 }
 
-const ENTRY_KEYS: [&str; 4] = ["path", "eval", "rubric", "by"];
+/// The keys of an entry that is a mapping.
+const ENTRY_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("path", "A file or a glob.", text_schema),
+    ConfigKey::new("eval", "The eval of labels that name no eval.", text_schema),
+    ConfigKey::new(
+        "rubric",
+        "The rubric of labels that name no rubric.",
+        text_schema,
+    ),
+    ConfigKey::new(
+        "by",
+        "The author of labels that name no author.",
+        text_schema,
+    ),
+];
+
+/// Returns the JSON Schema of an entry of `labels:`.
+pub(in crate::workspace) fn label_file_schema() -> Value {
+    json!({"anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "properties": properties_schema(ENTRY_KEYS),
+            "required": ["path"],
+            "additionalProperties": false,
+        },
+    ]})
+}
 
 /// The entries, each with the pointer to it.
 pub(super) fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, LabelsEntry)> {
@@ -51,8 +80,9 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
             ..LabelsEntry::default()
         }),
         Value::Object(map) => {
-            for key in map.keys().filter(|key| !ENTRY_KEYS.contains(&key.as_str())) {
-                let near = crate::diag::find_nearest(key, ENTRY_KEYS);
+            let known = || ENTRY_KEYS.iter().map(|key| key.name);
+            for key in map.keys().filter(|key| !known().any(|name| name == *key)) {
+                let near = crate::diag::find_nearest(key, known());
                 let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
                 let inside = format!("{at}/{}", crate::model::escape_pointer_step(key));
                 fields.error_at(&inside, "unknown-key", format!("unknown key `{key}`{near}"));

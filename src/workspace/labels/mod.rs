@@ -12,6 +12,7 @@ mod promptfoo;
 mod scout;
 mod scout_uuids;
 mod table;
+mod table_rows;
 mod validate;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
-pub(super) use entries::{list_label_files, list_mapped_files};
+pub(super) use entries::{label_file_schema, list_label_files, list_mapped_files};
 pub(super) use mapped::read_mapped_labels as read_mapped;
 pub(super) use scout_uuids::resolve_scout_uuids;
 pub(crate) use validate::find_stray_labels;

@@ -3,6 +3,7 @@
 
 use super::label_file::{LabelFileReader, explain_invalid_verdict, new_label};
 use super::scout;
+use super::table_rows::{LabelTableRow, check_row_length, read_rows};
 use crate::diag::{SourceSpan, find_nearest};
 use crate::model::{WallTime, make_visible, parse_pass_or_fail};
 
@@ -20,12 +21,6 @@ const COLUMNS: [&str; 9] = [
 const NOTE_COLUMN: &str = "note";
 /// Looked at, and cannot say.
 const UNSURE_WORD: &str = "unsure";
-
-/// A row with its place.
-pub(super) struct LabelTableRow {
-    pub(super) cells: Vec<String>,
-    pub(super) span: SourceSpan,
-}
 
 /// Reads the table.
 pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
@@ -57,71 +52,6 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     }
     let message = "the first line must name the columns: transcript, eval, passed (and rubric, score, by, at, note if known); or id and target, as Inspect Scout writes them";
     sheet.error(header.span, message);
-}
-
-/// All rows that hold something. What is no table is told.
-fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
-    let whole = sheet.text.clone();
-    let skip = whole.len() - whole.trim_start_matches('\u{feff}').len();
-    let text = &whole[skip..];
-    let first = text.lines().next().unwrap_or_default();
-    let count = |delimiter: u8| first.bytes().filter(|byte| *byte == delimiter).count();
-    let delimiter = [b',', b'\t', b';']
-        .into_iter()
-        .rev()
-        .max_by_key(|d| count(*d));
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(delimiter.unwrap_or(b','))
-        .from_reader(text.as_bytes());
-    let mut rows = Vec::new();
-    let mut record = csv::StringRecord::new();
-    // Counted here: the reader's own places stand before empty lines that it passes over.
-    let (mut counted, mut line) = (0, 1);
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => return rows,
-            Err(error) => {
-                let span = sheet.line_span(line, skip + counted);
-                sheet.error(span, format!("no table: {error}"));
-                return rows;
-            }
-        }
-        let at = record.position().map_or(0, csv::Position::byte);
-        let mut at = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
-        let empty = |c: char| matches!(c, '\r' | '\n');
-        at += text[at..].len() - text[at..].trim_start_matches(empty).len();
-        line += text
-            .get(counted..at)
-            .unwrap_or_default()
-            .matches('\n')
-            .count() as u64;
-        counted = at;
-        if record.iter().all(|cell| cell.trim().is_empty()) {
-            continue;
-        }
-        rows.push(LabelTableRow {
-            cells: record.iter().map(str::to_owned).collect(),
-            span: sheet.line_span(line, skip + at),
-        });
-    }
-}
-
-/// A row as long as the header; one that is longer or shorter is told.
-pub(super) fn check_row_length(
-    sheet: &mut LabelFileReader<'_>,
-    row: &LabelTableRow,
-    columns: usize,
-) -> bool {
-    let n = row.cells.len();
-    if n == columns {
-        return true;
-    }
-    let message = format!("this row has {n} cells, and the header names {columns}");
-    sheet.error(row.span.clone(), message);
-    false
 }
 
 fn read_native_table(

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The keys that the parser lists as known where one is unknown.
+/// The keys that the loader lists as known if one is unknown. In debug builds the decoder panics if it reads other keys
+/// than these: see `MappingDecoder::accepting`.
 fn known_to_parser(tail: &str) -> std::collections::BTreeSet<String> {
     let problems = config(tail).load().expect_err("an unknown key");
     let help = problems
