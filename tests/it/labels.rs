@@ -123,7 +123,7 @@ fn labels_of_a_map_are_counted_and_one_of_no_eval_stops_a_run_alone() {
         bench.write(
             "dicta.yaml",
             &format!(
-                "transcripts: [{{path: a.csv, map: {{id, input: q, output: a, label: {{eval: {eval}, passed: ok}}}}}}]\nrubrics: [r.yaml]\njudge: rules\n"
+                "transcripts: [{{path: a.csv, map: {{id: id, input: q, output: a, label: {{eval: {eval}, passed: ok}}}}}}]\nrubrics: [r.yaml]\njudge: rules\n"
             ),
         );
     };

@@ -182,7 +182,7 @@ async fn a_page_that_brings_the_prompts_marker_cannot_end_a_block() {
     ]);
     bench.judge(&script).await;
     let body = &script.bodies.lock().expect("no panic")[1];
-    let answers = body.rsplit_once("Answers(").expect("answers").1;
+    let answers = body.rsplit_once("ToolResponses(").expect("answers").1;
     assert!(
         answers.contains("[a marker stood here]") && !answers.contains(marker),
         "{answers}"

@@ -358,7 +358,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
         && !wrapped.contains("\"content\"")
     {
         return Err(
-            "no message has `content`; an expression such as turns[].{role, content: text} gives it one"
+            "no message has `content`; an expression such as turns[].{role: role, content: text} gives it one"
                 .to_owned(),
         );
     }

@@ -134,7 +134,7 @@ fn judges_of_sources_are_there_once_they_are_named() {
 fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it() {
     let map = |labels: &str| {
         format!(
-            "transcripts: [t.jsonl, {{path: a.csv, map: {{id, input: q, output: a, label: {labels}}}}}]\nrubrics: [r.yaml]\n"
+            "transcripts: [t.jsonl, {{path: a.csv, map: {{id: id, input: q, output: a, label: {labels}}}}}]\nrubrics: [r.yaml]\n"
         )
     };
     let folder = Folder::new(&[

@@ -121,7 +121,7 @@ fn the_toolboxs_own_example_is_read_and_its_request_is_as_written() {
 #[test]
 fn without_any_of_the_four_values_are_a_json_body_or_a_query() {
     let given = r#"{"id": 7, "name": "a b", "tags": ["x", "y"], "no": null, "deep": {"a": 1.50}}"#;
-    let parameters = "[{name: id}, {name}, {name: tags}, {name: no}, {name: deep}]";
+    let parameters = "[{name: id}, {name: name}, {name: tags}, {name: no}, {name: deep}]";
     let plain = ToolInput::Parameters(ToolParams::default());
     for (method, input, url, body) in [
         (

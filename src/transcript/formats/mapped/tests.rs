@@ -145,7 +145,7 @@ fn cells_that_hold_json_are_parsed_where_messages_are_expected() {
 #[test]
 fn what_is_missing_is_a_fault_or_counted_but_never_silent() {
     let (found, tally, _) = read(
-        "id: id, input: q, output: a, metadata: {k}",
+        "id: id, input: q, output: a, metadata: {k: k}",
         concat!(
             r#"{"id": 1, "q": "x", "a": "y", "k": 1}"#,
             "\n",
@@ -191,7 +191,7 @@ fn what_is_missing_is_a_fault_or_counted_but_never_silent() {
 
 #[test]
 fn labels_of_people_come_with_their_transcript() {
-    let map = "output: a, id, label: [{eval: tone, passed: ok, by: who, score: s}, {eval: facts, rubric: r, passed: f, note: why}]";
+    let map = "output: a, id: id, label: [{eval: tone, passed: ok, by: who, score: s}, {eval: facts, rubric: r, passed: f, note: why}]";
     let (found, tally, labels) = read(
         map,
         concat!(
