@@ -1,7 +1,7 @@
 //! Where a trace meets its budget: near a limit the judge is asked to conclude, at it the cell ends.
 
 use super::budget::LimitReached;
-use super::trace::JudgeTrace;
+use super::usage_meter::UsageMeter;
 use crate::event::{CallCx, EventKind};
 use crate::model::{CellIx, CellResult, Outcome, VerdictMode, pluralize};
 
@@ -18,48 +18,51 @@ impl LimitReached {
     }
 }
 
-impl JudgeTrace<'_> {
-    /// Whether this turn is for the verdict alone, since a limit is near; told once a run, and once in the cell. A judge
-    /// without tools has one turn anyway.
-    pub(super) async fn check_conclude(&self, cx: &CallCx) -> bool {
-        if self.setup.verdict_mode != VerdictMode::Call {
-            return false;
-        }
-        let Some((reached, new)) = self.meter.check_near(cx.turn.0 > 0) else {
-            return false;
-        };
-        if reached.is_first_report && !reached.is_cell_limit {
-            cx.out.send(reached.to_event(None, false)).await;
-        }
-        if new {
-            cx.out.send(reached.to_event(Some(cx.cell), false)).await;
-        }
-        true
+/// Returns whether this turn may only submit the verdict, because a budget limit is near, and records that.
+///
+/// Records it once a run and once a cell. A judge without tools has one turn anyway, so the result is `false`.
+pub(super) async fn emit_conclude_if_near(
+    meter: &UsageMeter<'_>,
+    verdict_mode: VerdictMode,
+    cx: &CallCx,
+) -> bool {
+    if verdict_mode != VerdictMode::Call {
+        return false;
     }
+    let Some((reached, is_new)) = meter.check_near(cx.turn.0 > 0) else {
+        return false;
+    };
+    if reached.is_first_report && !reached.is_cell_limit {
+        cx.out.send(reached.to_event(None, false)).await;
+    }
+    if is_new {
+        cx.out.send(reached.to_event(Some(cx.cell), false)).await;
+    }
+    true
+}
 
-    /// The cell ends, since nothing more may be sent.
-    pub(super) async fn end_out_of_budget(&self, reached: LimitReached, cx: &CallCx) -> CellResult {
-        if reached.is_cell_limit {
-            cx.out.send(reached.to_event(Some(cx.cell), true)).await;
-        } else if reached.is_first_report {
-            cx.out.send(reached.to_event(None, true)).await;
-        }
-        let why = format!("{}; nothing more was sent", reached.why);
-        CellResult::from_error(Outcome::Budget, why)
+/// Records a reached limit and returns the result of the cell that it ends.
+pub(super) async fn end_out_of_budget(reached: LimitReached, cx: &CallCx) -> CellResult {
+    if reached.is_cell_limit {
+        cx.out.send(reached.to_event(Some(cx.cell), true)).await;
+    } else if reached.is_first_report {
+        cx.out.send(reached.to_event(None, true)).await;
     }
+    let why = format!("{}; nothing more was sent", reached.why);
+    CellResult::from_error(Outcome::Budget, why)
+}
 
-    /// Turns are used up, or were cut short by a limit.
-    pub(super) fn end_out_of_turns(&self) -> CellResult {
-        if self.meter.is_concluding() {
-            let why = "asked to conclude because a limit is near, the judge called another tool";
-            return CellResult::from_error(Outcome::Budget, why);
-        }
-        let why = format!(
-            "no verdict within {} (max_turns)",
-            pluralize(u64::from(self.setup.max_turns), "turn")
-        );
-        CellResult::from_error(Outcome::TurnLimit, why)
+/// Returns the result of a cell whose turns are used up, or were cut short by a limit.
+pub(super) fn end_out_of_turns(meter: &UsageMeter<'_>, max_turns: u16) -> CellResult {
+    if meter.is_concluding() {
+        let why = "asked to conclude because a limit is near, the judge called another tool";
+        return CellResult::from_error(Outcome::Budget, why);
     }
+    let why = format!(
+        "no verdict within {} (max_turns)",
+        pluralize(u64::from(max_turns), "turn")
+    );
+    CellResult::from_error(Outcome::TurnLimit, why)
 }
 
 #[cfg(test)]

@@ -2,31 +2,31 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
 use super::budget::Budget;
 use super::calibrated;
+use super::cell_setup::CellSetup;
 use super::context_fit::{self, TranscriptPresentation};
 use super::deadline::CellDeadline;
 use super::delimiter::DelimiterSecret;
 use super::evidence::EvidenceStore;
 use super::gate::Gate;
 use super::prompt::{self, JudgePrompt, PromptFrame};
+use super::submit_verdict_tool::SubmitVerdictTool;
 use super::trace::JudgeTrace;
+use super::trace_gate::TraceGate;
 use super::usage_meter::{UsageMeter, is_limited};
-use super::verdict_format::{SubmitVerdictTool, VerdictFormat};
+use super::verdict_format::VerdictFormat;
 use super::verdict_parser::PARSER_VERSION;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{
-    CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDeclaration, TranscriptMode,
-    VerdictMode,
+    CellResult, Digest, JudgeConfig, Outcome, ProviderKind, TranscriptMode, VerdictMode,
 };
-use crate::provider::decisions::ProbabilityQuestion;
-use crate::provider::{self, Provider, ProviderError, RequestBody, ToolChoice, TurnRequest};
+use crate::provider::{self, Provider, ProviderError, RequestBody, TurnRequest};
 use crate::tools::{Tool, ToolSet, transcript_tools};
 
 /// What a judge is built with besides its configuration, model and tools.
@@ -44,41 +44,11 @@ pub struct JudgeEngineDeps {
 
 /// One judge of a run.
 pub struct JudgeEngine {
-    pub(super) config: JudgeConfig,
+    config: JudgeConfig,
     provider: Arc<dyn Provider>,
     models: HashMap<String, Arc<dyn Provider>>,
-    pub(super) tools: ToolSet,
-    pub(super) deps: JudgeEngineDeps,
-}
-
-/// Everything about a cell that is the same on every turn.
-pub(super) struct CellSetup<'a> {
-    pub(super) provider: &'a dyn Provider,
-    pub(super) verdict_mode: VerdictMode,
-    pub(super) verdict_format: VerdictFormat,
-    /// The judge's tools, those that read the transcript where it is not shown whole, and `submit_verdict` where the
-    /// verdict is a call; empty otherwise.
-    pub(super) tools: ToolSet,
-    pub(super) tool_decls: Vec<ToolDeclaration>,
-    pub(super) prompt: JudgePrompt,
-    pub(super) max_turns: u16,
-    /// What is asked of a judge that answers with probabilities; empty for all others.
-    pub(super) questions: Vec<ProbabilityQuestion>,
-}
-
-impl CellSetup<'_> {
-    /// What the model may answer with on a turn.
-    pub(super) fn tool_choice(&self, last: bool) -> ToolChoice {
-        match self.verdict_mode {
-            _ if !self.questions.is_empty() => ToolChoice::Schema(json!(self.questions)),
-            VerdictMode::Schema => ToolChoice::Schema(self.verdict_format.schema()),
-            VerdictMode::Text => ToolChoice::NoTools,
-            VerdictMode::Call | VerdictMode::Auto if last => {
-                ToolChoice::ForcedTool(crate::model::SUBMIT_VERDICT.to_owned())
-            }
-            VerdictMode::Call | VerdictMode::Auto => ToolChoice::Auto,
-        }
-    }
+    tools: ToolSet,
+    deps: JudgeEngineDeps,
 }
 
 impl JudgeEngine {
@@ -221,7 +191,7 @@ impl JudgeEngine {
         Ok((key, parts))
     }
 
-    pub(super) fn prepare_cell(&self, ask: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
+    fn prepare_cell(&self, ask: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
         let provider = match &ask.params.model {
             Some(model) if *model != self.config.model => {
                 self.models.get(model).ok_or_else(|| {
@@ -309,6 +279,7 @@ impl JudgeEngine {
         }
         Ok(CellSetup {
             provider,
+            provider_kind: self.config.provider,
             verdict_mode: mode,
             verdict_format: form,
             tool_decls: tools.decls(),
@@ -324,22 +295,23 @@ impl JudgeEngine {
         let deadline = CellDeadline::new(Arc::clone(&cx.clock), self.config.timeout);
         let model = ask.params.model.as_deref();
         let meter = UsageMeter::new(&self.config, model, &self.deps.budget, &deadline);
-        let by_human = AtomicBool::new(false);
+        let gate = TraceGate::new(&*self.deps.gate, ask.cell, cx, &deadline);
         let mut result = match self.prepare_cell(ask) {
             Err(error) => CellResult::from_error(Outcome::JudgeError, error.to_string()),
             Ok(setup) => {
                 let trace = JudgeTrace {
-                    engine: self,
                     setup: &setup,
                     request: ask,
                     cx,
                     deadline: &deadline,
                     meter: &meter,
-                    edited_by_hand: &by_human,
+                    gate: &gate,
+                    evidence: &*self.deps.evidence,
+                    secret: &self.deps.secret,
                 };
                 let ended = async {
                     let result = trace.run().await;
-                    trace.pass_end_gate(result).await
+                    gate.pass_end(result).await
                 };
                 tokio::select! {
                     biased;
@@ -357,7 +329,7 @@ impl JudgeEngine {
         result.cost_usd = bill.known_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
         result.duration_ms = cx.clock.now().since(began).since(meter.waited());
-        result.by_human |= by_human.into_inner();
+        result.by_human |= gate.was_edited_by_hand();
         if let Some(clean) = result
             .error
             .as_deref()

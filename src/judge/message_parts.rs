@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::delimiter::escape_name;
+use super::delimiter::{Delimiter, escape_name};
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, count_invisible};
 use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
 
@@ -141,5 +141,32 @@ pub(super) fn describe_invisible(text: &str) -> String {
         0 => String::new(),
         1 => ", holds 1 invisible character".to_owned(),
         n => format!(", holds {n} invisible characters"),
+    }
+}
+
+/// Pieces, each after its delimiting line.
+pub(super) fn render_message_parts(marker: &Delimiter, pieces: &[MessagePart]) -> String {
+    let mut body = String::new();
+    write_message_parts(&mut body, marker, pieces);
+    body
+}
+
+/// Ends in a line break, or is empty.
+pub(super) fn write_message_parts(out: &mut String, marker: &Delimiter, pieces: &[MessagePart]) {
+    for piece in pieces {
+        marker.write_line(out, &piece.label);
+        out.push_str(&piece.text);
+        if !piece.text.is_empty() && !piece.text.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+}
+
+/// How many messages there are, as it stands in a block's first line.
+pub(super) fn format_message_count(end: usize) -> String {
+    match end {
+        0 => ": no messages".to_owned(),
+        1 => ": 1 message, number 0".to_owned(),
+        n => format!(": {n} messages, numbered 0 to {}", n - 1),
     }
 }

@@ -14,6 +14,7 @@ mod budget;
 mod budget_limits;
 mod calibrated;
 mod call_history;
+mod cell_setup;
 mod citations;
 mod context_fit;
 mod contradiction;
@@ -28,12 +29,16 @@ mod parts;
 mod prompt;
 pub mod rules;
 mod seen;
+mod submit_verdict_tool;
+mod token_estimate;
 mod tool_calls;
-mod tool_responses;
 mod trace;
+mod trace_gate;
 mod trace_size;
+mod trace_state;
 mod transcript_summary;
 mod usage_meter;
+mod verdict_error;
 mod verdict_format;
 mod verdict_parser;
 
@@ -53,7 +58,6 @@ pub use gate::{Gate, GateAction, GateEdit, GateStop, OpenGate};
 pub use message_parts::collect_judged_messages;
 pub use parts::PartsFormat;
 pub use prompt::{JudgePrompt, PromptFrame, render_prompt};
+pub use verdict_error::VerdictParseError;
 pub use verdict_format::VerdictFormat;
-pub use verdict_parser::{
-    PARSER_VERSION, VerdictParseError, apply_bounds, parse_verdict_object, parse_verdict_text,
-};
+pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object, parse_verdict_text};

@@ -6,8 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::verdict_format::find_words_after;
-use super::verdict_parser::{VerdictParseError, describe_type_error, present, verdict_error};
+use super::verdict_error::{VerdictParseError, describe_type_error, present, verdict_error};
 use crate::handlers::VerdictPartsSpec;
 use crate::model::VerdictPart;
 
@@ -322,6 +321,17 @@ impl PartsFormat {
         }
         has(VerdictPartsSpec::BEHAVIORS[0]).then_some(Self::Behaviors)
     }
+}
+
+/// The words that follow these, each looked for after the one before; punctuation at their ends left out.
+pub(super) fn find_words_after<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 2]> {
+    let mut words = text.split_whitespace();
+    let mut next = |word: &str| {
+        words.find(|w| *w == word)?;
+        Some(words.next()?.trim_end_matches([',', '.']))
+    };
+    let first = next(after[0])?;
+    Some([first, next(after[1])?])
 }
 
 fn new_part(text: String, reasoning: String, met: bool) -> VerdictPart {

@@ -8,12 +8,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::delimiter::{Delimiter, DelimiterSecret};
+use super::message_parts::{format_message_count, write_message_parts};
 use super::verdict_format::VerdictFormat;
 use super::{message_parts, transcript_summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
-use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
+use crate::tools::transcript_tools::JudgedMessages;
 
 /// What the prompt depends on besides the cell.
 #[derive(Debug, Clone, Copy)]
@@ -236,33 +237,6 @@ fn render_blocks(
     }
 }
 
-/// Pieces, each after its delimiting line.
-pub(super) fn render_message_parts(marker: &Delimiter, pieces: &[MessagePart]) -> String {
-    let mut body = String::new();
-    write_message_parts(&mut body, marker, pieces);
-    body
-}
-
-/// Ends in a line break, or is empty.
-fn write_message_parts(out: &mut String, marker: &Delimiter, pieces: &[MessagePart]) {
-    for piece in pieces {
-        marker.write_line(out, &piece.label);
-        out.push_str(&piece.text);
-        if !piece.text.is_empty() && !piece.text.ends_with('\n') {
-            out.push('\n');
-        }
-    }
-}
-
-/// How many messages there are, as it stands in a block's first line.
-pub(super) fn format_message_count(end: usize) -> String {
-    match end {
-        0 => ": no messages".to_owned(),
-        1 => ": 1 message, number 0".to_owned(),
-        n => format!(": {n} messages, numbered 0 to {}", n - 1),
-    }
-}
-
 fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
     let mut text = String::new();
     let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
@@ -273,7 +247,10 @@ fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
         opening.trim_end()
     );
     if frame.summary_tokens.is_some() {
-        text.push_str(&transcript_summary::render_instructions(frame));
+        text.push_str(&transcript_summary::render_instructions(
+            !frame.tools.is_empty(),
+            frame.max_turns,
+        ));
     }
     if !frame.tools.is_empty() {
         let names: Vec<&str> = frame.tools.iter().map(|t| t.name.as_str()).collect();
@@ -390,6 +367,3 @@ fn render_metadata(ask: &JudgeRequest) -> String {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod reading_tests;

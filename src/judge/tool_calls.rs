@@ -2,16 +2,18 @@
 
 use tokio::sync::watch;
 
-use super::call_history::{IdenticalCall, ToolCallStatus, TurnCalls};
-use super::evidence::{EvidenceKey, EvidenceLookup};
+use super::call_history::{CallHistory, IdenticalCall, ToolCallStatus, TurnCalls};
+use super::evidence::{EvidenceKey, EvidenceLookup, EvidenceStore};
 use super::gate::{GateAction, GateEdit, GateStop};
-use super::trace::{JudgeTrace, TraceState, person_ended_result};
+use super::trace_gate::{TraceGate, person_ended_result};
 use crate::event::{CallCx, FROZEN_RULE, ToolFact, ToolResponseSource};
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     ArgumentChange, CallIx, CellResult, Outcome, RawJson, Rejection, ReplyCall, ToolResponse,
 };
-use crate::tools::{self, PreparedCall, Tool, ToolExecution, ValidatedCall, parse_arguments};
+use crate::tools::{
+    self, PreparedCall, SeenUrls, Tool, ToolExecution, ToolSet, ValidatedCall, parse_arguments,
+};
 
 /// What became of a call.
 pub(super) struct FinishedToolCall {
@@ -53,20 +55,28 @@ impl ToolCallEnd {
     }
 }
 
-impl JudgeTrace<'_> {
+/// Runs the tool calls of one turn.
+pub(super) struct ToolCallRunner<'a> {
+    pub(super) cx: &'a CallCx,
+    pub(super) gate: &'a TraceGate<'a>,
+    pub(super) evidence: &'a dyn EvidenceStore,
+    pub(super) tools: &'a ToolSet,
+    /// The URLs that the judge has seen before this turn.
+    pub(super) seen: &'a SeenUrls,
+    /// The calls of the whole trace.
+    pub(super) call_history: &'a CallHistory,
+    /// The calls of this turn.
+    pub(super) turn_calls: &'a TurnCalls<'a>,
+}
+
+impl ToolCallRunner<'_> {
     /// Runs one call to its end. Whatever fails is an answer the model can act on.
-    pub(super) async fn run_tool_call(
-        &self,
-        cx: &CallCx,
-        memory: &TraceState,
-        round: &TurnCalls<'_>,
-        (ix, call): (CallIx, &ReplyCall),
-    ) -> FinishedToolCall {
-        self.emit_received(cx, ix, call).await;
+    pub(super) async fn run(&self, ix: CallIx, call: &ReplyCall) -> FinishedToolCall {
+        emit_received(self.cx, ix, call).await;
         if call.name == SUBMIT_VERDICT {
             let text = "Error: not yet: read these results first, then submit your verdict alone";
-            self.emit_rejected(cx, ix, "not_yet", text).await;
-            round.set_status(ix, ToolCallStatus::NeverRan);
+            emit_rejected(self.cx, ix, "not_yet", text).await;
+            self.turn_calls.set_status(ix, ToolCallStatus::NeverRan);
             return FinishedToolCall {
                 response: error_response(text),
                 canonical: parse_arguments(&call.name, &call.raw)
@@ -75,19 +85,15 @@ impl JudgeTrace<'_> {
                 cell_end: None,
             };
         }
-        let prepared = tools::prepare_call_catching_panics(
-            &self.setup.tools,
-            &call.name,
-            &call.raw,
-            &memory.seen,
-        );
-        self.emit_repaired(cx, ix, &prepared).await;
+        let prepared =
+            tools::prepare_call_catching_panics(self.tools, &call.name, &call.raw, self.seen);
+        emit_repaired(self.cx, ix, &prepared).await;
         let canonical = prepared.canonical;
         let end = match prepared.outcome {
-            Err(rejection) => self.reject_call(cx, ix, rejection).await,
-            Ok(ready) => self.start_call(cx, memory, round, ix, ready).await,
+            Err(rejection) => self.reject_call(ix, rejection).await,
+            Ok(ready) => self.start_call(ix, ready).await,
         };
-        round.set_status(ix, end.status);
+        self.turn_calls.set_status(ix, end.status);
         FinishedToolCall {
             response: end.response,
             canonical,
@@ -95,52 +101,42 @@ impl JudgeTrace<'_> {
         }
     }
 
-    async fn reject_call(&self, cx: &CallCx, ix: CallIx, rejection: Rejection) -> ToolCallEnd {
-        let (text, cell) = match self.pass_gate(GateStop::Rejected(&rejection)).await {
+    async fn reject_call(&self, ix: CallIx, rejection: Rejection) -> ToolCallEnd {
+        let (text, cell) = match self.gate.pass(GateStop::Rejected(&rejection)).await {
             GateAction::AnswerCall(answer)
             | GateAction::ContinueWith(GateEdit::ToolResponse(answer)) => (answer.text, None),
             GateAction::EndCell(outcome) => (rejection.text, Some(person_ended_result(outcome))),
             GateAction::Continue | GateAction::ContinueWith(_) => (rejection.text, None),
         };
         let answer = error_response(&text);
-        self.emit_rejected(cx, ix, &rejection.rule, &answer.text)
-            .await;
+        emit_rejected(self.cx, ix, &rejection.rule, &answer.text).await;
         ToolCallEnd::rejected(answer, cell)
     }
 
     /// From prepared arguments to an answer. Between them stand what must come before, the gate, what was asked already,
     /// the evidence and the limit on calls, so that each serves every tool.
-    async fn start_call(
-        &self,
-        cx: &CallCx,
-        memory: &TraceState,
-        round: &TurnCalls<'_>,
-        ix: CallIx,
-        mut ready: ValidatedCall,
-    ) -> ToolCallEnd {
-        let Some(tool) = self.setup.tools.get(&ready.tool) else {
+    async fn start_call(&self, ix: CallIx, mut ready: ValidatedCall) -> ToolCallEnd {
+        let Some(tool) = self.tools.get(&ready.tool) else {
             let rejection = Rejection {
                 rule: "unknown_tool".to_owned(),
                 text: format!("Error: unknown tool '{}'", ready.tool),
             };
-            return self.reject_call(cx, ix, rejection).await;
+            return self.reject_call(ix, rejection).await;
         };
         let tool = &**tool;
-        if let Err(rejection) = round
-            .check_prerequisites(ix, tool, &memory.call_history)
+        if let Err(rejection) = self
+            .turn_calls
+            .check_prerequisites(ix, tool, self.call_history)
             .await
         {
-            return self.reject_call(cx, ix, rejection).await;
+            return self.reject_call(ix, rejection).await;
         }
         let mut by_hand = None;
-        match self.pass_gate(GateStop::Call(&ready)).await {
+        match self.gate.pass(GateStop::Call(&ready)).await {
             GateAction::ContinueWith(GateEdit::Args(args)) => {
-                match self
-                    .prepare_edited_call(cx, memory, ix, &ready.tool, args)
-                    .await
-                {
+                match self.prepare_edited_call(ix, &ready.tool, args).await {
                     Ok(edited) => ready = edited,
-                    Err(rejection) => return self.reject_call(cx, ix, rejection).await,
+                    Err(rejection) => return self.reject_call(ix, rejection).await,
                 }
             }
             GateAction::AnswerCall(answer)
@@ -149,7 +145,7 @@ impl JudgeTrace<'_> {
             }
             GateAction::EndCell(outcome) => {
                 let text = "Error: ended by hand";
-                self.emit_rejected(cx, ix, "ended", text).await;
+                emit_rejected(self.cx, ix, "ended", text).await;
                 return ToolCallEnd::rejected(
                     error_response(text),
                     Some(person_ended_result(outcome)),
@@ -160,13 +156,13 @@ impl JudgeTrace<'_> {
         let key = EvidenceKey::new(&ready.tool, &tool.digest(), &ready.canonical);
         let turned = match by_hand {
             Some(answer) => CallResponder::Person(answer),
-            None => match self.find_responder(cx, memory, ix, tool, &key) {
+            None => match self.find_responder(ix, tool, &key) {
                 Ok(turned) => turned,
                 Err(CallRefusal::RejectCall(rejection)) => {
-                    return self.reject_call(cx, ix, rejection).await;
+                    return self.reject_call(ix, rejection).await;
                 }
                 Err(CallRefusal::EndCell(answer)) => {
-                    self.emit_rejected(cx, ix, FROZEN_RULE, &answer.text).await;
+                    emit_rejected(self.cx, ix, FROZEN_RULE, &answer.text).await;
                     let why = answer.text.trim_start_matches("Error: ");
                     let end = CellResult::from_error(Outcome::JudgeError, why);
                     return ToolCallEnd::rejected(answer, Some(end));
@@ -174,30 +170,29 @@ impl JudgeTrace<'_> {
             },
         };
         let (values, coerced) = (ready.values.clone(), ready.coerced.clone());
-        cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
+        self.cx
+            .emit_tool_fact(ix, ToolFact::Validated { values, coerced })
             .await;
-        cx.emit_tool_fact(ix, ToolFact::Started).await;
-        self.finish_call(cx, ix, tool, &ready, key, turned).await
+        self.cx.emit_tool_fact(ix, ToolFact::Started).await;
+        self.finish_call(ix, tool, &ready, key, turned).await
     }
 
     /// Arguments that a person put in the place of the model's: prepared as any.
     async fn prepare_edited_call(
         &self,
-        cx: &CallCx,
-        memory: &TraceState,
         ix: CallIx,
         tool: &str,
         args: RawJson,
     ) -> Result<ValidatedCall, Rejection> {
-        let edited =
-            tools::prepare_call_catching_panics(&self.setup.tools, tool, args.get(), &memory.seen);
+        let edited = tools::prepare_call_catching_panics(self.tools, tool, args.get(), self.seen);
         let mut changes = vec![ArgumentChange {
             path: String::new(),
             what: "edited by hand".to_owned(),
         }];
         changes.extend(edited.changes);
         let canonical = edited.canonical.unwrap_or(args);
-        cx.emit_tool_fact(ix, ToolFact::Repaired { canonical, changes })
+        self.cx
+            .emit_tool_fact(ix, ToolFact::Repaired { canonical, changes })
             .await;
         edited.outcome
     }
@@ -206,23 +201,21 @@ impl JudgeTrace<'_> {
     /// live run does. Waits for nothing: no other call comes between.
     fn find_responder(
         &self,
-        cx: &CallCx,
-        memory: &TraceState,
         ix: CallIx,
         tool: &dyn Tool,
         key: &EvidenceKey,
     ) -> Result<CallResponder, CallRefusal> {
-        if let Some(same) = memory.call_history.find_identical(tool, key, cx.turn) {
+        if let Some(same) = self.call_history.find_identical(tool, key, self.cx.turn) {
             return Ok(CallResponder::IdenticalCall(same));
         }
         // Before the evidence: a call that a live run rejects has none, and is told the same.
-        let within = memory.call_history.check_call_limit(tool, key);
+        let within = self.call_history.check_call_limit(tool, key);
         within.map_err(CallRefusal::RejectCall)?;
         let recorded = if tool.reads_transcript() {
             // The transcript is what is judged: no run's evidence answers for it, and none is missing.
             None
         } else {
-            match self.engine.deps.evidence.get(cx.cell, key) {
+            match self.evidence.get(self.cx.cell, key) {
                 EvidenceLookup::Found {
                     response: answer,
                     run,
@@ -239,29 +232,28 @@ impl JudgeTrace<'_> {
                 EvidenceLookup::Miss => None,
             }
         };
-        let tell = memory.call_history.register_call(tool, key, cx.turn, ix);
+        let tell = self.call_history.register_call(tool, key, self.cx.turn, ix);
         Ok(CallResponder::EvidenceOrTool(recorded, tell))
     }
 
     /// A call that started: its answer, the last boundary, and the end.
     async fn finish_call(
         &self,
-        cx: &CallCx,
         ix: CallIx,
         tool: &dyn Tool,
         ready: &ValidatedCall,
         key: EvidenceKey,
         turned: CallResponder,
     ) -> ToolCallEnd {
-        let began = cx.clock.now();
-        let (called, mut source) = get_tool_response(cx, ix, tool, ready, turned).await;
+        let began = self.cx.clock.now();
+        let (called, mut source) = get_tool_response(self.cx, ix, tool, ready, turned).await;
         let ToolExecution {
             response: mut answer,
             first_failure: retried,
         } = called;
-        let elapsed = cx.clock.now().since(began);
+        let elapsed = self.cx.clock.now().since(began);
         let mut cell = None;
-        match self.pass_gate(GateStop::Answered(&answer)).await {
+        match self.gate.pass(GateStop::Answered(&answer)).await {
             GateAction::AnswerCall(edited)
             | GateAction::ContinueWith(GateEdit::ToolResponse(edited)) => {
                 answer = edited;
@@ -274,15 +266,15 @@ impl JudgeTrace<'_> {
             source,
             ToolResponseSource::Live | ToolResponseSource::Frozen { .. }
         ) {
-            self.engine.deps.evidence.put(cx.cell, key, &answer);
+            self.evidence.put(self.cx.cell, key, &answer);
         }
         let fact = ToolFact::Finished {
-            answer: cx.out.store_tool_response(&answer).await,
+            answer: self.cx.out.store_tool_response(&answer).await,
             source,
             elapsed,
             retried,
         };
-        cx.emit_tool_fact(ix, fact).await;
+        self.cx.emit_tool_fact(ix, fact).await;
         let how = if answer.is_error {
             ToolCallStatus::Failed
         } else {
@@ -294,49 +286,49 @@ impl JudgeTrace<'_> {
             cell_end: cell,
         }
     }
+}
 
-    pub(super) async fn emit_received(&self, cx: &CallCx, ix: CallIx, call: &ReplyCall) {
-        let fact = ToolFact::Received {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            raw: call.raw.clone(),
+pub(super) async fn emit_received(cx: &CallCx, ix: CallIx, call: &ReplyCall) {
+    let fact = ToolFact::Received {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        raw: call.raw.clone(),
+    };
+    cx.emit_tool_fact(ix, fact).await;
+}
+
+pub(super) async fn emit_repaired(cx: &CallCx, ix: CallIx, prepared: &PreparedCall) {
+    if let (true, Some(canonical)) = (prepared.rewritten, &prepared.canonical) {
+        let fact = ToolFact::Repaired {
+            canonical: canonical.clone(),
+            changes: prepared.changes.clone(),
         };
         cx.emit_tool_fact(ix, fact).await;
     }
+}
 
-    pub(super) async fn emit_repaired(&self, cx: &CallCx, ix: CallIx, prepared: &PreparedCall) {
-        if let (true, Some(canonical)) = (prepared.rewritten, &prepared.canonical) {
-            let fact = ToolFact::Repaired {
-                canonical: canonical.clone(),
-                changes: prepared.changes.clone(),
-            };
-            cx.emit_tool_fact(ix, fact).await;
-        }
-    }
+pub(super) async fn emit_rejected(cx: &CallCx, ix: CallIx, rule: &str, text: &str) {
+    let fact = ToolFact::Rejected {
+        rule: rule.to_owned(),
+        text: text.to_owned(),
+    };
+    cx.emit_tool_fact(ix, fact).await;
+}
 
-    pub(super) async fn emit_rejected(&self, cx: &CallCx, ix: CallIx, rule: &str, text: &str) {
-        let fact = ToolFact::Rejected {
-            rule: rule.to_owned(),
-            text: text.to_owned(),
-        };
-        cx.emit_tool_fact(ix, fact).await;
-    }
-
-    /// The facts of a `submit_verdict` that was read: it runs through the same states as any call.
-    pub(super) async fn emit_submitted_verdict(&self, cx: &CallCx, ix: CallIx, values: RawJson) {
-        let coerced = Vec::new();
-        cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
-            .await;
-        cx.emit_tool_fact(ix, ToolFact::Started).await;
-        let answer = ToolResponse::ok("The verdict was received.");
-        let fact = ToolFact::Finished {
-            answer: cx.out.store_tool_response(&answer).await,
-            source: ToolResponseSource::Live,
-            elapsed: crate::model::Millis(0),
-            retried: None,
-        };
-        cx.emit_tool_fact(ix, fact).await;
-    }
+/// The facts of a `submit_verdict` that was read: it runs through the same states as any call.
+pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJson) {
+    let coerced = Vec::new();
+    cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
+        .await;
+    cx.emit_tool_fact(ix, ToolFact::Started).await;
+    let answer = ToolResponse::ok("The verdict was received.");
+    let fact = ToolFact::Finished {
+        answer: cx.out.store_tool_response(&answer).await,
+        source: ToolResponseSource::Live,
+        elapsed: crate::model::Millis(0),
+        retried: None,
+    };
+    cx.emit_tool_fact(ix, fact).await;
 }
 
 /// The answer of a call that started, and whose it is.

@@ -1,51 +1,51 @@
-//! The loop: body → gate → budget → call → reply → verdict, or tool calls and once more.
+//! One judge trace: body → gate → budget → call → reply → verdict, or tool calls and another turn.
+//!
+//! Responsible for the loop over turns and for reading the verdict at its end. [`super::tool_calls`] runs tool calls.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use futures_util::FutureExt as _;
-
-use super::call_history::{CallHistory, TurnCalls};
-use super::citations::CitableSources;
+use super::budget_limits::{emit_conclude_if_near, end_out_of_budget, end_out_of_turns};
+use super::calibrated::{self, CalibratedVerdictError};
+use super::call_history::TurnCalls;
+use super::cell_setup::CellSetup;
 use super::deadline::CellDeadline;
-use super::engine::{CellSetup, JudgeEngine};
+use super::delimiter::DelimiterSecret;
+use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
-use super::tool_calls::FinishedToolCall;
-use super::trace_size::TraceSize;
+use super::tool_calls::{
+    FinishedToolCall, ToolCallRunner, emit_received, emit_rejected, emit_repaired,
+    emit_submitted_verdict,
+};
+use super::trace_gate::{TraceGate, person_ended_result};
+use super::trace_state::{AnsweredCall, TraceState};
 use super::usage_meter::{MeteredProvider, UsageMeter};
-use super::{hidden_text, seen, verdict_parser};
-use crate::event::{CallCx, EventKind, GateRelease, TurnFact};
+use super::{hidden_text, verdict_parser};
+use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
-    CallIx, CellResult, HistoryItem, ModelReply, Outcome, StopReason, TurnIx, Verdict, VerdictMode,
+    CallIx, CellResult, HistoryBlock, HistoryItem, ModelReply, Outcome, StopReason, TurnIx,
+    Verdict, VerdictMode,
 };
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
 };
-use crate::tools::{self, SeenUrls};
+use crate::tools;
 
-/// One cell being judged.
+/// The request to submit a verdict, for a judge with tools that replied in text.
+const MISSING_CALL_NUDGE: &str = "That reply holds no call, so it states no verdict yet. Call `submit_verdict` now, or one of your tools \
+                     if you still need a result.";
+
+/// The judge trace of one cell.
 pub(super) struct JudgeTrace<'a> {
-    pub(super) engine: &'a JudgeEngine,
     pub(super) setup: &'a CellSetup<'a>,
     pub(super) request: &'a JudgeRequest,
     pub(super) cx: &'a CallCx,
     pub(super) deadline: &'a CellDeadline,
     pub(super) meter: &'a UsageMeter<'a>,
-    pub(super) edited_by_hand: &'a AtomicBool,
-}
-
-/// What grows from turn to turn.
-pub(super) struct TraceState {
-    pub(super) history: Vec<HistoryItem>,
-    pub(super) seen: SeenUrls,
-    pub(super) sources: CitableSources,
-    pub(super) fetches: usize,
-    /// What fetched pages hold that a reader of them does not see, as sentences.
-    pub(super) hidden_text: Vec<String>,
-    pub(super) size: TraceSize,
-    /// Calls made, answered or in flight.
-    pub(super) call_history: CallHistory,
+    pub(super) gate: &'a TraceGate<'a>,
+    pub(super) evidence: &'a dyn EvidenceStore,
+    pub(super) secret: &'a DelimiterSecret,
 }
 
 impl JudgeTrace<'_> {
@@ -57,34 +57,21 @@ impl JudgeTrace<'_> {
 
     /// `Err` is an early end, so that `?` ends the trace.
     async fn run_turns(&self) -> Result<CellResult, CellResult> {
-        let mut memory = TraceState {
-            history: vec![self.setup.prompt.to_item()],
-            // Without tools nothing asks what was seen.
-            seen: if self.setup.tools.tools.is_empty() {
-                SeenUrls::default()
-            } else {
-                seen::collect_seen_urls(self.request)
-            },
-            sources: CitableSources::from_request(self.request),
-            fetches: 0,
-            hidden_text: Vec::new(),
-            size: TraceSize::default(),
-            call_history: CallHistory::default(),
-        };
+        let prompt = self.setup.prompt.to_item();
+        let mut state = TraceState::new(prompt, self.request, &self.setup.tools);
         for turn in 0..self.setup.max_turns {
             let cx = CallCx {
                 turn: TurnIx(turn),
                 ..self.cx.clone()
             };
-            let last = turn + 1 == self.setup.max_turns || self.check_conclude(&cx).await;
-            let finished = self.ask_model(&memory, last, &cx).await?;
-            memory.size.add_reply(&finished);
+            let last = turn + 1 == self.setup.max_turns
+                || emit_conclude_if_near(self.meter, self.setup.verdict_mode, &cx).await;
+            let finished = self.ask_model(&state, last, &cx).await?;
+            state.size.add_reply(&finished);
             match &finished.reply.stop {
                 StopReason::Length => {
                     let why = finished.explain_token_limit();
-                    return Err(self
-                        .end_unparsed(&cx, Outcome::Truncated, &why, &finished.reply)
-                        .await);
+                    return Err(end_unparsed(&cx, Outcome::Truncated, &why, &finished.reply).await);
                 }
                 StopReason::Refused(word) => {
                     let why = format!("the model refused to answer: {word}");
@@ -93,10 +80,10 @@ impl JudgeTrace<'_> {
                 StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_) => {}
             }
             if self.setup.verdict_mode != VerdictMode::Call {
-                return self.read_text_verdict(&cx, &memory, &finished.reply).await;
+                return self.read_text_verdict(&cx, &state, &finished.reply).await;
             }
             if finished.reply.calls.is_empty() {
-                self.handle_missing_call(&cx, &mut memory, last, finished)
+                self.handle_missing_call(&cx, &mut state, last, finished)
                     .await?;
             } else if finished
                 .reply
@@ -104,21 +91,18 @@ impl JudgeTrace<'_> {
                 .iter()
                 .all(|c| c.name == SUBMIT_VERDICT)
             {
-                return self
-                    .read_called_verdict(&cx, &memory, &finished.reply)
-                    .await;
+                return self.read_called_verdict(&cx, &state, &finished.reply).await;
             } else {
-                self.run_tool_calls(&cx, &mut memory, last, finished)
-                    .await?;
+                self.run_tool_calls(&cx, &mut state, last, finished).await?;
             }
         }
-        Err(self.end_out_of_turns())
+        Err(end_out_of_turns(self.meter, self.setup.max_turns))
     }
 
     /// Builds and sends one turn's request, and tells its facts.
     async fn ask_model(
         &self,
-        memory: &TraceState,
+        state: &TraceState,
         last: bool,
         cx: &CallCx,
     ) -> Result<CompletedReply, CellResult> {
@@ -131,7 +115,7 @@ impl JudgeTrace<'_> {
             all => all,
         };
         let request = TurnRequest {
-            history: &memory.history,
+            history: &state.history,
             tools,
             tool_choice: self.setup.tool_choice(last),
         };
@@ -140,8 +124,8 @@ impl JudgeTrace<'_> {
             .provider
             .build_body(&request)
             .map_err(|e| provider_error_result(&e))?;
-        memory.size.check_request(&body)?;
-        match self.pass_gate(GateStop::BeforeTurn(&body)).await {
+        state.size.check_request(&body)?;
+        match self.gate.pass(GateStop::BeforeTurn(&body)).await {
             GateAction::ContinueWith(GateEdit::Body(edited)) => {
                 body = RequestBody {
                     pieces: vec![edited.into()],
@@ -152,7 +136,7 @@ impl JudgeTrace<'_> {
             GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {}
         }
         if let Err(reached) = self.meter.admit(&body).await {
-            return Err(self.end_out_of_budget(reached, cx).await);
+            return Err(end_out_of_budget(reached, cx).await);
         }
         let mut request = Vec::with_capacity(body.pieces.len());
         for piece in &body.pieces {
@@ -170,7 +154,7 @@ impl JudgeTrace<'_> {
             Ok(answered) => answered,
             Err(error) => {
                 return Err(match self.meter.limit_reached() {
-                    Some(reached) => self.end_out_of_budget(reached, cx).await,
+                    Some(reached) => end_out_of_budget(reached, cx).await,
                     None => provider_error_result(&error),
                 });
             }
@@ -199,24 +183,47 @@ impl JudgeTrace<'_> {
     async fn read_text_verdict(
         &self,
         cx: &CallCx,
-        memory: &TraceState,
+        state: &TraceState,
         reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         if !self.setup.questions.is_empty() {
-            return self.read_calibrated_verdict(cx, memory, reply).await;
+            return self.read_calibrated_verdict(cx, state, reply).await;
         }
         if !reply.calls.is_empty() {
             let why = "the reply calls a function, and this judge was given none";
-            return Err(self.end_unparsed(cx, Outcome::Unparsed, why, reply).await);
+            return Err(end_unparsed(cx, Outcome::Unparsed, why, reply).await);
         }
         match verdict_parser::parse_verdict_text(&reply.text, &self.setup.verdict_format) {
-            Ok(verdict) => self.accept_verdict(cx, memory, verdict).await,
+            Ok(verdict) => self.accept_verdict(cx, state, verdict).await,
             Err(why) => {
                 let why = match &reply.stop {
                     StopReason::Other(word) => format!("{why} (the model stopped with {word})"),
                     _ => why.to_string(),
                 };
-                Err(self.end_unparsed(cx, Outcome::Unparsed, &why, reply).await)
+                Err(end_unparsed(cx, Outcome::Unparsed, &why, reply).await)
+            }
+        }
+    }
+
+    /// Reads the verdict of a judge that answers with probabilities.
+    async fn read_calibrated_verdict(
+        &self,
+        cx: &CallCx,
+        state: &TraceState,
+        reply: &ModelReply,
+    ) -> Result<CellResult, CellResult> {
+        match calibrated::read_answers(
+            self.setup.provider_kind,
+            &self.setup.verdict_format,
+            &self.setup.questions,
+            &reply.text,
+        ) {
+            Ok(verdict) => self.accept_verdict(cx, state, verdict).await,
+            Err(CalibratedVerdictError::Refused(why)) => {
+                Err(CellResult::from_error(Outcome::JudgeError, why))
+            }
+            Err(CalibratedVerdictError::Unparsed(why)) => {
+                Err(end_unparsed(cx, Outcome::Unparsed, &why, reply).await)
             }
         }
     }
@@ -225,20 +232,20 @@ impl JudgeTrace<'_> {
     async fn read_called_verdict(
         &self,
         cx: &CallCx,
-        memory: &TraceState,
+        state: &TraceState,
         reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         let mut stated: Option<Verdict> = None;
         let mut fault: Option<(Outcome, String)> = None;
         for (ix, call) in index_calls(reply) {
-            self.emit_received(cx, ix, call).await;
+            emit_received(cx, ix, call).await;
             let prepared = tools::prepare_call_catching_panics(
                 &self.setup.tools,
                 &call.name,
                 &call.raw,
-                &memory.seen,
+                &state.seen,
             );
-            self.emit_repaired(cx, ix, &prepared).await;
+            emit_repaired(cx, ix, &prepared).await;
             let read = match &prepared.outcome {
                 Ok(ready) => self.parse_verdict_arguments(
                     &call.raw,
@@ -277,7 +284,7 @@ impl JudgeTrace<'_> {
             match read {
                 Ok(verdict) => {
                     if let Ok(ready) = prepared.outcome {
-                        self.emit_submitted_verdict(cx, ix, ready.values).await;
+                        emit_submitted_verdict(cx, ix, ready.values).await;
                     }
                     stated.get_or_insert(Verdict {
                         repaired: prepared.changes,
@@ -285,18 +292,17 @@ impl JudgeTrace<'_> {
                     });
                 }
                 Err((outcome, why)) => {
-                    self.emit_rejected(cx, ix, "verdict", &format!("Error: {why}"))
-                        .await;
+                    emit_rejected(cx, ix, "verdict", &format!("Error: {why}")).await;
                     fault.get_or_insert((outcome, why));
                 }
             }
         }
         match (stated, fault) {
-            (Some(verdict), None) => self.accept_verdict(cx, memory, verdict).await,
-            (_, Some((outcome, why))) => Err(self.end_unparsed(cx, outcome, &why, reply).await),
-            (None, None) => Err(self
-                .end_unparsed(cx, Outcome::Unparsed, "the reply holds no verdict", reply)
-                .await),
+            (Some(verdict), None) => self.accept_verdict(cx, state, verdict).await,
+            (_, Some((outcome, why))) => Err(end_unparsed(cx, outcome, &why, reply).await),
+            (None, None) => {
+                Err(end_unparsed(cx, Outcome::Unparsed, "the reply holds no verdict", reply).await)
+            }
         }
     }
 
@@ -318,19 +324,19 @@ impl JudgeTrace<'_> {
     }
 
     /// A verdict was read: its citations are looked up, the gate may change it, and it decides.
-    pub(super) async fn accept_verdict(
+    async fn accept_verdict(
         &self,
         cx: &CallCx,
-        memory: &TraceState,
+        state: &TraceState,
         mut verdict: Verdict,
     ) -> Result<CellResult, CellResult> {
-        memory.sources.mark_found(&mut verdict.citations);
-        verdict.hidden = hidden_text::describe_hidden_text(self.request, &memory.hidden_text);
+        state.sources.mark_found(&mut verdict.citations);
+        verdict.hidden = hidden_text::describe_hidden_text(self.request, &state.hidden_text);
         self.request
             .params
             .parts_spec
             .fill_part_names(&mut verdict.parts);
-        match self.pass_gate(GateStop::Verdict(&verdict)).await {
+        match self.gate.pass(GateStop::Verdict(&verdict)).await {
             GateAction::ContinueWith(GateEdit::Verdict(mut edited)) => {
                 let overall = |v: &Verdict| (v.passed, v.score);
                 if overall(&edited) != overall(&verdict) && edited.parts == verdict.parts {
@@ -347,29 +353,41 @@ impl JudgeTrace<'_> {
         Ok(verdict_parser::apply_bounds(&verdict, &self.request.params))
     }
 
-    pub(super) async fn end_unparsed(
+    /// A judge with tools replied in text: it is asked once more while turns remain.
+    async fn handle_missing_call(
         &self,
         cx: &CallCx,
-        outcome: Outcome,
-        why: &str,
-        reply: &ModelReply,
-    ) -> CellResult {
-        let mut raw = reply.text.clone();
-        for call in &reply.calls {
-            if !raw.is_empty() {
-                raw.push('\n');
+        state: &mut TraceState,
+        last: bool,
+        finished: CompletedReply,
+    ) -> Result<(), CellResult> {
+        let empty = finished.reply.text.trim().is_empty();
+        let end = match (&finished.reply.stop, empty) {
+            (StopReason::Other(word), true) => {
+                let why = format!("the reply is empty (the model stopped with {word})");
+                Some((Outcome::Unparsed, why))
             }
-            raw.push_str(&call.name);
-            raw.push('(');
-            raw.push_str(&call.raw);
-            raw.push(')');
-        }
-        let fact = TurnFact::VerdictUnparsed {
-            why: why.to_owned(),
-            raw: cx.out.store_text(&raw).await,
+            (_, true) => Some((Outcome::Unparsed, "the reply is empty".to_owned())),
+            (_, false) if last => {
+                let ended = end_out_of_turns(self.meter, self.setup.max_turns);
+                let why = ended.error.unwrap_or_default();
+                Some((
+                    ended.outcome,
+                    format!("{why}: the last reply does not call {SUBMIT_VERDICT}"),
+                ))
+            }
+            (_, false) => None,
         };
-        cx.turn(fact).await;
-        CellResult::from_error(outcome, why)
+        if let Some((outcome, why)) = end {
+            return Err(end_unparsed(cx, outcome, &why, &finished.reply).await);
+        }
+        state.history.push(HistoryItem::Model {
+            native: finished.native,
+            reply: finished.reply,
+        });
+        let nudge = HistoryItem::User(vec![HistoryBlock::Text(MISSING_CALL_NUDGE.to_owned())]);
+        state.history.push(nudge);
+        Ok(())
     }
 
     /// Runs the tool calls of a reply, at once (but for those that come after another), and puts their answers into the
@@ -377,24 +395,32 @@ impl JudgeTrace<'_> {
     async fn run_tool_calls(
         &self,
         cx: &CallCx,
-        memory: &mut TraceState,
+        state: &mut TraceState,
         last: bool,
         finished: CompletedReply,
     ) -> Result<(), CellResult> {
         if last {
             for (ix, call) in index_calls(&finished.reply) {
-                self.emit_received(cx, ix, call).await;
+                emit_received(cx, ix, call).await;
                 let text =
                     format!("Error: no turns are left; only {SUBMIT_VERDICT} alone was allowed");
-                self.emit_rejected(cx, ix, "turn_limit", &text).await;
+                emit_rejected(cx, ix, "turn_limit", &text).await;
             }
-            return Err(self.end_out_of_turns());
+            return Err(end_out_of_turns(self.meter, self.setup.max_turns));
         }
         let round = TurnCalls::from_reply(&finished.reply);
-        let calls = index_calls(&finished.reply)
-            .map(|(ix, call)| self.run_tool_call(cx, memory, &round, (ix, call)));
+        let runner = ToolCallRunner {
+            cx,
+            gate: self.gate,
+            evidence: self.evidence,
+            tools: &self.setup.tools,
+            seen: &state.seen,
+            call_history: &state.call_history,
+            turn_calls: &round,
+        };
+        let calls = index_calls(&finished.reply).map(|(ix, call)| runner.run(ix, call));
         let mut done: Vec<FinishedToolCall> = futures_util::future::join_all(calls).await;
-        memory.call_history.end_turn(&round);
+        state.call_history.end_turn(&round);
         drop(round);
         if let Some(end) = done.iter_mut().find_map(|d| d.cell_end.take()) {
             return Err(end);
@@ -408,63 +434,42 @@ impl JudgeTrace<'_> {
                     .canonical
                     .map_or_else(|| "{}".to_owned(), |c| c.get().to_owned());
             }
-            answers.push(self.format_for_model(memory, (&call.name, &call.raw), done.response));
+            let tool = self.setup.tools.get(&call.name);
+            let call = AnsweredCall {
+                tool: &call.name,
+                arguments: &call.raw,
+                reads_transcript: tool.is_some_and(|tool| tool.reads_transcript()),
+            };
+            let delimiter = &self.setup.prompt.delimiter;
+            answers.push(state.format_for_model(call, done.response, delimiter, self.secret));
         }
-        memory.history.push(HistoryItem::Model {
+        state.history.push(HistoryItem::Model {
             native: finished.native,
             reply: view,
         });
-        memory.history.push(HistoryItem::ToolResponses(answers));
+        state.history.push(HistoryItem::ToolResponses(answers));
         Ok(())
     }
+}
 
-    /// Passes a boundary. The cell's time stands still while the gate makes it wait.
-    pub(super) async fn pass_gate(&self, stop: GateStop<'_>) -> GateAction {
-        let kind = stop.kind();
-        let cell = self.request.cell;
-        let mut answer = self.engine.deps.gate.pass(cell, stop);
-        let (proceed, waited) = if let Some(proceed) = (&mut answer).now_or_never() {
-            (proceed, false)
-        } else {
-            let still = self.deadline.pause();
-            self.cx.out.send(EventKind::Paused { cell, at: kind }).await;
-            let proceed = answer.await;
-            drop(still);
-            (proceed, true)
-        };
-        let (what, edit) = match &proceed {
-            GateAction::Continue => ("go", None),
-            GateAction::ContinueWith(edit) => ("edited", Some(edit.text())),
-            GateAction::AnswerCall(answer) => ("answered", Some(answer.text.clone())),
-            GateAction::EndCell(_) => ("ended", None),
-        };
-        if proceed != GateAction::Continue {
-            self.edited_by_hand.store(true, Ordering::Relaxed);
+/// Records a reply that states no verdict, and returns the cell's result.
+async fn end_unparsed(cx: &CallCx, outcome: Outcome, why: &str, reply: &ModelReply) -> CellResult {
+    let mut raw = reply.text.clone();
+    for call in &reply.calls {
+        if !raw.is_empty() {
+            raw.push('\n');
         }
-        if waited || proceed != GateAction::Continue {
-            let edit = match edit {
-                Some(text) => Some(self.cx.out.store_text(&text).await),
-                None => None,
-            };
-            let how = GateRelease {
-                by: "human".to_owned(),
-                what: what.to_owned(),
-                edit,
-            };
-            self.cx.out.send(EventKind::Resumed { cell, how }).await;
-        }
-        proceed
+        raw.push_str(&call.name);
+        raw.push('(');
+        raw.push_str(&call.raw);
+        raw.push(')');
     }
-
-    /// The last boundary.
-    pub(super) async fn pass_end_gate(&self, result: CellResult) -> CellResult {
-        match self.pass_gate(GateStop::Ended(&result)).await {
-            GateAction::EndCell(outcome) => person_ended_result(outcome),
-            GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {
-                result
-            }
-        }
-    }
+    let fact = TurnFact::VerdictUnparsed {
+        why: why.to_owned(),
+        raw: cx.out.store_text(&raw).await,
+    };
+    cx.turn(fact).await;
+    CellResult::from_error(outcome, why)
 }
 
 fn is_object(raw: &str) -> bool {
@@ -478,19 +483,8 @@ fn is_truncated_json(raw: &str) -> bool {
 }
 
 /// A reply's calls with their numbers.
-pub(super) fn index_calls(
-    reply: &ModelReply,
-) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
+fn index_calls(reply: &ModelReply) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
     (0..).map(CallIx).zip(&reply.calls)
-}
-
-/// How a cell ends that a person ended.
-pub(super) fn person_ended_result(outcome: Outcome) -> CellResult {
-    let mut result = CellResult::new(outcome, "ended by hand");
-    if outcome.is_error() {
-        result.error = Some("ended by hand".to_owned());
-    }
-    result
 }
 
 fn provider_error_result(error: &ProviderError) -> CellResult {
@@ -504,9 +498,3 @@ fn provider_error_result(error: &ProviderError) -> CellResult {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod repairs;
-
-#[cfg(test)]
-mod rounds;

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 
 use indexmap::IndexMap;
 
-use super::context_fit::estimate_tokens;
 use super::delimiter::{Delimiter, escape_name};
-use super::prompt::{PromptFrame, format_message_count, render_message_parts};
+use super::message_parts::{format_message_count, render_message_parts};
+use super::token_estimate::estimate_tokens;
 use crate::model::{TranscriptMessage, TranscriptPart};
 use crate::tools::transcript_tools::{
     JudgedMessages, LIST_MESSAGES, MessagePart, READ_MESSAGE, SEARCH_TRANSCRIPT,
@@ -119,11 +119,11 @@ fn format_counts(mut counts: IndexMap<String, usize>) -> String {
 }
 
 /// What the instructions say of it.
-pub(super) fn render_instructions(frame: &PromptFrame<'_>) -> String {
-    let own = if frame.tools.is_empty() {
+pub(super) fn render_instructions(has_own_tools: bool, max_turns: u16) -> String {
+    // The section about the judge's own tools already states the limit.
+    let own = if !has_own_tools {
         format!(
-            "- You may reply at most {} times in all; the last reply can only be your verdict.\n",
-            frame.max_turns
+            "- You may reply at most {max_turns} times in all; the last reply can only be your verdict.\n"
         )
     } else {
         String::new()

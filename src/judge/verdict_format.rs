@@ -5,13 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::parts::PartsFormat;
-use super::verdict_parser;
-use crate::clock::BoxFuture;
-use crate::event::CallCx;
+use super::parts::{PartsFormat, find_words_after};
 use crate::handlers::JudgedParams;
-use crate::model::{CallIx, RawJson, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
-use crate::tools::{SeenUrls, Tool, ValidatedCall};
+use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 
 /// What a verdict has to look like for one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -162,69 +158,6 @@ impl VerdictFormat {
             "{{{citations}, \"reasoning\": \"…\", \"passed\": true or false, \"score\": a number from {low} to \
              {high}{applicable}}}"
         )
-    }
-}
-
-/// The words that follow these, each looked for after the one before; punctuation at their ends left out.
-pub(super) fn find_words_after<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 2]> {
-    let mut words = text.split_whitespace();
-    let mut next = |word: &str| {
-        words.find(|w| *w == word)?;
-        Some(words.next()?.trim_end_matches([',', '.']))
-    };
-    let first = next(after[0])?;
-    Some([first, next(after[1])?])
-}
-
-/// `submit_verdict` as a tool, so that its arguments pass the same preparation as any tool's.
-pub(super) struct SubmitVerdictTool {
-    format: VerdictFormat,
-    decl: ToolDeclaration,
-}
-
-impl SubmitVerdictTool {
-    pub(super) fn new(format: VerdictFormat) -> Self {
-        Self {
-            format,
-            decl: format.submit_tool_decl(),
-        }
-    }
-}
-
-impl Tool for SubmitVerdictTool {
-    fn decl(&self) -> &ToolDeclaration {
-        &self.decl
-    }
-
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
-    fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
-        match verdict_parser::parse_verdict_object(canonical.get(), &self.format) {
-            Ok(_) => Ok(ValidatedCall {
-                tool: SUBMIT_VERDICT.to_owned(),
-                canonical: canonical.clone(),
-                values: canonical.clone(),
-                coerced: Vec::new(),
-            }),
-            Err(why) => Err(Rejection {
-                rule: "verdict".to_owned(),
-                text: format!("Error: {why}"),
-            }),
-        }
-    }
-
-    /// The trace reads the verdict itself; nothing is left to be done.
-    fn call<'a>(
-        &'a self,
-        _prepared: &'a ValidatedCall,
-        _call: CallIx,
-        _cx: &'a CallCx,
-    ) -> BoxFuture<'a, ToolResponse> {
-        Box::pin(std::future::ready(ToolResponse::ok(
-            "The verdict was received.",
-        )))
     }
 }
 

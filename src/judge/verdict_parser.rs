@@ -3,36 +3,21 @@
 //! Copies nothing of the tools before us: no first `{` to last `}`, no search for "PASS", no default of true, 0.5 or 0
 //! (eval-handlers.md 6). Owns the reading of the form's fields and the decision a verdict amounts to ([`decide`]).
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::contradiction;
 use super::parts::PartsFormat;
+use super::verdict_error::{VerdictParseError, describe_type_error, present, verdict_error};
 use super::verdict_format::VerdictFormat;
 use crate::handlers::JudgedParams;
 use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
 /// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
 pub const PARSER_VERSION: u32 = 1;
-
-/// Why a text states no verdict: a lower-case sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerdictParseError(pub String);
-
-impl fmt::Display for VerdictParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-pub(super) fn verdict_error<T>(why: impl Into<String>) -> Result<T, VerdictParseError> {
-    Err(VerdictParseError(why.into()))
-}
 
 /// The fields as stated. A field stated twice is an error (serde's own), so is `null`; unknown ones are passed over.
 #[derive(Deserialize)]
@@ -53,37 +38,6 @@ struct RawVerdict {
 struct RawCitation {
     source: String,
     quote: String,
-}
-
-/// A field that is there has its type; `null` is no way to leave it out.
-pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    d: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(d).map(Some)
-}
-
-/// Why an object has not the form: the field by name where one has the wrong type, else the parser's words.
-pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> VerdictParseError {
-    let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let wrong = value
-        .as_object()
-        .into_iter()
-        .flatten()
-        .find_map(|(name, got)| {
-            let (must, is) = match name.as_str() {
-                "citations" => ("a list", got.is_array()),
-                "reasoning" => ("text", got.is_string()),
-                "score" => ("a number", got.is_number()),
-                "passed" | "applicable" => ("true or false", got.is_boolean()),
-                _ => return None,
-            };
-            (!is).then(|| format!("`{name}` must be {must} (got {got})"))
-        });
-    // Raw text is shown beside it; a whole object here would hide the sentence.
-    VerdictParseError(match wrong.filter(|text| text.len() <= 200) {
-        Some(text) => format!("the verdict does not have its form: {text}"),
-        None => format!("the verdict does not have its form: {error}"),
-    })
 }
 
 /// Reads a verdict from a JSON object. Citations are not looked up yet.

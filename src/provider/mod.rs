@@ -16,12 +16,11 @@ mod capabilities;
 mod client;
 mod context_window;
 pub mod decisions;
-#[cfg(test)]
-mod frames_cases;
 mod gemini;
 pub mod google_auth;
 mod openai_chat;
 mod openai_responses;
+mod readable_body;
 mod request_body;
 pub mod retry;
 mod server_error;
@@ -34,11 +33,16 @@ mod vertex;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 pub use attempts::call_with_retries;
 pub use context_window::find_context_window;
+pub use readable_body::{
+    ReadableBody, ReadableItem, ReadablePart, ReadablePartKind, ReadableTool, SpeakerRole,
+    format_field, format_settings, format_value,
+};
 pub use server_limits::{RateLimitStatus, RemainingLimit};
 
 use crate::clock::{BoxFuture, Clock};
@@ -117,6 +121,35 @@ pub fn render_tool_declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -
         | ProviderKind::Source => return None,
     };
     Some(render(tools))
+}
+
+/// Reads a request body of any dialect; returns `None` for a body of none of them, such as JSON that a person edited.
+///
+/// Recognizes the dialect by the keys of the body, because a recording names the judge but not its dialect. Slow for
+/// bodies of megabytes: call it off the screen's thread.
+pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
+    let Value::Object(map) = serde_json::from_str(body).ok()? else {
+        return None;
+    };
+    let is_array = |key: &str| map.get(key).is_some_and(Value::is_array);
+    if is_array("contents") {
+        return gemini::explain_body(map);
+    }
+    if map.get("input").is_some_and(Value::is_string) && map.contains_key("questions") {
+        return Some(decisions::explain_body(map));
+    }
+    if is_array("input") && map.contains_key("model") {
+        return openai_responses::explain_body(map);
+    }
+    if is_array("messages") {
+        // Anthropic and Chat Completions both have `messages`; only Anthropic has the instructions in `system`.
+        return if map.contains_key("system") {
+            anthropic::explain_body(map)
+        } else {
+            openai_chat::explain_body(map)
+        };
+    }
+    None
 }
 
 /// Leave to send one request: a place at the server, held while this lives. The default holds none.

@@ -278,6 +278,8 @@ impl StrayText {
 
 #[cfg(test)]
 mod tests {
+    mod conformance;
+
     use super::*;
     use proptest::prelude::*;
 

@@ -21,40 +21,11 @@
 mod questions;
 mod verdicts;
 
-use super::trace::{JudgeTrace, TraceState};
-use crate::event::CallCx;
-use crate::model::{CellResult, ModelReply, Outcome};
-
 pub(super) use self::questions::{build_questions, render_prompt};
+pub(super) use self::verdicts::{CalibratedVerdictError, read_answers};
 
 /// The version of questions and reading; part of the cache key of these judges. Raise it when a verdict could change.
 pub(super) const VERSION: u32 = 1;
-
-impl JudgeTrace<'_> {
-    /// The verdict that the answers amount to.
-    pub(super) async fn read_calibrated_verdict(
-        &self,
-        cx: &CallCx,
-        memory: &TraceState,
-        reply: &ModelReply,
-    ) -> Result<CellResult, CellResult> {
-        let provider = self.engine.config.provider;
-        match verdicts::read_calibrated_answers(
-            provider,
-            &self.setup.verdict_format,
-            &self.setup.questions,
-            &reply.text,
-        ) {
-            Ok(verdict) => self.accept_verdict(cx, memory, verdict).await,
-            Err(verdicts::CalibratedVerdictError::Refused(why)) => {
-                Err(CellResult::from_error(Outcome::JudgeError, why))
-            }
-            Err(verdicts::CalibratedVerdictError::Unparsed(why)) => {
-                Err(self.end_unparsed(cx, Outcome::Unparsed, &why, reply).await)
-            }
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

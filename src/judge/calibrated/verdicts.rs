@@ -4,12 +4,12 @@ use super::super::verdict_format::VerdictFormat;
 use super::questions::list_scale_levels;
 use crate::model::{CalibratedScore, ProviderKind, ValueProbability, Verdict, VerdictPart};
 use crate::provider::decisions::{
-    AllowedAnswers, ProbabilityAnswer, ProbabilityQuestion, parse_answers as read_answers,
+    AllowedAnswers, ProbabilityAnswer, ProbabilityQuestion, parse_answers,
 };
 
 /// Why there is no verdict.
 #[derive(Debug, PartialEq)]
-pub(super) enum CalibratedVerdictError {
+pub(in super::super) enum CalibratedVerdictError {
     /// The service would not answer.
     Refused(String),
     /// What came answers nothing.
@@ -20,13 +20,13 @@ pub(super) enum CalibratedVerdictError {
 const PASS_PROBABILITY: f64 = 0.5;
 
 /// Reads a verdict. Reasons there are none, and citations neither.
-pub(super) fn read_calibrated_answers(
+pub(in super::super) fn read_answers(
     provider: ProviderKind,
     form: &VerdictFormat,
     questions: &[ProbabilityQuestion],
     reply: &str,
 ) -> Result<Verdict, CalibratedVerdictError> {
-    let answers = read_answers(provider, questions, reply)
+    let answers = parse_answers(provider, questions, reply)
         .map_err(|why| CalibratedVerdictError::Unparsed(why.0))?;
     let mut verdict = Verdict {
         calibrated: Some(CalibratedScore {

@@ -8,6 +8,8 @@ use crate::model::{
     CellIx, JsonText, ToolCall, ToolResult, Transcript, TranscriptMessage, TranscriptPart,
 };
 
+mod reading;
+
 const SECRET: DelimiterSecret = DelimiterSecret::new([3; 32]);
 
 fn message(

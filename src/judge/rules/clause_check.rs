@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::grammar::{AskTarget, Clause, ClauseCheck, ContentKind, CountUnit, LimitBound};
+use super::clause::{AskTarget, Clause, ClauseCheck, ContentKind, CountUnit, LimitBound};
 use super::prompt_material::{PromptMaterial, PromptPart, PromptPartKind};
 use super::text_patterns::{
     BULLETS, CODE, CONFIRM, CONFIRM_ORDER, EMOJI, PARAGRAPHS, REQUEST, SORRY, TABLE, VERSION,

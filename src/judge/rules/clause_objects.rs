@@ -2,8 +2,10 @@
 
 use regex::Captures;
 
-use super::clause_patterns::{AND_OR, ARTICLE, ASK_CONFIRM, ASK_FOR, ASK_QUESTION, NOUN, QUOTED};
-use super::grammar::{AskTarget, ClauseCheck, ContentKind, CountUnit, LimitBound, mask_quoted};
+use super::clause::{AskTarget, ClauseCheck, ContentKind, CountUnit, LimitBound};
+use super::clause_patterns::{
+    AND_OR, ARTICLE, ASK_CONFIRM, ASK_FOR, ASK_QUESTION, NOUN, QUOTED, mask_quoted,
+};
 use crate::handlers::grounding::FactKind;
 
 /// Words of a clause that name no product.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
@@ -154,3 +154,10 @@ pattern!(
     r"(?i)^(?:either\s+|both\s+)?(?:the\s+|an?\s+)?(?:exact\s+)?(?:words?|phrases?|terms?|names?|strings?|texts?)\s+"
 );
 pattern!(AND_OR, r"(?i)\s*,\s*(?:(and|or)\s+)?|\s+(and|or)\s+");
+
+/// The text with everything quoted made opaque, byte for byte as long.
+pub(super) fn mask_quoted(text: &str) -> String {
+    QUOTED
+        .replace_all(text, |quoted: &Captures<'_>| "Q".repeat(quoted[0].len()))
+        .into_owned()
+}

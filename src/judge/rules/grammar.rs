@@ -1,98 +1,18 @@
 //! Reading clauses. Every pattern matches a whole clause: a word too many, a condition, an unknown object, and the clause
 //! is not read. See the table in [`super`].
 
-use regex::Captures;
-
+use super::clause::{Clause, ClauseCheck, ContentKind};
 use super::clause_objects::{
     parse_ask_target, parse_content_kind, parse_fact_kinds, parse_limit, parse_literals,
     parse_newest, parse_quoted,
 };
 use super::clause_patterns::{
     ALL_SAID, ASK_QUESTION, ASKS, BULLET, CALLS, CITES, EDGE, EMPTY, GROUNDED, HAS, INVENTED, JSON,
-    LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, PASSIVE, QUOTED, QUOTES,
-    QUOTES_SOURCE, SAYS, SORRY, TAIL,
+    LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, PASSIVE, QUOTES, QUOTES_SOURCE,
+    SAYS, SORRY, TAIL, mask_quoted,
 };
 use crate::handlers::grounding::FactKind;
 use crate::handlers::grounding::split_sentences;
-
-/// A clause of a rubric and what it was understood to ask.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Clause {
-    /// As written.
-    pub(super) text: String,
-    /// Whether all the agent said counts, or the answer alone.
-    pub(super) whole_conversation: bool,
-    /// Whether the check must not hold.
-    pub(super) negated: bool,
-    /// What to look for, or why the clause cannot be read.
-    pub(super) check: Result<ClauseCheck, String>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum ClauseCheck {
-    Mentions {
-        phrases: Vec<String>,
-        every: bool,
-    },
-    Limit {
-        bound: LimitBound,
-        count: usize,
-        unit: CountUnit,
-    },
-    Asks(AskTarget),
-    Newest {
-        date: bool,
-        product: Vec<String>,
-        url: String,
-    },
-    Has(ContentKind),
-    LinksTo(String),
-    Apologises,
-    Grounded(Vec<FactKind>),
-    QuotesSource,
-    Json,
-    Empty,
-    Starts(String),
-    Ends(String),
-    Calls(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LimitBound {
-    AtMost,
-    AtLeast,
-    Exactly,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CountUnit {
-    Sentences,
-    Words,
-    Characters,
-    Lines,
-    Paragraphs,
-    Bullets,
-    Questions,
-    Links,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum AskTarget {
-    Question,
-    Confirmation,
-    For(String),
-    About(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ContentKind {
-    Fact(FactKind),
-    Code,
-    List,
-    Table,
-    Emoji,
-    Question,
-}
 
 /// Reads criteria and scoring guide.
 pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
@@ -155,13 +75,6 @@ fn split_sentence(sentence: &str) -> Vec<&str> {
     }
     parts.push(&sentence[from..]);
     parts
-}
-
-/// The text with everything quoted made opaque, byte for byte as long.
-pub(super) fn mask_quoted(text: &str) -> String {
-    QUOTED
-        .replace_all(text, |quoted: &Captures<'_>| "Q".repeat(quoted[0].len()))
-        .into_owned()
 }
 
 fn parse_clause(text: &str, all: &mut bool) -> Clause {

@@ -28,9 +28,11 @@
 //! | `calls the tool X` | the transcript holds such a call |
 //! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page; spelling of numbers and dates aside (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers do not count |
 
+mod clause;
 mod clause_check;
 mod clause_objects;
 mod clause_patterns;
+mod explain;
 mod grammar;
 mod prompt_material;
 mod rules_verdict;
@@ -44,6 +46,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use self::clause_check::{ClauseResult, FetchedPage};
+pub use self::explain::explain_request_body;
 use self::prompt_material::PromptMaterial;
 use self::rules_verdict::{RequestedParts, collect_clauses, state_verdict, state_verdict_in_parts};
 use super::{JudgeEngine, JudgeEngineDeps, VerdictFormat};

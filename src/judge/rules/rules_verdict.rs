@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::clause::Clause;
 use super::clause_check::ClauseResult;
-use super::grammar::{self, Clause};
+use super::grammar;
 use super::prompt_material::{self, PromptMaterial};
 use super::{FETCH, HEAD};
 use crate::judge::PartsFormat;

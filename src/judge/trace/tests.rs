@@ -10,6 +10,9 @@ use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, T
 use crate::provider::{ProviderError, ToolChoice};
 use crate::tools::Tool as _;
 
+mod repairs;
+mod rounds;
+
 #[tokio::test]
 async fn a_judge_without_tools_asks_once_and_declares_none() {
     let bench = Bench::new(&[]);

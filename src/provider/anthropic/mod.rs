@@ -10,9 +10,11 @@
 //! declares that function alone, lets the model choose, and says in words what is left to choose.
 
 mod blocks;
+mod explain;
 mod history;
 mod stream;
 
+pub(super) use self::explain::explain_body;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -334,7 +336,5 @@ impl Dialect for AnthropicDialect {
     }
 }
 
-#[cfg(test)]
-mod replies_tests;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@ use super::super::testing::{body, decl, opening};
 use super::*;
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ProviderKind, ReplyCall, ToolResponse};
 
+mod replies;
+
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::Anthropic);
     config.model = "claude-sonnet-4-5".to_owned();

@@ -15,7 +15,9 @@
 //! | questions, answers | lists in the same order | mappings by id |
 
 mod answers;
+mod explain;
 
+pub(super) use self::explain::explain_body;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

@@ -4,11 +4,13 @@
 //! `x-goog-api-key`. Format: Google's REST reference and captures of the service. A function is never forced together
 //! with a JSON reply type: the server refuses the pair, and [`Choice`] cannot spell it.
 
+mod explain;
 mod finish_reason;
 mod history;
 mod partial_args;
 mod stream;
 
+pub(super) use self::explain::explain_body;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -223,7 +225,5 @@ impl Dialect for GeminiDialect {
     }
 }
 
-#[cfg(test)]
-mod more_tests;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,8 @@ use crate::model::{
     ToolResponse,
 };
 
+mod replies;
+
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::Gemini);
     config.model = "gemini-2.5-pro".to_owned();

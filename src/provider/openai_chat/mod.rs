@@ -3,10 +3,12 @@
 //! `base_url` + `/chat/completions`, `authorization: Bearer`. Formats: OpenAI's reference, and the deviations of Ollama,
 //! vLLM, llama.cpp, LM Studio and `OpenRouter` that [`stream`] tolerates.
 
+mod explain;
 mod history;
 mod stream;
 mod tool_calls;
 
+pub(super) use self::explain::explain_body;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -192,7 +194,5 @@ impl Dialect for ChatDialect {
     }
 }
 
-#[cfg(test)]
-mod replies_tests;
 #[cfg(test)]
 mod tests;

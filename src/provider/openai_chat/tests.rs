@@ -7,6 +7,8 @@ use super::super::testing::{body, decl, opening};
 use super::*;
 use crate::model::{HistoryItem, ModelReply, ProviderKind, ReplyCall, ToolResponse};
 
+mod replies;
+
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::Openai);
     config.model = "m".to_owned();

@@ -4,11 +4,13 @@
 //! must survive tool turns comes encrypted and goes back as it came. The protocol has no seed; that one is left out is
 //! recorded (`caps`).
 
+mod explain;
 mod history;
 mod output_items;
 mod stream;
 mod strict_schema;
 
+pub(super) use self::explain::explain_body;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -228,7 +230,5 @@ impl Dialect for ResponsesDialect {
     }
 }
 
-#[cfg(test)]
-mod replies_tests;
 #[cfg(test)]
 mod tests;

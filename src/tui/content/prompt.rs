@@ -100,7 +100,7 @@ fn format_prompt<'a>(
         let names: Vec<&str> = request
             .tools
             .iter()
-            .map(|(name, _)| name.as_str())
+            .map(|tool| tool.name.as_str())
             .collect();
         head.push(styled_line([
             ("tools: ", Role::Muted),

@@ -8,6 +8,13 @@ fn key() -> RequestKey {
     }
 }
 
+fn tool(name: &str, description: &str) -> ReadableTool {
+    ReadableTool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+    }
+}
+
 fn lines(request: &ReadableRequest) -> Vec<&str> {
     let text = |block: &RequestBlock| &request.text[block.range.clone()];
     request.blocks.iter().map(text).collect()
@@ -25,7 +32,7 @@ fn a_chat_body_is_read_and_what_the_turn_before_held_is_collapsed() {
     assert_eq!(lines(&first), ["system", "Judge.", "user", "This."]);
     assert_eq!((first.first_new_block, first.earlier_items), (0, 0));
     assert_eq!(first.settings, "model: m · temperature: 0.0");
-    assert_eq!(first.tools, [("fetch_url".into(), "Fetches.".into())]);
+    assert_eq!(first.tools, [tool("fetch_url", "Fetches.")]);
     let second = ReadableRequest::from_body(key(), SECOND, Some(FIRST));
     assert_eq!(second.earlier_items, 2);
     assert_eq!(
@@ -115,7 +122,7 @@ fn an_anthropic_body_is_read() {
             "a page"
         ]
     );
-    assert_eq!(read.tools, [("f".into(), "Fetches.".into())]);
+    assert_eq!(read.tools, [tool("f", "Fetches.")]);
     assert_eq!(read.settings, "model: m · max_tokens: 5");
 }
 
@@ -137,7 +144,7 @@ fn a_responses_body_is_read() {
         ["assistant", "so"],
     ];
     assert_eq!(lines(&read), said.concat());
-    assert_eq!(read.tools, [("fetch_url".into(), "Fetches.".into())]);
+    assert_eq!(read.tools, [tool("fetch_url", "Fetches.")]);
     assert_eq!(read.settings, "model: m · store: false");
     for torn in [
         r#"{"model":"m","input":[7]}"#,

@@ -2,7 +2,7 @@
 //! bytes. Where we differ on purpose it is said: `id` and `retry` mean nothing to a reply to a POST, lines that are no
 //! field are kept as strays, and an event without its blank line comes out flagged instead of being dropped.
 
-use super::sse::{SseFrame, SseParser};
+use crate::provider::sse::{SseFrame, SseParser};
 
 /// Name, data.
 type Event = (&'static str, &'static str);

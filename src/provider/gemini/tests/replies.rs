@@ -1,10 +1,10 @@
 //! Calls in pieces, replies in pieces, every way to end, and history of others.
 
-use super::super::client::NewDeltas;
-use super::super::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
-use super::super::{CompletedReply, ProviderError};
-use super::*;
+use super::super::*;
 use crate::model::{HistoryItem, ModelReply, ProviderKind, ReplyCall, StopReason, ToolResponse};
+use crate::provider::client::NewDeltas;
+use crate::provider::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
+use crate::provider::{CompletedReply, ProviderError};
 
 fn reader() -> Box<dyn ReplyReader> {
     Box::new(stream::GeminiReplyReader::new(TurnIx(1)))

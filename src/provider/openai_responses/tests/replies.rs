@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
-use super::super::client::NewDeltas;
-use super::super::testing::{assert_deltas_make, cut_everywhere, read};
-use super::super::{CompletedReply, ProviderError};
-use super::*;
+use super::super::*;
 use crate::event::DeltaPart;
 use crate::model::{ReplyCall, StopReason, TokenUsage};
+use crate::provider::client::NewDeltas;
+use crate::provider::testing::{assert_deltas_make, cut_everywhere, read};
+use crate::provider::{CompletedReply, ProviderError};
 
 fn reader() -> Box<dyn ReplyReader> {
     limited(None)

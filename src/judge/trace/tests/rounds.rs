@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use super::*;
+use super::super::*;
 use crate::clock::BoxFuture;
-use crate::event::DeltaPart;
+use crate::event::{DeltaPart, EventKind};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::{

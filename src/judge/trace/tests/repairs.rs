@@ -1,7 +1,7 @@
 //! Arguments that are no JSON, through the whole of a trace.
 
-use super::*;
-use crate::event::ToolFact;
+use super::super::*;
+use crate::event::{EventKind, ToolFact};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story};
 
 /// What the repair of a call told.

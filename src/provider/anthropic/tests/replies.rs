@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
-use super::super::client::NewDeltas;
-use super::super::testing::{assert_deltas_make, cut_everywhere, read};
-use super::super::{CompletedReply, ProviderError};
-use super::*;
+use super::super::*;
 use crate::model::{ModelReply, ReplyCall, StopReason, TokenUsage};
+use crate::provider::client::NewDeltas;
+use crate::provider::testing::{assert_deltas_make, cut_everywhere, read};
+use crate::provider::{CompletedReply, ProviderError};
 
 fn reader() -> Box<dyn ReplyReader> {
     Box::new(stream::AnthropicReplyReader::new(TurnIx(1)))
@@ -197,17 +197,18 @@ fn stop_reasons_are_told_apart() {
     let ended = |reason: &str| failed(&[start(), says("{\"passed\":true}"), end(reason)].concat());
     let full = ended("model_context_window_exceeded");
     assert!(full.to_string().contains("context window"), "{full}");
-    let next = super::super::retry::choose_retry_action(&super::super::retry::FailedAttempt {
-        error: &full,
-        attempt: 1,
-        max_attempts: 4,
-        waited: crate::model::Millis(0),
-        time_left: None,
-        server_advice: None,
-        is_same_error: false,
-        jitter: 1.0,
-    });
-    assert_eq!(next, super::super::retry::RetryAction::Stop);
+    let next =
+        crate::provider::retry::choose_retry_action(&crate::provider::retry::FailedAttempt {
+            error: &full,
+            attempt: 1,
+            max_attempts: 4,
+            waited: crate::model::Millis(0),
+            time_left: None,
+            server_advice: None,
+            is_same_error: false,
+            jitter: 1.0,
+        });
+    assert_eq!(next, crate::provider::retry::RetryAction::Stop);
     let paused = ended("pause_turn");
     assert!(matches!(
         paused,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::*;
+use super::super::*;
 use crate::clock::{Clock, FakeClock};
 use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use crate::handlers::JudgedParams;

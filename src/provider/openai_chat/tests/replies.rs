@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 
-use super::super::client::NewDeltas;
-use super::super::testing::{assert_deltas_make, cut_everywhere, read};
-use super::super::{CompletedReply, ProviderError};
-use super::*;
+use super::super::*;
 use crate::model::{ModelReply, ReplyCall, StopReason, TokenUsage};
+use crate::provider::client::NewDeltas;
+use crate::provider::testing::{assert_deltas_make, cut_everywhere, read};
+use crate::provider::{CompletedReply, ProviderError};
 
 fn reader() -> Box<dyn ReplyReader> {
     Box::new(stream::ChatReplyReader::new(TurnIx(2), false))
@@ -317,7 +317,7 @@ fn a_whole_reply_is_read_and_goes_back_as_received() {
     ] {
         assert!(read_whole(bad).is_err(), "{bad}");
     }
-    let ignored_stream = super::super::testing::read(reader(), &[whole.as_bytes(), b"\n"]);
+    let ignored_stream = crate::provider::testing::read(reader(), &[whole.as_bytes(), b"\n"]);
     let (finished, _) = ignored_stream.expect("a server may ignore that a stream was asked for");
     assert_eq!(finished.native[0].get(), message);
 }

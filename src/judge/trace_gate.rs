@@ -1,0 +1,104 @@
+//! The gate as one judge trace uses it: it records each stop, and stops the cell's deadline while a person decides.
+//!
+//! Does not decide anything; [`Gate`] does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::FutureExt as _;
+
+use super::deadline::CellDeadline;
+use super::gate::{Gate, GateAction, GateStop};
+use crate::event::{CallCx, EventKind, GateRelease};
+use crate::model::{CellIx, CellResult, Outcome};
+
+/// The gate of one cell.
+pub(super) struct TraceGate<'a> {
+    gate: &'a dyn Gate,
+    cell: CellIx,
+    cx: &'a CallCx,
+    deadline: &'a CellDeadline,
+    edited_by_hand: AtomicBool,
+}
+
+impl<'a> TraceGate<'a> {
+    pub(super) fn new(
+        gate: &'a dyn Gate,
+        cell: CellIx,
+        cx: &'a CallCx,
+        deadline: &'a CellDeadline,
+    ) -> Self {
+        Self {
+            gate,
+            cell,
+            cx,
+            deadline,
+            edited_by_hand: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns whether a person changed or ended something in this trace.
+    pub(super) fn was_edited_by_hand(&self) -> bool {
+        self.edited_by_hand.load(Ordering::Relaxed)
+    }
+
+    /// Passes one stop and returns what to do. The cell's time doesn't run while the gate waits.
+    pub(super) async fn pass(&self, stop: GateStop<'_>) -> GateAction {
+        let cell = self.cell;
+        let point = stop.kind();
+        let mut passing = self.gate.pass(cell, stop);
+        // A gate that answers at once is not a pause: the log stays free of pairs of events that took no time.
+        let (action, waited) = if let Some(action) = (&mut passing).now_or_never() {
+            (action, false)
+        } else {
+            let pause = self.deadline.pause();
+            self.cx
+                .out
+                .send(EventKind::Paused { cell, at: point })
+                .await;
+            let action = passing.await;
+            drop(pause);
+            (action, true)
+        };
+        let (what, edit) = match &action {
+            GateAction::Continue => ("go", None),
+            GateAction::ContinueWith(edit) => ("edited", Some(edit.text())),
+            GateAction::AnswerCall(response) => ("answered", Some(response.text.clone())),
+            GateAction::EndCell(_) => ("ended", None),
+        };
+        if action != GateAction::Continue {
+            self.edited_by_hand.store(true, Ordering::Relaxed);
+        }
+        if waited || action != GateAction::Continue {
+            let edit = match edit {
+                Some(text) => Some(self.cx.out.store_text(&text).await),
+                None => None,
+            };
+            let how = GateRelease {
+                by: "human".to_owned(),
+                what: what.to_owned(),
+                edit,
+            };
+            self.cx.out.send(EventKind::Resumed { cell, how }).await;
+        }
+        action
+    }
+
+    /// Passes the last stop of a cell and returns its result.
+    pub(super) async fn pass_end(&self, result: CellResult) -> CellResult {
+        match self.pass(GateStop::Ended(&result)).await {
+            GateAction::EndCell(outcome) => person_ended_result(outcome),
+            GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {
+                result
+            }
+        }
+    }
+}
+
+/// Returns the result of a cell that a person ended.
+pub(super) fn person_ended_result(outcome: Outcome) -> CellResult {
+    let mut result = CellResult::new(outcome, "ended by hand");
+    if outcome.is_error() {
+        result.error = Some("ended by hand".to_owned());
+    }
+    result
+}
