@@ -10,7 +10,7 @@ use super::args::{ResultFormat, WorkspaceArgs};
 use super::error::CommandError;
 use super::workspace::{note_label_problems, open_run_store, open_run_store_and_workspace};
 use crate::compare::{self, DecisionChange};
-use crate::event::{EventKind, RunState};
+use crate::event::{EventKind, EventTag, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
 use crate::record::{LogEnding, RecordError, RecordedRun};
 use crate::report::{ReportFormat, ReportRow, RowBuilder, format_judge_trace, wrap_line};
@@ -47,24 +47,24 @@ pub(super) fn list_runs(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Com
 }
 
 /// The events that result lines are made of; the others are not even parsed.
-pub(super) const RESULT_EVENTS: &[&str] = &[
-    "run_started",
-    "cells_planned",
-    "cells_settled",
-    "cell_finished",
-    "run_finished",
+pub(super) const RESULT_EVENTS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::CellsSettled,
+    EventTag::CellFinished,
+    EventTag::RunFinished,
 ];
 
 /// The same, and what statistics per judge and per tool are made of.
-const SHOWN_EVENTS: &[&str] = &[
-    "run_started",
-    "cells_planned",
-    "cells_settled",
-    "cell_finished",
-    "turn",
-    "tool",
-    "budget_reached",
-    "run_finished",
+const SHOWN_EVENTS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::CellsSettled,
+    EventTag::CellFinished,
+    EventTag::Turn,
+    EventTag::Tool,
+    EventTag::BudgetReached,
+    EventTag::RunFinished,
 ];
 
 /// What `dicta runs` says of a run.

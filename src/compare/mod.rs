@@ -77,12 +77,12 @@ pub fn collect_decisions(state: &RunState) -> IndexMap<CellName, ExplainedDecisi
     let mut cells: IndexMap<CellName, Vec<(CellKey, Option<&CellResult>)>> = IndexMap::new();
     for (cell, index) in state.cells.iter().zip(0..) {
         if let Some(name) = state.cell_name(crate::model::CellIx(index))
-            && let Some((_, key)) = cell.planned
+            && let Some(planned) = cell.planned
         {
             cells
                 .entry(name.decision_name())
                 .or_default()
-                .push((key, cell.result.as_deref()));
+                .push((planned.key, cell.result.as_deref()));
         }
     }
     let specs = state.header.as_ref().map_or(&[][..], |h| &h.evals);

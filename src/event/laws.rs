@@ -6,7 +6,7 @@ mod traces;
 
 use proptest::prelude::*;
 
-use super::{EventKind, RunEvent, RunState, TurnFact};
+use super::{AttemptReply, EventKind, RunEvent, RunState, TurnFact};
 use crate::model::{CallIx, CellIx};
 
 use facts::garbage;
@@ -21,6 +21,9 @@ proptest! {
     fn any_fact_reads_as_it_was_written(kind in kind()) {
         let json = kind.to_json().expect("facts serialise");
         prop_assert!(!json.contains('\n'), "one record, one line");
+        if let Some(tag) = kind.tag() {
+            prop_assert!(json.starts_with(&format!("{{\"{}\":", tag.as_str())), "{json}");
+        }
         prop_assert_eq!(EventKind::from_json(&json).expect("and read"), kind);
     }
 
@@ -64,7 +67,7 @@ proptest! {
         let finished = events.iter().filter(|e| matches!(&e.kind, EventKind::Turn { fact: TurnFact::Finished { .. }, .. })).count();
         let mut seen = 0;
         for turn in state.cells.iter().flat_map(|cell| &cell.judge_trace) {
-            let Some((attempt, reply)) = &turn.finished else { continue };
+            let Some(AttemptReply { attempt, reply }) = &turn.finished else { continue };
             seen += 1;
             let said = &turn.attempts[attempt];
             prop_assert_eq!(&said.text, &reply.text);

@@ -19,6 +19,7 @@ pub(crate) mod laws;
 mod redact;
 mod state;
 mod stats;
+mod tag;
 mod tool;
 
 use serde::de::Error as _;
@@ -36,9 +37,12 @@ pub use header::{
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
 pub use state::{
-    AttemptState, CallState, CellPhase, CellState, RunState, TranscriptState, TurnState,
+    AttemptFailure, AttemptReply, AttemptState, CallRejection, CallState, CellPhase, CellState,
+    FinishedCall, LastEvent, PlanPosition, RunNote, RunState, TranscriptState, TurnState,
+    UnparsedVerdict,
 };
 pub use stats::{BudgetStop, CallDurations, JudgeStats, RunStats, ToolStats};
+pub use tag::EventTag;
 pub use tool::{FROZEN_RULE, RecordedToolResponse, ToolFact, ToolResponseSource};
 
 use crate::model::{
@@ -310,6 +314,26 @@ impl EventKind {
         }
     }
 
+    /// The tag under which the log stores the fact; `None` for a kind of a newer version.
+    pub fn tag(&self) -> Option<EventTag> {
+        match self {
+            EventKind::RunStarted(_) => Some(EventTag::RunStarted),
+            EventKind::BlobStored(_) => Some(EventTag::BlobStored),
+            EventKind::CellsPlanned { .. } => Some(EventTag::CellsPlanned),
+            EventKind::CellsSettled(_) => Some(EventTag::CellsSettled),
+            EventKind::CellStarted { .. } => Some(EventTag::CellStarted),
+            EventKind::CellFinished { .. } => Some(EventTag::CellFinished),
+            EventKind::Turn { .. } => Some(EventTag::Turn),
+            EventKind::Tool { .. } => Some(EventTag::Tool),
+            EventKind::Paused { .. } => Some(EventTag::Paused),
+            EventKind::Resumed { .. } => Some(EventTag::Resumed),
+            EventKind::BudgetReached { .. } => Some(EventTag::BudgetReached),
+            EventKind::Note { .. } => Some(EventTag::Note),
+            EventKind::RunFinished(_) => Some(EventTag::RunFinished),
+            EventKind::Unknown(_) => None,
+        }
+    }
+
     /// The fact as the JSON that stands in the log.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         match self {
@@ -332,27 +356,12 @@ impl EventKind {
 
 /// Whether `json` is an object or word whose tag names no kind of this version.
 fn is_unknown_kind(json: &str) -> bool {
-    const KNOWN: [&str; 13] = [
-        "run_started",
-        "blob_stored",
-        "cells_planned",
-        "cells_settled",
-        "cell_started",
-        "cell_finished",
-        "turn",
-        "tool",
-        "paused",
-        "resumed",
-        "budget_reached",
-        "note",
-        "run_finished",
-    ];
     let tag = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) {
         Ok(map) if map.len() == 1 => map.keys().next().cloned(),
         Ok(_) => None,
         Err(_) => serde_json::from_str::<String>(json).ok(),
     };
-    tag.is_some_and(|tag| !KNOWN.contains(&tag.as_str()))
+    tag.is_some_and(|tag| EventTag::parse(&tag).is_none())
 }
 
 impl Serialize for RunEvent {

@@ -31,7 +31,7 @@ pub struct RunState {
     /// Cells by number.
     pub cells: Vec<CellState>,
     /// Sentences that stand beside the facts.
-    pub notes: Vec<(Option<CellIx>, String)>,
+    pub notes: Vec<RunNote>,
     /// Limits of the run that were reached, in order.
     pub budgets: Vec<BudgetStop>,
     /// Per judge and per tool.
@@ -42,8 +42,26 @@ pub struct RunState {
     pub unknown: u64,
     /// Events about cells that were never planned.
     pub stray: u64,
-    /// The number and time of the last event.
-    pub last: Option<(u64, Millis)>,
+    /// The last event that was applied.
+    pub last: Option<LastEvent>,
+}
+
+/// The text of a `note` event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunNote {
+    /// The cell it concerns, if it concerns one.
+    pub cell: Option<CellIx>,
+    /// A sentence.
+    pub text: String,
+}
+
+/// The number and time of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastEvent {
+    /// Its number in the log.
+    pub seq: u64,
+    /// Its time since the run began.
+    pub at: Millis,
 }
 
 /// A transcript that was reached.
@@ -90,8 +108,8 @@ pub enum CellPhase {
 /// What is known of a cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellState {
-    /// Index into [`RunState::transcripts`] and what the cell is; `None` for a cell whose plan was lost.
-    pub planned: Option<(u32, CellKey)>,
+    /// The cell's place in the plan; `None` if the event that planned it is missing.
+    pub planned: Option<PlanPosition>,
     /// Its cache key, once it started and if it has one.
     pub cache_key: Option<Digest>,
     /// Where it is.
@@ -108,6 +126,15 @@ pub struct CellState {
     pub by_human: bool,
 }
 
+/// The place of a cell in the plan of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanPosition {
+    /// Index into [`RunState::transcripts`].
+    pub transcript: u32,
+    /// The cell's eval, message, judge and repeat.
+    pub key: CellKey,
+}
+
 /// One model call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnState {
@@ -117,8 +144,8 @@ pub struct TurnState {
     pub dropped: Vec<DroppedSetting>,
     /// Its attempts, by number.
     pub attempts: IndexMap<u8, AttemptState>,
-    /// The attempt that succeeded, with what it said.
-    pub finished: Option<(u8, ModelReply)>,
+    /// The reply, once an attempt succeeded.
+    pub finished: Option<AttemptReply>,
     /// The provider's own items.
     pub native: Vec<StoredText>,
     /// Whether they can be resent.
@@ -129,10 +156,28 @@ pub struct TurnState {
     pub calls: Vec<CallState>,
     /// The verdict read from it.
     pub verdict: Option<Verdict>,
-    /// Why no verdict could be read, and from what.
-    pub unparsed: Option<(String, StoredText)>,
+    /// The text without a valid verdict, if the judge found none.
+    pub unparsed: Option<UnparsedVerdict>,
     /// When it started.
     pub started: Millis,
+}
+
+/// The reply of a model, and the attempt that brought it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptReply {
+    /// The number of the attempt, from 1.
+    pub attempt: u8,
+    /// The reply.
+    pub reply: ModelReply,
+}
+
+/// A text in which the judge found no valid verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnparsedVerdict {
+    /// The reason, as a sentence.
+    pub why: String,
+    /// The text.
+    pub raw: StoredText,
 }
 
 /// One HTTP attempt.
@@ -144,12 +189,23 @@ pub struct AttemptState {
     pub thought: String,
     /// Arguments so far, by call.
     pub args: IndexMap<CallIx, String>,
-    /// Why it failed: status, sentence, and how long until the next.
-    pub failed: Option<(Option<u16>, String, Option<Millis>)>,
+    /// The failure, if it failed.
+    pub failed: Option<AttemptFailure>,
     /// Why it is waited that long after it.
     pub wait_why: Option<String>,
     /// What its exchange was like, once it is over.
     pub exchange: Option<HttpExchange>,
+}
+
+/// The failure of an HTTP attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptFailure {
+    /// The HTTP status, if the server replied.
+    pub status: Option<u16>,
+    /// The reason, as a sentence.
+    pub why: String,
+    /// The wait until the next attempt; `None` if there is no next attempt.
+    pub retry_in: Option<Millis>,
 }
 
 /// One tool call.
@@ -172,17 +228,39 @@ pub struct CallState {
     /// The transient failure after which it was tried once more.
     pub retried: Option<String>,
     /// The rule that refused it, and what the model was told.
-    pub rejected: Option<(String, String)>,
+    pub rejected: Option<CallRejection>,
     /// Whether the tool runs or ran.
     pub started: bool,
     /// The requests of a fetch.
     pub hops: Vec<Hop>,
-    /// The answer, where it came from, and how long it took.
-    pub finished: Option<(RecordedToolResponse, ToolResponseSource, Millis)>,
+    /// The tool response, once there is one.
+    pub finished: Option<FinishedCall>,
     /// A miss: evidence is frozen and held no answer for this call.
     pub evidence_missed: bool,
-    /// When it was received and, once it runs, when it was started.
-    pub received_and_started: (Millis, Option<Millis>),
+    /// The time of the event that received it.
+    pub received_at: Millis,
+    /// The time at which the tool started, once it runs.
+    pub started_at: Option<Millis>,
+}
+
+/// The rule that rejected a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRejection {
+    /// The name of the rule.
+    pub rule: String,
+    /// The text that the model receives.
+    pub text: String,
+}
+
+/// A tool response, its source and its duration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedCall {
+    /// The tool response.
+    pub response: RecordedToolResponse,
+    /// The source of the response.
+    pub source: ToolResponseSource,
+    /// The duration of the call.
+    pub elapsed: Millis,
 }
 
 impl RunState {
@@ -197,7 +275,10 @@ impl RunState {
 
     /// Applies the next event.
     pub fn apply(&mut self, event: &RunEvent) {
-        self.last = Some((event.seq, event.at));
+        self.last = Some(LastEvent {
+            seq: event.seq,
+            at: event.at,
+        });
         self.stats.apply(event);
         match &event.kind {
             EventKind::RunStarted(header) => self.header = Some(header.clone()),
@@ -238,7 +319,10 @@ impl RunState {
             EventKind::BudgetReached { .. } => {
                 self.budgets.extend(BudgetStop::from_event(&event.kind))
             }
-            EventKind::Note { cell, text } => self.notes.push((*cell, text.clone())),
+            EventKind::Note { cell, text } => self.notes.push(RunNote {
+                cell: *cell,
+                text: text.clone(),
+            }),
             EventKind::RunFinished(totals) => self.totals = Some(totals.clone()),
             EventKind::BlobStored(_) => {}
             EventKind::Unknown(_) => self.unknown += 1,
@@ -247,7 +331,7 @@ impl RunState {
 
     /// The cell's name, where its plan and header are known.
     pub fn cell_name(&self, cell: CellIx) -> Option<CellName> {
-        let (transcript, key) = self.cells.get(cell.index())?.planned?;
+        let PlanPosition { transcript, key } = self.cells.get(cell.index())?.planned?;
         let transcript = &self.transcripts.get(transcript as usize)?.source;
         Some(
             self.header
@@ -272,7 +356,10 @@ impl RunState {
             cells,
         });
         self.cells.extend(keys.iter().map(|key| CellState {
-            planned: Some((place, *key)),
+            planned: Some(PlanPosition {
+                transcript: place,
+                key: *key,
+            }),
             ..CellState::default()
         }));
     }
@@ -393,7 +480,11 @@ impl CellState {
                 exchange,
             } => {
                 let failed = state.attempts.entry(*attempt).or_default();
-                failed.failed = Some((*status, why.clone(), *retry_in));
+                failed.failed = Some(AttemptFailure {
+                    status: *status,
+                    why: why.clone(),
+                    retry_in: *retry_in,
+                });
                 failed.wait_why.clone_from(wait_why);
                 failed.exchange.clone_from(exchange);
                 if let Some(billed) = billed {
@@ -415,14 +506,20 @@ impl CellState {
                     let done = state.attempts.entry(*attempt).or_default();
                     done.exchange.clone_from(exchange);
                 }
-                state.finished = Some((*attempt, reply.clone()));
+                state.finished = Some(AttemptReply {
+                    attempt: *attempt,
+                    reply: reply.clone(),
+                });
                 state.native.clone_from(native);
                 state.resendable = *resendable;
                 state.usage = Some(state.usage.unwrap_or_default().plus(*usage));
             }
             TurnFact::VerdictReached(verdict) => state.verdict = Some((**verdict).clone()),
             TurnFact::VerdictUnparsed { why, raw } => {
-                state.unparsed = Some((why.clone(), raw.clone()));
+                state.unparsed = Some(UnparsedVerdict {
+                    why: why.clone(),
+                    raw: raw.clone(),
+                });
             }
         }
         self.phase = phase;
@@ -466,7 +563,7 @@ impl CallState {
     fn apply(&mut self, fact: &ToolFact, at: Millis) {
         match fact {
             ToolFact::Received { id, name, raw } => {
-                self.received_and_started.0 = at;
+                self.received_at = at;
                 self.id.clone_from(id);
                 self.name.clone_from(name);
                 self.raw.clone_from(raw);
@@ -479,10 +576,15 @@ impl CallState {
                 self.values = Some(values.clone());
                 self.coerced.clone_from(coerced);
             }
-            ToolFact::Rejected { rule, text } => self.rejected = Some((rule.clone(), text.clone())),
+            ToolFact::Rejected { rule, text } => {
+                self.rejected = Some(CallRejection {
+                    rule: rule.clone(),
+                    text: text.clone(),
+                });
+            }
             ToolFact::Started => {
                 self.started = true;
-                self.received_and_started.1 = Some(at);
+                self.started_at = Some(at);
             }
             ToolFact::Hop(hop) => self.hops.push(hop.clone()),
             ToolFact::Finished {
@@ -491,7 +593,11 @@ impl CallState {
                 elapsed,
                 retried,
             } => {
-                self.finished = Some((answer.clone(), source.clone(), *elapsed));
+                self.finished = Some(FinishedCall {
+                    response: answer.clone(),
+                    source: source.clone(),
+                    elapsed: *elapsed,
+                });
                 self.retried.clone_from(retried);
             }
         }

@@ -7,17 +7,17 @@ use std::collections::{HashMap, HashSet};
 use super::recorded_plan::{PlannedCell, RecordedPlan};
 use super::{RecordError, RecordedRun};
 use crate::event::{
-    EventKind, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
+    EventKind, EventTag, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::model::{CallIx, CellIx, CellResult, Digest, Outcome, RawJson, RunId, TurnIx};
 
-const CALL_EVENT_TAGS: &[&str] = &[
-    "run_started",
-    "cells_planned",
-    "cell_started",
-    "cell_finished",
-    "tool",
-    "resumed",
+const CALL_EVENT_TAGS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::CellStarted,
+    EventTag::CellFinished,
+    EventTag::Tool,
+    EventTag::Resumed,
 ];
 
 /// A judged cell that may answer another with the same key.

@@ -44,6 +44,7 @@ pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedToolCall};
 pub use newest_verdicts::{NewestVerdicts, RecordedResult};
 pub use player::{Playback, PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events};
 pub use reader::{EventReader, LogEnding, parse_log};
+pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};
 pub use recorder::{Recorder, StartedRecording};
 pub use rescore::{DecisionSettings, EvalDecisionSettings, PanelRules, VerdictCounts};
 pub use store::new_run_id;

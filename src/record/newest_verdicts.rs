@@ -7,19 +7,19 @@ use std::sync::{Arc, OnceLock};
 
 use super::recorded_plan::RecordedPlan;
 use super::{RecordError, RecordedRun};
-use crate::event::{EventKind, RunEvent, RunHeader};
+use crate::event::{EventKind, EventTag, RunEvent, RunHeader};
 use crate::model::{
     Ballot, CellIx, CellResult, Digest, Doubt, Outcome, RunId, ScoreBounds, VerdictSummary,
     verdict_probability,
 };
 
-const VERDICT_EVENT_TAGS: &[&str] = &[
-    "run_started",
-    "cells_planned",
-    "cells_settled",
-    "cell_started",
-    "cell_finished",
-    "resumed",
+const VERDICT_EVENT_TAGS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::CellsSettled,
+    EventTag::CellStarted,
+    EventTag::CellFinished,
+    EventTag::Resumed,
 ];
 
 /// The newest result of every cell, by the cell's name as text.

@@ -14,7 +14,9 @@ use serde::Deserialize;
 use super::blobs::FolderBlobs;
 use super::lines::{LogLineKind, peek_seq_and_tag, read_line};
 use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, lock};
-use crate::event::{BlobSource, EventKind, FORMAT, LogFormat, RunEvent, RunHeader, RunState};
+use crate::event::{
+    BlobSource, EventKind, EventTag, FORMAT, LogFormat, RunEvent, RunHeader, RunState,
+};
 
 /// The longest line the writer makes: a record and its frame.
 const MAX_LINE_BYTES: usize = MAX_FACT_BYTES + 256;
@@ -30,7 +32,7 @@ pub struct EventReader {
     line: Vec<u8>,
     line_number: u64,
     /// Only these kinds are parsed; empty: all.
-    wanted_tags: &'static [&'static str],
+    wanted_tags: &'static [EventTag],
     /// The number of the next event, if none is missing.
     next_seq: Option<u64>,
     /// A line was left out since the last event, so a gap is no news.
@@ -65,7 +67,7 @@ impl RecordedRun {
     /// As [`Run::events`], but only of the kinds with these tags (`cells_settled` …); others are passed over unparsed.
     pub fn events_with_tags(
         &self,
-        wanted: &'static [&'static str],
+        wanted: &'static [EventTag],
     ) -> Result<EventReader, RecordError> {
         let path = self.dir.join(EVENTS_FILE);
         // Asked before reading: a run that ends in between is then read to its end.
@@ -135,7 +137,7 @@ impl EventReader {
         input: impl Read + Send + 'static,
         path: PathBuf,
         locked: bool,
-        wanted_tags: &'static [&'static str],
+        wanted_tags: &'static [EventTag],
     ) -> Self {
         Self {
             input: Box::new(BufReader::with_capacity(256 << 10, input)),
@@ -247,9 +249,9 @@ impl EventReader {
         if kind == LogLineKind::Complete
             && !self.wanted_tags.is_empty()
             && let Some((seq, tag)) = peek_seq_and_tag(&self.line)
-            && !self.wanted_tags.contains(&tag)
+            && !self.wanted_tags.iter().any(|wanted| wanted.as_str() == tag)
         {
-            self.finished |= tag == "run_finished";
+            self.finished |= tag == EventTag::RunFinished.as_str();
             self.check_sequence(seq);
             return Ok(None);
         }

@@ -1,34 +1,44 @@
-//! What a run's cell numbers stand for, kept small: for readers that need names and no traces.
+//! The plan of a recorded run: the names and keys of its cells, without their traces.
+//!
+//! Responsible for the part of the fold that maps cell numbers to cells. Does not keep results: callers collect the
+//! results that they need. [`crate::event::RunState`] is the fold that keeps everything.
 
-use crate::event::{CellKey, EvalSpec, EventKind, JudgeSpec, RunEvent, RunHeader};
+use crate::event::{CellKey, EvalSpec, EventKind, JudgeSpec, RubricSpec, RunEvent, RunHeader};
 use crate::model::{CellIx, CellName, TranscriptRef};
 
-/// The header and the plan of a run, as far as it was read.
+/// The header and the plan of a run, as far as its events were applied. Needs the events `run_started` and
+/// `cells_planned`.
 #[derive(Debug, Default)]
-pub(super) struct RecordedPlan {
-    pub(super) header: Option<Box<RunHeader>>,
+pub struct RecordedPlan {
+    /// The header, if `run_started` was applied.
+    pub header: Option<Box<RunHeader>>,
     /// By first cell, ascending and without overlap.
     ranges: Vec<PlannedRange>,
 }
 
+/// The consecutive cells of one `cells_planned` event.
 #[derive(Debug)]
-struct PlannedRange {
-    first: CellIx,
-    transcript: TranscriptRef,
-    keys: Vec<CellKey>,
+pub struct PlannedRange {
+    /// The number of the first cell.
+    pub first: CellIx,
+    /// The transcript of all cells.
+    pub transcript: TranscriptRef,
+    /// The cells, in the order of their numbers.
+    pub keys: Vec<CellKey>,
 }
 
 /// One cell of the plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlannedCell<'p> {
+pub struct PlannedCell<'p> {
     header: &'p RunHeader,
-    pub(super) transcript: &'p TranscriptRef,
+    /// The transcript that the cell judges.
+    pub transcript: &'p TranscriptRef,
     key: &'p CellKey,
 }
 
 impl RecordedPlan {
-    /// Takes what it needs of the next event.
-    pub(super) fn apply(&mut self, event: &RunEvent) {
+    /// Applies the next event. Events that plan nothing have no effect.
+    pub fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
             EventKind::RunStarted(header) => self.header = Some(header.clone()),
             EventKind::CellsPlanned {
@@ -44,22 +54,27 @@ impl RecordedPlan {
         }
     }
 
-    /// As in the fold: a plan that goes back over planned cells is none.
+    /// Reports whether `first` is behind all planned cells. [`crate::event::RunState`] ignores the same plans.
     fn is_in_order(&self, first: CellIx) -> bool {
         let last = self.ranges.last();
         last.is_none_or(|last| last.end() <= u64::from(first.0))
     }
 
-    /// What a cell is.
-    pub(super) fn cell(&self, cell: CellIx) -> Option<PlannedCell<'_>> {
-        let after = self.ranges.partition_point(|place| place.first <= cell);
-        let place = self.ranges.get(after.checked_sub(1)?)?;
-        let key = place.keys.get(cell.index() - place.first.index())?;
+    /// The cell with this number, if the header is known and the cell is planned.
+    pub fn cell(&self, cell: CellIx) -> Option<PlannedCell<'_>> {
+        let after = self.ranges.partition_point(|range| range.first <= cell);
+        let range = self.ranges.get(after.checked_sub(1)?)?;
+        let key = range.keys.get(cell.index() - range.first.index())?;
         Some(PlannedCell {
             header: self.header.as_deref()?,
-            transcript: &place.transcript,
+            transcript: &range.transcript,
             key,
         })
+    }
+
+    /// The planned ranges, in the order of their cells. A transcript with further repeats has several ranges.
+    pub fn into_ranges(self) -> Vec<PlannedRange> {
+        self.ranges
     }
 }
 
@@ -70,15 +85,23 @@ impl PlannedRange {
 }
 
 impl<'p> PlannedCell<'p> {
-    pub(super) fn name(self) -> Option<CellName> {
+    /// The cell's name, if the header describes its eval and judge.
+    pub fn name(self) -> Option<CellName> {
         Some(self.header.cell_name(self.transcript, self.key)?.to_owned())
     }
 
-    pub(super) fn eval(self) -> Option<&'p EvalSpec> {
+    /// The cell's eval, if the header describes it.
+    pub fn eval(self) -> Option<&'p EvalSpec> {
         self.header.evals.get(self.key.eval as usize)
     }
 
-    pub(super) fn judge(self) -> Option<&'p JudgeSpec> {
+    /// The rubric of the cell's eval, if the header describes it.
+    pub fn rubric(self) -> Option<&'p RubricSpec> {
+        self.header.rubrics.get(self.eval()?.rubric as usize)
+    }
+
+    /// The cell's judge; `None` for a cell without a judge.
+    pub fn judge(self) -> Option<&'p JudgeSpec> {
         self.header.judges.get(self.key.judge? as usize)
     }
 }

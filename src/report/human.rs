@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::flags::describe_flags;
 use super::label_agreement::{format_label_lines, format_label_suffix};
 use super::stats::{format_stats, format_tokens};
+use super::wording::describe_outcome;
 use super::wrap::wrap_line;
 use super::{
     DecisionRow, ReportRow, ReportWriter, ResultRow, RunSummary, TextStyle, describe_panel_decision,
@@ -302,17 +303,6 @@ fn describe_votes(votes: VoteCounts) -> String {
 
 fn run_letters(run: &str) -> &str {
     run.rsplit_once('-').map_or(run, |(_, letters)| letters)
-}
-
-/// An outcome in words.
-pub fn describe_outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::NotApplicable => "not applicable",
-        Outcome::CheckError => "check error",
-        Outcome::JudgeError => "judge error",
-        Outcome::TurnLimit => "turn limit",
-        other => other.as_str(),
-    }
 }
 
 impl ReportWriter for HumanReportWriter<'_> {

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::label_agreement::{self, LabelsLine};
-use super::stats::{JudgeLine, ToolLine};
+use super::stats::{JudgeLine, ToolLine, UsageLine};
 use super::{DecisionRow, ReportRow, ReportWriter, ResultRow, RubricRow, RunSummary};
 use crate::model::{
-    ArgumentChange, CalibratedScore, Citation, Doubt, Outcome, RunId, TokenUsage, VerdictPart,
-    VoteCounts, VoteShare, is_invisible,
+    ArgumentChange, CalibratedScore, Citation, Doubt, Outcome, RunId, VerdictPart, VoteCounts,
+    VoteShare, is_invisible,
 };
 
 /// Writes JSON lines.
@@ -168,34 +168,6 @@ struct DisplayAsText<T>(T);
 impl<T: std::fmt::Display> Serialize for DisplayAsText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct UsageLine {
-    input: Option<u64>,
-    output: Option<u64>,
-    cached: Option<u64>,
-    thinking: Option<u64>,
-    calls: u32,
-}
-
-impl UsageLine {
-    pub(super) fn from_usage(usage: TokenUsage) -> Self {
-        let TokenUsage {
-            input,
-            output,
-            cached,
-            thinking,
-            calls,
-        } = usage;
-        Self {
-            input,
-            output,
-            cached,
-            thinking,
-            calls,
-        }
     }
 }
 

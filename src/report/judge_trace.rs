@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::human::describe_outcome;
+use super::wording::describe_outcome;
 use crate::event::{
-    BlobSource, CallState, CellState, RecordedRequest, StoredText, ToolResponseSource, TurnState,
+    AttemptReply, BlobSource, CallRejection, CallState, CellState, FinishedCall, RecordedRequest,
+    StoredText, ToolResponseSource, TurnState, UnparsedVerdict,
 };
 use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
@@ -87,8 +88,9 @@ fn write_turn(
         let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);
     }
     for (attempt, state) in &turn.attempts {
-        if let Some((_, why, retry)) = &state.failed {
-            let next = retry.map_or_else(
+        if let Some(failure) = &state.failed {
+            let why = &failure.why;
+            let next = failure.retry_in.map_or_else(
                 || "no further attempt".to_owned(),
                 |wait| format!("again in {wait}"),
             );
@@ -102,7 +104,7 @@ fn write_turn(
             let _infallible = writeln!(out, "attempt {attempt} failed: {why}{id}{cost}; {next}");
         }
     }
-    if let Some((_, reply)) = &turn.finished {
+    if let Some(AttemptReply { reply, .. }) = &turn.finished {
         if !reply.thought.is_empty() {
             write_heading(out, "thinking");
             let _infallible = writeln!(out, "{}", reply.thought.trim_end());
@@ -115,7 +117,7 @@ fn write_turn(
     for call in &turn.calls {
         write_call(out, call, blobs);
     }
-    if let Some((why, raw)) = &turn.unparsed {
+    if let Some(UnparsedVerdict { why, raw }) = &turn.unparsed {
         write_heading(out, "no valid verdict");
         let _infallible = writeln!(out, "{why}\n{}", read_piece(raw, blobs));
     }
@@ -189,7 +191,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     if let Some(values) = values.filter(|values| values.get() != written) {
         let _infallible = writeln!(out, "called with: {}", values.get());
     }
-    if let Some((rule, text)) = &call.rejected {
+    if let Some(CallRejection { rule, text }) = &call.rejected {
         let what = if call.evidence_missed {
             "a miss: refused"
         } else {
@@ -211,7 +213,12 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     }
     // A verdict's receipt says nothing: the verdict follows.
     let receipt = call.name == SUBMIT_VERDICT;
-    if let Some((answer, source, elapsed)) = call.finished.as_ref().filter(|_| !receipt) {
+    if let Some(finished) = call.finished.as_ref().filter(|_| !receipt) {
+        let FinishedCall {
+            response: answer,
+            source,
+            elapsed,
+        } = finished;
         let from = match source {
             ToolResponseSource::Live if call.evidence_missed => {
                 format!("live, in {elapsed}: a miss, frozen evidence holds no answer for this call")

@@ -10,7 +10,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::describe_panel_decision;
 use super::flags::append_flags;
-use super::human::describe_outcome;
+use super::wording::describe_outcome;
 use super::{DecisionRow, ReportRow, ReportWriter, ResultRow};
 use crate::model::{CellName, Outcome, is_invisible};
 

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::flags::append_flags;
-use super::human::describe_outcome;
 use super::label_agreement::format_label_lines;
 use super::stats::format_stats;
+use super::wording::describe_outcome;
 use super::{ReportRow, ReportWriter, describe_panel_decision};
 use crate::model::{Outcome, make_visible};
 

@@ -22,22 +22,24 @@ mod rows;
 mod rows_tests;
 mod score;
 mod stats;
+mod wording;
 mod wrap;
 
 use std::io;
 use std::path::Path;
 
-pub use human::{HumanReportWriter, describe_outcome};
+pub use human::HumanReportWriter;
 pub use jsonl::JsonlReportWriter;
 pub use judge_trace::{format_judge_trace, read_piece, read_rope};
 pub use junit::JunitReportWriter;
 pub use label_agreement::EvalVerdicts;
 pub use markdown::MarkdownReportWriter;
-pub use narrate::{Narrator, format_bytes};
+pub use narrate::Narrator;
 pub use panel_decision::{describe_panel_decision, describe_undecided, explain_doubt};
 pub use reasoning::extract_reasoning;
 pub use rows::{DecisionRow, ReportRow, ResultRow, RowBuilder, RubricRow, RunSummary};
 pub use stats::{format_stats, format_tokens};
+pub use wording::{describe_outcome, format_bytes};
 pub use wrap::wrap_line;
 
 /// Writes rows in one format.

@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use super::TextStyle;
-use super::human::describe_outcome;
 use super::interleave::Interleaver;
 use super::reasoning::{ReasoningParser, ReasoningPiece};
+use super::wording::{describe_outcome, format_bytes};
 use crate::event::{
     BudgetStop, DeltaPart, EventKind, RecordedRequest, RunEvent, RunHeader, StoredText, TurnFact,
 };
@@ -413,13 +413,4 @@ fn count_rope_bytes(rope: &RecordedRequest) -> u64 {
             StoredText::Blob(blob) => blob.bytes,
         })
         .sum()
-}
-
-/// Bytes for people: `812 B`, `12.4 KB`.
-pub fn format_bytes(bytes: u64) -> String {
-    if bytes < 1000 {
-        format!("{bytes} B")
-    } else {
-        format!("{:.1} KB", bytes as f64 / 1000.0)
-    }
 }

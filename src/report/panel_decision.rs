@@ -1,6 +1,6 @@
 //! How several judges came to a decision, in words: for lines, tables and screens.
 
-use super::human::describe_outcome;
+use super::wording::describe_outcome;
 use crate::event::RunHeader;
 use crate::model::{
     Decision, Doubt, Outcome, PanelDecision, PanelMember, PanelRule, UndecidedPanel,

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::jsonl::UsageLine;
-use super::narrate::format_bytes;
+use super::wording::format_bytes;
 use crate::event::{CallDurations, JudgeStats, RunStats, ToolStats};
 use crate::model::{TokenUsage, make_visible, pluralize};
 
@@ -205,6 +204,34 @@ impl<'a> ToolLine<'a> {
             text_bytes: of.text_bytes,
             tokens_estimate: estimate_tokens(of.text_bytes),
             cost_usd: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct UsageLine {
+    input: Option<u64>,
+    output: Option<u64>,
+    cached: Option<u64>,
+    thinking: Option<u64>,
+    calls: u32,
+}
+
+impl UsageLine {
+    pub(super) fn from_usage(usage: TokenUsage) -> Self {
+        let TokenUsage {
+            input,
+            output,
+            cached,
+            thinking,
+            calls,
+        } = usage;
+        Self {
+            input,
+            output,
+            cached,
+            thinking,
+            calls,
         }
     }
 }

@@ -117,7 +117,7 @@ fn search_recorded_cell(
         header,
         state: state.cells.pop().unwrap_or_default(),
         transcript,
-        notes: state.notes.into_iter().map(|(_, text)| text).collect(),
+        notes: state.notes.into_iter().map(|note| note.text).collect(),
         dir: run.dir.clone(),
     }))
 }

@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use crate::event::EventTag;
+
 /// The JSON Schema dialect.
 pub(super) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -107,39 +109,12 @@ fn part_schema() -> Value {
 /// The JSON Schema (2020-12) of one event, a line of a run's `events.jsonl`: the envelope, and which kinds there are. A
 /// kind of a newer minor version is allowed, as it is when reading.
 pub fn event_schema() -> Value {
-    let kinds = [
-        ("run_started", "The header: what the run began with."),
-        (
-            "blob_stored",
-            "A blob is in the store; comes before any event that names it.",
-        ),
-        (
-            "cells_planned",
-            "A transcript was reached and its cells numbered.",
-        ),
-        (
-            "cells_settled",
-            "Deterministic, skipped and cached cells of one transcript, as pairs of number and result.",
-        ),
-        ("cell_started", "A judge began a cell."),
-        ("cell_finished", "A judge cell ended."),
-        ("turn", "Something about a model call."),
-        ("tool", "Something about a tool call."),
-        ("paused", "A trace stands still at a boundary."),
-        ("resumed", "A paused trace goes on."),
-        ("budget_reached", "A budget was reached."),
-        (
-            "note",
-            "Something worth telling that is none of the others.",
-        ),
-        (
-            "run_finished",
-            "The last event of a run that was not interrupted.",
-        ),
-    ];
-    let properties: serde_json::Map<String, Value> = kinds
-        .iter()
-        .map(|(name, what)| ((*name).to_owned(), json!({"description": what})))
+    let properties: serde_json::Map<String, Value> = EventTag::ALL
+        .into_iter()
+        .map(|tag| {
+            let schema = json!({"description": tag.description()});
+            (tag.as_str().to_owned(), schema)
+        })
         .collect();
     json!({
         "$schema": DRAFT,

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use super::samples::{end, planned, record, settled};
-use crate::event::{EventKind, RunEvent};
+use crate::event::{EventKind, EventTag, RunEvent};
 use crate::model::{CellIx, Outcome};
 use crate::record::{
     EVENTS_FILE, LogEnding, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, parse_log,
@@ -228,7 +228,7 @@ async fn what_is_no_log_says_so() {
 async fn unwanted_kinds_are_passed_over_and_nothing_else_changes() {
     let (_, events, run, _dir) = log_of(5).await;
     let mut some = run
-        .events_with_tags(&["run_started", "cells_settled"])
+        .events_with_tags(&[EventTag::RunStarted, EventTag::CellsSettled])
         .expect("a log");
     let read: Vec<RunEvent> = (&mut some).map(|e| e.expect("readable")).collect();
     assert_eq!(read, [&events[..1], &events[2..3]].concat());

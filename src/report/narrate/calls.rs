@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{Narrator, format_bytes};
+use super::Narrator;
 use crate::event::{RecordedToolResponse, StoredText, ToolFact, ToolResponseSource};
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, SUBMIT_VERDICT, TurnIx};
+use crate::report::wording::format_bytes;
 
 /// Longest excerpt of arguments and pages, in characters.
 const MAX_EXCERPT_CHARS: usize = 160;

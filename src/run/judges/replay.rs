@@ -11,11 +11,20 @@ use super::live_cell_names::LiveCellNames;
 use super::pool::mark_as_cached;
 use crate::clock::BoxFuture;
 use crate::event::{
-    BlobSource, CallCx, EvalSpec, EventKind, RunHeader, StoredText, ToolFact, TurnFact,
+    BlobSource, CallCx, EvalSpec, EventKind, EventTag, RunHeader, StoredText, ToolFact, TurnFact,
 };
 use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
-use crate::record::{RecordError, RecordedRun};
+use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun};
+
+/// The events that [`RecordedTraces`] reads; the reader skips the others without parsing them.
+const REPLAYED_EVENT_TAGS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::Turn,
+    EventTag::Tool,
+    EventTag::CellFinished,
+];
 
 /// Recorded traces by the name of their decision and their repeat, each with who made it. Of one judge it is played under
 /// any name, since it was another judge that made it; of several the one of the same name is.
@@ -36,38 +45,28 @@ struct RecordedTrace {
 impl RecordedTraces {
     /// Reads the judged cells of a run.
     pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
-        let header: RunHeader = run.read_header()?;
-        let mut names: HashMap<CellIx, (CellName, String)> = HashMap::new();
+        let mut plan = RecordedPlan::default();
         let mut traces: HashMap<CellName, Vec<(String, RecordedTrace)>> = HashMap::new();
-        let wanted = &["cells_planned", "turn", "tool", "cell_finished"];
-        for event in run.events_with_tags(wanted)? {
-            let kind = event?.kind;
-            match &kind {
-                EventKind::CellsPlanned {
-                    transcript,
-                    first,
-                    keys,
-                } => {
-                    for (ix, key) in (first.0..).map(CellIx).zip(keys) {
-                        if let Some(name) = header.cell_name(transcript, key)
-                            && let Some(judge) = name.judge.map(str::to_owned)
-                        {
-                            names.insert(ix, (strip_judge(name.to_owned()), judge));
-                        }
-                    }
-                }
-                EventKind::CellFinished { cell, result } => {
-                    if let Some(name) = names.get(cell) {
-                        trace_entry(&mut traces, name).result = Some((**result).clone());
-                    }
-                }
-                _ => {
-                    if let Some(name) = kind.cell().and_then(|cell| names.get(&cell)) {
-                        trace_entry(&mut traces, name).facts.push(kind);
-                    }
-                }
+        for event in run.events_with_tags(REPLAYED_EVENT_TAGS)? {
+            let event = event?;
+            let Some(cell) = event.kind.cell() else {
+                plan.apply(&event);
+                continue;
+            };
+            let Some((name, judge)) = plan.cell(cell).and_then(judged_cell_name) else {
+                continue;
+            };
+            let trace = trace_entry(&mut traces, name, judge);
+            match event.kind {
+                EventKind::CellFinished { result, .. } => trace.result = Some(*result),
+                fact => trace.facts.push(fact),
             }
         }
+        let header = match plan.header {
+            Some(header) => *header,
+            // Reports the reason why the log has no header.
+            None => run.read_header()?,
+        };
         Ok(Self {
             run: run.id.clone(),
             traces,
@@ -152,20 +151,28 @@ fn strip_judge(name: CellName) -> CellName {
     }
 }
 
-/// The trace of a judge, begun where there is none.
-fn trace_entry<'t>(
-    traces: &'t mut HashMap<CellName, Vec<(String, RecordedTrace)>>,
-    (name, judge): &(CellName, String),
-) -> &'t mut RecordedTrace {
-    let all = traces.entry(name.clone()).or_default();
-    let at = all
+/// The name of a judged cell without its judge, and the judge's name; `None` for a cell without a judge.
+fn judged_cell_name(cell: PlannedCell<'_>) -> Option<(CellName, String)> {
+    let mut name = cell.name()?;
+    let judge = name.judge.take()?;
+    Some((name, judge))
+}
+
+/// The trace of `judge` in `traces`, which is added if it is missing.
+fn trace_entry(
+    traces: &mut HashMap<CellName, Vec<(String, RecordedTrace)>>,
+    name: CellName,
+    judge: String,
+) -> &mut RecordedTrace {
+    let all = traces.entry(name).or_default();
+    let position = all
         .iter()
-        .position(|(by, _)| by == judge)
+        .position(|(by, _)| *by == judge)
         .unwrap_or_else(|| {
-            all.push((judge.clone(), RecordedTrace::default()));
+            all.push((judge, RecordedTrace::default()));
             all.len() - 1
         });
-    &mut all[at].1
+    &mut all[position].1
 }
 
 /// The replay judge of one run, told what the cells of this run are called.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::diag::yaml;
-use crate::event::{BlobSource, CellKey, EventKind, REDACTED, RunHeader};
+use crate::event::{BlobSource, CellKey, EventKind, EventTag, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
-use crate::record::{RecordError, RecordedRun};
+use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::run::inputs::carried::CarriedTranscript;
 use crate::run::inputs::feed::{
@@ -27,6 +27,15 @@ use crate::run::{DecisionFilter, RunError, RunOptions, SampleSpec};
 use crate::tools::{self, ToolSet};
 use crate::transcript::{self, RecordSpan, TranscriptFile};
 use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
+
+/// The events that [`ResumedRun`] reads; the reader skips the others without parsing them.
+const CARRIED_EVENT_TAGS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::CellsSettled,
+    EventTag::CellFinished,
+    EventTag::RunFinished,
+];
 
 /// A transcript of the old run, with its cells and what is carried of them.
 type OldTranscript = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
@@ -45,55 +54,32 @@ pub(in crate::run) struct ResumedRun {
 impl ResumedRun {
     /// Reads what a run planned and settled; the traces are passed over.
     pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
-        let header = run.read_header()?;
-        let mut transcripts: Vec<OldTranscript> = Vec::new();
-        let mut by_id: HashMap<String, usize> = HashMap::new();
-        let mut places: HashMap<CellIx, (usize, usize)> = HashMap::new();
-        let mut complete = false;
-        let wanted = &[
-            "cells_planned",
-            "cells_settled",
-            "cell_finished",
-            "run_finished",
-        ];
-        for event in run.events_with_tags(wanted)? {
-            match event?.kind {
-                EventKind::CellsPlanned {
-                    transcript,
-                    first,
-                    keys,
-                } => {
-                    // A later plan of the same transcript holds further repeats.
-                    let at = *by_id.entry(transcript.id.clone()).or_insert_with(|| {
-                        transcripts.push((transcript, Vec::new()));
-                        transcripts.len() - 1
-                    });
-                    for (ix, key) in (first.0..).zip(keys) {
-                        let cells = &mut transcripts[at].1;
-                        places.insert(CellIx(ix), (at, cells.len()));
-                        cells.push((key, None));
-                    }
-                }
+        let mut plan = RecordedPlan::default();
+        let mut results: HashMap<CellIx, CellResult> = HashMap::new();
+        let mut is_complete = false;
+        for event in run.events_with_tags(CARRIED_EVENT_TAGS)? {
+            let event = event?;
+            match event.kind {
                 EventKind::CellsSettled(settled) => {
-                    for cell in settled {
-                        carry_result(&mut transcripts, &places, &run.id, cell.0, cell.1);
-                    }
+                    results.extend(settled.into_iter().map(|cell| (cell.0, cell.1)));
                 }
                 EventKind::CellFinished { cell, result } => {
-                    carry_result(&mut transcripts, &places, &run.id, cell, *result);
+                    results.insert(cell, *result);
                 }
-                EventKind::RunFinished(totals) => complete = !totals.cancelled,
-                _ => {}
+                EventKind::RunFinished(totals) => is_complete = !totals.cancelled,
+                _ => plan.apply(&event),
             }
         }
-        for (_, cells) in &mut transcripts {
-            cells.sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
-        }
+        let header = match plan.header.take() {
+            Some(header) => *header,
+            // Reports the reason why the log has no header.
+            None => run.read_header()?,
+        };
         Ok(Self {
             run: run.id.clone(),
             header,
-            transcripts,
-            is_complete: complete,
+            transcripts: collect_old_transcripts(&run.id, plan.into_ranges(), results),
+            is_complete,
             blobs: run.blobs(),
         })
     }
@@ -298,24 +284,42 @@ impl ResumedRun {
     }
 }
 
-fn carry_result(
-    transcripts: &mut [OldTranscript],
-    places: &HashMap<CellIx, (usize, usize)>,
+/// The transcripts of an old run in the order it reached them, each with its cells and their carried results.
+fn collect_old_transcripts(
     run: &RunId,
-    cell: CellIx,
-    mut result: CellResult,
-) {
-    let Some((transcript, at)) = places.get(&cell) else {
-        return;
-    };
+    ranges: Vec<PlannedRange>,
+    mut results: HashMap<CellIx, CellResult>,
+) -> Vec<OldTranscript> {
+    let mut transcripts: Vec<OldTranscript> = Vec::new();
+    let mut by_id: HashMap<String, usize> = HashMap::new();
+    for range in ranges {
+        // A later range of the same transcript holds further repeats.
+        let position = *by_id.entry(range.transcript.id.clone()).or_insert_with(|| {
+            transcripts.push((range.transcript, Vec::new()));
+            transcripts.len() - 1
+        });
+        let cells = (range.first.0..).map(CellIx).zip(range.keys);
+        transcripts[position].1.extend(cells.map(|(cell, key)| {
+            let result = results.remove(&cell);
+            (key, result.and_then(|result| carry_result(run, result)))
+        }));
+    }
+    for (_, cells) in &mut transcripts {
+        cells.sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+    }
+    transcripts
+}
+
+/// The result as the new run holds it; `None` if the cell must be judged again.
+fn carry_result(run: &RunId, result: CellResult) -> Option<CellResult> {
     if result.outcome.is_error() || result.by_human {
-        return;
+        return None;
     }
-    if result.outcome != Outcome::Skipped {
-        // This run spends nothing on it.
-        result = mark_as_cached(run, result);
+    // A judge never saw a skipped cell, so there is no cost to attribute to the old run.
+    if result.outcome == Outcome::Skipped {
+        return Some(result);
     }
-    transcripts[*transcript].1[*at].1 = Some(result);
+    Some(mark_as_cached(run, result))
 }
 
 /// Hands out what an old run reached, then what it did not.

@@ -4,13 +4,20 @@
 
 use std::collections::HashMap;
 
-use crate::event::{CellKey, EventKind, RunHeader};
-use crate::model::{CellIx, JudgeConfig, Outcome};
-use crate::record::{RecordError, RecordedRun, RunStore};
+use crate::event::{EventKind, EventTag};
+use crate::model::{CellResult, JudgeConfig, Outcome};
+use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun, RunStore};
 use crate::workspace::Workspace;
 
 /// Newest runs of a workspace that are read: enough for a mean, and soon read.
 const MAX_HISTORY_RUNS: usize = 20;
+
+/// The events that [`UsageHistory`] reads; the reader skips the others without parsing them.
+const USAGE_EVENT_TAGS: &[EventTag] = &[
+    EventTag::RunStarted,
+    EventTag::CellsPlanned,
+    EventTag::CellFinished,
+];
 
 /// What cells took, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,12 +41,12 @@ impl UsageHistory {
     pub(in crate::run) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
         let mut all = Self::default();
         let runs = store.runs();
-        let ours = runs.iter().filter_map(|run| {
-            let header = run.read_header().ok()?;
-            (header.workspace == workspace.root).then_some((run, header))
+        let own_runs = runs.iter().filter(|run| {
+            let header = run.read_header();
+            header.is_ok_and(|header| header.workspace == workspace.root)
         });
-        for (run, header) in ours.take(MAX_HISTORY_RUNS) {
-            let _unreadable = all.add_run(run, &header);
+        for run in own_runs.take(MAX_HISTORY_RUNS) {
+            let _unreadable = all.add_run(run);
         }
         all
     }
@@ -60,52 +67,49 @@ impl UsageHistory {
         self.0.get(&key).filter(|taken| taken.cells > 0)
     }
 
-    fn add_run(&mut self, run: &RecordedRun, header: &RunHeader) -> Result<(), RecordError> {
-        let mut keys: HashMap<CellIx, CellKey> = HashMap::new();
-        for event in run.events_with_tags(&["run_started", "cells_planned", "cell_finished"])? {
-            match event?.kind {
-                EventKind::CellsPlanned {
-                    first, keys: of, ..
-                } => {
-                    let judged = (first.0..).map(CellIx).zip(of);
-                    keys.extend(judged.filter(|(_, key)| key.judge.is_some()));
-                }
+    fn add_run(&mut self, run: &RecordedRun) -> Result<(), RecordError> {
+        let mut plan = RecordedPlan::default();
+        for event in run.events_with_tags(USAGE_EVENT_TAGS)? {
+            let event = event?;
+            match &event.kind {
                 EventKind::CellFinished { cell, result } => {
-                    let Some(key) = keys.remove(&cell).and_then(|key| usage_key(header, &key))
-                    else {
-                        continue;
-                    };
-                    let usage = result.usage.unwrap_or_default();
-                    let (Some(input), Some(output)) = (usage.input, usage.output) else {
-                        continue;
-                    };
-                    let ours = result.cached.is_none()
-                        && !result.by_human
-                        && result.outcome != Outcome::Cancelled;
-                    if ours && usage.calls > 0 {
-                        let taken = self.0.entry(key).or_default();
-                        taken.cells += 1;
-                        taken.calls = taken.calls.saturating_add(u64::from(usage.calls));
-                        taken.input = taken.input.saturating_add(input);
-                        taken.output = taken.output.saturating_add(output);
-                        taken.ms = taken.ms.saturating_add(result.duration_ms.0);
+                    if let Some(key) = plan.cell(*cell).and_then(usage_key) {
+                        self.add_result(key, result);
                     }
                 }
-                _ => {}
+                _ => plan.apply(&event),
             }
         }
         Ok(())
     }
+
+    /// Adds a cell of this run, if its judge was called and reported its tokens.
+    fn add_result(&mut self, key: UsageKey, result: &CellResult) {
+        let usage = result.usage.unwrap_or_default();
+        let (Some(input), Some(output)) = (usage.input, usage.output) else {
+            return;
+        };
+        let is_judged_here =
+            result.cached.is_none() && !result.by_human && result.outcome != Outcome::Cancelled;
+        if !is_judged_here || usage.calls == 0 {
+            return;
+        }
+        let past = self.0.entry(key).or_default();
+        past.cells += 1;
+        past.calls = past.calls.saturating_add(u64::from(usage.calls));
+        past.input = past.input.saturating_add(input);
+        past.output = past.output.saturating_add(output);
+        past.ms = past.ms.saturating_add(result.duration_ms.0);
+    }
 }
 
-fn usage_key(header: &RunHeader, key: &CellKey) -> Option<UsageKey> {
-    let eval = header.evals.get(key.eval as usize)?;
-    let rubric = header.rubrics.get(eval.rubric as usize)?;
-    let judge = &header.judges.get(key.judge? as usize)?.config;
+/// The key of a judged cell; `None` for a cell without a judge.
+fn usage_key(cell: PlannedCell<'_>) -> Option<UsageKey> {
+    let judge = &cell.judge()?.config;
     Some((
         judge.name.clone(),
         judge.model.clone(),
-        rubric.id.clone(),
-        eval.id.clone(),
+        cell.rubric()?.id.clone(),
+        cell.eval()?.id.clone(),
     ))
 }

@@ -22,7 +22,10 @@ pub(super) fn push_judge_output<'a>(
         return;
     };
     let (thought, text) = match (&turn.finished, newest_attempt(turn)) {
-        (Some((_, reply)), _) => (reply.thought.as_str(), reply.text.as_str()),
+        (Some(finished), _) => {
+            let reply = &finished.reply;
+            (reply.thought.as_str(), reply.text.as_str())
+        }
         (None, Some(attempt)) => (attempt.thought.as_str(), attempt.text.as_str()),
         (None, None) => return,
     };

@@ -75,8 +75,9 @@ fn explain_no_prompt<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<Text
 /// Attempts that failed, and when the next one is made.
 fn failed_attempts(turn: &TurnState) -> impl Iterator<Item = TextBlock<'_>> {
     turn.attempts.iter().filter_map(|(number, attempt)| {
-        let (_, why, retry) = attempt.failed.as_ref()?;
-        let next = retry.map_or_else(
+        let failure = attempt.failed.as_ref()?;
+        let why = &failure.why;
+        let next = failure.retry_in.map_or_else(
             || "no further attempt".to_owned(),
             |wait| format!("again in {wait}"),
         );

@@ -9,7 +9,9 @@ use super::argument_diff::ArgumentDiff;
 use super::{
     ContentCx, empty_row, explain_no_cell, format_size, heading, overlay_spans, styled_line,
 };
-use crate::event::{AttemptState, CallState, ToolResponseSource as From, TurnState};
+use crate::event::{
+    AttemptState, CallRejection, CallState, FinishedCall, ToolResponseSource as From, TurnState,
+};
 use crate::model::{ArgumentChange, Millis, RawJson, SUBMIT_VERDICT};
 use crate::theme::Role;
 use crate::tui::state::judge_trace::{find_shown_call, find_streaming_call};
@@ -98,7 +100,7 @@ fn list_calls<'a>(ink: &ContentCx<'a>, turn: &'a TurnState, open: usize) -> Vec<
     let line = |(at, call): (usize, &'a CallState)| {
         let (mark, role) = call_mark(ink, call);
         let took = match &call.finished {
-            Some((_, _, elapsed)) => format!(" {elapsed}"),
+            Some(finished) => format!(" {}", finished.elapsed),
             None => String::new(),
         };
         TextBlock {
@@ -119,7 +121,7 @@ fn list_calls<'a>(ink: &ContentCx<'a>, turn: &'a TurnState, open: usize) -> Vec<
 fn call_mark<'a>(ink: &ContentCx<'a>, call: &CallState) -> (&'a str, Role) {
     match (&call.rejected, &call.finished) {
         (Some(_), _) => (ink.glyphs().error, Role::Error),
-        (None, Some((answer, _, _))) if answer.is_error => (ink.glyphs().fail, Role::Error),
+        (None, Some(finished)) if finished.response.is_error => (ink.glyphs().fail, Role::Error),
         (None, Some(_)) => (ink.glyphs().pass, Role::Pass),
         (None, None) => (ink.glyphs().ellipsis, Role::Live),
     }
@@ -138,7 +140,7 @@ fn push_call<'a>(
         && call
             .rejected
             .as_ref()
-            .is_some_and(|(rule, _)| rule == "parse");
+            .is_some_and(|rejection| rejection.rule == "parse");
     match call.canonical.as_ref().map(RawJson::get) {
         Some(canonical) if ink.app.session().trace_panes.shows_raw => {
             out.push(heading("as received, to the byte"));
@@ -262,7 +264,7 @@ fn find_filled_values(written: &str, values: &str) -> (Vec<String>, usize) {
 
 /// The rule that refused it, and the model's view of that.
 fn push_rejection<'a>(ink: &ContentCx<'a>, call: &'a CallState, out: &mut Vec<TextBlock<'a>>) {
-    let Some((rule, text)) = &call.rejected else {
+    let Some(CallRejection { rule, text }) = &call.rejected else {
         return;
     };
     out.push(empty_row());
@@ -302,7 +304,7 @@ fn describe_end<'a>(
     call: &'a CallState,
     shown: &ShownCell<'a>,
 ) -> Vec<TextBlock<'a>> {
-    let (received, started) = call.received_and_started;
+    let (received, started) = (call.received_at, call.started_at);
     let waited = started.map_or(Millis(0), |started| started.since(received));
     let waited = if waited < MIN_REPORTED_WAIT {
         String::new()
@@ -316,7 +318,12 @@ fn describe_end<'a>(
         (Some(_), _) if call.name == SUBMIT_VERDICT => {
             TextBlock::new("the verdict was received", Role::Muted)
         }
-        (Some((answer, from, elapsed)), _) => {
+        (Some(finished), _) => {
+            let FinishedCall {
+                response: answer,
+                source: from,
+                elapsed,
+            } = finished;
             let (word, role) = if answer.is_error {
                 ("error", Role::Error)
             } else {
@@ -343,7 +350,9 @@ fn describe_end<'a>(
         (None, Some(started)) => so_far("running for", started),
         (None, None) => so_far("not started, waiting for", received),
     }];
-    if let Some((_, From::SameTrace { turn, call }, _)) = &call.finished {
+    if let Some(From::SameTrace { turn, call }) =
+        call.finished.as_ref().map(|finished| &finished.source)
+    {
         let same = format!("turn {} call {}", turn.0 + 1, call.0 + 1);
         out.push(styled_line([
             ("answered once: same as ", Role::Muted),

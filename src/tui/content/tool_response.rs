@@ -9,7 +9,9 @@ use super::{
     ContentCx, HiddenTextRequest, LoadedText, empty_row, explain_no_cell, format_size,
     overlay_spans, styled_line,
 };
-use crate::event::{CallState, RecordedToolResponse, StoredText, ToolResponseSource as From};
+use crate::event::{
+    CallRejection, CallState, RecordedToolResponse, StoredText, ToolResponseSource as From,
+};
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role};
 use crate::tui::state::App;
@@ -56,12 +58,13 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
     }
     out.extend(hop_blocks(&call.hops, ink.glyphs()));
     match &call.finished {
-        Some((answer, from, elapsed)) => {
+        Some(finished) => {
+            let answer = &finished.response;
             out.push(describe_response(
                 ink,
                 answer,
-                from,
-                *elapsed,
+                &finished.source,
+                finished.elapsed,
                 call.evidence_missed,
             ));
             let raw = ink.app.session().trace_panes.shows_raw;
@@ -104,7 +107,7 @@ fn explain_unanswered(call: &CallState, over: bool) -> TextBlock<'_> {
             "a miss: frozen evidence has no answer for this call, so it was refused; 3 shows why",
             Role::Warning,
         ),
-        Some((rule, _)) => TextBlock::new(
+        Some(CallRejection { rule, .. }) => TextBlock::new(
             format!("refused by rule {rule} before it ran; 3 shows why"),
             Role::Error,
         ),
@@ -337,7 +340,7 @@ pub(crate) fn loaded_response<'a>(
     app: &'a App,
     call: &'a CallState,
 ) -> Option<Result<&'a str, ()>> {
-    match &call.finished.as_ref()?.0.text {
+    match &call.finished.as_ref()?.response.text {
         StoredText::Text(text) => Some(Ok(text)),
         StoredText::Blob(blob) => match app.texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => Some(Ok(text)),

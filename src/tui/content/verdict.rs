@@ -6,6 +6,7 @@ use super::findings::{finding_block, verdict_part_blocks};
 use super::judge_output::push_judge_output;
 use super::votes::vote_blocks;
 use super::{ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, styled_line};
+use crate::event::UnparsedVerdict;
 use crate::model::{CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, pluralize};
 use crate::report::describe_outcome;
 use crate::theme::Role;
@@ -280,7 +281,9 @@ fn push_result<'a>(
         }
         push_verdict_details(ink, verdict, out);
     }
-    if let Some((why, raw)) = shown.turns().last().and_then(|turn| turn.unparsed.as_ref()) {
+    if let Some(UnparsedVerdict { why, raw }) =
+        shown.turns().last().and_then(|turn| turn.unparsed.as_ref())
+    {
         out.push(empty_row());
         out.push(heading("no valid verdict"));
         if result.error.as_deref() != Some(why.as_str()) {

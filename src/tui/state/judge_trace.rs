@@ -218,7 +218,7 @@ fn is_cited_as_fetch(call: &CallState) -> bool {
         && call
             .finished
             .as_ref()
-            .is_some_and(|(answer, _, _)| !answer.is_error)
+            .is_some_and(|finished| !finished.response.is_error)
 }
 
 /// The number by which a judge cites a call's answer.

@@ -89,8 +89,8 @@ pub(crate) fn describe_phase_in_full(cell: &CellState, now: Millis) -> Option<St
         },
         CellPhase::BackingOff { .. } => match attempt {
             Some((number, failed)) => match &failed.failed {
-                Some((status, why, _)) => {
-                    let why = describe_failure(*status, why);
+                Some(failure) => {
+                    let why = describe_failure(failure.status, &failure.why);
                     format!("{plain} after attempt {number}: {why}")
                 }
                 None => plain,
@@ -165,7 +165,7 @@ pub(crate) fn count_attempts(turns: &[TurnState]) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{CallState, TurnState};
+    use crate::event::{AttemptFailure, CallState, TurnState};
     use crate::provider::ProviderError;
 
     fn cell(phase: CellPhase, turn: TurnState) -> CellState {
@@ -179,7 +179,11 @@ mod tests {
     fn attempts_of(failed: &[(Option<u16>, &str)], more: bool) -> TurnState {
         let mut turn = TurnState::default();
         for (number, (status, why)) in (1..).zip(failed) {
-            let failed = Some((*status, (*why).to_owned(), Some(Millis(1))));
+            let failed = Some(AttemptFailure {
+                status: *status,
+                why: (*why).to_owned(),
+                retry_in: Some(Millis(1)),
+            });
             let state = AttemptState {
                 failed,
                 ..AttemptState::default()

@@ -126,7 +126,7 @@ impl TrackedRun {
 
     /// The run's own time at a moment of the model.
     pub(crate) fn run_time(&self, now: Millis) -> Millis {
-        let last = self.state.last.map_or(Millis(0), |(_, at)| at);
+        let last = self.state.last.map_or(Millis(0), |last| last.at);
         match self.began_at {
             Some(origin) if self.is_live() => now.since(origin).max(last),
             _ => last,

@@ -136,13 +136,13 @@ impl<'a> ShownCell<'a> {
 
     /// What the run says of the cell's eval.
     pub(crate) fn eval_spec(&self) -> Option<&'a EvalSpec> {
-        let (_, key) = self.trace?.planned?;
+        let key = self.trace?.planned?.key;
         self.header?.evals.get(key.eval as usize)
     }
 
     /// The judge, as the run had it.
     pub(crate) fn judge_spec(&self) -> Option<&'a JudgeSpec> {
-        let (_, key) = self.trace?.planned?;
+        let key = self.trace?.planned?.key;
         self.header?.judges.get(key.judge? as usize)
     }
 }

@@ -74,7 +74,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     };
     let took = state
         .last
-        .map_or_else(String::new, |(_, at)| format!(" · {at}"));
+        .map_or_else(String::new, |last| format!(" · {}", last.at));
     let head = format!(
         "run {name} · {how_far} · {} of {} have a result{took} · {}",
         run.finished_cells,

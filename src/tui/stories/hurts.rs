@@ -22,7 +22,12 @@ fn backing_off(model: &App) -> bool {
         let attempts = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
         attempts
             .flat_map(|turn| turn.attempts.values())
-            .any(|attempt| matches!(attempt.failed, Some((_, _, Some(_)))))
+            .any(|attempt| {
+                attempt
+                    .failed
+                    .as_ref()
+                    .is_some_and(|failure| failure.retry_in.is_some())
+            })
     })
 }
 

@@ -27,11 +27,11 @@ fn source(app: &Driven) -> Option<ToolResponseSource> {
     let run = app.event_loop.app.runs().by_ticket.values().next_back()?;
     let calls = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let mut calls = calls.flat_map(|turn| &turn.calls);
-    let (_, source, _) = calls
+    let finished = calls
         .find(|call| call.name == "fetch_url")?
         .finished
         .clone()?;
-    Some(source)
+    Some(finished.source)
 }
 
 #[test]

@@ -426,7 +426,7 @@ fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let mut told: Vec<String> = all
         .iter()
         .take(MAX_SHOWN_NOTES)
-        .map(|(_, text)| text.clone())
+        .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {
         told.push(format!(

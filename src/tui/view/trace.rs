@@ -346,8 +346,8 @@ fn failed_attempt_items<'a>(
 ) -> impl Iterator<Item = StripItem<'a>> {
     let again = if glyphs.ascii { "retry" } else { "↻" };
     turn.attempts.values().filter_map(move |attempt| {
-        let (status, why, _) = attempt.failed.as_ref()?;
-        let why = describe_failure(*status, why);
+        let failure = attempt.failed.as_ref()?;
+        let why = describe_failure(failure.status, &failure.why);
         Some(StripItem::note(format!("{again} {why}"), Role::Warning))
     })
 }
@@ -362,12 +362,13 @@ fn describe_call(shown: &ShownCell<'_>, call: &CallState, glyphs: &Glyphs) -> (S
     let name: String = call.name.chars().take(32).collect();
     match (&call.rejected, &call.finished) {
         (Some(_), _) => (format!("{name} {} refused", glyphs.error), Role::Error),
-        (None, Some((answer, _, _))) if answer.is_error => {
+        (None, Some(finished)) if finished.response.is_error => {
             (format!("{name} {} error", glyphs.fail), Role::Error)
         }
         (None, Some(_)) if call.name == SUBMIT_VERDICT => (name, Role::Tool),
-        (None, Some((answer, _, _))) => {
-            (format!("{name} {}", format_bytes(answer.bytes)), Role::Tool)
+        (None, Some(finished)) => {
+            let size = format_bytes(finished.response.bytes);
+            (format!("{name} {size}"), Role::Tool)
         }
         (None, None) => (format!("{name} {}", glyphs.ellipsis), Role::Live),
     }

@@ -1,6 +1,7 @@
 //! Votes, recordings, messages, and what is broken or hostile.
 
 use super::*;
+use crate::event::CallRejection;
 
 #[test]
 fn the_cells_of_a_vote_are_stepped_through() {
@@ -89,14 +90,17 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
         for call in &mut turn.calls {
             call.name = hostile.into();
             call.raw = hostile.repeat(3);
-            call.rejected = Some((hostile.into(), hostile.into()));
+            call.rejected = Some(CallRejection {
+                rule: hostile.into(),
+                text: hostile.into(),
+            });
             for hop in &mut call.hops {
                 hop.url = hostile.into();
                 hop.refused = Some(hostile.into());
             }
-            if let Some((answer, _, _)) = &mut call.finished {
-                answer.text = StoredText::Text(hostile.into());
-                answer.content_type = Some(hostile.into());
+            if let Some(finished) = &mut call.finished {
+                finished.response.text = StoredText::Text(hostile.into());
+                finished.response.content_type = Some(hostile.into());
             }
         }
         if let Some(verdict) = &mut turn.verdict {

@@ -1,0 +1,25 @@
+//! The words for outcomes and sizes that several output formats share.
+//!
+//! Responsible for short terms only. Does not format rows.
+
+use crate::model::Outcome;
+
+/// An outcome in words.
+pub fn describe_outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::NotApplicable => "not applicable",
+        Outcome::CheckError => "check error",
+        Outcome::JudgeError => "judge error",
+        Outcome::TurnLimit => "turn limit",
+        other => other.as_str(),
+    }
+}
+
+/// Bytes for people: `812 B`, `12.4 KB`.
+pub fn format_bytes(bytes: u64) -> String {
+    if bytes < 1000 {
+        format!("{bytes} B")
+    } else {
+        format!("{:.1} KB", bytes as f64 / 1000.0)
+    }
+}
