@@ -1,4 +1,6 @@
-//! What a message's `content` may be, read without copying: text, a list of parts, an object, nothing.
+//! The types of JSON that a message's `content` may have, read without copies.
+//!
+//! Responsible for the shape only. Does not interpret the parts.
 
 use std::fmt;
 
@@ -8,14 +10,14 @@ use serde_json::value::RawValue;
 
 use crate::model::SourceText;
 
-/// `content` as it stands in a message.
+/// The `content` of a message.
 #[derive(Debug)]
 pub(super) enum RawContent<'a> {
     /// A string.
     Text(SourceText<'a>),
-    /// A list, each entry as written.
+    /// A list with each element as written.
     Parts(Vec<&'a RawValue>),
-    /// An object, as compact JSON with its values as written (some write tool results so).
+    /// An object, as compact JSON with its values as written. Some programs write tool results as objects.
     Object(String),
 }
 
@@ -25,6 +27,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawContent<'a> {
     }
 }
 
+/// The visitor for [`RawContent`].
 struct RawContentVisitor;
 
 impl<'de> Visitor<'de> for RawContentVisitor {
@@ -65,7 +68,7 @@ impl<'de> Visitor<'de> for RawContentVisitor {
     }
 }
 
-/// A struct that is read from an object only; serde's derive would take a list for one, field by field.
+/// A struct that deserializes only from an object. serde's derive would also accept a list, field by field.
 #[derive(Debug)]
 pub(super) struct ObjectOnly<T>(pub(super) T);
 

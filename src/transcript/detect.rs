@@ -1,53 +1,54 @@
-//! Which format a file is in, from its first bytes alone; names and endings count for nothing.
+//! Detection of a file's format from its first bytes. The file name does not matter.
 //!
-//! The formats and their signs are one table, `formats::FORMATS`; the first whose sign a file bears is its format. One that
-//! is recognised but not read yet is named; anything else is described.
+//! Responsible for the preview of a file's first records and the choice of a reader. The formats and their signatures
+//! are the tables in `formats`: the first format that matches is the format of the file. Does not read transcripts.
 
 use super::formats::{self, ReaderFactory};
 use super::scan::JsonValueScanner;
 use super::sniff::RecordSniff;
 use super::walk::{RecordLayout, RecordWalker};
 
-/// What was recognised.
+/// A format that dicta recognised in a file and can read.
 #[derive(Debug)]
 pub(super) struct DetectedFormat<'h> {
-    /// The format's name.
+    /// The name of the format.
     pub(super) name: &'static str,
-    /// Makes its reader.
+    /// The function that creates its reader.
     pub(super) create_reader: ReaderFactory,
-    /// What it was recognised by.
+    /// The beginning of the file.
     pub(super) preview: FilePreview<'h>,
 }
 
-/// The beginning of a file, as far as it is looked at.
+/// The beginning of a file, for the detection of its format.
 #[derive(Debug)]
 pub(super) struct FilePreview<'h> {
-    /// The first bytes, as they are.
+    /// The first bytes of the file.
     pub(super) bytes: &'h [u8],
-    /// How records stand in it.
+    /// The layout of the records.
     pub(super) layout: RecordLayout,
-    /// Where they begin: after a byte order mark, white space, an opening bracket.
+    /// The offset of the first record: after a byte order mark, white space and an opening bracket.
     pub(super) start: usize,
-    /// The first records, with the keys of their top level. The last one may be torn.
+    /// The first records with the keys of their top level. The last record may be incomplete.
     pub(super) records: Vec<PreviewedRecord<'h>>,
 }
 
-/// A record that was looked at.
+/// A record of a preview.
 #[derive(Debug)]
 pub(super) struct PreviewedRecord<'h> {
-    /// As it stands.
+    /// The bytes of the record.
     pub(super) bytes: &'h [u8],
-    /// What it tells of itself.
+    /// The top-level keys of the record.
     pub(super) sniff: RecordSniff,
 }
 
 impl FilePreview<'_> {
-    /// A walk over the records, as they were recognised.
+    /// Returns a walker over the records of the file.
     pub(super) fn record_walker(&self) -> RecordWalker {
         RecordWalker::new(self.layout, self.start as u64)
     }
 
-    /// The same, where a list is one record: the file's only one, one on each line, or one in a list of lists.
+    /// Returns a walker for files in which a list is one record. The list is the whole file, a line, or an element of
+    /// an outer list.
     pub(super) fn list_walker(&self) -> RecordWalker {
         let inner = self
             .records
@@ -56,7 +57,7 @@ impl FilePreview<'_> {
         if self.layout != (RecordLayout::Values { array: true }) || inner {
             return self.record_walker();
         }
-        // `start` is behind the bracket.
+        // `start` is the offset after the bracket, but here the bracket belongs to the record.
         let start = self.start - 1;
         let body = &self.bytes[start..];
         let line = memchr::memchr(b'\n', body).unwrap_or(body.len());
@@ -71,30 +72,32 @@ impl FilePreview<'_> {
         RecordWalker::new(form, start as u64)
     }
 
-    /// Whether the first record looks so.
+    /// Returns true if the first record matches `is`.
     pub(super) fn first_matches(&self, is: impl FnOnce(&RecordSniff) -> bool) -> bool {
         self.records.first().is_some_and(|seen| is(&seen.sniff))
     }
 
-    /// Whether one of the first records looks so.
+    /// Returns true if one of the first records matches `is`.
     pub(super) fn any_matches(&self, is: impl Fn(&RecordSniff) -> bool) -> bool {
         self.records.iter().any(|seen| is(&seen.sniff))
     }
 }
 
-/// Why a file is not read.
+/// A reason not to read a file. The strings are sentence fragments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DetectError {
+    /// The format is known but has no reader. The value is its name.
     Unsupported(&'static str),
+    /// The content has no records.
     Unknown(String),
-    /// Records or rows of a shape that is nobody's in particular: a map can say what they mean.
+    /// The file has records or rows in no known format. A field mapping can describe them.
     Unmapped(String),
 }
 
-/// How many records are looked at before a file is called foreign.
+/// The maximum number of records in a preview. Session files may begin with many lines that name no format.
 const MAX_PREVIEW_RECORDS: usize = 64;
 
-/// Recognises a file from `head`, its first bytes.
+/// Detects the format of a file from `head`, its first bytes.
 pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
     if let Some(found) = formats::BINARY_FORMATS
         .iter()
@@ -109,6 +112,7 @@ pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
         return require_reader(found.name, found.create_reader, look);
     }
     let look = preview_file(head)?;
+    // The order of the table matters: formats share keys, so the more specific one comes first.
     if let Some(format) = formats::TEXT_FORMATS
         .iter()
         .find(|format| (format.matches)(&look))
@@ -120,7 +124,7 @@ pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
             Err(DetectError::Unknown(seen.sniff.describe(seen.bytes)))
         }
         Some(seen) => Err(DetectError::Unmapped(seen.sniff.describe(seen.bytes))),
-        // An empty array: no transcripts, and nothing wrong.
+        // An empty array is a valid native file without transcripts.
         None => require_reader(
             formats::NATIVE_FORMAT.name,
             formats::NATIVE_FORMAT.create_reader,
@@ -144,13 +148,14 @@ fn require_reader<'h>(
     }
 }
 
-/// How records stand in a file, and the first of them.
+/// Returns the layout of the file that begins with `head`, and its first records.
 pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Err(DetectError::Unknown(
             "it is UTF-16 text; save it as UTF-8".to_owned(),
         ));
     }
+    // Excel and other Windows programs write a byte order mark.
     let bom = if head.starts_with(b"\xef\xbb\xbf") {
         3
     } else {
@@ -199,14 +204,15 @@ pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> 
     })
 }
 
-/// Whether the object at the beginning goes over several lines, rather than being one of the lines of JSONL.
+/// Returns true if the object at the beginning of `body` extends over several lines. Otherwise it is a line of JSONL.
 fn spans_lines(body: &[u8]) -> bool {
     let mut scan = JsonValueScanner::default();
     let end = scan.feed(body);
     let first_line = memchr::memchr(b'\n', body).unwrap_or(body.len());
     match end {
         Some(end) => end > first_line && !scan.torn_string,
-        // Not closed: a large or torn object, or a first line that is broken. Then the second line is whole.
+        // The object isn't closed: it is large, or torn, or the first line is broken. In the last case, the second line
+        // is a complete object.
         None if scan.torn_string => false,
         None => {
             let rest = body[first_line..].trim_ascii_start();
@@ -221,7 +227,7 @@ fn spans_lines(body: &[u8]) -> bool {
     }
 }
 
-/// The values at the beginning of `body`, the last one perhaps torn.
+/// Returns the JSON values at the beginning of `body`. The last value may be incomplete.
 pub(super) fn split_values(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = body;
     std::iter::from_fn(move || {

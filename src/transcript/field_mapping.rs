@@ -1,15 +1,17 @@
-//! `map:` of dicta.yaml: which fields of a foreign record are its id, its messages, its metadata, each by a JMESPath
-//! expression; read strictly, with every problem at once.
+//! The field mapping, `map:` of dicta.yaml, with a JMESPath expression for each part of a transcript.
+//!
+//! Responsible for the keys of `map:` and for the diagnostics, all problems at once. Does not evaluate the expressions:
+//! that is `formats/mapped.rs`.
 //!
 //! | key | finds |
 //! |---|---|
 //! | `messages` | the conversation: a list of messages in OpenAI's shapes |
-//! | `input`, `output` | instead of it: a text is one user's or one assistant's message, a list is messages |
-//! | `system` | instructions that stand before them |
+//! | `input`, `output` | instead of `messages`: a text is one message of the user or the assistant, a list is messages |
+//! | `system` | instructions before the conversation |
 //! | `id` | a text or a number |
 //! | `metadata` | an object; or a mapping of names to expressions |
 //! | `tags` | a text or a list of texts |
-//! | `label` | what a person said: `{eval: ID, passed: …, rubric: ID, score: …, by: …, note: …}`, or a list of such |
+//! | `label` | a person's label: `{eval: ID, passed: …, rubric: ID, score: …, by: …, note: …}`, or a list of labels |
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::model::escape_pointer_step;
 use crate::query::JmesPathQuery;
 
-/// What the fields of a foreign record mean.
+/// The meaning of the fields of a record in an unknown format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldMapping {
     pub(super) id: Option<JmesPathQuery>,
@@ -34,28 +36,28 @@ pub struct FieldMapping {
     pub(super) labels: Vec<LabelMapping>,
 }
 
-/// Where the conversation is.
+/// The expressions that find the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConversationMapping {
-    /// As a list of messages.
+    /// A list of messages.
     Messages(JmesPathQuery),
-    /// As what went in and what came out.
+    /// The input and the output of the agent.
     Pair {
         input: Option<JmesPathQuery>,
         output: JmesPathQuery,
     },
 }
 
-/// Where metadata is.
+/// The expressions that find the metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MetadataMapping {
-    /// As the record has it.
+    /// One value.
     Expression(JmesPathQuery),
-    /// Put together.
+    /// An object of named values.
     Named(Vec<(String, MetadataMapping)>),
 }
 
-/// Where a person's verdict is.
+/// The expressions that find a person's label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LabelMapping {
     pub(super) eval: String,
@@ -67,8 +69,9 @@ pub(super) struct LabelMapping {
 }
 
 impl FieldMapping {
-    /// Reads a map. What is wrong is among the problems; then there is none.
+    /// Parses a field mapping; returns `None` after it adds the problems to the diagnostics.
     pub fn parse(mut fields: MappingDecoder<'_>) -> Option<Self> {
+        // Read now: `finish` consumes the decoder's keys, and the checks below apply only to a mapping.
         let before = (fields.is_mapping(), fields.mapping_pointer().to_owned());
         let id = parse_query(&mut fields, "id");
         let messages = parse_query(&mut fields, "messages");
@@ -86,13 +89,13 @@ impl FieldMapping {
                 format!("`messages` is the whole conversation: leave it or `{other}` out of `map`");
             fields.error_at_key(other, "map", why);
         } else if before.0 && !whole && !has("output") {
-            // Told at the nearest slip, if there is one: `finish` names the key.
+            // A misspelled key already explains the missing one: `finish` reports it.
             let slip = fields
                 .unknown_keys()
                 .into_iter()
                 .any(|key| crate::diag::find_nearest(key, ["messages", "output"]).is_some());
             if !slip {
-                let why = "`map` needs `messages`, or `output` (and `input`): where the conversation stands in a record";
+                let why = "`map` needs `messages`, or `output` (and `input`): the location of the conversation in a record";
                 fields.error_at_mapping("missing", why);
             }
         }
@@ -112,16 +115,16 @@ impl FieldMapping {
         })
     }
 
-    /// Whether records may hold what people said of them.
+    /// Returns true if the mapping finds labels.
     pub fn has_labels(&self) -> bool {
         !self.labels.is_empty()
     }
 
-    /// Reads a map that was typed on a command line: YAML, its braces left out if one likes.
+    /// Parses a field mapping from a command line: YAML with or without the outer braces.
     pub fn parse_inline(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = match text.trim() {
             bare if bare.starts_with('{') => bare.to_owned(),
-            // As it stands in a file, indented.
+            // A block that the user copied from dicta.yaml, with its indentation.
             bare if bare.contains('\n') => text.to_owned(),
             bare => format!("{{{bare}}}"),
         };
@@ -136,7 +139,7 @@ impl FieldMapping {
     }
 }
 
-/// An expression that may be absent.
+/// Returns the expression of an optional key.
 fn parse_query(fields: &mut MappingDecoder<'_>, key: &'static str) -> Option<JmesPathQuery> {
     let written = match fields.value(key)? {
         Value::String(written) => written,
@@ -186,7 +189,7 @@ fn parse_metadata_value(
                     parse_metadata_value(fields, &at, name, written)?,
                 ))
             };
-            // Every fault is told, not the first one alone.
+            // Collect first, so that every problem is reported and not only the first one.
             let named: Vec<_> = map.iter().map(each).collect();
             named
                 .into_iter()
@@ -241,12 +244,12 @@ fn parse_label(mut fields: MappingDecoder<'_>) -> Option<LabelMapping> {
     })
 }
 
-/// The maps of a workspace, by absolute path; a file without one is recognised by its content.
+/// The field mappings of a workspace, by absolute path. dicta detects the format of a file without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldMappings(pub BTreeMap<PathBuf, Arc<FieldMapping>>);
 
 impl FieldMappings {
-    /// Opens a file as the workspace says it is to be read.
+    /// Opens a file with its field mapping, if it has one.
     pub fn open(&self, path: &Path) -> Result<TranscriptFile, TranscriptError> {
         TranscriptFile::open_mapped(path, self.0.get(path))
     }

@@ -1,7 +1,7 @@
-//! An object of a foreign record, looked into without a tree: its keys in order, its values as written.
+//! Access to the fields of a JSON object without a tree: the keys in order, the values as written.
 //!
-//! Owns the tolerant look that the readers of other formats share. `null` is as good as absent, and what is of another
-//! kind than asked for is none: a reader takes what it knows and leaves the rest where it is. Numbers stay as written.
+//! Responsible for the tolerant access that readers of foreign formats share. `null` counts as absent, and a value of
+//! an unexpected type counts as absent. Numbers stay as written. Does not report errors in values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,95 +17,95 @@ use crate::model::SourceText;
 pub(super) struct RawFields<'a>(Vec<(SourceText<'a>, &'a RawValue)>);
 
 impl<'a> RawFields<'a> {
-    /// The object that a text is. The error is a sentence.
+    /// Parses a text as an object. The error is a sentence fragment.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|why| format_json_error(&why))
     }
 
-    /// The object that a value is.
+    /// Returns the object, if the value is one.
     pub(super) fn from_raw(raw: &'a RawValue) -> Option<Self> {
-        // Asked first: the error of a long text would be costly to make.
+        // A check of the first byte avoids serde's error, which is slow to create for a long text.
         raw.get()
             .starts_with('{')
             .then(|| serde_json::from_str(raw.get()).ok())?
     }
 
-    /// A value that is not null; of a key given twice the last, as most readers have it.
+    /// Returns a value that is not null. If a key occurs twice, the last one counts, as in most JSON parsers.
     pub(super) fn get(&self, key: &str) -> Option<&'a RawValue> {
         let mut last = self.0.iter().rev();
         let (_, value) = last.find(|(name, _)| &**name == key)?;
         (value.get() != "null").then_some(*value)
     }
 
-    /// The first of these that is there.
+    /// Returns the first of these keys that has a value.
     pub(super) fn get_first(&self, keys: &[&str]) -> Option<&'a RawValue> {
         keys.iter().find_map(|key| self.get(key))
     }
 
-    /// Whether the key is there and not null.
+    /// Returns true if the key has a value other than null.
     pub(super) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Whether the key is there at all.
+    /// Returns true if the key exists, even with null.
     pub(super) fn has_key(&self, key: &str) -> bool {
         self.0.iter().any(|(name, _)| &**name == key)
     }
 
-    /// A string.
+    /// Returns a string.
     pub(super) fn text(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).and_then(json_string)
     }
 
-    /// A string, or anything else as it is written.
+    /// Returns a string, or any other value as written.
     pub(super) fn text_or_json(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).map(text_or_json)
     }
 
-    /// A string or a number's digits, where it is not empty: what names something.
+    /// Returns an id: a string that is not empty, or the digits of a number.
     pub(super) fn id_text(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).and_then(super::native::id_text)
     }
 
-    /// An object.
+    /// Returns an object.
     pub(super) fn object(&self, key: &str) -> Option<Self> {
         self.get(key).and_then(Self::from_raw)
     }
 
-    /// A list, its entries as written.
+    /// Returns the elements of a list as written.
     pub(super) fn list(&self, key: &str) -> Option<Vec<&'a RawValue>> {
         self.get(key).and_then(list_items)
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub(super) fn integer(&self, key: &str) -> Option<u64> {
         serde_json::from_str(self.get(key)?.get()).ok()
     }
 
-    /// A number.
+    /// Returns a number.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
         serde_json::from_str(self.get(key)?.get()).ok()
     }
 
-    /// True or false.
+    /// Returns a Boolean.
     pub(super) fn flag(&self, key: &str) -> Option<bool> {
         serde_json::from_str(self.get(key)?.get()).ok()
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0.iter().map(|(key, value)| (&**key, *value))
     }
 }
 
-/// The entries of a list.
+/// Returns the elements of a list.
 pub(super) fn list_items(raw: &RawValue) -> Option<Vec<&RawValue>> {
     raw.get()
         .starts_with('[')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
-/// JSON without the white space between its tokens; numbers and strings stay as written.
+/// Removes the white space between the tokens of JSON. Numbers and strings stay as written.
 pub(super) fn compact_json(json: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let (mut from, mut in_string, mut escaped) = (0, false, false);

@@ -1,4 +1,6 @@
-//! An open file of transcripts, in whatever format.
+//! An open transcript file in any format.
+//!
+//! Responsible for the choice between detection and a field mapping. Does not know any format.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use super::reader::TranscriptReader;
 use super::source::SourceFile;
 use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
 
-/// An open file of transcripts.
+/// An open transcript file.
 #[derive(Debug)]
 pub struct TranscriptFile {
     source: SourceFile,
@@ -19,13 +21,12 @@ pub struct TranscriptFile {
 }
 
 impl TranscriptFile {
-    /// Opens a file and recognises its format from its first bytes. Never blocks: what is no regular file is refused
-    /// before it is opened.
+    /// Opens a file and detects its format from its first bytes. It never blocks: only regular files are opened.
     pub fn open(path: &Path) -> Result<Self, TranscriptError> {
         Self::open_mapped(path, None)
     }
 
-    /// The same, of a file whose fields a map names.
+    /// Opens a file as [`Self::open`] does, with a field mapping if the workspace has one for it.
     pub fn open_mapped(
         path: &Path,
         map: Option<&Arc<FieldMapping>>,
@@ -54,43 +55,43 @@ impl TranscriptFile {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.source.path()
     }
 
-    /// What it is, as a sentence can hold it: `a Claude Code session`.
+    /// Returns the format with its article: `a Claude Code session`.
     pub fn format(&self) -> &'static str {
         self.format
     }
 
-    /// Walks the file once: each call returns the next few transcripts (about 1 MiB of them), or `None` at the end. The
-    /// first ones are there long before a large file is walked.
+    /// Returns the next transcripts (about 1 MiB), or `None` at the end. The first transcripts are available long
+    /// before a large file is read.
     pub fn next_block(&mut self) -> Result<Option<TranscriptBlock>, TranscriptError> {
         self.reader.next_block(&self.source)
     }
 
-    /// One transcript's native form again.
+    /// Returns the native JSON of the transcript at `span`.
     pub fn read_native(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         self.reader.read_native(&self.source, span)
     }
 
-    /// What the file itself holds of a transcript, as written; of a compressed one, unpacked.
+    /// Returns the bytes of the file for a transcript, decompressed if necessary.
     pub fn read_raw(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         self.reader.read_raw(&self.source, span)
     }
 
-    /// All transcripts by the file's own directory, where the format has one: none is read.
+    /// Returns all transcripts from the index of the file, without reading them; `None` if the format has no index.
     pub fn read_index(&mut self) -> Result<Option<Vec<TranscriptIndexEntry>>, TranscriptError> {
         self.reader.read_index(&self.source)
     }
 
-    /// What was counted so far; `None` for native files, where every record is a transcript or a bad one.
+    /// Returns the counts so far; `None` for native files, in which each record is a transcript or a bad record.
     pub fn tally(&self) -> Option<&ReadTally> {
         self.reader.tally()
     }
 
-    /// The id of a record that has none of its own: `<file stem>:<number>`.
+    /// Returns the id of a record without one: `<file stem>:<number>`.
     pub fn default_id(&self, number: u64) -> String {
         self.source.default_id(number)
     }

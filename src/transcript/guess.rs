@@ -1,8 +1,7 @@
-//! A guess at what the fields of a foreign file mean, as an entry of dicta.yaml that its owner reads and corrects: every
-//! line says why.
+//! A guess of a field mapping for a file in an unknown format, as an entry of dicta.yaml for the user to correct.
 //!
-//! Looks at names first, at values where names say nothing. Never certain, and never used without being seen: only
-//! `dicta map` asks for it.
+//! Responsible for the guess and its text: every line has its reason as a comment. It uses the names of fields first,
+//! then their values. Does not apply the guess: only `dicta map` prints it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,26 +14,26 @@ use super::source::SourceFile;
 use super::walk::{BLOCK_SIZE, RecordLayout};
 use super::{TranscriptError, TranscriptFile};
 
-/// So many records are looked at.
+/// The maximum number of records that the guess is based on.
 const MAX_GUESS_RECORDS: usize = 50;
-/// So deep is looked for fields in objects.
+/// The maximum depth of fields in objects.
 const MAX_FIELD_DEPTH: usize = 3;
 
-/// What is known about a file's fields.
+/// The result of a guess.
 #[derive(Debug)]
 pub enum MappingGuess {
-    /// It is read as it is: its format.
+    /// dicta reads the file without a mapping; the value is its format.
     AlreadyReadable(&'static str),
-    /// An entry of dicta.yaml.
+    /// An entry for dicta.yaml.
     Entry {
-        /// YAML, with comments.
+        /// The YAML, with comments.
         yaml: String,
-        /// Whether the conversation was found; otherwise its place is left for the user to fill.
+        /// True if the conversation was found. Otherwise the user must fill in its expression.
         complete: bool,
     },
 }
 
-/// Guesses. `written` is how dicta.yaml is to name the file.
+/// Guesses the mapping of a file. `written` is the path for dicta.yaml.
 pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, TranscriptError> {
     match TranscriptFile::open(path) {
         Ok(file) => return Ok(MappingGuess::AlreadyReadable(file.format())),
@@ -88,7 +87,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
     )
 }
 
-/// What fields are called, likeliest first: the conversation, instructions, what went in, what came out.
+/// The usual names of the conversation, most likely first.
 const CONVERSATION_NAMES: [&str; 9] = [
     "messages",
     "conversation",
@@ -100,7 +99,9 @@ const CONVERSATION_NAMES: [&str; 9] = [
     "dialogue",
     "transcript",
 ];
+/// The usual names of instructions, most likely first.
 const SYSTEM_NAMES: [&str; 4] = ["system", "system_prompt", "system_message", "instructions"];
+/// The usual names of the input, most likely first.
 const INPUT_NAMES: [&str; 14] = [
     "input",
     "prompt",
@@ -117,6 +118,7 @@ const INPUT_NAMES: [&str; 14] = [
     "inputs",
     "customer_message",
 ];
+/// The usual names of the output, most likely first.
 const OUTPUT_NAMES: [&str; 17] = [
     "output",
     "response",
@@ -137,14 +139,14 @@ const OUTPUT_NAMES: [&str; 17] = [
     "outputs",
 ];
 
-/// A field that some records have.
+/// A field of some records.
 #[derive(Debug)]
 struct GuessField {
-    /// As JMESPath writes it.
+    /// The JMESPath of the field.
     path: String,
-    /// Its own name, in lower case with `_` between words.
+    /// The last name in the path, in lower case with `_` between words.
     name: String,
-    /// What records have there.
+    /// The values in the records.
     values: Vec<Value>,
 }
 
@@ -266,7 +268,7 @@ impl MappingGuessBuilder {
             } else {
                 ""
             };
-            // JMESPath cannot look into a text; a cell of a table is parsed before.
+            // JMESPath can't read JSON in a text. Table cells are parsed before evaluation.
             let expression = if turns.is_text && !table {
                 field.path
             } else {
@@ -280,7 +282,7 @@ impl MappingGuessBuilder {
             (
                 "system",
                 &SYSTEM_NAMES[..],
-                "by its name: instructions that stand before the conversation",
+                "by its name: instructions before the conversation",
             ),
             ("input", &INPUT_NAMES[..], "by its name: what the user said"),
             (
@@ -392,7 +394,7 @@ impl MappingGuessBuilder {
     }
 }
 
-/// The fields of an object and of the objects in it, in the order in which they are met.
+/// Collects the fields of an object and of nested objects, in order.
 fn collect_fields(
     map: &Map<String, Value>,
     before: &str,
@@ -418,7 +420,7 @@ fn collect_fields(
                     name: if crate::model::make_visible(key, false) == *key {
                         normalize_name(key)
                     } else {
-                        // Whoever hides something in a name is not taken at its word.
+                        // A name with invisible characters may be deceptive, so it must not match a known name.
                         String::new()
                     },
                     values: vec![value.clone()],
@@ -429,13 +431,15 @@ fn collect_fields(
     }
 }
 
-/// How a list of messages names who speaks and what is said.
+/// The keys of role and content in a list of messages.
 struct MessageKeys {
     role: String,
     content: String,
+    /// True if the list is JSON in a text.
     is_text: bool,
 }
 
+/// Returns the keys of a list of messages; `None` if the value isn't one.
 fn detect_message_keys(value: &Value) -> Option<MessageKeys> {
     let parsed: Value;
     let (list, is_text) = match value {
@@ -460,7 +464,7 @@ fn detect_message_keys(value: &Value) -> Option<MessageKeys> {
     })
 }
 
-/// A name as it is compared: `Agent Response`, `agentResponse` and `agent-response` are one.
+/// Normalises a name for comparison: `Agent Response`, `agentResponse` and `agent-response` are equal.
 fn normalize_name(name: &str) -> String {
     let mut out = String::new();
     let mut lower = false;
@@ -478,7 +482,7 @@ fn normalize_name(name: &str) -> String {
     out.trim_matches('_').to_owned()
 }
 
-/// The field whose name comes first among these: alone, at the end of a longer one, or at its beginning.
+/// Returns the index of the field whose name is first among `names`: the whole name, else its end, else its beginning.
 fn find_field_by_name(fields: &[GuessField], names: &[&str]) -> Option<usize> {
     let is = |fits: fn(&str, &str) -> bool| {
         names
@@ -501,7 +505,7 @@ fn find_field_by_name(fields: &[GuessField], names: &[&str]) -> Option<usize> {
 }
 
 impl MappingGuessBuilder {
-    /// The entry; `what` was looked at, in words.
+    /// Writes the entry. `what` describes the file in words.
     fn into_guess(self, written: &str, what: &str, records: usize) -> MappingGuess {
         let mut out = String::new();
         let seen = crate::model::pluralize(records as u64, "record");
@@ -530,7 +534,7 @@ impl MappingGuessBuilder {
         if !self.complete {
             let names: Vec<&str> = self.names.iter().take(12).map(String::as_str).collect();
             let why = format!(
-                "FILL IN: where the answer stands; there is {}",
+                "FILL IN: the field with the answer; the fields are {}",
                 names.join(", ")
             );
             line(6, "output", "''", &why);
@@ -547,16 +551,16 @@ impl MappingGuessBuilder {
             }
         }
         if let Some((expression, why)) = &self.label {
-            // Not in force yet: a label of an eval that is not there would refuse every run.
+            // The label is a comment, because a label of an unknown eval would make every run fail.
             let mut labels = String::new();
             let mut line = |text: &str, why: &str| {
                 let why = crate::model::make_visible(why, false);
                 let _infallible = writeln!(labels, "{text:<54}  # {why}");
             };
-            line("      # label:", "what people said: labels");
+            line("      # label:", "labels of people");
             line(
                 "      #   eval: CHANGE",
-                "the id of the eval of yours that it is about",
+                "the id of the eval that the label is about",
             );
             line(
                 &format!("      #   passed: {}", quote_yaml(expression)),
@@ -571,7 +575,7 @@ impl MappingGuessBuilder {
     }
 }
 
-/// A key as JMESPath writes it.
+/// Returns a key in JMESPath's notation.
 fn quote_jmespath_key(key: &str) -> String {
     let bare = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -582,7 +586,7 @@ fn quote_jmespath_key(key: &str) -> String {
     }
 }
 
-/// A text as YAML writes it: bare where that says the same.
+/// Returns a text in YAML's notation, without quotes if they aren't necessary.
 fn quote_yaml(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text
@@ -596,7 +600,7 @@ fn quote_yaml(text: &str) -> String {
         return text.to_owned();
     }
     if crate::model::make_visible(text, false) != *text {
-        // What would not be seen is spelled out.
+        // Escapes make invisible characters visible.
         let escaped = Value::from(text).to_string();
         let plain = |c: char| match c {
             c if c.is_ascii() => c.to_string(),

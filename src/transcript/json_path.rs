@@ -1,19 +1,19 @@
-//! Where a value stands deep in one large JSON value, found by its keys without holding the file.
+//! A search for a value deep in a large JSON file by its keys, without the file in memory.
 //!
-//! Owns the one search behind files that are a single object with their records in a list below some keys (promptfoo's
-//! `results.results`, Inspect's `samples`). Reads once from the front, a block at a time; what stands beside the path is
-//! passed over by its brackets and strings. It checks no grammar and keeps no bytes but the key it reads.
+//! Responsible for files that are one object with a list of records at some path, such as promptfoo's `results.results`
+//! and Inspect's `samples`. It reads the file once, a block at a time, and skips other values by their brackets and
+//! strings. Does not check the grammar of JSON.
 
 use super::TranscriptError;
 use super::source::SourceFile;
 use super::walk::BLOCK_SIZE;
 
-/// Longer keys are none of ours.
+/// The number of bytes of a key that the search compares. A longer key cannot match a path.
 const MAX_KEY_BYTES: usize = 256;
 
-/// Where the elements of the array at this path begin: behind its bracket. `start` is where the value that holds it
-/// begins (white space and a byte order mark may stand before it). `None`: there is no array at the path, or the file
-/// ends before it. A key that is given twice counts where an array stands at it.
+/// Returns the offset after the opening bracket of the array at `path`. `start` is the offset of the value that
+/// contains it; white space and a byte order mark may come first. Returns `None` if the path leads to no array, or the
+/// file ends before it. If a key occurs twice, the one with an array counts.
 pub(super) fn find_array(
     source: &SourceFile,
     start: u64,
@@ -34,7 +34,7 @@ pub(super) fn find_array(
     }
 }
 
-/// Where the value at this path begins within `bytes`, if it is there and begins with `first` (`[`, `{`, `"`).
+/// Returns the offset in `bytes` of the value at `path`, if its first byte is `first` (`[`, `{`, `"`).
 pub(super) fn find_value(bytes: &[u8], path: &[&str], first: u8) -> Option<usize> {
     match JsonPathSearch::new(path).feed(bytes, first) {
         SearchProgress::At(at) => Some(at),
@@ -42,21 +42,25 @@ pub(super) fn find_value(bytes: &[u8], path: &[&str], first: u8) -> Option<usize
     }
 }
 
-/// The text at this path, as far as `bytes` hold it whole.
+/// Returns the text at `path`, if `bytes` contains all of it.
 pub(super) fn find_text(bytes: &[u8], path: &[&str]) -> Option<String> {
     let rest = &bytes[find_value(bytes, path, b'"')?..];
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
     values.next()?.ok()
 }
 
+/// The result of a step of the search.
 #[derive(Debug, PartialEq, Eq)]
 enum SearchProgress {
+    /// The value begins at this offset in the bytes of the step.
     At(usize),
+    /// The search needs more bytes.
     NotYet,
+    /// The outer value has ended without a match.
     Never,
 }
 
-/// What is read next in the object that the path leads through.
+/// The next token in the object that the path leads through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedToken {
     Key,
@@ -65,18 +69,20 @@ enum ExpectedToken {
     Rest,
 }
 
+/// The state of a search, fed in pieces.
 #[derive(Debug)]
 struct JsonPathSearch<'p> {
     path: &'p [&'p str],
-    /// How many brackets are open, and how many of them belong to the path.
+    /// The number of open brackets.
     depth: usize,
+    /// The number of open brackets that belong to the path.
     matched_depth: usize,
     expect: ExpectedToken,
-    /// Whether the key before is the one that the path goes on with.
+    /// True if the last key is the next key of the path.
     key_matches: bool,
     in_string: bool,
     escaped: bool,
-    /// The key that is being read, as written; `None` while another string is.
+    /// The bytes so far of the key that the search reads; `None` in any other string.
     key: Option<Vec<u8>>,
 }
 
@@ -94,7 +100,7 @@ impl<'p> JsonPathSearch<'p> {
         }
     }
 
-    /// Reads on through `bytes`. `first` is what the value at the end of the path is to begin with.
+    /// Reads `bytes`. `first` is the first byte of the value at the end of the path.
     fn feed(&mut self, bytes: &[u8], first: u8) -> SearchProgress {
         let mut at = 0;
         while at < bytes.len() {
@@ -152,7 +158,7 @@ impl<'p> JsonPathSearch<'p> {
         SearchProgress::NotYet
     }
 
-    /// Reads within a string; returns how many bytes were read, the closing quote included.
+    /// Reads inside a string and returns the number of bytes read, with the closing quote.
     fn read_string(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {

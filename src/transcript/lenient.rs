@@ -1,7 +1,7 @@
-//! JSON as writers write it: with numbers that JSON does not have (`NaN`, `Infinity`, `-Infinity`), and over many lines.
+//! Repair of JSON that strict parsers reject: `NaN`, `Infinity` and `-Infinity`, and text over many lines.
 //!
-//! Owns the replacement of the first by null, outside of strings only, and the count of them (a reader says how many there
-//! were), and the taking out of line breaks. Python's `json` writes them, so logs of scores hold them.
+//! Responsible for the replacement of such numbers by null, outside of strings, and for their count. Python's `json`
+//! writes them, so logs of scores contain them. Does not parse.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use super::fields::compact_json;
 
 use memchr::memmem;
 
-/// The text with every bare `NaN` and `Infinity` made null, and how many there were. Nothing is copied where there is none.
+/// Returns the text with null for every bare `NaN` and `Infinity`, and the number of replacements. Without one, nothing
+/// is copied.
 pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
     let bytes = text.as_bytes();
     let any = memmem::find(bytes, b"NaN").is_some() || memmem::find(bytes, b"Infinity").is_some();
@@ -18,7 +19,7 @@ pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
     }
     let mut made = String::new();
     let mut count = 0;
-    // Up to where the text was copied.
+    // The offset up to which `made` contains the text.
     let mut copied = 0;
     let mut at = 0;
     while at < bytes.len() {
@@ -44,7 +45,7 @@ pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
     (Cow::Owned(made), count)
 }
 
-/// How long the number without a value is that stands at the beginning.
+/// Returns the length of the non-finite number at the beginning of `bytes`, if there is one.
 fn non_finite_len(bytes: &[u8]) -> Option<usize> {
     let words: [&[u8]; 4] = [b"NaN", b"Infinity", b"-Infinity", b"-NaN"];
     let found = words.into_iter().find(|word| bytes.starts_with(word))?;
@@ -54,7 +55,7 @@ fn non_finite_len(bytes: &[u8]) -> Option<usize> {
     ends.then_some(found.len())
 }
 
-/// Where the string ends whose content begins at `at`.
+/// Returns the offset after the string whose content begins at `at`.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     loop {
         match memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
@@ -65,7 +66,7 @@ fn string_end(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The text on one line, so that any piece of it can stand on one. Nothing is copied where it is on one already.
+/// Returns the JSON on one line, so that each part of it fits on a line. Nothing is copied if it already does.
 pub(super) fn join_lines(text: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);

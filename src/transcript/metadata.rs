@@ -1,19 +1,19 @@
-//! Metadata that a reader puts together: the standard keys that evals read, and the source's own beside them.
+//! The metadata that readers create: standard keys for evals, and the keys of the source.
+//!
+//! Responsible for the standard keys and for conflicts between both. Does not compute values: numbers are those of the
+//! source. A reader adds up numbers only if the source counts one reply twice and reports the sum nowhere else.
 //!
 //! | key | of a message | of a transcript |
 //! |---|---|---|
-//! | `timestamp` | when, as the source writes it | when it began |
-//! | `latency_ms` | how long the model took | how long all took |
-//! | `usage` | `{input, output, total, cached, thinking}` in tokens, those that are known | summed by the source |
-//! | `cost_usd` | what it cost | summed by the source |
-//! | `model`, `stop_reason` | which, why it stopped | which |
-//! | `is_error`, `duration_ms` | of a tool's answer | – |
+//! | `timestamp` | the time, as the source writes it | the start |
+//! | `latency_ms` | the duration of the model call | the duration of the whole |
+//! | `usage` | `{input, output, total, cached, thinking}` in tokens, as far as known | the sum of the source |
+//! | `cost_usd` | the cost | the sum of the source |
+//! | `model`, `stop_reason` | the model, and the reason why it stopped | the model |
+//! | `is_error`, `duration_ms` | of a tool result | – |
 //! | `source` | – | the format, in a word (`claude-code`, `inspect` …) |
 //! | `parent` | – | `{transcript, tool_call_id}` of a sub-agent, `{transcript}` of a branch |
-//! | `error` | – | why the agent's run ended, where it failed |
-//!
-//! Numbers are what the source says, never made up; a sum is made here only where the source counts the same reply twice
-//! and no other place says it.
+//! | `error` | – | the reason why the agent's run failed |
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -22,8 +22,8 @@ use super::fields::RawFields;
 use super::native::owned_json;
 use crate::model::JsonText;
 
-/// Metadata in the making: keys in the order in which they were set, values as JSON texts, so that the source's own
-/// numbers stay as written.
+/// A metadata object under construction. Keys keep the order in which they were set. Values are JSON texts, so that the
+/// numbers of the source stay as written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MetadataBuilder(Vec<(String, String)>);
 
@@ -37,7 +37,7 @@ impl MetadataBuilder {
         self
     }
 
-    /// Sets a key to the source's own value as it is written, unless that is null or absent.
+    /// Sets a key to a value of the source as written, unless it is null or absent.
     pub(super) fn set_raw(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
         if let Some(value) = value.filter(|value| value.get() != "null") {
             self.insert_json(key, value.get().to_owned());
@@ -45,19 +45,19 @@ impl MetadataBuilder {
         self
     }
 
-    /// Whether a key is set.
+    /// Returns true if a key is set.
     pub(super) fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(name, _)| name == key)
     }
 
-    /// Takes over the source's own object: keys that are not set yet as they are, the others below `original`.
+    /// Merges an object of the source: free keys as they are, taken keys below `original`.
     pub(super) fn merge_source(&mut self, own: Value) -> &mut Self {
         let Value::Object(own) = own else { return self };
         let own = own.into_iter().map(|(key, value)| (key, value.to_string()));
         self.merge_entries(own.collect())
     }
 
-    /// The same, with every value as it is written.
+    /// Merges as [`Self::merge_source`] does, with every value as written.
     pub(super) fn merge_source_fields(&mut self, own: &RawFields<'_>) -> &mut Self {
         let own = own
             .iter()
@@ -65,7 +65,7 @@ impl MetadataBuilder {
         self.merge_entries(own.collect())
     }
 
-    /// The finished object; `None` where nothing was set.
+    /// Returns the object; `None` if it is empty.
     pub(super) fn finish(self) -> Option<JsonText<'static>> {
         if self.0.is_empty() {
             return None;
@@ -96,7 +96,7 @@ impl MetadataBuilder {
     }
 }
 
-/// The object of these entries, whose values are JSON.
+/// Returns the object of these entries, whose values are JSON.
 fn format_object(entries: &[(String, String)]) -> String {
     let mut text = String::from("{");
     for (key, value) in entries {
@@ -111,23 +111,23 @@ fn format_object(entries: &[(String, String)]) -> String {
     text
 }
 
-/// Tokens as the standard key holds them: those that are known.
+/// Token counts under the standard key `usage`, as far as known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SourceUsage {
-    /// Read by the model, those from a cache included.
+    /// Tokens that the model read, with those from a cache.
     pub(super) input: Option<u64>,
-    /// Written by the model, thinking included.
+    /// Tokens that the model wrote, with thinking.
     pub(super) output: Option<u64>,
-    /// As the source sums them.
+    /// The sum of the source.
     pub(super) total: Option<u64>,
-    /// Of `input`, those from a cache.
+    /// The part of `input` from a cache.
     pub(super) cached: Option<u64>,
-    /// Of `output`, thinking.
+    /// The part of `output` that is thinking.
     pub(super) thinking: Option<u64>,
 }
 
 impl SourceUsage {
-    /// The standard object; null where nothing is known.
+    /// Returns the standard object; null if nothing is known.
     pub(super) fn to_json(self) -> Value {
         let mut map = Map::new();
         for (key, count) in [
@@ -148,7 +148,7 @@ impl SourceUsage {
         }
     }
 
-    /// Both together; a number that one of them lacks is the other's.
+    /// Returns the sum of both. A missing count does not change the other one.
     pub(super) fn sum_with(self, more: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -164,7 +164,7 @@ impl SourceUsage {
     }
 }
 
-/// The JSON of a raw value, borrowed.
+/// Returns the JSON of a raw value, borrowed.
 pub(super) fn borrow_json(raw: &RawValue) -> JsonText<'_> {
     serde_json::from_str(raw.get()).expect("a raw value is JSON")
 }

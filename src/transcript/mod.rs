@@ -1,18 +1,23 @@
-//! Readers: any supported file as transcripts, lazily; one file per format.
+//! Transcript files: one reader per format, which turns a file into transcripts as the caller asks for them.
 //!
-//! Owns detection by content, the walk over a file, and the mapping to [`crate::model::Transcript`]. Keeps places, not
-//! copies; reads with positioned reads (no mmap: `unsafe_code` is forbidden). Refuses to know rubrics or runs.
+//! Responsible for the detection of a format from the content, the walk over a file, and the conversion to
+//! [`crate::model::Transcript`]. Keeps the location of each record, not a copy, and uses positioned reads. It can't map
+//! files into memory, because the crate forbids `unsafe_code`. Does not know rubrics or runs.
 //!
-//! **Everything downstream knows one form.** The native form is one JSON object a line, `{"id"?, "messages": [...],
-//! "metadata"?, "tags"?, "verdicts"?}` in OpenAI chat shapes (`native.rs` reads it, `write.rs` writes it). A native file is
-//! handed on as its own bytes; a reader of another format (`formats/`, one file each) turns what it finds into model
-//! transcripts, and those are written in the native form. So a run's copy of a transcript can be shown without the format
-//! it came from, and `dicta import` prints what every other command sees. What the source had, byte for byte, is
-//! [`TranscriptFile::raw`].
+//! # The native format
 //!
-//! A record's number counts the records of its file from 1; lines that hold only white space are none. A byte order mark,
-//! CRLF and a torn last line are accepted; a bad record is counted with its reason and never refuses the file; what a
-//! reader did not understand is counted by kind ([`Tally`]).
+//! All code after the readers knows one format. A native file has one JSON object per line, `{"id"?, "messages": [...],
+//! "metadata"?, "tags"?, "verdicts"?}`, with messages as in OpenAI chat. `native.rs` reads it and `write.rs` writes it.
+//! dicta passes a native file through as its own bytes. A reader of another format (`formats/`, one file each) creates
+//! model transcripts, and dicta writes those in the native format. So dicta can show a run's copy of a transcript without
+//! the original format. `dicta import` prints what every other command reads. [`TranscriptFile::read_raw`] returns the
+//! bytes of the source.
+//!
+//! # Records
+//!
+//! A record's number is its position in the file, from 1; lines of white space do not count. A byte order mark, CRLF
+//! and a torn last line are valid. A bad record never makes a file unreadable: dicta counts it with its reason. Content
+//! that a reader did not understand is counted by kind in [`ReadTally`].
 
 mod content;
 mod detect;
@@ -48,104 +53,104 @@ pub use guess::{MappingGuess, guess_mapping};
 pub use native::parse_native;
 pub use write::to_native;
 
-/// Records of this many bytes or more are bad: reading one must not fill the memory.
+/// The size limit of a record, in bytes. A record of this size or more is bad, because it could fill the memory.
 pub const MAX_RECORD: usize = 128 * 1024 * 1024;
 
-/// Why a file cannot be opened at all. Single bad records never refuse a file.
+/// An error that makes a whole file unreadable. A single bad record never does.
 #[derive(Debug, Error)]
 pub enum TranscriptError {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{path}: {why}")]
     Io {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         why: std::io::Error,
     },
-    /// A directory, a device, a pipe.
+    /// The path names a directory, a device or a pipe.
     #[error("{path} is {what}, not a file of transcripts")]
     NotAFile {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// `a directory` …
+        /// The type of the file with its article, such as `a directory`.
         what: &'static str,
     },
-    /// Recognised, not read yet.
+    /// dicta recognises the format but has no reader for it.
     #[error("{path} looks like {format}; this version does not read it yet")]
     Unsupported {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// The format's name.
+        /// The name of the format.
         format: &'static str,
     },
-    /// Records or rows of a shape that is nobody's in particular.
+    /// The file has records or rows, but in no format that dicta knows. A field mapping can describe them.
     #[error(
         "{path} holds no transcripts that are recognised: {why}; `dicta map {path}` prints a guess of what its fields mean, for dicta.yaml"
     )]
     Unmapped {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What was found.
+        /// A sentence fragment that describes the first record.
         why: String,
     },
-    /// Not recognised.
+    /// The file has no records that dicta can recognise.
     #[error("{path} holds no transcripts: {why}")]
     Unknown {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What was found instead.
+        /// A sentence fragment that describes the content.
         why: String,
     },
 }
 
-/// Where a record stands in its file.
+/// The location of a record in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordSpan {
-    /// From the start of the file, in bytes.
+    /// The offset from the start of the file, in bytes.
     pub offset: u64,
-    /// In bytes, line end excluded; [`MAX_RECORD`] for a record that is longer still.
+    /// The length in bytes, without the line end. It is [`MAX_RECORD`] for a longer record.
     pub len: u64,
-    /// Which of the transcripts at this place, from 0.
+    /// The index of the transcript among those at this location, from 0.
     pub part: u32,
-    /// The number in its file, from 1 (what ids are made of): of a native record among the records, else of the
-    /// transcript among those handed out. Blank lines are no records.
+    /// The number in its file, from 1, which default ids contain. For a native file it counts records, for other
+    /// formats the transcripts that the reader returned. Blank lines do not count.
     pub number: u64,
 }
 
-/// A bad record: its number, and what is wrong with it.
+/// A record that is not a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRecord {
-    /// From 1.
+    /// The number of the record in its file, from 1.
     pub number: u64,
-    /// A sentence.
+    /// The reason, as a sentence fragment.
     pub why: String,
 }
 
-/// A run of transcripts in the native form.
+/// Consecutive transcripts of a file, in the native format.
 #[derive(Debug, Default, PartialEq)]
 pub struct TranscriptBlock {
-    /// The bytes of all of them.
+    /// The bytes of all transcripts.
     pub bytes: Vec<u8>,
-    /// In the file's order.
+    /// The transcripts in the order of the file.
     pub records: Vec<TranscriptRecord>,
 }
 
-/// One transcript, or what should have been one.
+/// One transcript of a block, or a fault in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptRecord {
-    /// Where it stands in its file.
+    /// The location in its file.
     pub span: RecordSpan,
-    /// Where its native form stands in the block's bytes.
+    /// The range of its native JSON in the bytes of the block.
     pub byte_range: Range<usize>,
-    /// Why there is none, as far as its reader could tell: a sentence.
+    /// The reason why the reader found no transcript, as a sentence fragment; `None` if there is one.
     pub fault: Option<String>,
-    /// What people said of it, where its file says so. `transcript` is the id that the file has: who makes ids unique
-    /// takes the label along.
+    /// The labels of this transcript that its file contains. A label's `transcript` is the id in the file: code that
+    /// makes ids unique must update the label too.
     pub labels: Vec<Label>,
 }
 
 impl TranscriptBlock {
-    /// Every record with its bytes, in order.
+    /// Returns every record with its bytes, in order.
     pub fn records(&self) -> impl Iterator<Item = (&TranscriptRecord, &[u8])> {
         self.records
             .iter()
@@ -154,7 +159,7 @@ impl TranscriptBlock {
 }
 
 impl TranscriptRecord {
-    /// The record as a transcript. `bytes` are its own; `default_id` names it if it has no id.
+    /// Parses the record. `bytes` are the bytes of this record; `default_id` is the id if the record has none.
     pub fn parse<'b>(
         &self,
         bytes: &'b [u8],
@@ -170,35 +175,35 @@ impl TranscriptRecord {
     }
 }
 
-/// How a reader fared with a file of another format than the native one, so far.
+/// The counts of a reader of a format other than the native one, so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadTally {
-    /// Records as the format counts them: lines of a session, samples, spans.
+    /// The number of records, as the format counts them: lines of a session, samples, spans.
     pub records: u64,
-    /// Those that were passed over, by what they are; kept where they are, reachable as raw.
+    /// The skipped records, by kind. They remain readable as raw content.
     pub unknown: BTreeMap<String, u64>,
-    /// Of records that were understood: what a map looks for and did not find, in words.
+    /// For records that were read: the parts that a field mapping did not find, in words.
     pub missing: BTreeMap<String, u64>,
-    /// Transcripts and faults handed out: where their numbers come from.
+    /// The number of transcripts and faults returned, from which dicta computes record numbers.
     emitted: u64,
 }
 
 impl ReadTally {
-    /// How many were passed over.
+    /// Returns the number of skipped records.
     pub fn unknown_count(&self) -> u64 {
         self.unknown.values().sum()
     }
 }
 
-/// A transcript as a format's own directory tells of it, without its content.
+/// A transcript as the index of its file describes it, without its content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptIndexEntry {
-    /// Where it is.
+    /// The location of the transcript.
     pub span: RecordSpan,
-    /// Its id.
+    /// The id of the transcript.
     pub id: String,
-    /// What its own tools call it, where that is another name.
+    /// The id that the tools of the format use, if it differs.
     pub uuid: Option<String>,
-    /// What the source decided.
+    /// The source verdicts.
     pub verdicts: Vec<SourceVerdict>,
 }

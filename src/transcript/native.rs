@@ -1,21 +1,25 @@
-//! The native record: OpenAI chat shapes to [`Transcript`], typed and borrowed; no tree is built of what is not asked for.
+//! The parser of native records: OpenAI chat shapes become a [`Transcript`].
+//!
+//! Responsible for the meaning of every field. It borrows from the record and builds no tree of unused fields. Does not
+//! write: that is `write.rs`.
 //!
 //! | in the record | becomes |
 //! |---|---|
-//! | `id`: text or number (its digits); none, null or empty | the id, else the default one |
-//! | `role` (case ignored) `developer`; `function` | system; tool |
+//! | `id`: text or number (its digits); absent, null or empty | the id, else the default id |
+//! | `role` (case-insensitive) `developer`; `function` | system; tool |
 //! | `content` text; null or absent | a text part; none |
 //! | parts `text`, `refusal`; `thinking`, `reasoning` | text; reasoning |
-//! | parts `tool_call` (id, name, arguments); `tool_result` with a `tool_call_id` | calls and answers between texts, as written by `write.rs` |
-//! | `verdicts` | what another tool decided: see [`SourceVerdict`] |
-//! | parts `verbatim` (raw), `media` (kind, raw), likewise from `write.rs` | what stands in `raw`, kept as written |
+//! | parts `tool_call` (id, name, arguments); `tool_result` with a `tool_call_id` | calls and results between texts, as written by `write.rs` |
+//! | `verdicts` | source verdicts: see [`SourceVerdict`] |
+//! | parts `verbatim` (raw), `media` (kind, raw), also from `write.rs` | the value of `raw`, kept as written |
 //! | parts `image_url`, `input_audio`, `file` … ; any other | media; kept as written |
 //! | message `refusal`; `reasoning_content`, `reasoning` | text; reasoning, before the text |
 //! | `tool_calls`; legacy `function_call` | calls; `arguments` as text, an object as its own text |
-//! | a tool message | one result; `metadata.is_error` and `metadata.duration_ms` say so, nothing is guessed |
+//! | a tool message | one result; `metadata.is_error` and `metadata.duration_ms` apply to it, and nothing is guessed |
 //!
-//! Anthropic's `tool_use` and `tool_result` blocks would hide calls if they were kept as unknown parts: such a record is
-//! no native one (`formats/anthropic.rs` reads it). A key given twice is bad, since nobody knows which one counts.
+//! Anthropic's `tool_use` and `tool_result` blocks would hide calls if they were unknown parts. So a record with such
+//! blocks isn't native (`formats/anthropic.rs` reads it). A key that occurs twice makes a record bad, because it is
+//! ambiguous.
 
 use std::borrow::Cow;
 
@@ -29,7 +33,7 @@ use crate::model::{
     TranscriptMessage, TranscriptPart,
 };
 
-/// Parses one record. `default_id` names it if it has no id of its own; ids are made unique by the caller.
+/// Parses one record. `default_id` is the id if the record has none; the caller makes ids unique.
 pub fn parse_native<'a>(
     record: &'a [u8],
     number: u64,
@@ -44,7 +48,7 @@ pub fn parse_native<'a>(
     })
 }
 
-/// Whether a record with `messages` is in another shape than OpenAI's.
+/// Returns true if a record with `messages` isn't in OpenAI's format.
 pub(super) fn is_foreign_shape(record: &[u8]) -> bool {
     memchr::memmem::find(record, b"tool_").is_some()
         && matches!(
@@ -53,7 +57,7 @@ pub(super) fn is_foreign_shape(record: &[u8]) -> bool {
         )
 }
 
-/// One message in OpenAI's shapes. The error is a sentence.
+/// Parses one message in OpenAI's format. The error is a sentence fragment.
 pub(super) fn parse_message(raw: &RawValue) -> Result<TranscriptMessage<'_>, String> {
     let ObjectOnly(message) =
         serde_json::from_str::<ObjectOnly<NativeRecordMessage<'_>>>(raw.get())
@@ -64,15 +68,16 @@ pub(super) fn parse_message(raw: &RawValue) -> Result<TranscriptMessage<'_>, Str
     })
 }
 
-/// One part of a message's content; `None` for what cannot be one.
+/// Parses one part of a message's content; `None` if it isn't a valid part.
 pub(super) fn try_parse_part(raw: &RawValue) -> Option<TranscriptPart<'_>> {
     parse_part(raw).ok()
 }
 
+/// A reason why a record isn't native.
 enum NativeParseError {
-    /// Recognised as another format.
+    /// The record has another format; the value is its name.
     ForeignFormat(&'static str),
-    /// A sentence.
+    /// The record is invalid; the value is a sentence fragment.
     Invalid(String),
 }
 
@@ -156,13 +161,14 @@ struct NativeRecordPart<'a> {
     is_error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     duration_ms: Option<&'a RawValue>,
-    /// Of what `write.rs` wraps.
+    /// The value that `write.rs` wraps.
     #[serde(borrow, default)]
     raw: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "kind")]
     media: Option<&'a RawValue>,
 }
 
+/// The metadata of a tool message that applies to its result.
 #[derive(Deserialize)]
 pub(super) struct NativeResultMetadata<'a> {
     #[serde(borrow, default)]
@@ -217,11 +223,11 @@ fn parse_record<'a>(
     })
 }
 
-/// What serde says, with the place in bytes where the record is one line.
+/// Formats serde's error; the position in a one-line record is a byte.
 pub(super) fn format_json_error(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {
-        // Column 0 is the record as a whole.
+        // serde uses column 0 for an error about the whole record.
         Some((what, "0")) => what.replace("invalid type: sequence", "it is a list"),
         Some((what, column)) => format!("{what} at byte {column}"),
         None => text,
@@ -320,8 +326,9 @@ impl<'a> NativeRecordFunction<'a> {
     }
 }
 
+/// Parses a role, case-insensitive.
 pub(super) fn parse_role(written: SourceText<'_>) -> MessageRole<'_> {
-    // As most files write them, without a second look.
+    // The usual spelling needs no lower-case copy.
     match &*written {
         "assistant" => return MessageRole::Assistant,
         "tool" => return MessageRole::Tool,
@@ -406,20 +413,20 @@ fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
     })
 }
 
-/// Whether the answers stand among the parts, each with the call's id, as `write.rs` has it where one message holds more
-/// than one answer and what is not text.
+/// Returns true if the parts contain tool results with call ids. `write.rs` writes this if one message contains several
+/// results or other parts.
 fn has_result_parts(content: Option<&RawContent<'_>>) -> bool {
     let Some(RawContent::Parts(parts)) = content else {
         return false;
     };
-    // Most parts are no answers: their text tells it without a look.
+    // A search of the text is faster than a parse of every part, and most parts aren't tool results.
     parts.iter().any(|raw| {
         raw.get().contains("tool_result")
             && matches!(parse_part(raw), Ok(TranscriptPart::ToolResult(_)))
     })
 }
 
-/// A tool's answer as one text, and what is not text.
+/// Splits the content of a tool message into one text and the parts that are not text.
 fn split_result_content(
     content: Option<RawContent<'_>>,
 ) -> Result<(SourceText<'_>, Vec<TranscriptPart<'_>>), NativeParseError> {
@@ -446,19 +453,19 @@ fn split_result_content(
     }
 }
 
-/// A value of the kind that is wanted; anything else is none.
+/// Parses a value; `None` if it is absent or has another type.
 pub(super) fn parse_or_none<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// The text of a JSON string; `None` for anything else.
+/// Returns the text of a JSON string; `None` for any other value.
 pub(super) fn json_string(raw: &RawValue) -> Option<SourceText<'_>> {
     raw.get()
         .starts_with('"')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
-/// The text of a JSON string; anything else as written, null as nothing.
+/// Returns the text of a JSON string, an empty text for null, or any other value as written.
 pub(super) fn text_or_json(raw: &RawValue) -> SourceText<'_> {
     match raw.get() {
         "null" => SourceText::default(),
@@ -466,6 +473,7 @@ pub(super) fn text_or_json(raw: &RawValue) -> SourceText<'_> {
     }
 }
 
+/// Returns an id: a string that is not empty, or the digits of a number.
 pub(super) fn id_text(raw: &RawValue) -> Option<SourceText<'_>> {
     let written = raw.get();
     let number = written.starts_with(|c: char| c == '-' || c.is_ascii_digit());
@@ -477,6 +485,7 @@ pub(super) fn id_text(raw: &RawValue) -> Option<SourceText<'_>> {
     id.filter(|id| !id.is_empty())
 }
 
+/// Parses tags: one text or a list of texts and numbers.
 pub(super) fn parse_tags(raw: &RawValue) -> Vec<SourceText<'_>> {
     if let Some(one) = json_string(raw) {
         return if one.is_empty() {
@@ -493,6 +502,7 @@ fn parse_json_text(raw: &RawValue) -> Option<JsonText<'_>> {
     serde_json::from_str(raw.get()).ok()
 }
 
+/// Parses JSON and copies it.
 pub(super) fn owned_json(text: &str) -> Option<JsonText<'static>> {
     serde_json::from_str::<JsonText<'_>>(text)
         .ok()
@@ -503,7 +513,7 @@ fn object_or_none(json: JsonText<'_>) -> Option<JsonText<'_>> {
     json.get().starts_with('{').then_some(json)
 }
 
-/// A part of a kind we do not know.
+/// Returns a part of an unknown kind, as written.
 pub(super) fn unknown_part(raw: &RawValue) -> TranscriptPart<'_> {
     TranscriptPart::Other(parse_json_text(raw).expect("a raw value is JSON"))
 }

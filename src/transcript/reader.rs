@@ -1,8 +1,12 @@
-//! What every format is to the rest: a way through a file that hands out transcripts in the native form.
+//! The interface of all formats: a reader that returns transcripts in the native format.
 //!
-//! Owns the three ways that all formats share: records as they stand ([`Native`]), a record at a time ([`ByRecord`] with a
-//! [`Shape`]), and a session of many lines ([`BySession`] with a [`Sessions`]). A format with a layout of its own (a zip)
-//! is a [`Reader`] by itself.
+//! Responsible for the two readers that formats share:
+//!
+//! - [`PerRecordReader`] for formats with independent records, each parsed by a [`RecordParser`]
+//! - [`PerSessionReader`] for sessions of many lines, parsed by a [`SessionParser`]
+//!
+//! A format with another layout, such as a ZIP archive, implements [`TranscriptReader`] itself. Does not know any
+//! format.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,30 +20,30 @@ use super::{
 };
 use crate::model::{Label, Transcript};
 
-/// So many kinds of unknown records are told apart; the others are counted together.
+/// The number of kinds of unknown records with a count of their own. Further kinds share one count.
 const MAX_UNKNOWN_KINDS: usize = 64;
 
-/// One format's way through a file.
+/// A reader of one format.
 pub(super) trait TranscriptReader: fmt::Debug + Send {
-    /// The next few transcripts, or `None` at the end.
+    /// Returns the next transcripts, or `None` at the end.
     fn next_block(
         &mut self,
         source: &SourceFile,
     ) -> Result<Option<TranscriptBlock>, TranscriptError>;
 
-    /// The native form of one of them again.
+    /// Returns the native JSON of the transcript at `span`, which the reader returned before.
     fn read_native(
         &self,
         source: &SourceFile,
         span: RecordSpan,
     ) -> Result<Vec<u8>, TranscriptError>;
 
-    /// One of them as the file has it.
+    /// Returns the transcript at `span` as the file contains it.
     fn read_raw(&self, source: &SourceFile, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         source.read_span(span)
     }
 
-    /// All of them by the file's own directory, where there is one.
+    /// Returns all transcripts from the index of the file; `None` if the format has no index.
     fn read_index(
         &mut self,
         source: &SourceFile,
@@ -48,13 +52,13 @@ pub(super) trait TranscriptReader: fmt::Debug + Send {
         Ok(None)
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far; `None` if the format does not count.
     fn tally(&self) -> Option<&ReadTally> {
         None
     }
 }
 
-/// Collects what a format finds at one place after another.
+/// The transcripts, faults and counts that a format's code reports.
 #[derive(Debug)]
 pub(super) struct TranscriptSink {
     block: TranscriptBlock,
@@ -63,7 +67,7 @@ pub(super) struct TranscriptSink {
 }
 
 impl TranscriptSink {
-    /// Goes on counting from `tally`.
+    /// Returns an empty sink that continues the counts of `tally`.
     pub(super) fn new(tally: ReadTally) -> Self {
         Self {
             block: TranscriptBlock::default(),
@@ -77,19 +81,19 @@ impl TranscriptSink {
         }
     }
 
-    /// What comes now stands at this place.
+    /// Sets the location of the transcripts that follow.
     pub(super) fn set_span(&mut self, span: RecordSpan) {
         self.span = span;
     }
 
-    /// A transcript. An empty id becomes the default one.
+    /// Adds a transcript. An empty id becomes the default id.
     pub(super) fn push_transcript(&mut self, transcript: &Transcript<'_>) {
         let start = self.block.bytes.len();
         write_native(transcript, &mut self.block.bytes);
         self.push_record(start, None);
     }
 
-    /// Something that should have been a transcript: a sentence says why it is none.
+    /// Adds a fault: a record that is not a transcript, with the reason as a sentence fragment.
     pub(super) fn push_fault(&mut self, why: impl Into<String>) {
         let start = self.block.bytes.len();
         self.push_record(start, Some(why.into()));
@@ -97,7 +101,7 @@ impl TranscriptSink {
 
     fn push_record(&mut self, start: usize, fault: Option<String>) {
         let end = self.block.bytes.len();
-        // Lines stay lines: what is imported is these bytes.
+        // `dicta import` prints these bytes, so each record must be a line.
         self.block.bytes.push(b'\n');
         self.tally.emitted += 1;
         self.block.records.push(TranscriptRecord {
@@ -112,44 +116,44 @@ impl TranscriptSink {
         self.span.part += 1;
     }
 
-    /// So many records of the file were looked at, understood or not.
+    /// Adds to the number of records, whether they were understood or not.
     pub(super) fn count_records(&mut self, records: u64) {
         self.tally.records += records;
     }
 
-    /// One of the records counted says nothing that is understood.
+    /// Counts a record that dicta does not understand, by kind.
     pub(super) fn count_unknown(&mut self, kind: &str) {
         count_kind(&mut self.tally.unknown, kind);
     }
 
-    /// A record that is understood lacks something that was looked for.
+    /// Counts a missing part of a record that was read.
     pub(super) fn count_missing(&mut self, what: &str) {
         count_kind(&mut self.tally.missing, what);
     }
 
-    /// What a person said of the transcript that came last. Without an id in it, it is about the default one.
+    /// Adds a label to the last transcript. If the label has no transcript id, it applies to the default id.
     pub(super) fn attach_label(&mut self, label: Label) {
         if let Some(record) = self.block.records.last_mut() {
             record.labels.push(label);
         }
     }
 
-    /// How many transcripts and faults were collected.
+    /// Returns the number of transcripts and faults.
     pub(super) fn record_count(&self) -> usize {
         self.block.records.len()
     }
 
-    /// How many bytes were collected.
+    /// Returns the number of bytes.
     pub(super) fn byte_count(&self) -> usize {
         self.block.bytes.len()
     }
 
-    /// What was collected, and what was counted.
+    /// Returns the transcripts and the counts.
     pub(super) fn finish(self) -> (TranscriptBlock, ReadTally) {
         (self.block, self.tally)
     }
 
-    /// The native form of the transcript at `part`, for a reader that finds a place again.
+    /// Returns the native JSON of the transcript with the index `span.part`, for a reader that reads a record again.
     pub(super) fn into_native_at(
         self,
         source: &SourceFile,
@@ -173,7 +177,7 @@ impl TranscriptSink {
     }
 }
 
-/// One more of a kind; of kinds that are too many, one more of the others.
+/// Increments the count of a kind. Kinds above the limit share one count.
 fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
     if let Some(count) = counts.get_mut(kind) {
         *count += 1;
@@ -187,18 +191,18 @@ fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
     *counts.entry(kind).or_default() += 1;
 }
 
-/// What a format's code is told about the place it reads.
+/// The record that a format's code reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordCx<'a> {
-    /// The file.
+    /// The file of the record.
     pub(super) source: &'a SourceFile,
-    /// The place.
+    /// The location of the record.
     pub(super) span: RecordSpan,
 }
 
-/// A format in which each record stands for itself.
+/// A format in which records are independent.
 pub(super) trait RecordParser: fmt::Debug + Send + Sync {
-    /// Hands the record's transcripts to `out`: usually one. The error is a sentence.
+    /// Adds the transcripts of the record to `out`, usually one. The error is a sentence fragment.
     fn parse_record(
         &self,
         record: &str,
@@ -207,7 +211,7 @@ pub(super) trait RecordParser: fmt::Debug + Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// Reads a [`Shape`].
+/// A reader for a [`RecordParser`].
 #[derive(Debug)]
 pub(super) struct PerRecordReader<S> {
     walk: RecordWalker,
@@ -216,7 +220,7 @@ pub(super) struct PerRecordReader<S> {
 }
 
 impl<S: RecordParser> PerRecordReader<S> {
-    /// A reader of the records of a walk.
+    /// Returns a reader of the records of a walk.
     pub(super) fn new(walk: RecordWalker, parser: S) -> Self {
         Self {
             walk,
@@ -234,7 +238,7 @@ impl<S: RecordParser> PerRecordReader<S> {
     ) {
         out.set_span(span);
         if bytes.is_empty() {
-            // See `Form::Elements`.
+            // `RecordLayout::Elements` represents a truncated array as an empty record.
             out.push_fault(
                 "the file ends before its list of records does: what came after is lost",
             );
@@ -250,7 +254,7 @@ impl<S: RecordParser> PerRecordReader<S> {
     }
 }
 
-/// A record as text.
+/// Returns a record as text. The error is a sentence fragment.
 pub(super) fn record_text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.len() >= MAX_RECORD {
         let limit = MAX_RECORD / (1024 * 1024);
@@ -297,17 +301,17 @@ impl<S: RecordParser> TranscriptReader for PerRecordReader<S> {
     }
 }
 
-/// A format in which lines that follow each other make one session.
+/// A format in which consecutive lines form one session.
 pub(super) trait SessionParser: fmt::Debug + Send + Sync {
-    /// Told every line of the file in order: whether it begins another session than the line before it.
+    /// Returns true if `line` begins a new session. The reader calls it for every line of the file, in order.
     fn starts_session(&mut self, line: &[u8]) -> bool;
 
-    /// Hands the transcripts of a session to `out`: the conversation itself first, then branches and sub-agents. A line
-    /// that is not understood is `out.unknown`, never an error.
+    /// Adds the transcripts of a session to `out`: first the conversation, then branches and sub-agents. An unknown
+    /// line is a [`TranscriptSink::count_unknown`], never an error.
     fn parse_session(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink);
 }
 
-/// Reads [`Sessions`].
+/// A reader for a [`SessionParser`].
 #[derive(Debug)]
 pub(super) struct PerSessionReader<S> {
     walk: RecordWalker,
@@ -317,20 +321,20 @@ pub(super) struct PerSessionReader<S> {
     ended: bool,
 }
 
-/// The session that is being read.
+/// The lines of the current session.
 #[derive(Debug, Default)]
 struct PendingSession {
     bytes: Vec<u8>,
     offset: u64,
-    /// Where the last of its lines ends in the file.
+    /// The end offset of its last line in the file.
     end: u64,
     lines: u64,
-    /// It is longer than is kept.
+    /// True if the session exceeds [`MAX_RECORD`], so `bytes` is empty.
     overlong: bool,
 }
 
 impl<S: SessionParser> PerSessionReader<S> {
-    /// A reader of the lines of a walk.
+    /// Returns a reader of the lines of a walk.
     pub(super) fn new(walk: RecordWalker, parser: S) -> Self {
         Self {
             walk,
@@ -355,7 +359,8 @@ impl<S: SessionParser> PerSessionReader<S> {
             open.bytes = Vec::new();
             return;
         }
-        // What stands between two lines is white space; so places within the session are places in the file.
+        // Only white space separates two lines. Line breaks replace it, so offsets in the session are offsets in the
+        // file.
         let gap = usize::try_from(span.offset - open.offset).unwrap_or(usize::MAX);
         open.bytes.resize(gap, b'\n');
         open.bytes.extend_from_slice(line);
@@ -384,7 +389,7 @@ impl<S: SessionParser> PerSessionReader<S> {
     }
 }
 
-/// The lines of a session's bytes; those that hold only white space are none.
+/// Returns the lines of a session without those that contain only white space.
 fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes
         .split(|byte| *byte == b'\n')

@@ -1,24 +1,24 @@
-//! Where JSON values begin and end, found without parsing them: brackets and strings only; and where rows of CSV end.
+//! Scanners that find the end of a JSON value or CSV row without parsing it.
 //!
-//! Owns the one scanner behind JSON arrays and objects that span lines. It checks no grammar: what is between the ends is
-//! the parser's business, and a broken value is a bad record, not a lost file.
+//! Responsible for brackets, strings and quotes only. Does not check the grammar: a broken value is a bad record for
+//! the parser, not an unreadable file.
 
-/// A scanner over one value, fed in pieces.
+/// A scanner over one JSON value, fed in pieces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct JsonValueScanner {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// A value that is neither object, array nor string ends where a separator stands.
+    /// True in a value that is not an object, array or string. It ends at a separator.
     bare: bool,
     started: bool,
-    /// Whether a raw line break stood inside a string, which no JSON allows.
+    /// True if a string contained a raw line break, which JSON forbids.
     pub(super) torn_string: bool,
 }
 
 impl JsonValueScanner {
-    /// Reads on through `bytes`, which must begin at the value's first byte on the first call. Returns how many of them
-    /// belong to the value once its end is found.
+    /// Reads `bytes`. On the first call, they must begin with the first byte of the value. Returns the number of bytes
+    /// that belong to the value, once its end is found.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -55,7 +55,7 @@ impl JsonValueScanner {
         None
     }
 
-    /// Reads within a string; returns how many bytes were read, the closing quote included.
+    /// Reads inside a string and returns the number of bytes read, with the closing quote.
     fn skip_string(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         if self.escaped && !bytes.is_empty() {
@@ -83,7 +83,7 @@ impl JsonValueScanner {
     }
 }
 
-/// A scanner over one row of a CSV table, fed in pieces: where its line ends, quoted line ends aside.
+/// A scanner for the end of one CSV row, fed in pieces. Line breaks in quoted cells do not end the row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CsvRowScanner {
     state: CsvScanState,
@@ -96,12 +96,12 @@ enum CsvScanState {
     CellStart,
     Plain,
     Quoted,
-    /// Behind a quote within a quoted cell: its end, or half of a doubled one.
+    /// After a quote in a quoted cell: the end of the cell, or the first half of a doubled quote.
     QuoteSeen,
 }
 
 impl CsvRowScanner {
-    /// Reads on through `bytes`. Returns how many of them belong to the row, its line end included, once that is found.
+    /// Reads `bytes`. Returns the number of bytes that belong to the row with its line end, once the end is found.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {

@@ -1,4 +1,6 @@
-//! What a record tells about itself before it is read: the keys of its top level.
+//! The top-level keys of a record, for the detection of formats.
+//!
+//! Responsible for a look at a record that may be incomplete. Does not parse values other than `type`.
 
 use std::fmt;
 
@@ -7,7 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::model::SourceText;
 
-/// The columns of a table, if the line is the header of one: names alone, since a sentence with a comma is no header.
+/// Returns the columns of a table if the line is its header. Each must look like a name: a sentence with a comma is not
+/// a header.
 pub(super) fn parse_csv_header(line: &[u8]) -> Option<Vec<&str>> {
     let header = std::str::from_utf8(line).ok()?.trim();
     let columns: Vec<&str> = header.split(',').map(|c| c.trim_matches('"')).collect();
@@ -19,39 +22,40 @@ pub(super) fn parse_csv_header(line: &[u8]) -> Option<Vec<&str>> {
     (columns.len() >= 2 && columns.iter().all(is_name)).then_some(columns)
 }
 
-/// The keys of a record's top level, as far as it can be read.
+/// The top-level keys of a record, up to the first error.
 #[derive(Debug, Default)]
 pub(super) struct RecordSniff {
     keys: Vec<String>,
-    /// `type`, where it is a string.
+    /// The value of `type`, if it is a string.
     kind: String,
 }
 
 impl RecordSniff {
+    /// Reads the keys of a record.
     pub(super) fn from_record(record: &[u8]) -> Self {
         let mut sniff = Self::default();
         let mut reader = serde_json::Deserializer::from_slice(record);
-        // An error is no loss: what was read before it is kept, and the parser will report it.
+        // An error is harmless: the keys before it remain, and the parser reports it later.
         let _torn = (&mut sniff).deserialize(&mut reader);
         sniff
     }
 
-    /// Whether it is no object, or one without keys.
+    /// Returns true if the record isn't an object or has no keys.
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether the key stands at the top.
+    /// Returns true if the record has the key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|k| k == key)
     }
 
-    /// Whether `type` begins with one of these.
+    /// Returns true if `type` begins with one of these texts.
     pub(super) fn type_starts_with(&self, with: &[&str]) -> bool {
         with.iter().any(|w| self.kind.starts_with(w))
     }
 
-    /// What was found instead of messages, as a sentence.
+    /// Describes the record as a sentence fragment, for an error about missing messages.
     pub(super) fn describe(&self, record: &[u8]) -> String {
         if !self.keys.is_empty() {
             let keys: Vec<String> = self
@@ -75,7 +79,7 @@ impl RecordSniff {
     }
 }
 
-/// The first forty characters.
+/// Returns the first 40 characters.
 fn truncate_text(text: &str) -> &str {
     text.char_indices()
         .nth(40)
@@ -99,6 +103,7 @@ impl<'de> Visitor<'de> for &mut RecordSniff {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<SourceText<'de>>()? {
             let is_kind = &*key == "type";
+            // The limit protects the memory against a record with millions of keys.
             if self.keys.len() < 256 {
                 self.keys.push(key.0.into_owned());
             }

@@ -1,22 +1,24 @@
-//! The open file below every reader: positioned reads with a size and a name. Keeps no bytes.
+//! The open file of a reader: positioned reads, with a size and a name.
+//!
+//! Responsible for errors that name the file. Does not keep any bytes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 
-/// An open file.
+/// An open regular file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
     file: File,
     path: PathBuf,
     stem: String,
-    /// The size when it was opened: what to read at once, never where to stop.
+    /// The size in bytes when the file was opened. It sizes buffers but never marks the end: a file may grow.
     size: u64,
 }
 
 impl SourceFile {
-    /// Opens a file. Never blocks: what is no regular file is refused before it is opened.
+    /// Opens a file. It never blocks, because it rejects anything but a regular file before it opens it.
     pub(super) fn open(path: &Path) -> Result<Self, TranscriptError> {
         let io = |why: std::io::Error| {
             if unix::is_link_loop(&why) {
@@ -39,7 +41,7 @@ impl SourceFile {
             });
         }
         let file = File::open(path).map_err(io)?;
-        // Files of /proc say 0 and hold something, or wait for ever: they are no transcripts either.
+        // Files in /proc report size 0 and have content, or block forever. They are not transcripts either.
         if meta.len() == 0 {
             return Err(TranscriptError::Unknown {
                 path: path.to_owned(),
@@ -57,32 +59,32 @@ impl SourceFile {
         })
     }
 
-    /// The file's name as it was given.
+    /// Returns the path that the caller gave.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The name without folder and ending.
+    /// Returns the file name without directory and extension.
     pub(super) fn stem(&self) -> &str {
         &self.stem
     }
 
-    /// In bytes, when it was opened.
+    /// Returns the size in bytes when the file was opened.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The same file for a library that wants to read and seek by itself.
+    /// Returns the file for a library that reads and seeks by itself.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The id of a record that has none of its own: `<file stem>:<number>`.
+    /// Returns the id of a record without one: `<file stem>:<number>`.
     pub(super) fn default_id(&self, number: u64) -> String {
         format!("{}:{number}", self.stem)
     }
 
-    /// The bytes of a place, [`MAX_RECORD`] of them at most. A file that became shorter is an error.
+    /// Reads the bytes of a location, at most [`MAX_RECORD`]. A file that became shorter is an error.
     pub(super) fn read_span(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         let len = usize::try_from(span.len).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(MAX_RECORD)];
@@ -98,7 +100,7 @@ impl SourceFile {
         Ok(bytes)
     }
 
-    /// Makes `bytes`, which begin at `pos`, `want` long. Returns whether the file ends within them.
+    /// Extends `bytes`, which begin at the offset `pos`, to `want` bytes. Returns true if the file ends within them.
     pub(super) fn fill_buffer(
         &self,
         pos: u64,
@@ -106,7 +108,7 @@ impl SourceFile {
         want: usize,
     ) -> Result<bool, TranscriptError> {
         let had = bytes.len();
-        // One byte more than is left shows the end in the same read.
+        // A read of one byte more than remains detects the end without a second read.
         let left = usize::try_from(self.size.saturating_sub(pos)).unwrap_or(usize::MAX);
         let want = if left >= had {
             want.min(left.saturating_add(1))
@@ -120,7 +122,7 @@ impl SourceFile {
         Ok(had + read < want)
     }
 
-    /// What the system refused, with the file's name.
+    /// Returns an error of the operating system with the file name.
     pub(super) fn io_error(&self, why: std::io::Error) -> TranscriptError {
         TranscriptError::Io {
             path: self.path.clone(),
@@ -128,7 +130,7 @@ impl SourceFile {
         }
     }
 
-    /// Why nobody knows what its fields mean, and who guesses.
+    /// Returns the error for a file that needs a field mapping.
     pub(super) fn unmapped_error(&self, why: impl Into<String>) -> TranscriptError {
         TranscriptError::Unmapped {
             path: self.path.clone(),
@@ -136,7 +138,7 @@ impl SourceFile {
         }
     }
 
-    /// Why it holds no transcripts.
+    /// Returns the error for a file without transcripts.
     pub(super) fn unknown_error(&self, why: impl Into<String>) -> TranscriptError {
         TranscriptError::Unknown {
             path: self.path.clone(),

@@ -1,10 +1,12 @@
-//! What only a Unix can say about a file: its kind, and bytes at a position. Another system gets a file beside this one.
+//! The file operations that only Unix offers: special file types and reads at a position.
+//!
+//! Responsible for all platform-specific code of this module. A port to another system adds a file like this one.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 
-/// What stands there if it is no regular file.
+/// Returns the file type with its article, unless it is a regular file.
 pub(super) fn describe_special_file(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     if kind.is_file() {
@@ -20,12 +22,12 @@ pub(super) fn describe_special_file(meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Whether opening failed because symbolic links lead in a circle.
+/// Returns true if the file did not open because symbolic links form a cycle.
 pub(super) fn is_link_loop(why: &io::Error) -> bool {
     why.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
-/// Fills `buffer` from `offset` on; returns how much there was before the end of the file.
+/// Fills `buffer` from `offset`. Returns the number of bytes before the end of the file.
 pub(super) fn fill_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,7 +1,7 @@
-//! A walk over the records of a file as they stand in it: lines, or JSON values one after another; each found in one pass.
+//! The walk over the records of a file: lines, rows, or consecutive JSON values, each found in one pass.
 //!
-//! Memory does not grow with the file: a block is about [`BLOCK`] bytes, more only for a single record that is longer.
-//! Knows no format.
+//! Responsible for the location of records. Does not know any format. Memory does not grow with the file: a block has
+//! about [`BLOCK_SIZE`] bytes, and more only for a single record that is longer.
 
 use std::ops::Range;
 
@@ -9,51 +9,51 @@ use super::scan::{CsvRowScanner, JsonValueScanner};
 use super::source::SourceFile;
 use super::{MAX_RECORD, RecordSpan, TranscriptError};
 
-/// How much is read at a time, in bytes.
+/// The number of bytes that one read requests.
 pub(super) const BLOCK_SIZE: usize = 1024 * 1024;
 
-/// How records stand in a file.
+/// The layout of the records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordLayout {
-    /// One a line.
+    /// One record per line.
     Lines,
-    /// One after another over any lines, as elements of an array or bare.
+    /// Consecutive JSON values, which may extend over several lines: elements of an array, or values without one.
     Values {
-        /// Whether an array is open.
+        /// True if the walk is inside an array.
         array: bool,
     },
-    /// The elements of an array within a larger value: what follows its end is not read. Where the file ends before the
-    /// array does, an empty record stands for the rest.
+    /// The elements of an array within a larger value; the walk ends with the array. If the file ends before the array
+    /// does, an empty record represents the rest.
     Elements,
-    /// Rows of a table in CSV: a quoted cell may hold line ends.
+    /// Rows of a CSV table; a quoted cell may contain line breaks.
     Rows,
-    /// All have been read.
+    /// The walk has reached the end.
     Done,
 }
 
-/// Where a walk over a file is.
+/// The position of a walk over a file.
 #[derive(Debug)]
 pub(super) struct RecordWalker {
     layout: RecordLayout,
-    /// Where the next block begins.
+    /// The offset of the next block.
     pos: u64,
-    /// The number of the next record.
+    /// The number of the next record, from 1.
     number: u64,
 }
 
-/// A run of whole records as the file has them.
+/// Consecutive complete records, as bytes of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RecordBlock {
-    /// The bytes of all of them, and of what stands between.
+    /// The bytes of all records and of the text between them.
     pub(super) bytes: Vec<u8>,
-    /// Where `bytes` begins in the file.
+    /// The offset of `bytes` in the file.
     pub(super) offset: u64,
-    /// The records in it.
+    /// The records in the block.
     pub(super) spans: Vec<RecordSpan>,
 }
 
 impl RecordBlock {
-    /// Where one of its own records stands in the bytes.
+    /// Returns the range in `bytes` of a record of this block.
     pub(super) fn byte_range(&self, span: RecordSpan) -> Range<usize> {
         let start = usize::try_from(span.offset - self.offset).expect("a block fits in memory");
         let len = usize::try_from(span.len).expect("a record fits in memory");
@@ -62,7 +62,7 @@ impl RecordBlock {
 }
 
 impl RecordWalker {
-    /// A walk that begins at `pos`, in records of this form.
+    /// Returns a walker that begins at `pos`.
     pub(super) fn new(layout: RecordLayout, pos: u64) -> Self {
         Self {
             layout,
@@ -71,7 +71,7 @@ impl RecordWalker {
         }
     }
 
-    /// Each call returns the next block (about 1 MiB) with the places of its records, or `None` at the end.
+    /// Returns the next block (about 1 MiB) with the locations of its records, or `None` at the end.
     pub(super) fn next_block(
         &mut self,
         source: &SourceFile,
@@ -180,7 +180,7 @@ impl RecordWalker {
         }
     }
 
-    /// Notes a row, unless it is blank.
+    /// Adds a row to `spans`, unless it is blank.
     fn push_row(&mut self, bytes: &[u8], start: usize, end: usize, spans: &mut Vec<RecordSpan>) {
         let row = &bytes[start..end];
         if !row.trim_ascii_start().is_empty() {
@@ -190,8 +190,8 @@ impl RecordWalker {
         }
     }
 
-    /// A record of [`MAX_RECORD`] bytes or more, that begins at `start`: its head stands for it, the rest is passed over,
-    /// from `read` on to where `end` finds it.
+    /// Returns a block with the head of a record of [`MAX_RECORD`] bytes or more that begins at `start`, and skips its
+    /// rest. `end` finds the end of the record in the bytes that follow `read`.
     fn skip_overlong(
         &mut self,
         source: &SourceFile,
@@ -206,7 +206,7 @@ impl RecordWalker {
         Ok(block)
     }
 
-    /// Moves on until `end` finds where to stop, or to the end of the file.
+    /// Advances to the position that `end` finds, or to the end of the file.
     fn skip_until(
         &mut self,
         source: &SourceFile,
@@ -233,7 +233,7 @@ impl RecordWalker {
         let mut want = BLOCK_SIZE;
         let mut spans = Vec::new();
         let mut at = 0;
-        // The value that is being read: where it began, and how far its scanner is.
+        // The start of the value that the loop reads, and its scanner.
         let mut open: Option<(usize, JsonValueScanner)> = None;
         loop {
             let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
@@ -257,6 +257,7 @@ impl RecordWalker {
             }
             let Some((start, mut scan)) = open else {
                 if ended {
+                    // The empty record makes the reader report that the file ends too early.
                     if self.layout == RecordLayout::Elements {
                         spans.push(self.number_span(at, at));
                     }
@@ -265,7 +266,7 @@ impl RecordWalker {
                 return Ok(self.finish_block(bytes, at, spans));
             };
             if ended {
-                // Torn: the parser will say so, or it is a bare value that ends with the file.
+                // Either a torn value, which the parser reports, or a valid bare value at the end of the file.
                 self.layout = RecordLayout::Done;
                 spans.push(self.number_span(start, bytes.trim_ascii_end().len()));
                 return Ok(self.finish_block(bytes, at, spans));
@@ -280,7 +281,7 @@ impl RecordWalker {
         }
     }
 
-    /// Passes white space, the commas of an array, and its end; what follows the end is read as values of its own.
+    /// Skips white space, the commas of an array, and its end. Text after the end is read as values of its own.
     fn skip_separators(&mut self, bytes: &[u8], mut at: usize) -> usize {
         while let Some(byte) = bytes.get(at) {
             match (byte, self.layout) {

@@ -1,11 +1,11 @@
-//! A transcript in the native form, as one line: the inverse of `native.rs`.
+//! The writer of native records, one line each: the inverse of `native.rs`.
 //!
-//! Law: what is written and read again is what was written, for every transcript that was itself read
-//! (`native(write(t)) = t` once `t` came from there). Calls that stand behind a message's text become `tool_calls`, as
-//! OpenAI chat has them; where text follows a call, both stay in order as parts (`{"type": "tool_call", "id", "name",
-//! "arguments"}`). A tool's answer is a message of role `tool`; what it says of errors and time goes into its `metadata`.
-//! JSON that a part or metadata holds is written as it stands, and only its line breaks go, since lines stay lines. Where
-//! it would be read as something else it is wrapped: `{"type": "verbatim", "raw"}`, `{"type": "media", "kind", "raw"}`.
+//! Responsible for the invariant that every transcript that was read stays the same when it is written and read again
+//! (`native(write(t)) = t`). Calls after a message's text become `tool_calls`, as in OpenAI chat. If text follows a
+//! call, both become parts in order (`{"type": "tool_call", "id", "name", "arguments"}`). A tool result is a message of
+//! role `tool`, with its error and duration in `metadata`. JSON in a part or in metadata is written unchanged except
+//! for line breaks, because a record is one line. JSON that would be read as something else is wrapped: `{"type":
+//! "verbatim", "raw"}`, `{"type": "media", "kind", "raw"}`. Does not choose what is written.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -17,14 +17,14 @@ use crate::model::{
     JsonText, MessageRole, ToolCall, ToolResult, Transcript, TranscriptMessage, TranscriptPart,
 };
 
-/// A transcript as one line of the native form, without a line end.
+/// Returns a transcript as one native record, without a line end.
 pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
     let mut line = Vec::new();
     write_native(transcript, &mut line);
     line
 }
 
-/// The same, behind what `line` holds.
+/// Appends a transcript to `line` as one native record, without a line end.
 pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
     let start = line.len();
     serde_json::to_writer(&mut *line, &SerializeTranscript(transcript))
@@ -69,7 +69,7 @@ impl Serialize for SerializeMessage<'_> {
         let message = self.0;
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("role", message.role.as_str())?;
-        // A tool message is one answer and what stands beside it.
+        // The compact layout of a tool message has one result and parts other than text.
         if let (MessageRole::Tool, [TranscriptPart::ToolResult(result), rest @ ..]) =
             (&message.role, &message.parts[..])
             && !rest.iter().any(|part| {
@@ -89,7 +89,7 @@ impl Serialize for SerializeMessage<'_> {
                 |part| matches!(part, TranscriptPart::ToolCall(call) if !call.name.is_empty()),
             )
             .count();
-        // Beside a tool's answers calls are parts like the others.
+        // In a tool message, `tool_calls` would be lost when it is read, so calls are parts.
         let calls = if message.role == MessageRole::Tool {
             0
         } else {
@@ -127,19 +127,19 @@ fn serialize_tool_message<M: SerializeMap>(
     } else {
         map.serialize_entry("content", &SerializeResultParts(&result.content, rest))?;
     }
-    let told = SerializeResultMetadata {
+    let metadata = SerializeResultMetadata {
         own: message.metadata.as_ref(),
         result,
     };
-    if told.own.is_some() || result.is_error.is_some() || result.duration_ms.is_some() {
-        map.serialize_entry("metadata", &told)?;
+    if metadata.own.is_some() || result.is_error.is_some() || result.duration_ms.is_some() {
+        map.serialize_entry("metadata", &metadata)?;
     }
     Ok(())
 }
 
-/// Whether a tool message's own metadata may stand for what is said of its answer: it says the same, or nothing.
+/// Returns true if a tool message's metadata agrees with its result, or does not mention it.
 fn metadata_matches_result(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
-    // A list would be read field by field; what is no object is no metadata when it is read again.
+    // serde would read a list field by field. The parser ignores metadata that isn't an object.
     let Some(own) = own.filter(|own| own.get().starts_with('{')) else {
         return true;
     };
@@ -152,7 +152,7 @@ fn metadata_matches_result(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) 
     same_error && same_time
 }
 
-/// A tool message's metadata, with what is said of the answer in it.
+/// The metadata of a tool message, with the error and duration of its result.
 struct SerializeResultMetadata<'t> {
     own: Option<&'t JsonText<'t>>,
     result: &'t ToolResult<'t>,
@@ -168,19 +168,19 @@ impl Serialize for SerializeResultMetadata<'_> {
             ("is_error", error.map(serde_json::Value::from)),
             ("duration_ms", took.map(serde_json::Value::from)),
         ];
-        let mut told = MetadataBuilder::default();
-        told.merge_source_fields(&fields);
+        let mut meta = MetadataBuilder::default();
+        meta.merge_source_fields(&fields);
         let mut new = false;
         for (key, value) in added {
             if let Some(value) = value.filter(|_| !fields.has_key(key)) {
-                told.set(key, value);
+                meta.set(key, value);
                 new = true;
             }
         }
         match self.own {
             Some(own) if !new => own.serialize(to),
-            // Numbers as written: nothing here goes through a number of ours.
-            _ => told.finish().serialize(to),
+            // The builder keeps texts, so the numbers stay as written.
+            _ => meta.finish().serialize(to),
         }
     }
 }
@@ -259,7 +259,7 @@ impl Serialize for SerializePart<'_> {
     }
 }
 
-/// Whether a part that is written as this JSON is that part when it is read.
+/// Returns true if the parser reads this JSON as `part`.
 fn parses_as_part(raw: &JsonText<'_>, part: &TranscriptPart<'_>) -> bool {
     serde_json::from_str(raw.get()).is_ok_and(|raw| try_parse_part(raw).as_ref() == Some(part))
 }

@@ -295,7 +295,7 @@ fn transcripts_and_rubrics_that_are_not_there_are_told() {
         ),
         (
             "transcripts: [{path: t.jsonl, map: {}}]\nrubrics: r.yaml\n",
-            "dicta.yaml:1:31: `map` needs `messages`, or `output` (and `input`): where the conversation stands in a record",
+            "dicta.yaml:1:31: `map` needs `messages`, or `output` (and `input`): the location of the conversation in a record",
         ),
         (
             "transcripts: [3]\nrubrics: r.yaml\n",

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The format's name, how records stand, and from where.
+/// The format's name, the layout of the records, and their offset.
 type Found = (&'static str, RecordLayout, usize);
 
 fn found(head: &[u8]) -> Result<Found, DetectError> {

@@ -1,19 +1,22 @@
-//! Anthropic's Messages API, as people log it: each record is a request, a request with its reply, or a reply alone.
+//! Logs of Anthropic's Messages API: each record is a request, a request with its reply, or a reply alone.
+//!
+//! Responsible for the records and for messages with their token counts. Does not interpret content blocks: that is
+//! [`super::content_blocks`].
 //!
 //! | record | transcript |
 //! |---|---|
-//! | `{system?, messages, tools?, model?}` | its messages, `system` as the first one |
-//! | `{request, response}`, each an object or JSON in a string, either perhaps below `body` | those of the request, then the reply |
+//! | `{system?, messages, tools?, model?}` | its messages, with `system` first |
+//! | `{request, response}`, each an object or JSON in a string, either possibly below `body` | the messages of the request, then the reply |
 //! | `{custom_id, params}`, a line of a Message Batch | the request |
-//! | `{custom_id, result}`, a line of its results | the reply; of a request that failed none, and why as `error` |
+//! | `{custom_id, result}`, a line of its results | the reply; for a failed request no message, but the reason as `error` |
 //! | `{type: "message", role, content}` | the reply |
 //!
-//! Ids: `id`, else `custom_id`, else that of the reply, else the default one. A user's turn that answers tools becomes a
-//! message of each tool, then one of the user, in the order of its blocks ([`super::blocks`]). **Tokens:** Anthropic counts
-//! the cached part of a prompt beside `input_tokens`; here `usage.input` holds `input_tokens`,
-//! `cache_creation_input_tokens` and `cache_read_input_tokens` together, and `usage.cached` the last of them.
+//! The id is `id`, else `custom_id`, else that of the reply, else the default id. A user message with tool results
+//! becomes one message per tool and one of the user, in the order of its blocks. **Tokens:** Anthropic does not include
+//! cached tokens in `input_tokens`. In dicta, `usage.input` is the sum of `input_tokens`, `cache_creation_input_tokens`
+//! and `cache_read_input_tokens`. `usage.cached` is the last of them.
 //!
-//! A file may mix these with records in OpenAI's shapes: each is read in its own.
+//! A file may also contain records in OpenAI's shapes; dicta reads each record in its own format.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -31,7 +34,7 @@ use super::super::sniff::RecordSniff;
 use super::content_blocks::ContentBlocks;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 
-/// The reader of a file that was recognised.
+/// Returns the reader of a detected file.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(
         look.record_walker(),
@@ -39,13 +42,13 @@ pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     ))
 }
 
-/// Whether one of the first records is in these shapes.
+/// Returns true if one of the first records is in Anthropic's format.
 pub(super) fn is_anthropic_log(look: &FilePreview<'_>) -> bool {
     let mut records = look.records.iter();
     records.any(|seen| is_record(seen.bytes, &seen.sniff))
 }
 
-/// The native form of a record that stands among native ones and is none itself; `None` for a native one.
+/// Converts a record in Anthropic's format, among native records, to native JSON; `None` for a native record.
 pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
     if !may_need_conversion(record) {
         return None;
@@ -57,17 +60,19 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
     Some(super::super::to_native(&parse_transcript(text).ok()?))
 }
 
-/// Whether bytes hold anything by which a record of ours could be known: a look that costs next to nothing.
+/// Returns true if the bytes may contain a record in Anthropic's format. The check is fast, because it runs on every
+/// native block.
 pub(super) fn may_need_conversion(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"tool_use").is_some() || contains_key(bytes, b"\"system\"")
 }
 
-/// Whether a string stands there as a key, at whatever depth.
+/// Returns true if the quoted `key` occurs as a key at any depth.
 fn contains_key(bytes: &[u8], key: &[u8]) -> bool {
     memchr::memmem::find_iter(bytes, key)
         .any(|at| bytes[at + key.len()..].trim_ascii_start().first() == Some(&b':'))
 }
 
+/// Returns true if the record is in Anthropic's format.
 fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {
     if sniff.has("messages") {
         return is_request(record, sniff.has("system"));
@@ -77,7 +82,7 @@ fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {
         || (sniff.has("request") && sniff.has("response") && is_pair(record))
 }
 
-/// Whether a record with `messages` is in Anthropic's shapes.
+/// Returns true if a record with `messages` is in Anthropic's format.
 fn is_request(record: &[u8], system: bool) -> bool {
     #[derive(Deserialize)]
     #[serde(rename = "Prompted")]
@@ -95,8 +100,8 @@ fn is_request(record: &[u8], system: bool) -> bool {
         #[serde(default)]
         tool_calls: Option<serde::de::IgnoredAny>,
     }
-    // Chat records may have a `system` of their own (which system it was): then a message says what it is told, or who
-    // speaks is not what Anthropic knows.
+    // OpenAI records may have their own `system` field, such as the name of a system. Those contain `tool_calls`, or
+    // roles that Anthropic does not have.
     let prompted = || {
         let Ok(ObjectOnly(read)) =
             serde_json::from_slice::<ObjectOnly<AnthropicRequestProbe<'_>>>(record)
@@ -110,11 +115,12 @@ fn is_request(record: &[u8], system: bool) -> bool {
     };
     native::is_foreign_shape(record)
         || (system && prompted())
-        // Torn: the beginning of a large record.
+        // The preview may contain only the beginning of a large record.
         || (memchr::memmem::find(record, b"\"tool_use_id\"").is_some()
             && serde_json::from_slice::<&RawValue>(record).is_err())
 }
 
+/// Returns true if a request and response pair is in Anthropic's format.
 fn is_pair(record: &[u8]) -> bool {
     let Ok(ObjectOnly(pair)) = serde_json::from_slice::<ObjectOnly<AnthropicLogRecord<'_>>>(record)
     else {
@@ -134,7 +140,7 @@ fn is_pair(record: &[u8]) -> bool {
         })
 }
 
-/// The reader of one record.
+/// The parser of one record, in Anthropic's or the native format.
 #[derive(Debug)]
 struct AnthropicLogParser;
 
@@ -208,7 +214,7 @@ struct AnthropicBatchResult<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// What stands below `body`, where a log keeps the whole of an exchange.
+/// Returns the value below `body`, if a log stores the whole HTTP message.
 fn unwrap_body(raw: &RawValue) -> &RawValue {
     #[derive(Deserialize)]
     #[serde(rename = "Whole")]
@@ -220,7 +226,7 @@ fn unwrap_body(raw: &RawValue) -> &RawValue {
         .map_or(raw, |ObjectOnly(whole)| whole.body)
 }
 
-/// A transcript in the making, and what is known of its last reply.
+/// A transcript under construction.
 #[derive(Default)]
 struct AnthropicTranscriptBuilder<'a> {
     id: Option<SourceText<'a>>,
@@ -228,7 +234,7 @@ struct AnthropicTranscriptBuilder<'a> {
     meta: MetadataBuilder,
 }
 
-/// One record of ours.
+/// Parses a record in Anthropic's format.
 fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
     let ObjectOnly(mut raw): ObjectOnly<AnthropicLogRecord<'_>> =
         serde_json::from_str(record).map_err(|why| native::format_json_error(&why))?;
@@ -336,10 +342,10 @@ impl AnthropicTranscriptBuilder<'_> {
         Ok(())
     }
 
-    /// Of a Message Batch.
+    /// Adds a result of a Message Batch.
     fn add_batch_result(&mut self, raw: &RawValue, meta: MetadataBuilder) -> Result<(), String> {
         let result = parse_or_none::<ObjectOnly<AnthropicBatchResult<'_>>>(Some(raw));
-        let ObjectOnly(result) = result.ok_or("its `result` is no object")?;
+        let ObjectOnly(result) = result.ok_or("its `result` is not an object")?;
         match (result.message, result.error, &result.kind) {
             (Some(message), _, _) => self.add_reply(message.get(), meta),
             (None, Some(why), _) => {
@@ -356,7 +362,7 @@ impl AnthropicTranscriptBuilder<'_> {
     }
 
     fn push_message(&mut self, message: TranscriptMessage<'_>) {
-        // What came out of a string is gone with it.
+        // The message may borrow from a decoded string that does not live long enough, so it is copied.
         let one = Transcript {
             messages: vec![message],
             ..Transcript::default()
@@ -386,7 +392,7 @@ fn parse_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// A message: one of a request, or a reply with what is told of it.
+/// A message of a request, or a reply with its usage and stop reason.
 #[derive(Debug, Deserialize)]
 pub(super) struct AnthropicLogMessage<'a> {
     #[serde(borrow, default)]
@@ -406,7 +412,7 @@ pub(super) struct AnthropicLogMessage<'a> {
 }
 
 impl<'a> AnthropicLogMessage<'a> {
-    /// As messages; `meta` holds what else is known of it.
+    /// Converts to messages. `meta` contains the metadata from the log record.
     fn into_messages(
         self,
         mut meta: MetadataBuilder,
@@ -452,7 +458,7 @@ impl<'a> AnthropicLogMessage<'a> {
     }
 }
 
-/// Tokens as Anthropic counts them; see [`super`] for what `input` holds.
+/// Parses token counts. The module documentation defines `input`.
 pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
     #[derive(Deserialize)]
     #[serde(rename = "RawUsage")]
@@ -479,14 +485,18 @@ pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
         return SourceUsage::default();
     };
     let cached = parse_or_none::<u64>(usage.cache_read_input_tokens);
-    let beside = [
+    let cache_counts = [
         parse_or_none::<u64>(usage.cache_creation_input_tokens),
         cached,
     ];
-    let beside: u64 = beside.into_iter().flatten().fold(0, u64::saturating_add);
+    let cached_input: u64 = cache_counts
+        .into_iter()
+        .flatten()
+        .fold(0, u64::saturating_add);
     let details = parse_or_none::<ObjectOnly<AnthropicUsageDetails>>(usage.output_tokens_details);
     SourceUsage {
-        input: parse_or_none::<u64>(usage.input_tokens).map(|fresh| fresh.saturating_add(beside)),
+        input: parse_or_none::<u64>(usage.input_tokens)
+            .map(|fresh| fresh.saturating_add(cached_input)),
         output: parse_or_none(usage.output_tokens),
         total: None,
         cached,
@@ -494,7 +504,7 @@ pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
     }
 }
 
-/// Of `{type, message}`, perhaps below another `error`: `overloaded_error: Overloaded`.
+/// Formats `{type, message}`, possibly below another `error`, as `overloaded_error: Overloaded`.
 fn format_error(raw: &RawValue) -> String {
     #[derive(Deserialize)]
     #[serde(rename = "Told")]
@@ -519,7 +529,7 @@ fn format_error(raw: &RawValue) -> String {
     }
 }
 
-/// What the tools of a request are called.
+/// Returns the names of a request's tools.
 fn parse_tool_names(raw: &RawValue) -> Vec<String> {
     #[derive(Deserialize)]
     #[serde(rename = "Tool")]

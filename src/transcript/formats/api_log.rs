@@ -1,16 +1,20 @@
-//! OpenAI's shapes beside `messages` lines, and the logs that people keep of any model's API.
+//! Logs of any model API, except Anthropic's: requests, replies and pairs, one record each.
+//!
+//! Responsible for the records and for the choice of the wire format. Does not read the bodies: that is `openai.rs` and
+//! `gemini.rs`.
 //!
 //! | record | becomes |
 //! |---|---|
-//! | `{request, response}`: chat completions, Responses, Gemini; each an object, its JSON as a string, or plain text | what was asked and the reply; every further choice a transcript `ID#2` … |
+//! | `{request, response}`: chat completions, Responses, Gemini; each an object, its JSON as a string, or plain text | the request and the reply; every further choice a transcript `ID#2` … |
 //! | a body in `{status_code, body}`, `{body}` | the body |
-//! | Batch output `{custom_id, response, error}` | the reply; an error is a fault that names it |
-//! | Batch input `{custom_id, method, url, body}` | what is asked |
-//! | a reply alone (`choices`, `object: response`), `{input, output}` | as far as it tells |
-//! | a list of messages or items, or one on each line | one transcript |
+//! | Batch output `{custom_id, response, error}` | the reply; an error is a fault with its text |
+//! | Batch input `{custom_id, method, url, body}` | the request |
+//! | a reply alone (`choices`, `object: response`), `{input, output}` | the messages that it contains |
+//! | a list of messages or items, or one per line | one transcript |
 //!
-//! The record's id is its `id`, `custom_id` or `key`, else that of the reply. Its other keys go into the metadata as they
-//! stand (`latency_ms`, `cost_usd` …), below what the reply itself says; `metadata` of the record likewise.
+//! The record's id is its `id`, `custom_id` or `key`, else that of the reply. Its other keys become metadata as written
+//! (`latency_ms`, `cost_usd` …), unless the reply has a value for them. The record's `metadata` is merged in the same
+//! way.
 
 use serde_json::value::RawValue;
 
@@ -28,17 +32,17 @@ use super::response_items::ConversationBuilder;
 use super::{gemini, openai};
 use crate::model::{SourceText, Transcript, TranscriptMessage};
 
-/// Logs and replies, a record each.
+/// Returns a reader of logs and replies, one record each.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser))
 }
 
-/// Opens Gemini's contents: a list of contents is one record.
+/// Returns a reader of Gemini's contents: a list of contents is one record.
 pub(super) fn open_contents(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
 }
 
-/// Lists of messages or items: a list is a conversation, and so are lines that follow each other.
+/// Returns a reader of lists of messages or items. A list is a conversation, and so are consecutive lines.
 pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     match look.layout {
         RecordLayout::Values { array: true } => {
@@ -51,7 +55,7 @@ pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     }
 }
 
-/// Whether the records are items of Responses. An Anthropic message has its type and role in common with them.
+/// Returns true if the records are items of the Responses API. An Anthropic message has the same type and role.
 pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
     look.first_matches(|s| {
         let message = s.has("role") && s.has("content") && s.type_starts_with(&["message"]);
@@ -68,20 +72,20 @@ pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
     })
 }
 
-/// Whether the records are replies of Responses, requests to it, or both in one.
+/// Returns true if the records are requests to the Responses API, its replies, or both in one.
 pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
     let Some(seen) = look.records.first() else {
         return false;
     };
     let s = &seen.sniff;
-    // Other tools write plain `input` and `output`; here one of them is a list.
+    // Other tools write `input` and `output` as plain values. Here at least one of them is a list.
     let holds_list = |key: &str| s.has(key) && has_list_at(seen.bytes, key);
     (s.has("object") && s.has("output"))
         || holds_list("output") && (s.has("input") || s.has("usage") || s.has("model"))
         || holds_list("input") && (s.has("model") || s.has("instructions"))
 }
 
-/// Whether a list stands somewhere under this key.
+/// Returns true if a list occurs under this key at any depth.
 fn has_list_at(record: &[u8], key: &str) -> bool {
     let quoted = format!("\"{key}\"");
     let mut places = memchr::memmem::find_iter(record, quoted.as_bytes());
@@ -92,7 +96,7 @@ fn has_list_at(record: &[u8], key: &str) -> bool {
     })
 }
 
-/// Whether the records are messages, or lists of them.
+/// Returns true if the records are messages, or lists of messages.
 pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
     look.first_matches(|s| s.has("role"))
         || look.records.first().is_some_and(|seen| {
@@ -100,11 +104,11 @@ pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
         })
 }
 
-/// Records in OpenAI's shapes or in those of the APIs that logs hold beside them.
+/// The parser of a record in any of these formats.
 #[derive(Debug)]
 pub(super) struct ApiLogParser;
 
-/// Texts that were unpacked from strings, for as long as the record is read.
+/// Bodies that were decoded from strings. They live as long as the parser borrows from them.
 #[derive(Debug, Default)]
 struct UnpackedBodies {
     request: [UnpackedText; 2],
@@ -138,13 +142,14 @@ impl RecordParser for ApiLogParser {
     }
 }
 
+/// Adds one transcript per choice of the reply.
 fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
     for kind in &found.unknown_kinds {
         out.count_unknown(kind);
     }
     let own = ["custom_id", "key", "id", "request_id"];
     let wrapped = EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
-    // A batch's `id` is the line's, and its `custom_id` the author's.
+    // In a batch, `id` identifies the line, and the author of the batch chose `custom_id`. So `custom_id` comes first.
     let id = own.iter().find_map(|key| record.id_text(key));
     let id = id.or(found.id).unwrap_or_default();
     let tags = record.get("tags").map(parse_tags).unwrap_or_default();
@@ -178,7 +183,7 @@ fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut Trans
     }
 }
 
-/// A list is one conversation; a list of lists is as many.
+/// Adds the conversation of a list.
 fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
     let raw: &RawValue = serde_json::from_str(record)
         .map_err(|why| super::super::native::format_json_error(&why))?;
@@ -192,10 +197,10 @@ fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), Strin
     Ok(())
 }
 
-/// Keys of a record that wraps an exchange.
+/// The keys of a record that contains a request or reply below another key.
 const EXCHANGE_KEYS: [&str; 4] = ["request", "response", "body", "custom_id"];
 
-/// The record's own keys beside the exchange.
+/// Adds the record's other keys to the metadata.
 fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
     let known = [
         "request",
@@ -223,14 +228,14 @@ fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
     }
 }
 
-/// What was asked and what was answered.
+/// Returns the request and the reply of a record.
 fn split_exchange<'a>(
     record: &RawFields<'a>,
     held: &'a UnpackedBodies,
 ) -> Result<(ExchangeBody<'a>, ExchangeBody<'a>), String> {
     let wrapped = record.has_key("response") || record.has_key("request");
     if !wrapped && !record.has("body") {
-        // The record is the body, of whichever side.
+        // The record itself is the body. Whether it is a request or a reply depends on its keys, so it counts as both.
         if let Some(why) = api_error(record).filter(|_| record.has("custom_id")) {
             return Err(why);
         }
@@ -247,7 +252,7 @@ fn split_exchange<'a>(
         ExchangeBody::from_raw(record.get("response"), first),
         second,
     );
-    // Whoever wrote the log may say why there is no answer, beside it.
+    // A log may record the error of a failed call next to an absent response.
     let failed = record.has("error") && !record.has("response");
     match api_error(record).filter(|_| failed) {
         Some(why) => Err(why),
@@ -255,7 +260,7 @@ fn split_exchange<'a>(
     }
 }
 
-/// The body of an answer of HTTP.
+/// Returns the body of an HTTP message.
 fn unwrap_http_body<'a>(
     side: ExchangeBody<'a>,
     held: &'a UnpackedText,
@@ -267,13 +272,13 @@ fn unwrap_http_body<'a>(
     let status = status.iter().find_map(|key| fields.integer(key));
     let body = ExchangeBody::from_raw(fields.get("body"), held);
     if let Some(status) = status.filter(|status| *status >= 400) {
-        let told = match &body {
+        let error = match &body {
             ExchangeBody::Object(body) => api_error(body),
             ExchangeBody::Plain(text) => Some(format!("the API answered with an error: {text}")),
             ExchangeBody::Missing | ExchangeBody::List(_) => None,
         };
-        let told = told.unwrap_or_else(|| "the API answered with an error".to_owned());
-        return Err(format!("{told} (status {status})"));
+        let error = error.unwrap_or_else(|| "the API answered with an error".to_owned());
+        return Err(format!("{error} (status {status})"));
     }
     let is_body = fields.get_first(&["choices", "messages", "contents", "candidates"]);
     if fields.has("body") && is_body.is_none() {
@@ -282,7 +287,7 @@ fn unwrap_http_body<'a>(
     Ok(side)
 }
 
-/// Reads both sides. The error is a sentence.
+/// Parses a request and its reply in the wire format that their keys indicate. The error is a sentence fragment.
 fn parse_exchange<'a>(
     asked: &ExchangeBody<'a>,
     answered: &ExchangeBody<'a>,
@@ -320,7 +325,7 @@ fn is_anthropic(answered: &ExchangeBody<'_>) -> bool {
     fields.text("type").as_deref() == Some("message") && fields.list("content").is_some()
 }
 
-/// A list of messages of chat, items of Responses or contents of Gemini.
+/// Parses a list of chat messages, items of the Responses API, or contents of Gemini.
 fn parse_conversation<'a>(
     all: &[&'a RawValue],
     odd: &mut Vec<String>,
@@ -352,7 +357,7 @@ fn build_transcript<'a>(source: &str, messages: Vec<TranscriptMessage<'a>>) -> T
     }
 }
 
-/// A conversation whose messages or items stand on lines of their own: the file is one.
+/// The parser of a file with one message or item per line. The whole file is one conversation.
 #[derive(Debug)]
 struct ApiLinesParser;
 

@@ -1,8 +1,8 @@
-//! Harbor's trajectories (ATIF, `trajectory.json`): one agent's steps, from v1.0 to v1.7.
+//! Harbor's trajectories (ATIF, `trajectory.json`) from v1.0 to v1.7: the steps of one agent.
 //!
-//! A step of the agent is an assistant message with its thoughts and calls; what its observation holds are the answers of
-//! its calls, and without a call the environment's words (role `user`). ATIF says neither which answers are errors nor how
-//! long a tool took. The id is the session's.
+//! Responsible for steps. A step of the agent is an assistant message with its reasoning and calls. Its observation
+//! contains the results of the calls; without a call it is text of the environment (role `user`). ATIF records neither
+//! errors nor durations of tools. The id is that of the session. Does not read other files of Harbor.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use crate::model::{
 };
 use crate::transcript::native::parse_or_none;
 
-/// Makes the reader.
+/// Returns the reader of a trajectory.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,

@@ -1,27 +1,28 @@
-//! Claude Code's session files: one JSON object a line, a block of a message each.
+//! Claude Code's session files: one JSON object per line, which contains a block of a message.
+//!
+//! Responsible for the split of a file into sessions, sub-agents and branches. Does not interpret content blocks. The
+//! format is undocumented and changes between versions: dicta counts unknown content, and nothing here is an error.
 //!
 //! | in the file | becomes |
 //! |---|---|
-//! | lines of one `message.id` | one message; the last of them tells usage and why it stopped |
-//! | the way up from the newest message | the transcript `<sessionId>` |
-//! | ways that ended elsewhere (a prompt taken back, a reply asked for again) | `<sessionId>.branch-2` …, tag `branch`, `parent` the session |
-//! | `isSidechain` lines, by `agentId` or by where they begin | `<sessionId>.agent-<id>`, tag `sub-agent`, `parent` with the call that started it |
+//! | lines of one `message.id` | one message; its last line has the usage and the stop reason |
+//! | the path from the first message to the newest | the transcript `<sessionId>` |
+//! | paths that end elsewhere (a prompt taken back, a reply requested again) | `<sessionId>.branch-2` …, tag `branch`, `parent` the session |
+//! | `isSidechain` lines, by `agentId` or by their start | `<sessionId>.agent-<id>`, tag `sub-agent`, `parent` with the call that started it |
 //! | a compaction | a system message, with `compaction`; then the summary, marked `compact_summary` |
-//! | a prompt typed while the agent worked (`queued_command`) | a user's message, marked `queued` |
-//! | titles, snapshots, queue operations, progress … | nothing: nobody said them |
-//! | other attachments, system notices, kinds that are new | counted by kind |
+//! | a prompt typed while the agent worked (`queued_command`) | a user message, marked `queued` |
+//! | titles, snapshots, queue operations, progress … | nothing |
+//! | other attachments, system notices, unknown kinds | counted by kind |
 //!
-//! A sub-agent's own file (`agent-<id>.jsonl`) is read the same; which call started it stands in the `.meta.json` beside
-//! it. Sessions that were put into one file are told apart: a `sessionId` that is new begins another session, unless its
-//! first message follows one that is there (a session that was resumed).
+//! A sub-agent's own file (`agent-<id>.jsonl`) is read in the same way. The `.meta.json` next to it names the call that
+//! started it. In a file with several sessions, a new `sessionId` begins a session, unless its first message
+//! follows one in the file (a resumed session).
 //!
-//! **Durations.** A tool's `duration_ms` is what Claude Code itself measured (`durationMs`, `totalDurationMs`,
-//! `durationSeconds` in `toolUseResult`), else the time from the line of the call to that of the answer, which holds the
-//! wait for a permission. A message's `latency_ms` is its `durationMs` (old versions), else the time from the line it
-//! answers to its last one. Lines that were copied from an older session all bear one time; they tell no duration. An
-//! answer that does not say `is_error` is none: Claude Code always says it of errors.
-//!
-//! The format is no promise of its vendor; what is new is counted, and nothing here is an error.
+//! **Durations.** A tool's `duration_ms` is Claude Code's own measurement (`durationMs`, `totalDurationMs`,
+//! `durationSeconds` in `toolUseResult`), else the time between the lines of the call and the result. That time
+//! includes the wait for a permission. A message's `latency_ms` is its `durationMs` (old versions), else the time from
+//! the line that it answers to its last line. Lines copied from an older session all have one time, so they have no
+//! duration. A result without `is_error` is a success, because Claude Code marks every error.
 
 mod agents;
 mod branches;
@@ -45,7 +46,7 @@ use branches::{Branches, LineNode, NodeParent};
 use line::{ClaudeCodeEnvelope, ClaudeCodeLine, ClaudeCodeLineKind};
 use line_message::ClaudeCodeMessage;
 
-/// The reader of a file that was recognised.
+/// Returns the reader of a detected file.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(
         look.record_walker(),
@@ -53,7 +54,7 @@ pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     ))
 }
 
-/// Whether one of the first lines is one of a session: the very first may be broken.
+/// Returns true if one of the first lines is a line of a session. The very first line may be broken.
 pub(super) fn is_session(look: &FilePreview<'_>) -> bool {
     look.any_matches(|s| {
         (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
@@ -66,7 +67,7 @@ pub(super) fn is_session(look: &FilePreview<'_>) -> bool {
     })
 }
 
-/// A file of sessions, and what is known of the one that is being walked.
+/// The parser of session files, with the ids of the current session.
 #[derive(Debug, Default)]
 struct ClaudeCodeParser {
     sessions: HashSet<String>,
@@ -93,7 +94,7 @@ impl SessionParser for ClaudeCodeParser {
                 self.sessions.insert(session.to_string());
                 begins
             }
-            // A line that says nothing does not tell whether the session goes on under another name: the next one does.
+            // A line without these ids does not show whether the session continues. The next line decides.
             _ => false,
         };
         self.uuids.extend(uuid.map(|uuid| Box::from(&*uuid)));
@@ -142,9 +143,9 @@ impl SessionParser for ClaudeCodeParser {
     }
 }
 
-/// The lines of one conversation and its branches.
+/// The lines of one agent: one conversation and its branches.
 struct AgentLines<'a> {
-    /// Positions among the session's lines.
+    /// The indexes of the lines in the session.
     lines: Vec<usize>,
     agent: Option<SourceText<'a>>,
 }
@@ -180,14 +181,14 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         }
     }
 
-    /// The session's own, then each sub-agent's in the order of their first lines.
+    /// Returns the lines of the session itself, then those of each sub-agent in the order of their first lines.
     fn split_by_agent(&self) -> Vec<AgentLines<'a>> {
         let strand = |agent| AgentLines {
             lines: Vec::new(),
             agent,
         };
         let mut all = vec![strand(None)];
-        // By agent; sidechains of old versions bear no name, and are known by where they begin.
+        // Sidechains of old versions have no agent id; their start identifies them.
         let mut by_agent: HashMap<SourceText<'a>, usize> = HashMap::new();
         let mut of_uuid: HashMap<&str, usize> = HashMap::new();
         let mut nameless = 0;
@@ -221,7 +222,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         all
     }
 
-    /// Hands out the conversations of a strand; whether there was one.
+    /// Adds the conversations of an agent to `out`. Returns true if there is at least one.
     fn push_transcripts(&mut self, strand: &AgentLines<'a>, out: &mut TranscriptSink) -> bool {
         let nodes: Vec<LineNode<'_>> = strand.lines.iter().map(|at| self.build_node(*at)).collect();
         let Branches {
@@ -232,7 +233,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         for _ in 0..left {
             out.count_unknown("a message of one branch too many");
         }
-        // Its beginning is every branch's: a session whose branches would fill the memory tells of the first ones.
+        // Every branch repeats the beginning of the session, so the branches of a large session could fill the memory.
         let most = out.byte_count() + 2 * MAX_RECORD;
         for (nth, way) in ways.iter().enumerate() {
             if out.byte_count() > most {
@@ -277,7 +278,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
             .iter()
             .rev()
             .find_map(|at| self.lines[*at].session.as_deref());
-        // Without a name of its own it is called by its file.
+        // A session without an id gets the name of its file.
         let stem = self.source.stem();
         let own = match &strand.agent {
             None => session.unwrap_or(stem).to_owned(),

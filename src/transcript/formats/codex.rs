@@ -1,10 +1,11 @@
-//! Codex rollouts: a session is a file of lines, and files that were put together are as many sessions.
+//! Codex rollouts: a session is a file of lines; a file may contain several sessions.
 //!
-//! Owns what of a rollout is conversation: `response_item` lines (of very old files the bare items), read by `items.rs`.
-//! Events repeat them; they are asked only for tokens, times, failures and turns taken back (`thread_rolled_back`), which
-//! leave the transcript. A compaction shortens what the model sees, not what was said: all of it stays, and a summary that
-//! can be read stands where it was made, as a system message. What the harness wrote under the user's role
-//! (`<environment_context>` …) is a system message too. The base instructions are left where they are.
+//! Responsible for the lines of a rollout. The conversation consists of `response_item` lines, which
+//! `response_items.rs` converts; very old files have bare items. Events repeat the items: they supply only tokens,
+//! times, failures, and turns that the user took back (`thread_rolled_back`), which leave the transcript. A compaction
+//! shortens the model's context, not the conversation: all messages stay. A readable summary becomes a system message
+//! at that point. Text that the harness wrote under the user's role (`<environment_context>` …) is a system message
+//! too. The base instructions are not read.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ use super::exchange::parse_usage;
 use super::response_items::{ConversationBuilder, ItemError, MessageBuilder};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
 
-/// A rollout file.
+/// Returns the reader of a rollout file.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(
         look.record_walker(),
@@ -28,12 +29,12 @@ pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     ))
 }
 
-/// Finds where a session begins.
+/// The parser of rollout lines.
 #[derive(Debug, Default)]
 struct CodexRolloutParser {
-    /// This session's id and those it was forked from, whose heads follow its own.
+    /// The ids of this session and of the sessions that it was forked from. Their headers follow its own.
     lineage: Vec<String>,
-    /// Only heads were seen so far.
+    /// True if all lines so far were headers.
     only_heads: bool,
 }
 
@@ -53,7 +54,7 @@ impl SessionParser for CodexRolloutParser {
             .id_text("id")
             .map(|id| id.0.into_owned())
             .unwrap_or_default();
-        // A fork repeats the heads of those it comes from, right behind its own.
+        // A fork repeats the headers of its ancestors after its own header.
         let repeated = self.only_heads && self.lineage.contains(&id);
         if !repeated {
             self.lineage = vec![id];
@@ -82,7 +83,7 @@ impl SessionParser for CodexRolloutParser {
     }
 }
 
-/// What the first line of a session tells of it.
+/// Returns the header in the first line of a session.
 fn parse_head(line: &str) -> Option<RawFields<'_>> {
     let fields = RawFields::parse(line).ok()?;
     match fields.text("type").as_deref() {
@@ -92,7 +93,7 @@ fn parse_head(line: &str) -> Option<RawFields<'_>> {
     }
 }
 
-/// The session that this one came from: forked, or called by.
+/// Returns the session that this one was forked from or called by.
 fn parent_session<'a>(head: &RawFields<'a>) -> Option<SourceText<'a>> {
     let called = head
         .object("source")
@@ -104,49 +105,50 @@ fn parent_session<'a>(head: &RawFields<'a>) -> Option<SourceText<'a>> {
         .or_else(|| head.id_text("forked_from_id"))
 }
 
-/// A session in the making.
+/// A session under construction.
 #[derive(Debug, Default)]
 struct CodexRollout<'a> {
     id: Option<SourceText<'a>>,
     meta: MetadataBuilder,
     builder: ConversationBuilder<'a>,
     model: Option<SourceText<'a>>,
-    /// When calls were made, by their ids, in milliseconds.
+    /// The times of calls by call id, in milliseconds.
     call_times: HashMap<SourceText<'a>, i64>,
-    /// Whether tools failed, by the calls' ids.
+    /// The tool failures by call id; true if the tool failed.
     call_failures: HashMap<SourceText<'a>, bool>,
     usage: CodexUsage,
     clock: CodexTurnTimer,
     error: Option<SourceText<'a>>,
-    /// Why the last turn did not end by itself.
+    /// The reason why the last turn was aborted.
     aborted: Option<SourceText<'a>>,
     rolled_back: u64,
     compactions: u64,
 }
 
-/// Tokens as the session counts them.
+/// The token counts of a session.
 #[derive(Debug, Default)]
 struct CodexUsage {
     total: Option<SourceUsage>,
-    /// Of before the count began anew.
+    /// The sum from before a restarted count.
     before: SourceUsage,
-    /// Of a reply whose items come later.
+    /// The usage of a reply whose items follow.
     pending: Option<SourceUsage>,
 }
 
-/// How long the agent's turns took.
+/// The durations of the agent's turns.
 #[derive(Debug, Default)]
 struct CodexTurnTimer {
-    /// Since when the agent works.
+    /// The start of the current turn, in milliseconds.
     since: Option<i64>,
-    /// When something was last said.
+    /// The time of the last item, in milliseconds.
     last: Option<i64>,
     total: Option<f64>,
-    /// Turns are told by events.
+    /// True if events report the turns, so that user messages do not have to.
     has_turn_events: bool,
 }
 
 impl CodexTurnTimer {
+    /// Ends a turn at `at` and adds its duration: `stated` if the log has it, else the time since the start.
     fn stop(&mut self, at: Option<i64>, stated: Option<f64>) {
         let since = self.since.take();
         let took = stated.or_else(|| match (since, at) {
@@ -167,7 +169,7 @@ impl<'a> CodexRollout<'a> {
             .and_then(|text| parse_timestamp_ms(&text));
         let kind = line.text("type").unwrap_or_default();
         let Some(payload) = line.object("payload") else {
-            // A line of a very old file.
+            // Files of the first versions have no envelope.
             return match &*kind {
                 _ if line.has("record_type") => {}
                 "" if line.has("id") && !line.has("role") => self.add_head(line),
@@ -350,7 +352,7 @@ impl<'a> CodexRollout<'a> {
         }
     }
 
-    /// The user's last turns are taken back, with all that followed from them.
+    /// Removes the user's last turns and everything after them.
     fn roll_back(&mut self, turns: u64) {
         self.rolled_back += turns;
         let users = self.builder.messages.iter().enumerate();
@@ -367,14 +369,14 @@ impl<'a> CodexRollout<'a> {
         self.builder.close_message();
     }
 
-    /// Tokens of a reply. The same count is told more than once.
+    /// Adds the usage of a reply, unless the session repeats an earlier count.
     fn add_usage(&mut self, last: Option<SourceUsage>, total: Option<SourceUsage>) {
         if total.is_none() || total == self.usage.total {
             return;
         }
         let sum = |tokens: Option<SourceUsage>| tokens.and_then(|tokens| tokens.total).unwrap_or(0);
         if sum(total) < sum(self.usage.total) {
-            // Resumed by a version that counts anew.
+            // Another version of Codex resumed the session and restarted the count.
             let before = self.usage.total.take().unwrap_or_default();
             self.usage.before = self.usage.before.sum_with(before);
         }
@@ -405,7 +407,7 @@ impl<'a> CodexRollout<'a> {
                     let told = self.call_failures.get(&result.call_id).copied();
                     result.is_error = told.or(own.failed);
                 }
-                // Old versions write a call and its answer at once, and the time into the answer.
+                // Old versions write a call and its result at the same time and put the duration into the result.
                 result.duration_ms = own.duration_ms.or(result.duration_ms);
             }
         }
@@ -442,7 +444,7 @@ impl<'a> CodexRollout<'a> {
     }
 }
 
-/// Events that repeat what items say, or concern the screen alone.
+/// The events that repeat items or concern only the screen.
 const IGNORED_EVENTS: [&str; 32] = [
     "user_message",
     "agent_message",
@@ -478,7 +480,7 @@ const IGNORED_EVENTS: [&str; 32] = [
     "dynamic_tool_call_response",
 ];
 
-/// What the harness wrote in the user's place is no word of the user.
+/// Makes a message of the harness under the user's role a system message.
 fn mark_harness_message(turn: &mut MessageBuilder<'_>, item: &RawFields<'_>) {
     const TAGS: [&str; 8] = [
         "<environment_context>",
@@ -502,7 +504,7 @@ fn mark_harness_message(turn: &mut MessageBuilder<'_>, item: &RawFields<'_>) {
     }
 }
 
-/// Newer versions say who a message's pieces are from.
+/// Returns true if the metadata of an item states that the harness wrote all of it. Newer versions record this.
 fn is_harness_item(item: &RawFields<'_>) -> bool {
     let told = item.object("internal_chat_message_metadata_passthrough");
     let pieces = told.and_then(|told| told.list("content_item_metadata"));
@@ -514,15 +516,16 @@ fn is_harness_item(item: &RawFields<'_>) -> bool {
     !pieces.is_empty() && pieces.iter().all(harness)
 }
 
-/// What an answer of an older version says of itself.
+/// The status in a tool result of an older version.
 #[derive(Debug, Default)]
 struct CodexOutputStatus {
-    /// Its exit code is not 0.
+    /// True if the exit code isn't 0.
     failed: Option<bool>,
-    /// In milliseconds.
+    /// The duration in milliseconds.
     duration_ms: Option<f64>,
 }
 
+/// Parses the status that an older version wrote into a tool result.
 fn parse_output_status(content: &str) -> CodexOutputStatus {
     if !content.starts_with("{\"output\"") {
         return CodexOutputStatus::default();
@@ -541,7 +544,7 @@ fn parse_output_status(content: &str) -> CodexOutputStatus {
     }
 }
 
-/// A point in time, in milliseconds.
+/// Parses a time as milliseconds since 1970.
 fn parse_timestamp_ms(text: &str) -> Option<i64> {
     let at: jiff::Timestamp = text.parse().ok()?;
     Some(at.as_millisecond())

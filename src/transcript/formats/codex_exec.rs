@@ -1,7 +1,8 @@
-//! The stream that `codex exec --json` prints: a thread, its turns, its items.
+//! The output of `codex exec --json`: a thread, its turns and its items.
 //!
-//! Owns its items, which are not those of rollouts: commands, patches, searches and MCP calls come with what became of
-//! them. The stream does not hold what the user asked. `usage` of a finished turn counts the whole thread so far.
+//! Responsible for the items of this stream, which differ from those of rollouts: commands, patches, searches and MCP
+//! calls include their results. The stream does not contain the user's prompt. `usage` of a finished turn is the total
+//! of the thread so far.
 
 use serde_json::value::RawValue;
 
@@ -16,7 +17,7 @@ use super::exchange::parse_usage;
 use super::response_items::{ConversationBuilder, arguments_text, object_text};
 use crate::model::{SourceText, ToolCall, ToolResult, Transcript, TranscriptPart};
 
-/// The output of `codex exec --json`.
+/// Returns the reader of an output of `codex exec --json`.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(look.record_walker(), CodexExecParser))
 }
@@ -48,9 +49,9 @@ struct CodexExecThread<'a> {
     id: SourceText<'a>,
     builder: ConversationBuilder<'a>,
     meta: MetadataBuilder,
-    /// Items that were begun and not ended yet, in order.
+    /// The items that started but have not ended, in order.
     started_items: Vec<(SourceText<'a>, &'a RawValue)>,
-    /// The plan that was shown already.
+    /// The id of the plan that the transcript already has.
     plan: Option<SourceText<'a>>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> CodexExecThread<'a> {
                     && let Some(id) = item.id_text("id")
                 {
                     if item.text("type").as_deref() == Some("todo_list") {
-                        // A plan goes along with the whole turn; it was made here.
+                        // A plan stays open for the whole turn, so it is added when it starts.
                         self.add_item(&item, raw, out);
                         self.plan = Some(id);
                     } else {
@@ -107,7 +108,7 @@ impl<'a> CodexExecThread<'a> {
     }
 
     fn add_item(&mut self, item: &RawFields<'a>, raw: &'a RawValue, out: &mut TranscriptSink) {
-        // Older versions name the kind otherwise.
+        // Older versions use another key for the kind.
         let kind = item
             .text("type")
             .or_else(|| item.text("item_type"))
@@ -171,7 +172,7 @@ impl<'a> CodexExecThread<'a> {
         let is_error = match item.text("status").as_deref() {
             Some("failed" | "declined") => Some(true),
             Some("completed") => Some(false),
-            // Not ended, as far as the stream goes.
+            // The stream does not contain the end of this item.
             Some(_) => return,
             None => None,
         };
@@ -190,7 +191,7 @@ impl<'a> CodexExecThread<'a> {
 
     fn finish(mut self, out: &mut TranscriptSink) {
         self.builder.close_message();
-        // What was under way when the stream ended: calls without an answer.
+        // Items that were still open at the end of the stream become calls without a result.
         for (_, raw) in std::mem::take(&mut self.started_items) {
             if let Some(item) = RawFields::from_raw(raw) {
                 self.add_item(&item, raw, out);

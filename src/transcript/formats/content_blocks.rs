@@ -1,17 +1,19 @@
-//! Anthropic's content blocks as parts: what a message of the Messages API and a line of Claude Code hold alike.
+//! Anthropic's content blocks as parts, for messages of the Messages API and lines of Claude Code.
+//!
+//! Responsible for each type of block. No block is an error: a block without the shape of its type becomes `{"type":
+//! "unread", "block": …}`, because the native format would misinterpret the bare block. Does not read messages.
 //!
 //! | block | becomes |
 //! |---|---|
-//! | a string, `text` | a text part; its `citations` are handed on beside |
-//! | `thinking` | reasoning; one without text (only its signature was kept) is none |
-//! | `tool_use`, `server_tool_use`, `mcp_tool_use` | a call; `input` as its own compact text |
-//! | `tool_result`, `*_tool_result` | an answer: the text blocks in it are its content, other blocks stand beside |
+//! | a string, `text` | a text part; its `citations` are returned separately |
+//! | `thinking` | reasoning; nothing if the log kept only its signature |
+//! | `tool_use`, `server_tool_use`, `mcp_tool_use` | a call; `input` as compact text |
+//! | `tool_result`, `*_tool_result` | a result: the text blocks in it are its content, other blocks follow it |
 //! | `image`, `document`, `audio`, `video`, `file` | media |
-//! | any other, `redacted_thinking` too | kept as written |
+//! | any other, including `redacted_thinking` | kept as written |
 //!
-//! An answer says that it is an error where its block does (`is_error`), or where what a server's tool answered is of a
-//! type that ends in `_error`. Nothing here fails: what has not the shape of its type is kept as `{"type": "unread",
-//! "block": …}`, since the native form would take it for something else.
+//! A result is an error if its block has `is_error`, or if the result of a server tool has a type that ends in
+//! `_error`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -23,30 +25,30 @@ use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
 
-/// What a message says, in order.
+/// The content of a message, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ContentBlocks<'a> {
-    /// What was found.
+    /// The parts and tool results.
     pub(super) items: Vec<ContentItem<'a>>,
-    /// What the texts cite, in order, as written.
+    /// The citations of the texts, in order, as written.
     pub(super) citations: Vec<&'a RawValue>,
 }
 
-/// A part, or a tool's answer.
+/// A part or a tool result.
 #[derive(Debug, Clone)]
 pub(super) enum ContentItem<'a> {
-    /// Of the message itself.
+    /// A part of the message.
     Part(TranscriptPart<'a>),
-    /// Of a tool.
+    /// A tool result in the message.
     ToolResult(ToolResultBlock<'a>),
 }
 
-/// What a tool answered.
+/// A tool result.
 #[derive(Debug, Clone)]
 pub(super) struct ToolResultBlock<'a> {
-    /// The text of it.
+    /// The result with its text.
     pub(super) result: ToolResult<'a>,
-    /// Images and the like.
+    /// The parts that are not text, such as images.
     pub(super) other_parts: Vec<TranscriptPart<'a>>,
 }
 
@@ -79,7 +81,7 @@ struct RawContentBlock<'a> {
 }
 
 impl<'a> ContentBlocks<'a> {
-    /// Of a message's `content`.
+    /// Parses a message's `content`.
     pub(super) fn from_content(content: RawContent<'a>) -> Self {
         let mut all = Self::default();
         match content {
@@ -136,7 +138,7 @@ impl<'a> ContentBlocks<'a> {
         ));
     }
 
-    /// As parts of one message, answers among them: a model's reply stays one message.
+    /// Converts to the parts of one message with tool results among them, because a model's reply is one message.
     pub(super) fn into_parts(self) -> Vec<TranscriptPart<'a>> {
         let mut parts = Vec::with_capacity(self.items.len());
         for said in self.items {
@@ -151,7 +153,8 @@ impl<'a> ContentBlocks<'a> {
         parts
     }
 
-    /// As messages: each answer is one of the tool's, what stands between is one of `role`. At least one.
+    /// Converts to messages: each tool result is a message of the tool, and the parts between are messages of `role`.
+    /// Returns at least one.
     pub(super) fn into_messages(self, role: &MessageRole<'a>) -> Vec<TranscriptMessage<'a>> {
         let message = |role, parts| TranscriptMessage {
             role,
@@ -194,7 +197,7 @@ impl<'a> RawContentBlock<'a> {
     }
 
     fn to_tool_result(&self) -> ToolResultBlock<'a> {
-        let (content, beside) = self.content.map(split_result_content).unwrap_or_default();
+        let (content, other_parts) = self.content.map(split_result_content).unwrap_or_default();
         let failed = || {
             let ObjectOnly(inner) = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(self.content)?;
             inner.kind?.ends_with("_error").then_some(true)
@@ -206,11 +209,12 @@ impl<'a> RawContentBlock<'a> {
                 is_error: parse_or_none(self.is_error).or_else(failed),
                 duration_ms: None,
             },
-            other_parts: beside,
+            other_parts,
         }
     }
 }
 
+/// Returns true for `tool_result` and the results of server tools.
 fn is_tool_result(kind: &str) -> bool {
     kind == "tool_result" || kind.ends_with("_tool_result")
 }
@@ -222,7 +226,7 @@ fn media_part<'a>(kind: &SourceText<'a>, raw: &'a RawValue) -> TranscriptPart<'a
     }
 }
 
-/// A block of a kind that the native form has no other meaning for.
+/// Returns the block as written, unless the native format would interpret its type.
 fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> TranscriptPart<'a> {
     let taken = [
         "",
@@ -245,19 +249,20 @@ fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> TranscriptPart<'a> {
     }
 }
 
+/// Returns a block without the shape of its type, wrapped so that the native format keeps it.
 fn unreadable_part(raw: &RawValue) -> TranscriptPart<'static> {
     let wrapped = format!(r#"{{"type":"unread","block":{}}}"#, raw.get());
     let wrapped: JsonText<'_> = serde_json::from_str(&wrapped).expect("JSON within an object");
     TranscriptPart::Other(wrapped.into_owned())
 }
 
-/// What a tool answered as one text, and what is not text.
+/// Splits a result into its text and the parts that are not text.
 fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'_>>) {
     let Some(blocks) = parse_or_none::<Vec<&RawValue>>(Some(raw)) else {
         return (text_or_compact_json(raw), Vec::new());
     };
     let mut all: Option<SourceText<'_>> = None;
-    let mut beside = Vec::new();
+    let mut other_parts = Vec::new();
     for raw in blocks {
         let block = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(Some(raw))
             .map(|ObjectOnly(block)| block);
@@ -266,10 +271,10 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
         let text = match (&*kind, &block) {
             ("text", Some(block)) => block.text.and_then(json_string),
             ("web_search_result", Some(block)) => {
-                let told = [block.title, block.url].into_iter().flatten();
-                let told: Vec<SourceText<'_>> = told.filter_map(json_string).collect();
-                let told: Vec<&str> = told.iter().map(|text| &**text).collect();
-                Some(SourceText::from(told.join("\n")))
+                let texts = [block.title, block.url].into_iter().flatten();
+                let texts: Vec<SourceText<'_>> = texts.filter_map(json_string).collect();
+                let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+                Some(SourceText::from(texts.join("\n")))
             }
             (_, None) => json_string(raw),
             _ => None,
@@ -279,17 +284,17 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
             (Some(text), Some(so_far)) => all = Some(SourceText::from(format!("{so_far}\n{text}"))),
             (None, so_far) => {
                 all = so_far;
-                beside.push(match &*kind {
+                other_parts.push(match &*kind {
                     "image" | "document" | "audio" | "video" | "file" => media_part(&kind, raw),
                     kind => raw_block_part(kind, raw),
                 });
             }
         }
     }
-    (all.unwrap_or_default(), beside)
+    (all.unwrap_or_default(), other_parts)
 }
 
-/// The text of a JSON string, null as nothing, anything else as written but without the white space between its values.
+/// Returns the text of a JSON string, an empty text for null, or other JSON without white space between tokens.
 pub(super) fn text_or_compact_json(raw: &RawValue) -> SourceText<'_> {
     let written = raw.get();
     if !written.starts_with(['{', '[']) {

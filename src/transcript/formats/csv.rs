@@ -1,8 +1,8 @@
-//! Tables of text: CSV, with `,` `;` `|` or tabs between the cells. What the columns mean, a map says.
+//! CSV tables with `,`, `;`, `|` or tabs between the cells.
 //!
-//! The first line names the columns. A row's cells are texts; quotes, line breaks within them, a byte order mark, CRLF and
-//! Excel's `sep=;` line are understood. A row with more or fewer cells than there are columns is a fault, and so is a
-//! quote that is never closed: what it swallowed is no row. Rows of nothing but empty cells are passed over and counted.
+//! Responsible for the header and the rows. The first line contains the column names. Quotes, line breaks inside them,
+//! a byte order mark, CRLF and Excel's `sep=;` line are supported. Does not interpret columns: that is the task of a
+//! field mapping.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use crate::transcript::reader::TranscriptReader;
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::BLOCK_SIZE;
 
-/// What may stand between cells; of equally many the first.
+/// The delimiters with their names. If two occur equally often, the first one counts.
 const DELIMITERS: [(u8, &str); 4] = [(b',', ","), (b';', ";"), (b'\t', "tab"), (b'|', "|")];
-/// So many rows decide whether text is a table.
+/// The number of rows that decide whether a text is a table.
 const MAX_TABLE_CHECK_ROWS: usize = 8;
 
-/// Refuses a table that no map is given for.
+/// Returns the error for a table without a field mapping.
 pub(super) fn refuse_unmapped(
     source: &SourceFile,
     look: &FilePreview<'_>,
@@ -42,8 +42,8 @@ pub(super) fn refuse_unmapped(
     )))
 }
 
-/// Whether text looks like a table: below its first line another one with as many cells, two or more, and most of the
-/// further ones likewise.
+/// Returns true if a text looks like a table. The line after the header has as many cells, at least two, and so do most
+/// of the following lines.
 pub(super) fn is_table(head: &[u8]) -> bool {
     if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
         return false;
@@ -59,7 +59,7 @@ pub(super) fn is_table(head: &[u8]) -> bool {
     {
         seen.push(row.len());
     }
-    // The last one may be torn.
+    // The last row of the preview may be incomplete.
     if seen.len() > 1 {
         seen.pop();
     }
@@ -67,30 +67,31 @@ pub(super) fn is_table(head: &[u8]) -> bool {
     columns >= 2 && seen.first() == Some(&columns) && like * 2 > seen.len()
 }
 
-/// How a table stands in its file.
+/// The layout of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::transcript) struct CsvLayout {
-    /// Between cells.
+    /// The character between cells.
     pub(in crate::transcript) delimiter: u8,
-    /// The columns.
+    /// The column names.
     pub(in crate::transcript) columns: Vec<String>,
-    /// Where the rows begin.
+    /// The offset of the first row after the header.
     pub(in crate::transcript) rows_start: usize,
 }
 
 impl CsvLayout {
-    /// From the beginning of a file; `whole`: what is there is all, or enough of it. The error is a sentence.
+    /// Detects the layout from the beginning of a file. `whole` is true if `head` is the complete file, or enough of
+    /// it. The error is a sentence fragment.
     pub(in crate::transcript) fn detect(head: &[u8], whole: bool) -> Result<Self, String> {
         let mut start = if head.starts_with(b"\xef\xbb\xbf") {
             3
         } else {
             0
         };
-        let mut said = None;
+        let mut stated = None;
         if let [b's', b'e', b'p', b'=', sign, rest @ ..] = &head[start..]
             && let [b'\n', ..] | [b'\r', b'\n', ..] = rest
         {
-            said = Some(*sign);
+            stated = Some(*sign);
             start += 5 + if rest[0] == b'\r' { 2 } else { 1 };
         }
         while matches!(head.get(start), Some(b'\r' | b'\n')) {
@@ -101,7 +102,7 @@ impl CsvLayout {
             .iter()
             .rev()
             .max_by_key(|(sign, _)| count_outside_quotes(rest, *sign));
-        let delimiter = said.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
+        let delimiter = stated.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
         let end = match CsvQuoteState::scan_rows(rest, delimiter, true) {
             CsvScanResult { end: Some(end), .. } => end,
             CsvScanResult {
@@ -127,7 +128,7 @@ impl CsvLayout {
                 name.to_owned()
             };
             if names.contains(&name) {
-                return Err(format!("its column {name:?} stands there twice"));
+                return Err(format!("its column {name:?} occurs twice"));
             }
             names.push(name);
         }
@@ -138,14 +139,14 @@ impl CsvLayout {
         })
     }
 
-    /// What stands between cells, in a word.
+    /// Returns the name of the delimiter.
     pub(in crate::transcript) fn delimiter_name(&self) -> &'static str {
         let known = DELIMITERS.iter().find(|(sign, _)| *sign == self.delimiter);
         known.map_or("another sign", |(_, word)| word)
     }
 }
 
-/// How often a sign stands outside quotes in the first line.
+/// Returns the number of unquoted occurrences of `sign` in the first line.
 fn count_outside_quotes(text: &[u8], sign: u8) -> usize {
     let (mut quoted, mut count) = (false, 0);
     for byte in text {
@@ -159,27 +160,29 @@ fn count_outside_quotes(text: &[u8], sign: u8) -> usize {
     count
 }
 
-/// Where rows end, by the same rules as the crate that reads them.
+/// The quote state of a scan for row ends, with the same rules as the `csv` crate.
 pub(super) enum CsvQuoteState {
-    /// At the beginning of a cell: a quote opens it.
+    /// At the beginning of a cell. A quote opens the cell.
     Begin,
-    /// In a cell without quotes.
+    /// In an unquoted cell.
     Plain,
-    /// Between quotes.
+    /// In a quoted cell.
     Quoted,
-    /// After a quote that closes, unless another one follows.
+    /// After a quote that closes the cell, unless another quote follows.
     Closed,
 }
 
+/// The result of a scan for row ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CsvScanResult {
-    /// Behind the last row that ends (or the first one, where that was asked for).
+    /// The offset after the last complete row, or after the first one if the caller asked for that.
     pub(super) end: Option<usize>,
-    /// A quote is open at the end.
+    /// True if a quote is open at the end.
     pub(super) in_quotes: bool,
 }
 
 impl CsvQuoteState {
+    /// Scans for the end of the first row if `first` is true, else of the last complete row.
     pub(super) fn scan_rows(bytes: &[u8], delimiter: u8, first: bool) -> CsvScanResult {
         let mut at = Self::Begin;
         let mut end = None;
@@ -208,7 +211,7 @@ impl CsvQuoteState {
     }
 }
 
-/// The rows of whole lines, each with the place of its first byte.
+/// The rows of complete lines with their byte ranges.
 pub(super) struct CsvRows<'b> {
     bytes: &'b [u8],
     reader: csv::Reader<&'b [u8]>,
@@ -230,13 +233,14 @@ impl<'b> CsvRows<'b> {
         }
     }
 
+    /// Returns the next row with its range in the bytes.
     pub(super) fn next_row(&mut self) -> Option<(Range<usize>, &ByteRecord)> {
-        // Bytes in memory cannot fail to be read, and rows of any length are wanted.
+        // Reads from memory can't fail, and the reader is flexible about the number of cells.
         let found = self.reader.read_byte_record(&mut self.row).unwrap_or(false);
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let start = self.row.position().map_or(0, |at| place(at.byte()));
         let end = place(self.reader.position().byte());
-        // Line ends belong to no row.
+        // The position includes line ends, which do not belong to the row.
         let line = &self.bytes[start..end];
         let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let before = line.iter().take_while(|byte| is_end(byte)).count();
@@ -249,7 +253,7 @@ impl<'b> CsvRows<'b> {
     }
 }
 
-/// The first rows that have a cell for every column, as far as they are whole.
+/// Returns the first complete rows that have a cell for every column.
 pub(in crate::transcript) fn first_rows(
     head: &[u8],
     layout: &CsvLayout,

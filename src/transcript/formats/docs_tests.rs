@@ -1,4 +1,4 @@
-//! `docs/transcripts.md` tells of every format, in the order in which they are looked for.
+//! Checks that `docs/transcripts.md` describes every format, in the order of detection.
 
 use super::{BINARY_FORMATS, TEXT_FORMATS};
 

@@ -1,14 +1,16 @@
-//! evalbench: the tables of a run (`evals.csv` with `scores.csv` beside it) and its evalsets.
+//! evalbench: the tables of a run (`evals.csv`, `scores.csv`) and its evalsets.
+//!
+//! Responsible for the conversation of a row or entry. Does not read scores: that is `scores.rs`.
 //!
 //! | file | transcripts |
 //! |---|---|
-//! | `evals.csv` of agents | one a row: the conversation; scenario, outputs and errors are metadata |
-//! | `evals.csv` of SQL | one a row: `nl_prompt` and `generated_sql`; results and golden ones are metadata |
-//! | evalset of scenarios, of SQL | one an entry, **without an answer**: nothing has run yet. The prompt is a user message |
-//! | `scores.csv`, `summary.csv`, `configs.csv` | none; the error says what to open |
+//! | `evals.csv` of agents | one per row: the conversation; scenario, outputs and errors are metadata |
+//! | `evals.csv` of SQL | one per row: `nl_prompt` and `generated_sql`; actual and golden results are metadata |
+//! | evalset of scenarios, of SQL | one per entry, **without a reply**, because nothing has run yet. The prompt is a user message |
+//! | `scores.csv`, `summary.csv`, `configs.csv` | none; the error names the file to open |
 //!
-//! The scores of a row are its verdicts (`scores.rs`). Columns that Python printed are read as values where they are
-//! literals, else kept as text. A row is found by its bytes and read alone, so memory does not grow with the file.
+//! The scores of a row are its verdicts. Columns with Python literals become values, others stay text. The walker finds
+//! each row by its bytes, so memory does not grow with the file.
 
 mod agent;
 mod python_literal;
@@ -31,7 +33,7 @@ use agent::EvalbenchConversation;
 use scores::EvalbenchScores;
 use table::{EvalbenchColumns, EvalbenchRow, TABLE_LAYOUT};
 
-/// What a table of evalbench is, by its columns.
+/// The kind of an evalbench table, by its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EvalbenchTableKind {
     Agents,
@@ -41,8 +43,8 @@ enum EvalbenchTableKind {
     Configs,
 }
 
-fn table(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
-    // JSON is no table, whatever commas it has.
+fn detect_table_kind(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
+    // JSON contains commas but isn't a table.
     if matches!(look.bytes.get(look.start), Some(b'{' | b'[')) || look.layout != RecordLayout::Lines
     {
         return None;
@@ -70,27 +72,28 @@ fn table(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
     found.map(|(_, table)| *table)
 }
 
-/// Whether a file is one of a run's tables.
+/// Returns true if a file is one of a run's tables.
 pub(super) fn is_table(look: &FilePreview<'_>) -> bool {
-    table(look).is_some()
+    detect_table_kind(look).is_some()
 }
 
 pub(super) fn open_table(
     source: &SourceFile,
     look: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let kind = table(look).ok_or_else(|| source.unknown_error("it is no table of evalbench"))?;
+    let kind = detect_table_kind(look)
+        .ok_or_else(|| source.unknown_error("it is not an evalbench table"))?;
     let agents = match kind {
         EvalbenchTableKind::Agents => true,
         EvalbenchTableKind::Sql => false,
         EvalbenchTableKind::Scores => {
             return Err(source.unknown_error(
-                "these are evalbench's scores; open the `evals.csv` beside them, which takes them along",
+                "these are evalbench's scores; open `evals.csv` in the same directory, which includes them",
             ));
         }
         EvalbenchTableKind::Summary | EvalbenchTableKind::Configs => {
             return Err(source.unknown_error(
-                "this table tells of an evalbench run as a whole; open the `evals.csv` beside it",
+                "this table describes a whole evalbench run; open `evals.csv` in the same directory",
             ));
         }
     };
@@ -107,7 +110,7 @@ pub(super) fn open_table(
     Ok(Box::new(PerRecordReader::new(walk, runs)))
 }
 
-/// Whether a file is an evalset.
+/// Returns true if a file is an evalset.
 pub(super) fn is_evalset(look: &FilePreview<'_>) -> bool {
     look.first_matches(|s| {
         s.has("scenarios")
@@ -127,12 +130,12 @@ pub(super) fn open_evalset(
         )));
     }
     let at = find_array(source, look.start as u64, &["scenarios"])?;
-    let at = at.ok_or_else(|| source.unknown_error("its `scenarios` are no list"))?;
+    let at = at.ok_or_else(|| source.unknown_error("its `scenarios` are not a list"))?;
     let walk = RecordWalker::new(RecordLayout::Elements, at);
     Ok(Box::new(PerRecordReader::new(walk, EvalbenchSetParser)))
 }
 
-/// Rows of `evals.csv`.
+/// The parser of rows of `evals.csv`.
 #[derive(Debug)]
 struct EvalbenchRunParser {
     columns: EvalbenchColumns,
@@ -163,7 +166,7 @@ impl RecordParser for EvalbenchRunParser {
     }
 }
 
-/// Why a run failed, where the table says so.
+/// Returns the reason why a run failed, if the table has one.
 fn failure_reason(row: &EvalbenchRow<'_>) -> Option<String> {
     let errors = [
         "prompt_generator_error",
@@ -259,7 +262,7 @@ fn parse_tag_list(value: &Value) -> Vec<SourceText<'static>> {
         .collect()
 }
 
-/// Entries of an evalset.
+/// The parser of entries of an evalset.
 #[derive(Debug)]
 struct EvalbenchSetParser;
 

@@ -1,8 +1,7 @@
-//! One exchange with a model's API: what was asked and what was answered, in whichever dialect the bodies are.
+//! One request to a model API and its reply, as all wire formats share them.
 //!
-//! Owns OpenAI's chat completions (and the older completions), its Responses, and the choice between dialects; Gemini's
-//! are `gemini.rs`. A reply with several choices is as many conversations. An answer that is an API's error is no
-//! conversation: it is told as what it says. Knows nothing of how a log wraps the two: that is `openai.rs`.
+//! Responsible for the two bodies, for API errors, and for token counts in OpenAI's spelling. Does not know a wire
+//! format: those are `openai.rs` and `gemini.rs`. Does not read log records: that is `api_log.rs`.
 
 use std::cell::OnceCell;
 
@@ -14,25 +13,25 @@ use super::super::native::{json_string, text_or_json};
 use super::response_items::{ConversationBuilder, ItemError};
 use crate::model::{MessageRole, SourceText, TranscriptMessage, TranscriptPart};
 
-/// One side of an exchange.
+/// The body of a request or reply.
 #[derive(Debug, Clone, Default)]
 pub(super) enum ExchangeBody<'a> {
-    /// Not there.
+    /// The log has no body.
     #[default]
     Missing,
-    /// Words alone.
+    /// Plain text.
     Plain(SourceText<'a>),
-    /// The API's object.
+    /// The JSON object of the API.
     Object(RawFields<'a>),
-    /// A list of messages, items or pieces of an answer.
+    /// A list of messages, items, or chunks of a streamed reply.
     List(Vec<&'a RawValue>),
 }
 
-/// A text that was unpacked from a JSON string.
+/// A buffer for JSON text that was decoded from a JSON string.
 pub(super) type UnpackedText = OnceCell<String>;
 
 impl<'a> ExchangeBody<'a> {
-    /// A side as a log holds it: the body itself, or its JSON as a string.
+    /// Returns the body in a log: the value itself, or the JSON in a string. `held` keeps the decoded string.
     pub(super) fn from_raw(raw: Option<&'a RawValue>, held: &'a UnpackedText) -> Self {
         let Some(raw) = raw else { return Self::Missing };
         let Some(text) = json_string(raw) else {
@@ -53,7 +52,7 @@ impl<'a> ExchangeBody<'a> {
         list_items(raw).map_or_else(|| Self::Plain(text_or_json(raw)), Self::List)
     }
 
-    /// The object, where it is one.
+    /// Returns the object, if the body is one.
     pub(super) fn object(&self) -> Option<&RawFields<'a>> {
         match self {
             Self::Object(fields) => Some(fields),
@@ -68,27 +67,27 @@ impl<'a> ExchangeBody<'a> {
     }
 }
 
-/// What was said, and what is known of it.
+/// The conversations of an exchange with their metadata.
 #[derive(Debug, Default)]
 pub(super) struct ApiExchange<'a> {
-    /// The API's own id of the answer.
+    /// The id of the reply.
     pub(super) id: Option<SourceText<'a>>,
-    /// A conversation for each choice of the reply; at least one.
+    /// One conversation per choice of the reply, at least one.
     pub(super) conversations: Vec<Vec<TranscriptMessage<'a>>>,
-    /// Of all of it.
+    /// The metadata of the transcript.
     pub(super) meta: MetadataBuilder,
-    /// Kinds of items that are not known.
+    /// The kinds of unknown items.
     pub(super) unknown_kinds: Vec<String>,
-    /// Whose API it is, in a word.
+    /// The API as a word, such as `openai`.
     pub(super) source: &'static str,
 }
 
-/// An API's error, as a sentence.
+/// Returns an API error as a sentence fragment, if the reply is one.
 pub(super) fn api_error(answer: &RawFields<'_>) -> Option<String> {
     let error = answer.get("error")?;
     let Some(fields) = RawFields::from_raw(error) else {
-        let told = text_or_json(error);
-        return (!told.is_empty()).then(|| format!("the API answered with an error: {told}"));
+        let text = text_or_json(error);
+        return (!text.is_empty()).then(|| format!("the API answered with an error: {text}"));
     };
     let what = fields
         .text_or_json("message")
@@ -100,7 +99,7 @@ pub(super) fn api_error(answer: &RawFields<'_>) -> Option<String> {
     Some(format!("the API answered with an error: {what}{code}"))
 }
 
-/// Tokens as OpenAI's APIs and those that follow them count them.
+/// Parses token counts in the spelling of OpenAI's APIs and compatible ones.
 pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     let first = |keys: &[&str]| keys.iter().find_map(|key| usage.integer(key));
     let within = |objects: &[&str], key: &str| {
@@ -124,7 +123,7 @@ pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     }
 }
 
-/// A message of one text.
+/// Returns a message with one text.
 pub(super) fn text_message<'a>(
     role: MessageRole<'a>,
     text: SourceText<'a>,
@@ -136,7 +135,7 @@ pub(super) fn text_message<'a>(
     }
 }
 
-/// Adds a list of items or messages.
+/// Adds a list of items or messages to a conversation. `odd` receives the kinds of unknown items.
 pub(super) fn add_items<'a>(
     talk: &mut ConversationBuilder<'a>,
     all: &[&'a RawValue],

@@ -1,8 +1,8 @@
-//! Gemini's `contents`: requests, replies with `candidates`, and bare lists of contents, in either spelling of keys.
+//! Gemini's wire format: requests with `contents`, replies with `candidates`, and bare lists of contents.
 //!
-//! Owns the pairing of calls and answers: where they have no ids, an answer belongs to the first call of its name that is
-//! still unanswered, and such calls are named `<name>-<number among all calls>`. Code that the service runs is a call of
-//! `code_execution`. `{"request", "response"}` pairs and batches come here by way of `exchange.rs`.
+//! Responsible for both spellings of keys and for the pairing of calls and results. Without ids, a result belongs to
+//! the first call of its name without a result, and calls get ids `<name>-<number among all calls>`. Code that the
+//! service runs is a call of `code_execution`. Does not read log records: that is `api_log.rs`.
 
 use serde_json::value::RawValue;
 
@@ -15,7 +15,7 @@ use crate::model::{
     MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
 
-/// Whether this is a reply of Gemini's.
+/// Returns true if the body is a reply of Gemini.
 pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
     let of = |fields: &RawFields<'_>| {
         let keys = [
@@ -37,7 +37,7 @@ pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
     }
 }
 
-/// A list of contents as a conversation.
+/// Parses a list of contents as a conversation.
 pub(super) fn parse_contents<'a>(
     all: &[&'a RawValue],
     odd: &mut Vec<String>,
@@ -47,7 +47,7 @@ pub(super) fn parse_contents<'a>(
     Ok(chat.builder.finish())
 }
 
-/// Reads both sides of an exchange.
+/// Adds a request and its reply to `found`.
 pub(super) fn parse_exchange<'a>(
     asked: &ExchangeBody<'a>,
     answered: &ExchangeBody<'a>,
@@ -74,7 +74,7 @@ pub(super) fn parse_exchange<'a>(
             return Ok(());
         }
         ExchangeBody::Object(answer) => vec![answer.clone()],
-        // A streamed answer, piece by piece.
+        // A log of a streamed reply contains its chunks.
         ExchangeBody::List(all) => all
             .iter()
             .filter_map(|raw| RawFields::from_raw(raw))
@@ -103,7 +103,7 @@ pub(super) fn parse_exchange<'a>(
         .or_else(|| last.id_text("response_id"));
     write_reply_metadata(&last, &mut found.meta);
     if most == 0 {
-        // A request that stands for itself: the record is both sides.
+        // A request without a reply: the record counted as both.
         found.conversations.push(chat.builder.finish());
         return Ok(());
     }
@@ -142,7 +142,7 @@ pub(super) fn parse_exchange<'a>(
         if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
             turn.meta = meta;
         } else {
-            // Nothing was said; why it stopped is still known.
+            // The reply is empty, but its stop reason must remain visible.
             chat.builder
                 .push_message(MessageRole::Assistant, Vec::new());
             if let Some(turn) = chat.builder.messages.last_mut() {
@@ -154,7 +154,7 @@ pub(super) fn parse_exchange<'a>(
     Ok(())
 }
 
-/// The pieces of a streamed text are one text.
+/// Joins consecutive texts, which are chunks of one streamed text.
 fn join_text_parts(parts: Vec<TranscriptPart<'_>>) -> Vec<TranscriptPart<'_>> {
     let mut all: Vec<TranscriptPart<'_>> = Vec::new();
     for part in parts {
@@ -183,7 +183,8 @@ fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
     }
 }
 
-/// Tokens as the standard key counts them: thinking is a part of the output, tools' answers of the input.
+/// Parses token counts. Gemini does not include thinking in the output, or tool results in the input; both are added
+/// here.
 fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     let count = |camel: &str, snake: &str| usage.integer(camel).or_else(|| usage.integer(snake));
     let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -206,6 +207,7 @@ fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     }
 }
 
+/// Returns the value of a key in camel case or snake case: the REST API uses one, the Python SDK the other.
 fn get_either_case<'a>(fields: &RawFields<'a>, camel: &str, snake: &str) -> Option<&'a RawValue> {
     fields.get_first(&[camel, snake])
 }
@@ -218,7 +220,7 @@ fn object_either_case<'a>(
     get_either_case(fields, camel, snake).and_then(RawFields::from_raw)
 }
 
-/// A conversation in the making, with the calls so far.
+/// A conversation under construction, with its calls.
 #[derive(Debug, Clone, Default)]
 struct GeminiLogConversation<'a> {
     builder: ConversationBuilder<'a>,
@@ -232,6 +234,7 @@ struct GeminiLogCall<'a> {
     answered: bool,
 }
 
+/// The tool name of code that the service runs.
 const CODE_EXECUTION_TOOL: &str = "code_execution";
 
 impl<'a> GeminiLogConversation<'a> {
@@ -251,7 +254,7 @@ impl<'a> GeminiLogConversation<'a> {
             None => Ok(()),
             Some(raw) => match list_items(raw) {
                 Some(all) => self.add_contents(&all, odd),
-                // The SDKs take a text for one content.
+                // The SDKs accept a text in place of one content.
                 None => self.add_contents(&[raw], odd),
             },
         }
@@ -265,7 +268,7 @@ impl<'a> GeminiLogConversation<'a> {
                 continue;
             }
             let content =
-                RawFields::from_raw(raw).ok_or_else(|| format!("content {at} is no object"))?;
+                RawFields::from_raw(raw).ok_or_else(|| format!("content {at} is not an object"))?;
             let role = content
                 .text("role")
                 .unwrap_or_else(|| SourceText::from("user"));
@@ -299,7 +302,7 @@ impl<'a> GeminiLogConversation<'a> {
         self.flush(&role, &mut said);
     }
 
-    /// What was said so far becomes a message.
+    /// Moves the parts so far into a message.
     fn flush(&mut self, role: &MessageRole<'a>, said: &mut Vec<TranscriptPart<'a>>) {
         if !said.is_empty() {
             self.builder
@@ -342,7 +345,7 @@ impl<'a> GeminiLogConversation<'a> {
             let call_id = self.resolve_answered_call(answer.id_text("id"), &name);
             let content = answer.get("response");
             let told = content.and_then(RawFields::from_raw);
-            // As the API documents it: `output` is what came of it, `error` what went wrong.
+            // The API documentation defines `output` for a result and `error` for a failure.
             let is_error = told.and_then(|told| {
                 if told.has("error") {
                     Some(true)
@@ -411,7 +414,7 @@ impl<'a> GeminiLogConversation<'a> {
         })
     }
 
-    /// The id of the call that is answered.
+    /// Returns the id of the call that a result belongs to, and marks the call as answered.
     fn resolve_answered_call(&mut self, id: Option<SourceText<'a>>, name: &str) -> SourceText<'a> {
         let mut open = self.calls.iter_mut().filter(|call| !call.answered);
         let call = match &id {
@@ -428,7 +431,7 @@ impl<'a> GeminiLogConversation<'a> {
     }
 }
 
-/// An image, sound or file.
+/// Returns an image, audio, video or file part.
 fn media_part(raw: &RawValue) -> Option<TranscriptPart<'_>> {
     let part = RawFields::from_raw(raw)?;
     let data = object_either_case(&part, "inlineData", "inline_data")

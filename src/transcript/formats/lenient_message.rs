@@ -1,7 +1,8 @@
-//! One message as JSON, in the shapes that several tools write: `parts` of OpenTelemetry's semantic conventions and of
-//! `PromptKit`, `content` of OpenAI and the Vercel AI SDK, `OpenInference`'s wrappers.
+//! Messages as JSON in the shapes of several tools.
 //!
-//! Lenient: what is not understood stays as a part of its own; nothing is dropped.
+//! Responsible for `parts` of OpenTelemetry's semantic conventions and `PromptKit`, `content` of OpenAI and the Vercel
+//! AI SDK, and `OpenInference`'s wrappers. The reader is lenient: unknown content becomes a part of its own, and
+//! nothing is dropped. Does not report errors in messages.
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ use crate::transcript::fields::compact_json;
 
 #[derive(Deserialize, Default)]
 struct LenientMessage<'a> {
-    /// `OpenInference` and `gen_ai.choice` wrap the message.
+    /// The message in a wrapper of `OpenInference` or `gen_ai.choice`.
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -39,10 +40,10 @@ struct LenientMessage<'a> {
     finish_reason: Option<&'a RawValue>,
 }
 
-/// A part, whatever its dialect; the fields that a kind does not have stay empty.
+/// A part in any dialect. Fields that a kind does not have stay empty.
 #[derive(Deserialize, Default)]
 struct LenientPart<'a> {
-    /// `OpenInference` wraps it.
+    /// The content of `OpenInference`'s wrapper.
     #[serde(borrow, default)]
     message_content: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "type")]
@@ -67,7 +68,7 @@ struct LenientPart<'a> {
 
 #[derive(Deserialize, Default)]
 struct LenientToolCall<'a> {
-    /// `OpenInference` wraps it.
+    /// The content of `OpenInference`'s wrapper.
     #[serde(borrow, default)]
     #[serde(rename = "tool_call")]
     inner: Option<&'a RawValue>,
@@ -89,16 +90,16 @@ struct LenientFunction<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Messages in the making.
+/// A reader of messages, with the messages so far.
 #[derive(Debug, Default)]
 pub(in crate::transcript) struct LenientMessageReader {
     pub(in crate::transcript) messages: Vec<TranscriptMessage<'static>>,
-    /// Why the last message ended, where it says so.
+    /// The stop reason of the last message, if it has one.
     pub(in crate::transcript) stop_reason: Option<String>,
 }
 
 impl LenientMessageReader {
-    /// A list of messages, one message, or the text of one. Whether it could be read.
+    /// Reads a list of messages, one message, or the text of one. Returns false if the JSON isn't valid.
     pub(in crate::transcript) fn read_json(
         &mut self,
         json: &str,
@@ -123,7 +124,7 @@ impl LenientMessageReader {
         }
     }
 
-    /// One message, of this role if it says none.
+    /// Reads one message; `role` is its role if it has none.
     pub(in crate::transcript) fn read_message(
         &mut self,
         raw: &RawValue,
@@ -149,7 +150,7 @@ impl LenientMessageReader {
                 ..inner
             };
         } else if wire.content.is_none() && wire.parts.is_none() {
-            // `gen_ai.choice` of some holds the text itself.
+            // Some instrumentations put the text directly into `gen_ai.choice`.
             wire.content = wire.message;
         }
         let inner = wire.finish_reason.and_then(as_json_string);
@@ -170,7 +171,7 @@ impl LenientMessageReader {
         making.finish();
     }
 
-    /// A message of text.
+    /// Adds a message of text.
     pub(in crate::transcript) fn push_text(&mut self, role: MessageRole<'static>, text: &str) {
         let part = if role == MessageRole::Tool {
             tool_result_part("", text.to_owned(), None)
@@ -193,7 +194,7 @@ impl LenientMessageReader {
     }
 }
 
-/// A message that may turn out to be several: each tool's answer is one of its own.
+/// A message under construction. Each tool result becomes a message of its own.
 struct LenientMessageBuilder<'m> {
     out: &'m mut LenientMessageReader,
     role: MessageRole<'static>,
@@ -213,7 +214,7 @@ impl LenientMessageBuilder<'_> {
             )));
         }
         let id = wire.tool_call_id.or(wire.id).and_then(as_json_string);
-        // Some write both, and then both say the same.
+        // Some tools write several of these fields with the same content.
         let said = [wire.parts, wire.contents, wire.content]
             .into_iter()
             .flatten();
@@ -221,7 +222,7 @@ impl LenientMessageBuilder<'_> {
             .into_iter()
             .find(|raw| !matches!(raw.get(), "null" | "[]" | "\"\""))
         {
-            self.said(said);
+            self.add_content(said);
         }
         if self.role == MessageRole::Tool && !self.said {
             self.flush_tool_result(&id.unwrap_or_default());
@@ -239,8 +240,8 @@ impl LenientMessageBuilder<'_> {
         }
     }
 
-    /// Text, parts, or parts as JSON in a text.
-    fn said(&mut self, raw: &RawValue) {
+    /// Adds text, parts, or parts as JSON in a text.
+    fn add_content(&mut self, raw: &RawValue) {
         if let Some(text) = as_json_string(raw) {
             let list = text.trim_start().starts_with("[{\"") && text.contains("\"type\"");
             match serde_json::from_str::<Vec<ObjectOnly<LenientPart<'_>>>>(&text) {
@@ -318,14 +319,14 @@ impl LenientMessageBuilder<'_> {
         self.parts.push(part.unwrap_or_else(|| unknown_part(raw)));
     }
 
-    /// What was said so far becomes a tool's answer.
+    /// Converts the parts so far to a tool result.
     fn flush_tool_result(&mut self, id: &str) {
         let mut texts = Vec::new();
         let mut rest = Vec::new();
         for part in std::mem::take(&mut self.parts) {
             match part {
                 TranscriptPart::Text(text) => texts.push(text.0.into_owned()),
-                // A tool that answered with JSON.
+                // The tool returned JSON.
                 TranscriptPart::Other(json) => texts.push(json.get().to_owned()),
                 part => rest.push(part),
             }
@@ -358,7 +359,7 @@ impl LenientMessageBuilder<'_> {
     }
 }
 
-/// A tool call outside the content.
+/// Parses a tool call outside the content.
 pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> TranscriptPart<'static> {
     let Ok(ObjectOnly(wire)) = serde_json::from_str::<ObjectOnly<LenientToolCall<'_>>>(raw.get())
     else {
@@ -380,7 +381,7 @@ pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> TranscriptPart<'
     })
 }
 
-/// A tool's answer.
+/// Returns a tool result part.
 pub(in crate::transcript) fn tool_result_part(
     id: &str,
     content: String,
@@ -394,7 +395,8 @@ pub(in crate::transcript) fn tool_result_part(
     })
 }
 
-/// What a tool answered as text, and whether that says it failed. The Vercel AI SDK wraps it: `{type, value}`.
+/// Parses the response of a tool: its text, and true or false if it states whether the tool failed. The Vercel AI SDK
+/// wraps it in `{type, value}`.
 pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (String, Option<bool>) {
     #[derive(Deserialize)]
     #[serde(rename = "Wrapped")]
@@ -422,7 +424,7 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
     (join_texts(raw), None)
 }
 
-/// Text as it is, a list of text parts as their texts, anything else as JSON.
+/// Returns text as it is, the texts of a list of text parts, or any other value as JSON.
 fn join_texts(raw: &RawValue) -> String {
     #[derive(Deserialize)]
     #[serde(rename = "Only")]
@@ -442,7 +444,7 @@ fn join_texts(raw: &RawValue) -> String {
     text_or_json(Some(raw))
 }
 
-/// Who speaks, as the dialects write it.
+/// Parses a role in any dialect.
 pub(in crate::transcript) fn parse_role(role: &str) -> MessageRole<'static> {
     match role.to_ascii_lowercase().as_str() {
         "system" | "developer" => MessageRole::System,
@@ -453,12 +455,12 @@ pub(in crate::transcript) fn parse_role(role: &str) -> MessageRole<'static> {
     }
 }
 
-/// The text of a JSON string; `None` for anything else.
+/// Returns the text of a JSON string; `None` for any other value.
 pub(in crate::transcript) fn as_json_string(raw: &RawValue) -> Option<Cow<'_, str>> {
     Some(crate::transcript::native::json_string(raw)?.0)
 }
 
-/// A string as it is, anything else as compact JSON, null as nothing.
+/// Returns a string as it is, an empty text for null, or any other value as compact JSON.
 pub(in crate::transcript) fn text_or_json(raw: Option<&RawValue>) -> String {
     match raw {
         None => String::new(),
@@ -468,7 +470,7 @@ pub(in crate::transcript) fn text_or_json(raw: Option<&RawValue>) -> String {
     }
 }
 
-/// JSON, or the JSON that a string holds.
+/// Returns JSON, or the JSON in a string.
 fn unwrap_json_string(raw: &RawValue) -> Cow<'_, str> {
     as_json_string(raw).unwrap_or(Cow::Borrowed(raw.get()))
 }

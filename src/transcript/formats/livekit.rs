@@ -1,9 +1,10 @@
-//! livekit agents: a chat history (`ChatContext.to_dict()`: `{"items": […]}`) and a session report around one
+//! LiveKit agents: a chat history (`ChatContext.to_dict()`: `{"items": […]}`), or a session report that contains one
 //! (`{"chat_history": {"items": […]}, "job_id", "room", …}`).
 //!
-//! Calls join the assistant message right before them. A handoff and a change of tools are messages of their own role
-//! (`agent_handoff`, `agent_config_update`), new instructions a system message. A tool's time is from when its call was
-//! made to when its output was; a history without `created_at` has none. The id is the report's `job_id`.
+//! Responsible for the items of a history. Calls join the assistant message before them. A handoff and a change of
+//! tools are messages of their own role (`agent_handoff`, `agent_config_update`), and new instructions are a system
+//! message. A tool's duration is the time from its call to its output; a history without `created_at` has none. The id
+//! is the report's `job_id`. Does not read audio.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -23,7 +24,7 @@ use crate::model::{
 };
 use crate::transcript::native::parse_or_none;
 
-/// Makes the reader.
+/// Returns the reader of a chat history or session report.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
@@ -112,7 +113,7 @@ impl RecordParser for LivekitParser {
         for raw in items {
             match serde_json::from_str::<ObjectOnly<LivekitItem<'_>>>(raw.get()) {
                 Ok(ObjectOnly(item)) => history.add_item(raw, &item, out),
-                Err(_) => out.count_unknown("an item that is no object"),
+                Err(_) => out.count_unknown("an item that is not an object"),
             }
         }
         let report: Map<String, Value> = serde_json::from_str(record).unwrap_or_default();
@@ -137,7 +138,7 @@ impl RecordParser for LivekitParser {
     }
 }
 
-/// What a report says of the session.
+/// Sets the metadata of a session report.
 fn write_report_metadata(meta: &mut MetadataBuilder, report: &Map<String, Value>) {
     let of = |key: &str| report.get(key).cloned().unwrap_or_default();
     let started = of("started_at");
@@ -184,7 +185,7 @@ fn write_report_metadata(meta: &mut MetadataBuilder, report: &Map<String, Value>
     }
 }
 
-/// The report's usage: one entry a model, or one for all.
+/// Parses the report's usage: one entry per model, or one for all.
 fn parse_usage(usage: &RawValue) -> SourceUsage {
     let entries: Vec<Map<String, Value>> = match serde_json::from_str(usage.get()) {
         Ok(Value::Array(all)) => all.into_iter().filter_map(into_map).collect(),
@@ -194,7 +195,7 @@ fn parse_usage(usage: &RawValue) -> SourceUsage {
     let count = |entry: &Map<String, Value>, keys: [&str; 2]| {
         keys.iter().find_map(|key| entry.get(*key)?.as_u64())
     };
-    // Speech models count tokens, too; only those of language models are the agent's.
+    // Speech models count tokens too, but `usage` covers only language models.
     let is_llm = |entry: &&Map<String, Value>| {
         entry
             .get("type")
@@ -222,13 +223,13 @@ fn into_map(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// A history on its way to messages.
+/// A conversation under construction.
 #[derive(Debug, Default)]
 struct LivekitMessageBuilder {
     messages: Vec<TranscriptMessage<'static>>,
-    /// When each call was made.
+    /// The time of each call by id, in seconds.
     call_times: Vec<(String, f64)>,
-    /// Whether the last message is an assistant's that calls may still join.
+    /// True if the last message is the assistant's and takes further calls.
     accepts_calls: bool,
 }
 
@@ -330,7 +331,7 @@ impl LivekitMessageBuilder {
             (&mut part, made, done)
             && done >= *made
         {
-            // Both are seconds as floats: what is below a microsecond is their noise.
+            // Both times are seconds as floats, so digits below a microsecond are rounding errors.
             result.duration_ms = Some(((done - made) * 1e6).round() / 1e3);
         }
         self.push_message(
@@ -401,7 +402,7 @@ impl LivekitMessageBuilder {
     }
 }
 
-/// Texts as they are; sound by what was understood of it, else as it is.
+/// Converts content: texts as they are, audio as its transcription if there is one.
 fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
     #[derive(Deserialize)]
     #[serde(rename = "Piece")]

@@ -1,9 +1,9 @@
-//! Records of any shape, read by a map: what its expressions find becomes a transcript.
+//! Records in any JSON or CSV layout, read with a field mapping.
 //!
-//! An expression that only leads somewhere (`data.turns`) hands on what stands there as it is written; any other one goes
-//! through JMESPath, where objects lose the order of their keys. Messages are read in OpenAI's shapes; roles that other
-//! tools write (`human`, `gpt`, `bot` …) become a user's and an assistant's. What a record must have and has not
-//! (messages, an output) makes it a fault; what it may lack is counted.
+//! Responsible for the evaluation of a mapping. An expression that is only a path (`data.turns`) returns the value as
+//! written. Any other expression goes through JMESPath, which loses the order of object keys. Messages have OpenAI's
+//! shapes, with other names for roles (`human`, `gpt`, `bot` …). A record without its required part (messages, an
+//! output) is a fault. A missing optional part is counted. Does not parse `map:`: that is `field_mapping.rs`.
 
 mod record;
 mod table;
@@ -33,7 +33,7 @@ use crate::transcript::reader::{
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{BLOCK_SIZE, RecordLayout};
 
-/// The reader of a file with a map, and what to call it.
+/// Returns the name of the format and the reader of a file with a field mapping.
 pub(in crate::transcript) fn open(
     source: &SourceFile,
     head: &[u8],
@@ -64,6 +64,7 @@ pub(in crate::transcript) fn open(
     ))
 }
 
+/// The parser of one JSON record.
 #[derive(Debug)]
 struct MappedRecordParser(Arc<FieldMapping>);
 
@@ -78,14 +79,14 @@ impl RecordParser for MappedRecordParser {
     }
 }
 impl MappedRecord<'_> {
-    /// The transcript that a map makes of it.
+    /// Adds the transcript that a mapping finds in the record. The error is a sentence fragment.
     pub(super) fn write_transcript(
         &self,
         map: &FieldMapping,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
         let id = self.find_id(map)?;
-        // Everything is found before anything is written: a record is a transcript or a fault, not both.
+        // All lookups come first, because a record is either a transcript or a fault.
         let mut lists: Vec<(&str, Cow<'_, str>)> = Vec::new();
         let mut lacking: Vec<String> = Vec::new();
         if let Some(system) = &map.system {
@@ -170,7 +171,7 @@ impl MappedRecord<'_> {
         }
     }
 
-    /// Input or output: a list of messages as it is, else one message of `role`.
+    /// Finds the input or output: a list of messages as it is, or one message of `role`.
     fn find_messages(
         &self,
         name: &str,
@@ -181,7 +182,7 @@ impl MappedRecord<'_> {
             ExpressionValue::Nothing => None,
             ExpressionValue::Json(json) if json.starts_with('[') => Some(json),
             found => {
-                // An empty cell is how a table says that there is none; an empty answer is an answer.
+                // An empty input cell means that the input is absent. An empty output is a valid output.
                 let text = found.into_text().unwrap_or_default();
                 let none = name == "input" && text.is_empty();
                 (!none).then(|| single_message_list(role, &text))
@@ -222,7 +223,7 @@ impl MappedRecord<'_> {
         }
     }
 
-    /// Null where nothing was found.
+    /// Finds metadata; null if there is none.
     fn find_metadata(
         &self,
         meta: &MetadataMapping,
@@ -280,7 +281,7 @@ impl MappedRecord<'_> {
         };
         match found {
             ExpressionValue::Nothing => Ok(Vec::new()),
-            // A cell holds one text for all of them.
+            // A cell contains all tags in one text.
             ExpressionValue::Text(text) if matches!(self.raw, RawMappedRecord::Row { .. }) => {
                 Ok(from_json(&text).unwrap_or_else(|| split(&text)))
             }
@@ -295,7 +296,7 @@ impl MappedRecord<'_> {
         }
     }
 
-    /// What a person said, if they did. The error is what could not be read of it.
+    /// Finds a label. The error describes a label that dicta can't read.
     fn find_label(&self, map: &LabelMapping, id: &str) -> Result<Option<Label>, String> {
         let query = &map.passed;
         let found = self
@@ -336,13 +337,13 @@ impl MappedRecord<'_> {
     }
 }
 
-/// A list of one message.
+/// Returns a JSON list with one message.
 fn single_message_list(role: &str, text: &str) -> Cow<'static, str> {
     let text = Value::from(text);
     format!("[{{\"role\":\"{role}\",\"content\":{text}}}]").into()
 }
 
-/// The messages of `{"messages": [...]}`: the one place where a list of messages that a map found is understood.
+/// Parses the messages of `{"messages": [...]}`.
 fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, String> {
     let read = native::parse_native(wrapped.as_bytes(), 1, "").map_err(|bad| {
         let hint = if bad.why.ends_with("has no `role`") {
@@ -377,7 +378,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
     Ok(messages)
 }
 
-/// What a tool said under another name.
+/// Converts an `observation` message to a tool result and returns its role.
 fn convert_to_tool_result<'m>(message: &mut TranscriptMessage<'m>) -> MessageRole<'m> {
     if let [TranscriptPart::Text(text)] = &message.parts[..] {
         message.parts = vec![TranscriptPart::ToolResult(crate::model::ToolResult {

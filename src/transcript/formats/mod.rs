@@ -1,7 +1,8 @@
-//! Every format we know, with the signs it is recognised by: one table, in the order in which the signs are looked for.
+//! All known formats with their signatures, in the order in which dicta checks them.
 //!
-//! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
-//! something else.
+//! Responsible for the tables of formats. Each format is a file of this folder with a function of type
+//! [`ReaderFactory`]. A format without a reader has an entry too, so that the error can name it. Does not read
+//! transcripts.
 
 mod anthropic;
 mod api_log;
@@ -38,30 +39,31 @@ use super::sniff;
 use super::source::SourceFile;
 use native_reader::NativeReader;
 
-/// Makes the reader of a file that was recognised.
+/// A function that creates the reader of a detected file.
 pub(super) type ReaderFactory =
     fn(&SourceFile, &FilePreview<'_>) -> Result<Box<dyn TranscriptReader>, TranscriptError>;
 
-/// A format of text.
+/// A text format.
 pub(super) struct TranscriptFormat {
-    /// As a sentence can hold it, with its article.
+    /// The name with its article, for a sentence.
     pub(super) name: &'static str,
-    /// Whether a file is in it.
+    /// Returns true if a file has this format.
     pub(super) matches: fn(&FilePreview<'_>) -> bool,
-    /// `None`: recognised, not read yet.
+    /// The function that creates the reader; `None` if dicta only recognises the format.
     pub(super) create_reader: Option<ReaderFactory>,
 }
 
-/// A format by its first bytes.
+/// A binary format, detected by its first bytes.
 pub(super) struct BinaryFormat {
+    /// The first bytes of every file in the format.
     pub(super) magic: &'static [u8],
-    /// See [`Format::name`].
+    /// See [`TranscriptFormat::name`].
     pub(super) name: &'static str,
-    /// See [`Format::open`].
+    /// See [`TranscriptFormat::create_reader`].
     pub(super) create_reader: Option<ReaderFactory>,
 }
 
-/// Formats that are no text.
+/// The binary formats.
 pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
     BinaryFormat {
         magic: b"PK\x03\x04",
@@ -95,15 +97,15 @@ pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
     },
 ];
 
-/// The native form.
+/// The native format.
 pub(super) const NATIVE_FORMAT: TranscriptFormat = TranscriptFormat {
     name: "native",
     matches: |look| look.any_matches(|s| s.has("messages")),
     create_reader: Some(|_, look| Ok(Box::new(NativeReader(look.record_walker())))),
 };
 
-/// Formats of text. What holds `messages` in OpenAI's shapes is native whatever else it holds; so formats whose records
-/// hold `messages` of another kind stand before it.
+/// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, whatever other
+/// keys it has. So formats with other `messages` come before the native one.
 pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "Anthropic messages (content blocks)",
@@ -153,7 +155,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a Codex rollout",
         matches: |look| {
             look.first_matches(|s| {
-                // Very old files begin with a bare head.
+                // Files of the first Codex versions begin with a header without an envelope.
                 let head = s.has("id") && s.has("timestamp") && !s.has("type");
                 (s.has("payload") && s.has("timestamp") && s.has("type"))
                     || (head && s.has("instructions") && !s.has("input"))
@@ -277,11 +279,12 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "a CSV table",
         matches: |look| csv_columns(look).is_some() || csv::is_table(look.bytes),
-        // Nobody knows what its columns mean.
+        // Only a field mapping can state the meaning of the columns.
         create_reader: Some(csv::refuse_unmapped),
     },
 ];
 
+/// Returns the columns of the first line, if it is a CSV header.
 fn csv_columns<'h>(look: &FilePreview<'h>) -> Option<Vec<&'h str>> {
     sniff::parse_csv_header(look.records.first()?.bytes)
 }

@@ -9,8 +9,7 @@ use crate::transcript::source::SourceFile;
 use crate::transcript::walk::RecordWalker;
 use crate::transcript::{RecordSpan, TranscriptBlock, TranscriptError, TranscriptRecord};
 
-/// Records that are handed on as they stand; only those in Anthropic's blocks, which a file may mix with them, are written
-/// anew.
+/// A reader that returns records as the file contains them. Only records in Anthropic's content blocks are converted.
 #[derive(Debug)]
 pub(super) struct NativeReader(pub(super) RecordWalker);
 
@@ -37,6 +36,7 @@ impl TranscriptReader for NativeReader {
                 if let Some(line) =
                     anthropic::convert_to_native(&block.bytes[record.byte_range.clone()])
                 {
+                    // The converted line goes after all others: the ranges of the other records must stay valid.
                     let start = block.bytes.len();
                     block.bytes.extend_from_slice(&line);
                     record.byte_range = start..block.bytes.len();

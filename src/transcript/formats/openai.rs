@@ -1,7 +1,7 @@
 //! OpenAI's wire formats: chat completions, the older completions, and Responses.
 //!
-//! Responsible for the conversations and metadata of one request and its reply; each choice of a reply is a conversation.
-//! Does not read the log records around them: that is `api_log.rs`.
+//! Responsible for the conversations and metadata of one request and its reply. Each choice of a reply is a
+//! conversation. Does not read the log records around them: that is `api_log.rs`.
 
 use serde_json::value::RawValue;
 
@@ -22,7 +22,7 @@ pub(super) fn is_response(answered: &ExchangeBody<'_>) -> bool {
     }
 }
 
-/// What the answer says of itself; the same for the message and for the whole.
+/// Sets the metadata of a reply, for its message or for the transcript.
 fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
     meta.set_raw("model", answer.get("model"));
     meta.set_raw("timestamp", answer.get_first(&["created", "created_at"]));
@@ -32,7 +32,7 @@ fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
     }
 }
 
-/// Gives a message what is known of it, its own metadata last.
+/// Adds `meta` to a message. Its own metadata is merged last, so that it does not replace a value.
 fn with_metadata(
     mut message: TranscriptMessage<'_>,
     mut meta: MetadataBuilder,
@@ -86,7 +86,8 @@ pub(super) fn parse_chat<'a>(
     write_reply_metadata(answer, &mut found.meta);
     let choices = answer.list("choices").unwrap_or_default();
     for (at, raw) in choices.iter().enumerate() {
-        let choice = RawFields::from_raw(raw).ok_or_else(|| format!("choice {at} is no object"))?;
+        let choice =
+            RawFields::from_raw(raw).ok_or_else(|| format!("choice {at} is not an object"))?;
         let reply = match (choice.get("message"), choice.text("text")) {
             (Some(raw), _) => parse_message(raw).map_err(|why| format!("choice {at}: {why}"))?,
             (None, Some(text)) => text_message(MessageRole::Assistant, text),
@@ -105,7 +106,7 @@ pub(super) fn parse_chat<'a>(
         found.conversations.push(talk);
     }
     if choices.is_empty() {
-        // Some servers answer with the message itself.
+        // Ollama and similar servers reply with the message instead of choices.
         let own = answer.get("message").map(parse_message);
         let reply = match own {
             Some(reply) => reply?,
@@ -130,13 +131,14 @@ pub(super) fn parse_chat<'a>(
     Ok(())
 }
 
-/// An answer that is a message with its text alone.
+/// Parses a reply that is a message with plain text.
 fn parse_bare_message<'a>(answer: &RawFields<'a>) -> Result<TranscriptMessage<'a>, String> {
     let text = answer.text("content");
-    let text = text.ok_or_else(|| "its answer's `content` is no text".to_owned())?;
+    let text = text.ok_or_else(|| "its answer's `content` is not a text".to_owned())?;
     Ok(text_message(MessageRole::Assistant, text))
 }
 
+/// Parses a list of messages; the error contains the index of the bad message.
 fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<TranscriptMessage<'a>>, String> {
     let all = all.iter().enumerate();
     all.map(|(at, raw)| parse_message(raw).map_err(|why| format!("message {at}: {why}")))
@@ -200,7 +202,7 @@ pub(super) fn parse_responses<'a>(
             write_response_metadata(answer, &mut found.meta);
         }
     }
-    // Of several messages of one answer the last is what it came to.
+    // A reply may contain several messages. The metadata belongs to the last one, which is the result.
     let mut replied = talk.messages[before..].iter_mut().rev();
     if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
         let own = std::mem::replace(&mut turn.meta, meta);
@@ -214,12 +216,13 @@ pub(super) fn parse_responses<'a>(
     Ok(())
 }
 
+/// Sets the metadata of a Responses reply.
 fn write_response_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
     write_reply_metadata(answer, meta);
     let incomplete = answer.object("incomplete_details");
     let why = incomplete.and_then(|details| details.get("reason"));
     meta.set_raw("stop_reason", why.or_else(|| answer.get("status")));
-    // Both times in seconds: the service's own.
+    // Both times are in seconds on the clock of the service.
     if let (Some(from), Some(to)) = (answer.number("created_at"), answer.number("completed_at"))
         && to >= from
     {

@@ -1,17 +1,20 @@
-//! promptfoo's results: what `promptfoo eval -o` and `promptfoo export` write as JSON and JSONL, and the older
-//! `output/*.json` of its home folder.
+//! promptfoo's results: the JSON and JSONL of `promptfoo eval -o` and `promptfoo export`, and the older `output/*.json`
+//! of its home directory.
 //!
-//! | file | where its results are |
+//! Responsible for the conversation and metadata of a result. Does not read verdicts (`grading.rs`), or promptfoo's
+//! YAML, CSV, HTML and XML.
+//!
+//! | file | location of the results |
 //! |---|---|
 //! | `-o out.json`, third format | `results.results` |
 //! | second format (2024) | `results.results`, else the cells of `results.table.body` |
-//! | `-o out.jsonl` | one a line; two objects on one line are two results |
+//! | `-o out.jsonl` | one per line; two objects on one line are two results |
 //!
-//! One result is one transcript: the prompt (a text is a user message; a JSON list of chat messages is those), then the
-//! response's output. The list of results is found by its bytes and walked an element at a time: memory does not grow with
-//! the file. Latency, tokens and cost stand at the answer, and where the prompt itself holds answers also at the
-//! transcript. Vars, provider, prompt label and the result's own metadata are the transcript's metadata. What promptfoo
-//! decided is in `grading.rs`; its YAML, CSV, HTML and XML are not read.
+//! One result is one transcript: the prompt (a text is a user message; a JSON list of chat messages is several), then
+//! the output of the response. The list of results is found by its bytes and read one element at a time, so memory does
+//! not grow with the file. Latency, tokens and cost belong to the output. If the prompt itself contains replies, they
+//! also belong to the transcript. Vars, provider, prompt label and the result's own metadata are the transcript's
+//! metadata.
 
 mod grading;
 
@@ -38,7 +41,7 @@ use grading::PromptfooOutcome;
 const RESULTS_PATH: &[&str] = &["results", "results"];
 const TABLE_PATH: &[&str] = &["results", "table", "body"];
 
-/// Whether a file holds promptfoo's results.
+/// Returns true if a file contains promptfoo's results.
 pub(super) fn is_results(look: &FilePreview<'_>) -> bool {
     is_result_line(look)
         || look.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
@@ -87,13 +90,13 @@ pub(super) fn open(
     ))
 }
 
-/// Elements of `results.results`, and lines of JSONL.
+/// The parser of elements of `results.results` and lines of JSONL.
 #[derive(Debug)]
 struct PromptfooResultParser {
     eval: String,
 }
 
-/// Elements of `results.table.body`.
+/// The parser of elements of `results.table.body`.
 #[derive(Debug)]
 struct PromptfooTableParser {
     eval: String,
@@ -135,7 +138,7 @@ struct PromptfooResultRow<'a> {
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "testCase")]
     test: Option<&'a RawValue>,
-    /// A table's cell: the output, with the reason of a failure before it.
+    /// The cell of a table: the output, after the reason of a failure.
     #[serde(borrow, default)]
     text: Option<SourceText<'a>>,
 }
@@ -215,7 +218,7 @@ impl RecordParser for PromptfooResultParser {
             let ObjectOnly(row) = row;
             if row.prompt.is_none() && row.response.is_none() && row.grading.is_none() {
                 out.count_unknown(
-                    "an object that is no result (it has no prompt, response or grading)",
+                    "an object that is not a result (it has no prompt, response or grading)",
                 );
                 continue;
             }
@@ -254,14 +257,14 @@ impl RecordParser for PromptfooTableParser {
     }
 }
 
-/// A value as it is; one that is too deep for a tree as its text.
+/// Returns a value; as text if it is nested too deeply for a tree.
 fn json_or_text(raw: Option<&RawValue>) -> Value {
     raw.map_or(Value::Null, |raw| {
         serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into())
     })
 }
 
-/// What went wrong, as text.
+/// Returns an error as text.
 fn error_text(raw: Option<&RawValue>) -> Option<String> {
     let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "\"\""))?;
     Some(serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned()))
@@ -284,7 +287,7 @@ impl<'a> PromptfooResultRow<'a> {
         };
         let mut messages = parse_prompt_messages(prompt.raw.as_ref());
         if messages.is_empty() {
-            // Half a character in it, or no text at all: as it is written.
+            // The text contains half a surrogate pair, or the value is not a text: keep it as written.
             let as_written = || match RawFields::from_raw(self.prompt?) {
                 Some(prompt) => prompt.text_or_json("raw"),
                 None => self.prompt.map(native::text_or_json),
@@ -331,7 +334,7 @@ impl<'a> PromptfooResultRow<'a> {
                 metadata: own.finish(),
             });
         } else if !answered {
-            // The numbers of a call that brought nothing.
+            // The metrics of a call without an output.
             for (key, value) in numbers {
                 meta.set(key, value);
             }
@@ -351,7 +354,7 @@ impl<'a> PromptfooResultRow<'a> {
         })
     }
 
-    /// Why the provider brought nothing. A failed assertion is no failure of the run.
+    /// Returns the reason why the provider failed. A failed assertion is not a failure of the run.
     fn provider_failure(&self, response: &PromptfooResponse<'_>) -> Option<String> {
         let graded = self.grading.is_some_and(|raw| raw.get() != "null");
         let own = match self.failure {
@@ -362,13 +365,13 @@ impl<'a> PromptfooResultRow<'a> {
         error_text(response.error).or(own)
     }
 
-    /// Latency, tokens and cost of the answer, by their standard keys.
+    /// Returns latency, tokens and cost of the output, by their standard keys.
     fn reply_metrics(&self, response: &PromptfooResponse<'_>) -> Vec<(&'static str, Value)> {
         let mut numbers = Vec::new();
         if let Some(latency) = self.latency.filter(|raw| raw.get() != "null") {
             numbers.push(("latency_ms", json_or_text(Some(latency))));
         }
-        // A result sums from nothing: its 0 is no number where the response says none.
+        // A result's sum begins at 0, so 0 means absent unless the response has counts.
         let own: Option<PromptfooUsage> =
             parse_object(self.usage).filter(|u: &PromptfooUsage| u.total != Some(0));
         let usage = parse_object(response.usage).or(own);
@@ -383,7 +386,7 @@ impl<'a> PromptfooResultRow<'a> {
         numbers
     }
 
-    /// A table writes the reason of a failure before the output.
+    /// Removes the reason of a failure, which a table writes before the output.
     fn strip_reason<'t>(&self, text: &'t str) -> &'t str {
         #[derive(Deserialize)]
         #[serde(rename = "Reason")]
@@ -455,7 +458,7 @@ impl PromptfooUsage {
     }
 }
 
-/// The prompt as messages: a JSON chat list is one, anything else is what a user said.
+/// Returns the prompt as messages: those of a JSON chat list, or one user message.
 fn parse_prompt_messages(raw: Option<&SourceText<'_>>) -> Vec<TranscriptMessage<'static>> {
     let Some(raw) = raw.filter(|raw| !raw.is_empty()) else {
         return Vec::new();
@@ -485,12 +488,12 @@ fn parse_chat_messages(record: &str) -> Option<Vec<TranscriptMessage<'static>>> 
     (!messages.is_empty()).then_some(messages)
 }
 
-/// What the model said: text; an object as its JSON; a message or list of calls in OpenAI's shape as what they are.
+/// Parses the output: text, a message or list of calls in OpenAI's shape, or another object as its JSON.
 fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>> {
     let written = output.get();
     match written.as_bytes().first()? {
         b'n' => None,
-        // With half a character in it, as JavaScript cuts them, no text but what is written: never lost.
+        // A string with half a surrogate pair, which JavaScript can create, is not valid text. It stays as written.
         b'"' => {
             let text = native::text_or_json(output).into_owned();
             Some(vec![TranscriptPart::Text(text)])
@@ -516,9 +519,9 @@ fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>>
     }
 }
 
-/// A result's own `id`; else `<eval>:<testIdx>:<promptIdx>` with `eval` the file's `evalId`, or the file's stem where it
-/// has none. `None`: the result says neither (promptfoo before its third format), and the transcript is called by its
-/// number in the file.
+/// Returns the id of a result: its `id`, else `<eval>:<testIdx>:<promptIdx>`. `eval` is the file's `evalId`, or the
+/// stem of the file name. Transcripts and human ratings of one file must use the same id. Returns `None` if the result
+/// has neither (before promptfoo's third format); then the transcript's id contains its record number.
 pub fn promptfoo_id(
     id: Option<&str>,
     eval: &str,

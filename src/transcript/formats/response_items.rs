@@ -1,9 +1,10 @@
-//! A conversation in the making from items of OpenAI's Responses API, which Codex records as well.
+//! A conversation built from items of OpenAI's Responses API, which Codex records as well.
 //!
-//! Owns which items make one message: reasoning, text and calls of the model that follow each other stand in one message
-//! of the assistant, up to the next text of its own; a tool's answer is a message of role `tool`. Tools that the service
-//! runs itself (`web_search_call`, `mcp_call` …) are calls like any other, with their answer behind them where the item
-//! holds it. Encrypted reasoning without a readable word leaves nothing. An item of an unknown kind is kept as written.
+//! Responsible for the grouping of items into messages. Consecutive reasoning, text and calls of the model form one
+//! assistant message, up to its next text. A tool result is a message of role `tool`. Tools of the service
+//! (`web_search_call`, `mcp_call` …) are ordinary calls; their result follows if the item contains it. Encrypted
+//! reasoning without readable text is dropped. An item of an unknown kind is kept as written. Does not read requests or
+//! log records.
 
 use serde_json::value::RawValue;
 
@@ -14,42 +15,42 @@ use crate::model::{
     MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
 
-/// A message and the metadata that is still put together.
+/// A message under construction.
 #[derive(Debug, Clone)]
 pub(super) struct MessageBuilder<'a> {
-    /// Who speaks.
+    /// The role of the message.
     pub(super) role: MessageRole<'a>,
-    /// What it holds.
+    /// The parts of the message.
     pub(super) parts: Vec<TranscriptPart<'a>>,
-    /// Its metadata so far.
+    /// The metadata so far.
     pub(super) meta: MetadataBuilder,
 }
 
-/// Messages in the making.
+/// A conversation under construction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConversationBuilder<'a> {
-    /// In order.
+    /// The messages in order.
     pub(super) messages: Vec<MessageBuilder<'a>>,
-    /// The last one is the assistant's, and what it says next belongs to it.
+    /// True if the last message is the assistant's and takes further parts.
     open: bool,
-    /// The open one holds a text already.
+    /// True if the open message already has a text.
     has_text: bool,
 }
 
-/// Why an item is no part of the conversation.
+/// A reason why an item did not become a part of the conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ItemError {
-    /// It is kept as written, and of this kind.
+    /// The item has this unknown kind and is kept as written.
     UnknownKind(String),
-    /// It is broken: a sentence.
+    /// The item is broken; the text is a sentence fragment.
     Invalid(String),
 }
 
 impl<'a> ConversationBuilder<'a> {
-    /// The next item.
+    /// Adds an item.
     pub(super) fn add_item(&mut self, raw: &'a RawValue) -> Result<(), ItemError> {
         let item = RawFields::from_raw(raw)
-            .ok_or_else(|| ItemError::Invalid("it is no object".to_owned()))?;
+            .ok_or_else(|| ItemError::Invalid("it is not an object".to_owned()))?;
         let kind = item.text("type").unwrap_or_default();
         match &*kind {
             "" | "message" => return self.add_message(raw, &item),
@@ -61,7 +62,7 @@ impl<'a> ConversationBuilder<'a> {
             "mcp_approval_response" => {
                 self.push_message(MessageRole::User, vec![unknown_part(raw)])
             }
-            // What the service keeps for itself.
+            // State of the service that no one wrote or read.
             "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot" => {}
             _ if kind.ends_with("_output") => self.add_output(&item),
             _ if kind.ends_with("_call") => self.add_call(&kind, &item),
@@ -73,7 +74,7 @@ impl<'a> ConversationBuilder<'a> {
         Ok(())
     }
 
-    /// A whole message of its own.
+    /// Adds a complete message.
     pub(super) fn push_message(&mut self, role: MessageRole<'a>, parts: Vec<TranscriptPart<'a>>) {
         self.open = false;
         self.messages.push(MessageBuilder {
@@ -83,12 +84,12 @@ impl<'a> ConversationBuilder<'a> {
         });
     }
 
-    /// What comes next from the model begins a message of its own.
+    /// Ends the open message: the model's next item begins a new one.
     pub(super) fn close_message(&mut self) {
         self.open = false;
     }
 
-    /// The assistant's message that still takes parts.
+    /// Returns the open message of the assistant.
     pub(super) fn open(&mut self) -> Option<&mut MessageBuilder<'a>> {
         if self.open {
             self.messages.last_mut()
@@ -117,7 +118,7 @@ impl<'a> ConversationBuilder<'a> {
         }
     }
 
-    /// A tool's answer, and what of it is no text.
+    /// Adds a tool result and its parts that are not text.
     pub(super) fn push_tool_result(
         &mut self,
         result: ToolResult<'a>,
@@ -128,7 +129,7 @@ impl<'a> ConversationBuilder<'a> {
         self.push_message(MessageRole::Tool, parts);
     }
 
-    /// The messages, finished.
+    /// Returns the messages.
     pub(super) fn finish(self) -> Vec<TranscriptMessage<'a>> {
         let messages = self.messages.into_iter().map(|turn| TranscriptMessage {
             role: turn.role,
@@ -182,7 +183,7 @@ impl<'a> ConversationBuilder<'a> {
             name,
             arguments,
         })]);
-        // A tool that the service ran: the answer stands in the same item.
+        // The item of a tool that the service ran contains the result.
         let answer = item.get_first(&["output", "outputs", "results", "result", "error"]);
         if let Some(answer) = answer {
             let (content, rest) = split_tool_output(answer);
@@ -205,13 +206,13 @@ impl<'a> ConversationBuilder<'a> {
             .unwrap_or_default();
         let raw = item.get_first(&["output", "result", "tools"]);
         let inner = raw.and_then(RawFields::from_raw);
-        // Some wrap the text with a word on whether it went well.
-        let told = inner.filter(|inner| inner.has("content") && inner.flag("success").is_some());
-        let is_error = match &told {
-            Some(told) => told.flag("success").map(|success| !success),
+        // Codex wraps the text in an object with `success`.
+        let wrapper = inner.filter(|inner| inner.has("content") && inner.flag("success").is_some());
+        let is_error = match &wrapper {
+            Some(wrapper) => wrapper.flag("success").map(|success| !success),
             None => tool_failed(item),
         };
-        let raw = told.and_then(|told| told.get("content")).or(raw);
+        let raw = wrapper.and_then(|wrapper| wrapper.get("content")).or(raw);
         let (content, rest) = raw.map(split_tool_output).unwrap_or_default();
         self.push_tool_result(
             ToolResult {
@@ -225,20 +226,20 @@ impl<'a> ConversationBuilder<'a> {
     }
 }
 
-/// Whether the item says that its tool failed. `incomplete` says neither.
+/// Returns true or false if the item states whether its tool failed. `incomplete` states neither.
 fn tool_failed(item: &RawFields<'_>) -> Option<bool> {
     if item.has("error") {
         return Some(true);
     }
     match item.text("status").as_deref() {
         Some("failed") => Some(true),
-        // Of an answer it says only that all of it is there.
+        // On a result, `completed` means only that the item is complete.
         Some("completed") if !item.text("type")?.ends_with("_output") => Some(false),
         _ => None,
     }
 }
 
-/// Arguments as text: a string's own, an object's compact JSON.
+/// Returns arguments as text: a string, or compact JSON.
 pub(super) fn arguments_text(raw: &RawValue) -> SourceText<'_> {
     match json_string(raw) {
         Some(text) => text,
@@ -246,7 +247,7 @@ pub(super) fn arguments_text(raw: &RawValue) -> SourceText<'_> {
     }
 }
 
-/// Those of a service's tool that stand in the item itself.
+/// Returns the arguments of a service tool, which are fields of the item.
 fn service_tool_arguments(item: &RawFields<'_>) -> String {
     let known = ["queries", "query", "code", "container_id", "server_label"];
     let mut meta = MetadataBuilder::default();
@@ -256,7 +257,7 @@ fn service_tool_arguments(item: &RawFields<'_>) -> String {
     object_text(meta)
 }
 
-/// An object that was put together, as arguments.
+/// Returns an object as arguments text.
 pub(super) fn object_text(meta: MetadataBuilder) -> String {
     let all = meta.finish();
     all.map_or_else(
@@ -265,7 +266,7 @@ pub(super) fn object_text(meta: MetadataBuilder) -> String {
     )
 }
 
-/// An answer's text, and what is not text.
+/// Splits a tool output into its text and the parts that are not text.
 pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'_>>) {
     let Some(pieces) = list_items(raw) else {
         return (arguments_text(raw), Vec::new());
@@ -279,7 +280,7 @@ pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<Transcri
         {
             Some(TranscriptPart::Text(text)) => texts.push(text),
             Some(part @ TranscriptPart::Media { .. }) => rest.push(part),
-            // Results of a search and the like: what is no content stays JSON.
+            // Search results and similar lists are not content, so the whole output stays JSON.
             _ => return (SourceText(compact_json(raw.get())), Vec::new()),
         }
     }
@@ -299,7 +300,7 @@ pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<Transcri
     (text, rest)
 }
 
-/// What can be read of the model's thoughts: all of them, else their summary.
+/// Returns the readable reasoning: the full text, else its summary.
 fn reasoning_parts<'a>(item: &RawFields<'a>) -> Vec<TranscriptPart<'a>> {
     let texts = |key: &str| -> Vec<TranscriptPart<'a>> {
         let Some(raw) = item.get(key) else {

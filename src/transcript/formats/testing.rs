@@ -1,4 +1,4 @@
-//! For the tests of formats: files as they are read, told line by line, each transcript also found again by its place.
+//! Support for the tests of formats: prints files as dicta reads them, and reads each transcript again by its location.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(super) fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What became of a record: a transcript, or why there is none.
+/// A transcript, or the reason why a record isn't one.
 pub(super) type Got = Result<Transcript<'static>, String>;
 
 /// All of a file, with its format and the kinds that were not understood.
@@ -96,8 +96,8 @@ fn one(transcript: &Transcript<'_>) -> String {
     text
 }
 
-/// Holds a file against what is expected, which stands beside it. `DICTA_BLESS` in the environment writes it anew: read
-/// the difference before it is committed.
+/// Compares a file with the expected output next to it. `DICTA_BLESS` in the environment writes that output: read the
+/// difference before you commit it.
 pub(super) fn as_expected(name: &str) {
     let expected = fixture(&format!("{name}.told"));
     let told = told(name);

@@ -23,7 +23,7 @@ fn again(transcript: &Transcript<'_>) -> Transcript<'static> {
     read(&line)
 }
 
-/// A value as a file may hold it, on one line: numbers beyond every type of ours among them.
+/// A value as a file may hold it, on one line: numbers beyond every type of the crate among them.
 fn any_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),

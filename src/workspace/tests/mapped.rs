@@ -59,7 +59,7 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
         ),
         (
             "{path: a.csv, map: {id: x}}",
-            "`map` needs `messages`, or `output` (and `input`): where the conversation stands in a record",
+            "`map` needs `messages`, or `output` (and `input`): the location of the conversation in a record",
         ),
         (
             "{path: a.csv, map: {messages: x, input: y}}",

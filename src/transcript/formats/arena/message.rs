@@ -1,5 +1,7 @@
-//! A message as `PromptKit` writes it: its own `tool_result`, `latency_ms`, `cost_info`, and what was decided of it in
-//! `meta.assertions` and `validations`.
+//! `PromptKit`'s messages, with `tool_result`, `latency_ms` and `cost_info`, and the verdicts in `meta.assertions` and
+//! `validations`.
+//!
+//! Responsible for the fields of a message. Does not read results or recordings.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,7 +55,7 @@ struct ArenaToolResult<'a> {
     latency_ms: Option<&'a RawValue>,
 }
 
-/// Reads a message; `at` is when, where it does not say so itself.
+/// Reads a message; `at` is its time if it has none.
 pub(super) fn read_message(
     raw: &RawValue,
     at: Option<&RawValue>,
@@ -63,7 +65,7 @@ pub(super) fn read_message(
     push_message(raw, &MessageRole::User, at, None, messages, verdicts);
 }
 
-/// The same of an answer, whose cost may stand beside it.
+/// Reads a reply; `cost` is its cost if it has none.
 pub(super) fn read_reply(
     raw: &RawValue,
     at: Option<&RawValue>,
@@ -128,7 +130,7 @@ fn push_message(
     messages.push(message);
 }
 
-/// What a tool answered stands apart from the message's text, which repeats it.
+/// Replaces the content of a message by its tool result, which the message's text repeats.
 fn apply_tool_result(message: &mut TranscriptMessage<'static>, answer: &ArenaToolResult<'_>) {
     let error = text_or_json(answer.error);
     let mut content = text_or_json(answer.content);
@@ -154,7 +156,7 @@ fn apply_tool_result(message: &mut TranscriptMessage<'static>, answer: &ArenaToo
             _ => error.clone(),
         };
     }
-    // Arena leaves `error` out where there was none.
+    // Arena omits `error` for a success.
     let mut part = tool_result_part(&text_or_json(answer.id), content, Some(!error.is_empty()));
     if let TranscriptPart::ToolResult(result) = &mut part {
         result.duration_ms = parse_or_none(answer.latency_ms);
@@ -163,7 +165,7 @@ fn apply_tool_result(message: &mut TranscriptMessage<'static>, answer: &ArenaToo
     message.parts = std::iter::once(part).chain(rest).collect();
 }
 
-/// The thoughts of a trace, wherever it has them.
+/// Returns the text of reasoning in any of its shapes.
 fn reasoning_text(raw: &RawValue) -> String {
     let keys = ["text", "content", "summary"];
     let inside = || {
@@ -174,7 +176,7 @@ fn reasoning_text(raw: &RawValue) -> String {
     text.0.into_owned()
 }
 
-/// Tokens as `cost_info` and `Cost` have them.
+/// Parses the token counts of `cost_info` and `Cost`.
 pub(super) fn parse_usage(cost: &Value) -> SourceUsage {
     let count = |key: &str| cost.get(key).and_then(Value::as_u64);
     SourceUsage {
@@ -185,7 +187,7 @@ pub(super) fn parse_usage(cost: &Value) -> SourceUsage {
     }
 }
 
-/// Tokens and cost as the standard keys.
+/// Sets tokens and cost under the standard keys.
 pub(super) fn write_cost(cost: Option<&RawValue>, meta: &mut MetadataBuilder) {
     if let Some(cost) = parse_or_none::<Value>(cost) {
         meta.set("usage", parse_usage(&cost).to_json());

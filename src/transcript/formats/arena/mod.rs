@@ -1,9 +1,10 @@
 //! `PromptKit` Arena: a run's result (`{"RunID", "Messages", …}`, also as `.arena.json`), its older output of turns
 //! (`{"scenario_id", "turns"}`), and session recordings as one object (`{"metadata", "events"}`) or as lines.
 //!
-//! Owns their shapes. What assertions, guardrails and evals decided becomes verdicts of the judge `arena`: a conversation's
-//! assertion under its type, a message's as `type@position`, an eval under its id. The id is the run's or the session's.
-//! Arena's index of runs and its transcripts in YAML are not read.
+//! Responsible for results; `recording.rs` reads recordings. Assertions, guardrails and evals become verdicts of the
+//! judge `arena`. A conversation's assertion has its type as its name, a message's assertion `type@position`, an eval
+//! its id. The transcript's id is that of the run or session. Does not read Arena's index of runs, or its transcripts
+//! in YAML.
 
 mod message;
 mod recording;
@@ -27,7 +28,7 @@ use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, Transcrip
 use crate::transcript::native::parse_or_none;
 use message::write_cost;
 
-/// Makes the reader of results and of recordings that are one object.
+/// Returns the reader of results, and of recordings in one object.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
@@ -39,7 +40,7 @@ pub(super) fn open(
     )))
 }
 
-/// Makes the reader of recordings as lines.
+/// Returns the reader of recordings in lines.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open_lines(
     _source: &SourceFile,
@@ -55,7 +56,7 @@ pub(super) fn open_lines(
 #[derive(Debug)]
 struct ArenaResultParser;
 
-/// A run's result. What is only copied is read as it is.
+/// A run's result. Fields that are only copied stay raw.
 #[derive(Deserialize)]
 struct ArenaRun<'a> {
     #[serde(borrow, rename = "RunID", default)]
@@ -90,7 +91,7 @@ struct ArenaRun<'a> {
     eval_results: Option<&'a RawValue>,
 }
 
-/// The older output.
+/// The older output of turns.
 #[derive(Deserialize)]
 struct ArenaLegacyRun<'a> {
     #[serde(borrow, default)]
@@ -192,7 +193,7 @@ fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
     {
         let mut system = super::lenient_message::LenientMessageReader::default();
         system.push_text(MessageRole::System, &prompt);
-        // Verdicts name positions, and these begin with it.
+        // Verdicts contain message indexes, and the system message shifts them. So all messages are read again.
         (messages, verdicts) = read(system.messages);
     }
     verdicts.extend(verdict::parse_verdicts(
@@ -315,7 +316,7 @@ fn build_transcript(
     }
 }
 
-/// A field of an object: text, or what is written where it is none.
+/// Returns a field of an object: a text, or any other value as written.
 fn field_text(raw: &RawValue, key: &str) -> Option<String> {
     let text = RawFields::from_raw(raw)?.text_or_json(key)?;
     Some(text.0.into_owned())

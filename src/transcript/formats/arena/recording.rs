@@ -1,7 +1,8 @@
-//! Session recordings: events of a session, of which those about messages and tools make a transcript.
+//! Session recordings: the events of a session, of which messages and tools form a transcript.
 //!
-//! As lines: a metadata line and event lines (`{"type": "metadata" | "event", …}`), or an event store's
-//! (`{"seq", "event": {…}}`), where another `session_id` begins another session.
+//! Recordings in lines have a metadata line and event lines (`{"type": "metadata" | "event", …}`). Those of an event
+//! store (`{"seq", "event": {…}}`) begin a new session at each new `session_id`. Responsible for events. Does not read
+//! results.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,7 +47,7 @@ struct ArenaEvent<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Go writes the fields of an event's data under their own names.
+/// The data of an event. Go writes the names of its struct fields.
 #[derive(Deserialize, Default)]
 struct ArenaEventData<'a> {
     #[serde(borrow, default, rename = "Role", alias = "role")]
@@ -81,7 +82,7 @@ struct ArenaEventData<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// Reads a recording that is one object.
+/// Reads a recording in one object.
 pub(super) fn parse_recording(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
     let ObjectOnly(whole): ObjectOnly<ArenaRecording<'_>> =
         serde_json::from_str(record).map_err(|why| format!("not a PromptKit recording: {why}"))?;
@@ -94,10 +95,10 @@ pub(super) fn parse_recording(record: &str, out: &mut TranscriptSink) -> Result<
     Ok(())
 }
 
-/// Recordings as lines.
+/// The parser of recordings in lines.
 #[derive(Debug, Default)]
 pub(super) struct ArenaRecordingParser {
-    /// Whose the last event was.
+    /// The session id of the last event.
     session: String,
     has_lines: bool,
 }
@@ -134,7 +135,7 @@ impl SessionParser for ArenaRecordingParser {
             let Ok(ObjectOnly(line)) =
                 serde_json::from_slice::<ObjectOnly<ArenaRecordingLine<'_>>>(line)
             else {
-                out.count_unknown("a line that is no JSON (cut off?)");
+                out.count_unknown("a line that is not JSON (cut off?)");
                 continue;
             };
             match (line.metadata, line.event) {
@@ -149,16 +150,16 @@ impl SessionParser for ArenaRecordingParser {
     }
 }
 
-/// A session on its way to a transcript.
+/// A session under construction.
 #[derive(Debug, Default)]
 struct ArenaSession {
     id: String,
     messages: Vec<TranscriptMessage<'static>>,
-    /// The position that each message says it has.
+    /// The stated position of each message, with its index.
     message_positions: Vec<(u64, usize)>,
-    /// Numbers that came after the message.
+    /// The metrics that followed their message, by stated position.
     updates: Vec<(u64, MetadataBuilder)>,
-    /// By call: how long it took, and whether it failed.
+    /// The call id, the duration in milliseconds, and true if the call failed.
     tool_outcomes: Vec<(String, Option<f64>, bool)>,
     verdicts: Vec<SourceVerdict>,
     start_time: Option<Value>,
@@ -168,7 +169,7 @@ impl ArenaSession {
     fn add_event(&mut self, raw: &RawValue, out: &mut TranscriptSink) {
         let Ok(ObjectOnly(event)) = serde_json::from_str::<ObjectOnly<ArenaEvent<'_>>>(raw.get())
         else {
-            out.count_unknown("an event that is no object");
+            out.count_unknown("an event that is not an object");
             return;
         };
         if self.id.is_empty() {
@@ -204,7 +205,7 @@ impl ArenaSession {
                 self.tool_outcomes
                     .push((text_or_json(data.call_id), took, failed));
             }
-            // What it says, the message with the call says too.
+            // The message with the call has the same content.
             "tool.call.started" => {}
             _ => out.count_unknown(&format!("an event {kind}")),
         }
@@ -235,7 +236,7 @@ impl ArenaSession {
                 .is_some_and(|message| message.role == MessageRole::System)
             && self.messages.len() == 1
         {
-            // The conversation began with it.
+            // This event contains the whole conversation so far.
             self.messages.clear();
         }
         if let Ok(raw) = serde_json::from_str::<&RawValue>(&json) {

@@ -1,4 +1,6 @@
-//! What Arena decided: assertions of a turn or a conversation, guardrails, evals; all as lists of much the same objects.
+//! Arena's verdicts: assertions of a turn or a conversation, guardrails and evals, which are lists of similar objects.
+//!
+//! Responsible for the names and values of verdicts. Does not read messages.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -37,8 +39,8 @@ struct ArenaVerdictSummary<'a> {
     results: Option<Vec<&'a RawValue>>,
 }
 
-/// The verdicts of a list or of a summary `{results: […]}`; `what` names those that have no type, `at` is the position of
-/// the message they are about.
+/// Returns the verdicts of a list, or of a summary `{results: […]}`. `what` is the name of verdicts without a type, and
+/// `at` the index of their message.
 pub(super) fn parse_verdicts(
     raw: Option<&RawValue>,
     what: &str,

@@ -1,5 +1,7 @@
-//! Which call started a sub-agent: said by the call's answer, by the file beside the sub-agent's own, or known by the
-//! prompt that is the same. Where two calls could have been it, none is named.
+//! The link between a sub-agent and the call that started it.
+//!
+//! The sources are, in this order: the result of the call, the metadata file of the sub-agent, and an identical prompt.
+//! Responsible for unambiguous links only: if two calls match, the sub-agent has no link. Does not read conversations.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,34 +17,34 @@ use super::line::ClaudeCodeLine;
 use super::line_message::ClaudeCodeMessage;
 use crate::model::SourceText;
 
-/// A `.meta.json` is a few hundred bytes.
+/// The number of bytes read from a `.meta.json` file, which normally has a few hundred.
 const MAX_META_BYTES: u64 = 64 * 1024;
 
-/// Who started whom.
+/// The calls of a session that start sub-agents.
 #[derive(Debug, Default)]
 pub(super) struct SubAgents<'a> {
-    /// By agent.
+    /// The calls by agent id.
     by_agent: HashMap<SourceText<'a>, AgentSpawn>,
-    /// Calls that start agents, by what they are asked; `None`: several.
+    /// The calls by their prompt; `None` if several calls have the same one.
     by_prompt: HashMap<String, Option<AgentSpawn>>,
-    /// Calls that start agents, by their lines; `None`: several.
+    /// The calls by the uuid of their line; `None` if a line has several calls.
     by_line: HashMap<SourceText<'a>, Option<AgentSpawn>>,
-    /// Lines of the session's own conversation.
+    /// The uuids of the lines of the session itself.
     main_lines: HashSet<SourceText<'a>>,
-    /// What the file beside says of the agent whose file this is.
+    /// The agent id and the call from the metadata file, if this is a sub-agent's own file.
     from_meta_file: Option<(String, AgentSpawn)>,
 }
 
-/// How a sub-agent came about, as far as it is known.
+/// The start of a sub-agent, as far as known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentSpawn {
-    /// The call.
+    /// The id of the call.
     pub(super) call_id: Option<String>,
-    /// The sub-agent that made the call; `None`: the session itself.
+    /// The sub-agent that made the call; `None` for the session itself.
     pub(super) parent_agent: Option<String>,
-    /// Which kind of agent.
+    /// The agent type.
     pub(super) agent_type: Option<String>,
-    /// What it was to do, in a few words.
+    /// The short description of its task.
     pub(super) description: Option<String>,
 }
 
@@ -56,7 +58,7 @@ struct AgentCallArguments {
     subagent_type: Option<String>,
 }
 
-/// What a call's answer tells of the agent it started.
+/// The result of a call that started an agent.
 #[derive(Deserialize)]
 pub(super) struct AgentCallResult<'a> {
     #[serde(borrow, default, rename = "agentId")]
@@ -76,7 +78,7 @@ struct AgentMetaFile {
 }
 
 impl<'a> SubAgents<'a> {
-    /// Of a session's lines.
+    /// Collects the calls of a session's lines.
     pub(super) fn from_lines(
         lines: &[ClaudeCodeLine<'a>],
         messages: &[Option<ClaudeCodeMessage<'a>>],
@@ -122,7 +124,7 @@ impl<'a> SubAgents<'a> {
         all
     }
 
-    /// Notes a call that starts an agent.
+    /// Adds a call, if it starts an agent.
     fn add_agent_call(
         &mut self,
         call: &crate::model::ToolCall<'a>,
@@ -155,12 +157,12 @@ impl<'a> SubAgents<'a> {
         Some(spawn)
     }
 
-    /// Whether a line is one of the session's own.
+    /// Returns true if the line belongs to the session itself.
     pub(super) fn is_main(&self, uuid: &str) -> bool {
         self.main_lines.contains(&SourceText::from(uuid))
     }
 
-    /// How an agent came about whose conversation begins with this line, and with this prompt.
+    /// Returns the start of an agent. `first` is the first line of its conversation, and `prompt` its first text.
     pub(super) fn find_spawn(
         &self,
         agent: &str,
@@ -182,7 +184,7 @@ impl<'a> SubAgents<'a> {
     }
 }
 
-/// What `agent-<id>.meta.json` says beside `agent-<id>.jsonl`.
+/// Reads `agent-<id>.meta.json`, which belongs to `agent-<id>.jsonl`.
 fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
     let agent = source.stem().strip_prefix("agent-")?;
     let path = source.path().with_extension("meta.json");

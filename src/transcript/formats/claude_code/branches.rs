@@ -1,89 +1,92 @@
-//! Which lines make one conversation: the way from the newest message up to the first, and the ways beside it.
+//! The tree of a session's lines, and the conversations in it.
 //!
-//! Lines name the line they follow. A prompt that was taken back, or a reply that was asked for again, leaves a way that
-//! ends; the newest message is where the session goes on. Tools that ran at the same time leave ways that end, too: their
-//! answers, and the other blocks of the same reply, belong to the conversation all the same.
+//! Each line names the line that it follows. The conversation is the path from the first message to the newest one. A
+//! prompt that was taken back, or a reply that was requested again, leaves a path that ends elsewhere: a branch.
+//! Parallel tool calls also leave paths that end, but their results and the other blocks of the same reply belong to
+//! the conversation.
 //!
-//! A line follows one that stands before it in the file; what names a line that is not there (it was broken) follows the
-//! line before, and so does whatever else names the same one. So there are no circles, and nothing is lost.
+//! Responsible for the paths. A line follows one before it in the file, so cycles can't occur. If a line names a
+//! missing parent (its line was broken), it follows the previous line. So do all other lines that name the same parent;
+//! no line is lost. Does not read messages.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::model::SourceText;
 
-/// So many ways are told apart; a session with more has been made by a program.
+/// The maximum number of branches. Only a program creates a session with more.
 const MAX_BRANCHES: usize = 64;
 
-/// A line as the tree knows it.
+/// A line in the tree.
 #[derive(Debug)]
 pub(super) struct LineNode<'a> {
     pub(super) uuid: Option<&'a str>,
     pub(super) parent: NodeParent<'a>,
-    /// Whether it says something in the conversation.
+    /// True if the line belongs to the conversation.
     pub(super) is_conversational: bool,
-    /// The id of the reply it is part of.
+    /// The id of the reply that the line is part of.
     pub(super) reply: Option<SourceText<'a>>,
-    /// The calls it makes.
+    /// The ids of the calls in the line.
     pub(super) calls: Vec<SourceText<'a>>,
-    /// The calls it answers; if it says anything else, it is a turn of its own.
+    /// The ids of the calls that the line answers; empty if it has any other content.
     pub(super) answers: Vec<SourceText<'a>>,
 }
 
-/// What a node follows.
+/// The parent of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeParent<'a> {
-    /// Nothing: a conversation begins.
+    /// The node begins a conversation.
     None,
     /// The node before it.
     Before,
-    /// The node of this uuid; where it is not there, the node before the first that names it.
+    /// The node with this uuid. If it is missing, the node before the first one that names it.
     Named(&'a str),
 }
 
-/// The conversations among nodes: each the positions of its nodes, rising; the one that goes on first, then the others in
+/// The conversations in a tree, each as rising indexes of its nodes. The main conversation is first, then the others in
 /// the order of their ends.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
     pub(super) paths: Vec<Vec<usize>>,
-    /// Nodes that say something and stand in none, since there are too many.
+    /// The number of conversational nodes beyond the maximum number of branches.
     pub(super) dropped_count: usize,
 }
 
 impl Branches {
-    /// Finds them.
+    /// Finds the conversations.
     pub(super) fn from_nodes(nodes: &[LineNode<'_>]) -> Self {
         let tree = LineTree::from_nodes(nodes);
         let mut taken = vec![false; nodes.len()];
         let Some(first) = tree.find_newest_leaf() else {
             return Self::default();
         };
-        let mut ways = vec![tree.trace_path(first, &mut taken)];
+        let mut paths = vec![tree.trace_path(first, &mut taken)];
         let left = |taken: &[bool]| {
             (0..nodes.len())
                 .rev()
                 .find(|at| tree.is_unclaimed(*at, taken))
         };
-        while ways.len() < MAX_BRANCHES
+        while paths.len() < MAX_BRANCHES
             && let Some(end) = left(&taken)
         {
-            ways.push(tree.trace_path(end, &mut taken));
+            paths.push(tree.trace_path(end, &mut taken));
         }
-        // Found from the newest on, told from the oldest on.
-        ways[1..].reverse();
+        // The search goes from the newest branch to the oldest; the result has the opposite order.
+        paths[1..].reverse();
         let left = (0..nodes.len())
             .filter(|at| tree.is_unclaimed(*at, &taken))
             .count();
         Self {
-            paths: ways,
+            paths,
             dropped_count: left,
         }
     }
 }
 
+/// The nodes with their parents as indexes.
 struct LineTree<'n> {
     nodes: &'n [LineNode<'n>],
     parents: Vec<Option<usize>>,
-    /// The nearest node above that says something.
+    /// The nearest conversational ancestor of each node.
     conversational_ancestors: Vec<Option<usize>>,
 }
 
@@ -121,11 +124,13 @@ impl<'n> LineTree<'n> {
         }
     }
 
+    /// Returns true if the node belongs to no conversation yet.
     fn is_unclaimed(&self, at: usize, taken: &[bool]) -> bool {
         self.nodes[at].is_conversational && !taken[at]
     }
 
-    /// Where the session goes on. Answers alone do not say so: those of tools that ran side by side come as they come.
+    /// Returns the last node of the main conversation. Tool results do not count, because parallel tools finish in any
+    /// order.
     fn find_newest_leaf(&self) -> Option<usize> {
         let last = |wanted: &dyn Fn(&LineNode<'_>) -> bool| {
             let mut all = self.nodes.iter().enumerate().rev();
@@ -145,7 +150,7 @@ impl<'n> LineTree<'n> {
         Some(end)
     }
 
-    /// The way to `end`, with what belongs to it beside.
+    /// Returns the path to `end` with the parallel results and reply blocks that belong to it.
     fn trace_path(&self, end: usize, taken: &mut [bool]) -> Vec<usize> {
         let mut on = vec![false; self.nodes.len()];
         let mut calls: HashSet<&str> = HashSet::new();
@@ -163,7 +168,7 @@ impl<'n> LineTree<'n> {
             take(here, &mut calls, &mut answered);
             at = self.parents[here];
         }
-        // What belongs to it stands below one of its nodes, and so behind it.
+        // A parallel node has an ancestor on the path, so it comes later in the file.
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
             if on[at]
@@ -185,7 +190,7 @@ impl<'n> LineTree<'n> {
         (0..self.nodes.len()).filter(|at| on[*at]).collect()
     }
 
-    /// The reply that the nearest node above is part of.
+    /// Returns the reply id of the nearest conversational ancestor.
     fn ancestor_reply(&self, at: usize) -> Option<&str> {
         self.nodes[self.conversational_ancestors[at]?]
             .reply

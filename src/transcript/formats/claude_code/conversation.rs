@@ -1,4 +1,6 @@
-//! The lines of one conversation as its messages, with what the lines tell of them: times, tokens, costs, errors.
+//! The messages of one conversation, with the times, tokens, costs and errors from its lines.
+//!
+//! Responsible for the metadata of messages and transcripts. Does not choose the lines: that is `branches.rs`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,27 +16,27 @@ use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
 use super::line_message::ClaudeCodeMessage;
 use crate::model::{self, JsonText, MessageRole, SourceText, TranscriptPart};
 
-/// Members of a `toolUseResult` that are longer stay in the file.
+/// The size limit in bytes of a `toolUseResult` member in the metadata. A longer one remains only in the file.
 const MAX_RESULT_BYTES: usize = 1000;
 
-/// What Claude Code calls the author of its own notices.
+/// The model name in messages that Claude Code itself wrote.
 const SYNTHETIC_MODEL: &str = "<synthetic>";
 
-/// A conversation that is being told.
+/// A conversation under construction.
 pub(super) struct ClaudeCodeConversationBuilder<'s, 'a> {
     lines: &'s [ClaudeCodeLine<'a>],
     path: &'s [usize],
     messages: Vec<model::TranscriptMessage<'a>>,
-    /// The reply whose blocks are being read.
+    /// The reply whose blocks follow.
     open_reply: Option<OpenReply<'s, 'a>>,
-    /// When each call was made; `None`: its line bears a time that was copied.
+    /// The times of calls by id; `None` if the line has a copied time.
     call_times: HashMap<SourceText<'a>, Option<&'s str>>,
-    /// When the last line stood there that a reply answers to.
+    /// The time of the last line that a reply can answer.
     prompt_time: Option<&'s str>,
     totals: ReplyTotals,
 }
 
-/// What all replies took together; a number that one of them lacks is none.
+/// The sums over all replies. A sum is valid only if every reply has the number.
 #[derive(Default)]
 struct ReplyTotals {
     replies: usize,
@@ -43,12 +45,12 @@ struct ReplyTotals {
     with_cost: usize,
     cost: f64,
     model: Option<String>,
-    /// Why the last reply is none.
+    /// The error text, if the last reply is an API error.
     error: Option<String>,
 }
 
 struct OpenReply<'s, 'a> {
-    /// Its place among the messages.
+    /// Its index among the messages.
     message_index: usize,
     id: Option<SourceText<'a>>,
     prompt_time: Option<&'s str>,
@@ -74,7 +76,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         }
     }
 
-    /// Its messages.
+    /// Builds the messages.
     pub(super) fn build_messages(
         &mut self,
         said: &'s [Option<ClaudeCodeMessage<'a>>],
@@ -92,7 +94,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         std::mem::take(&mut self.messages)
     }
 
-    /// Blocks of a reply. What tools answered in the meantime does not end it.
+    /// Adds blocks of a reply. Tool results between them do not end the reply.
     fn add_reply_line(
         &mut self,
         line: &'s ClaudeCodeLine<'a>,
@@ -136,6 +138,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         let cited = message.blocks.citations.iter();
         open.citations
             .extend(cited.filter_map(|raw| parse_or_none::<Value>(Some(raw))));
+        // Lines copied from an older session all have the same time, which says nothing about durations.
         let copied = open.prompt_time.is_some() && open.prompt_time == time;
         for call in message.tool_calls() {
             self.call_times
@@ -145,7 +148,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         parts.extend(message.blocks.clone().into_parts());
     }
 
-    /// A prompt, tools' answers, a compaction.
+    /// Adds a prompt, tool results or a compaction.
     fn add_user_line(
         &mut self,
         line: &'s ClaudeCodeLine<'a>,
@@ -196,7 +199,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         self.prompt_time = line.timestamp.as_deref().or(self.prompt_time);
     }
 
-    /// The open reply is whole.
+    /// Completes the open reply.
     fn close_reply(&mut self) {
         let Some(open) = self.open_reply.take() else {
             return;
@@ -249,7 +252,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         message.metadata = meta.finish();
     }
 
-    /// What is known of the whole; `own` is the id without a branch's number.
+    /// Builds the metadata of the transcript. `own` is the id without a branch number, and `nth` the branch.
     pub(super) fn build_metadata(
         self,
         session: Option<&str>,
@@ -327,12 +330,12 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
     }
 }
 
-/// The id of a sub-agent's transcript.
+/// Returns the id of a sub-agent's transcript.
 pub(super) fn agent_transcript_id(session: &str, agent: &str) -> String {
     format!("{session}.agent-{agent}")
 }
 
-/// What the session is called: by its user, else by a model; else by a summary of one of its own lines.
+/// Returns the title of a session: the user's, else the model's, else a summary of one of its own lines.
 fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
     let newest =
         |field: &dyn Fn(&ClaudeCodeLine<'_>) -> Option<String>| lines.iter().rev().find_map(field);
@@ -357,7 +360,7 @@ fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
         })
 }
 
-/// What Claude Code itself measured of a tool, in milliseconds.
+/// Returns a tool's duration as Claude Code measured it, in milliseconds.
 fn measured_duration_ms(own: &RawValue) -> Option<f64> {
     #[derive(serde::Deserialize)]
     #[serde(rename = "Took")]
@@ -374,14 +377,14 @@ fn measured_duration_ms(own: &RawValue) -> Option<f64> {
     ms.or_else(|| Some(parse_or_none::<f64>(took.seconds)? * 1000.0))
 }
 
-/// From one time to the other in milliseconds; `None` where the clock went back.
+/// Returns the time between two timestamps in milliseconds; `None` if the clock went back.
 fn elapsed_ms(from: &str, to: &str) -> Option<f64> {
     let at = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let ms = at(to)?.duration_since(at(from)?).as_millis_f64();
     (ms >= 0.0).then_some(ms)
 }
 
-/// What a tool told Claude Code, as far as it is short; the names of the rest.
+/// Adds the short members of a `toolUseResult` to the metadata, and the names of the others.
 fn add_tool_use_result(own: &RawValue, session: Option<&str>, meta: &mut MetadataBuilder) {
     let short = |raw: &&RawValue| raw.get().len() <= MAX_RESULT_BYTES;
     let Some(members) = parse_or_none::<BTreeMap<String, &RawValue>>(Some(own)) else {

@@ -1,4 +1,6 @@
-//! A line of a session: its envelope, and what kind of line it is. The message in it is read later, by those who need it.
+//! A line of a session: its envelope and its kind.
+//!
+//! Responsible for the fields of a line. Does not read the message in it: that is `line_message.rs`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,14 +9,14 @@ use super::super::super::content::ObjectOnly;
 use super::super::super::native::{json_string, parse_or_none};
 use crate::model::SourceText;
 
-/// A line, borrowed; fields of another type than expected are none.
+/// A borrowed line. A field of an unexpected type is absent.
 #[derive(Debug)]
 pub(super) struct ClaudeCodeLine<'a> {
     pub(super) kind: ClaudeCodeLineKind,
     /// `type` as written.
     pub(super) type_text: SourceText<'a>,
     pub(super) uuid: Option<SourceText<'a>>,
-    /// What it follows: `parentUuid`, else (behind a compaction) `logicalParentUuid`.
+    /// The uuid of the previous line: `parentUuid`, else (after a compaction) `logicalParentUuid`.
     pub(super) parent_uuid: Option<SourceText<'a>>,
     pub(super) session: Option<SourceText<'a>>,
     pub(super) agent: Option<SourceText<'a>>,
@@ -23,24 +25,24 @@ pub(super) struct ClaudeCodeLine<'a> {
     pub(super) raw: RawClaudeCodeLine<'a>,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaudeCodeLineKind {
-    /// A message to the model: a prompt, tools' answers.
+    /// A message to the model: a prompt or tool results.
     User,
-    /// A block of a reply, or more of them.
+    /// One or more blocks of a reply.
     Assistant,
-    /// Where the conversation so far was put together to make room.
+    /// The point at which Claude Code compacted the conversation.
     Compaction,
     /// A prompt that was typed while the agent worked.
     Queued,
-    /// What a session keeps for itself: nothing was said.
+    /// State of the session that is not part of the conversation.
     Housekeeping,
     /// Anything else.
     Unknown,
 }
 
-/// The fields that few need.
+/// The fields of a line as written.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawClaudeCodeLine<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -99,7 +101,7 @@ pub(super) struct RawClaudeCodeLine<'a> {
     pub(super) custom_title: Option<&'a RawValue>,
 }
 
-/// What is told of a line before its session is read.
+/// The ids of a line, for the split into sessions.
 #[derive(Debug, Deserialize)]
 pub(super) struct ClaudeCodeEnvelope<'a> {
     #[serde(borrow, default)]
@@ -112,7 +114,7 @@ pub(super) struct ClaudeCodeEnvelope<'a> {
     pub(super) session: Option<&'a RawValue>,
 }
 
-/// An attachment, as far as it is told apart.
+/// The fields of an attachment that dicta reads.
 #[derive(Deserialize)]
 pub(super) struct ClaudeCodeAttachment<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -122,7 +124,7 @@ pub(super) struct ClaudeCodeAttachment<'a> {
 }
 
 impl<'a> ClaudeCodeLine<'a> {
-    /// Reads a line; the error is what it counts as.
+    /// Parses a line. The error is the kind under which dicta counts it.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(bytes).map_err(|_| "a line that is not UTF-8")?;
         let ObjectOnly(raw) = serde_json::from_str::<ObjectOnly<RawClaudeCodeLine<'a>>>(text)
@@ -141,7 +143,7 @@ impl<'a> ClaudeCodeLine<'a> {
         })
     }
 
-    /// Whether it says something in the conversation.
+    /// Returns true if the line is part of the conversation.
     pub(super) fn is_conversational(&self) -> bool {
         matches!(
             self.kind,
@@ -152,12 +154,12 @@ impl<'a> ClaudeCodeLine<'a> {
         )
     }
 
-    /// Whether it tells what was said before a compaction.
+    /// Returns true if the line summarises the conversation before a compaction.
     pub(super) fn is_compact_summary(&self) -> bool {
         parse_or_none(self.raw.is_compact_summary) == Some(true)
     }
 
-    /// The kind of a line that says something unknown, as it is counted.
+    /// Returns the kind under which dicta counts an unknown line.
     pub(super) fn unknown_kind_name(&self) -> String {
         let (of_what, kind) = match &*self.type_text {
             "" => return "a line without a `type`".to_owned(),
@@ -177,7 +179,7 @@ impl<'a> ClaudeCodeLine<'a> {
     }
 }
 
-/// The uuid of the line before, where one is named.
+/// Returns the uuid of the previous line, if the line names it.
 pub(super) fn parent_uuid_of<'a>(
     parent: Option<&'a RawValue>,
     logical: Option<&'a RawValue>,

@@ -1,4 +1,6 @@
-//! What a line says: its message, read once for all conversations it is part of.
+//! The message of a line, parsed once for all conversations that contain it.
+//!
+//! Responsible for the content blocks of a line. Does not build transcript messages: that is `conversation.rs`.
 
 use super::super::super::content::{ObjectOnly, RawContent};
 use super::super::super::native::{id_text, json_string, parse_or_none};
@@ -7,18 +9,18 @@ use super::super::content_blocks::{ContentBlocks, ContentItem, ToolResultBlock};
 use super::line::{ClaudeCodeAttachment, ClaudeCodeLine, ClaudeCodeLineKind};
 use crate::model::{SourceText, ToolCall, TranscriptPart};
 
-/// A line's message.
+/// The message of a line.
 #[derive(Debug)]
 pub(super) struct ClaudeCodeMessage<'a> {
     pub(super) blocks: ContentBlocks<'a>,
-    /// `message.id` of a reply.
+    /// The `message.id` of a reply.
     pub(super) reply_id: Option<SourceText<'a>>,
-    /// What is told of a reply; `None` of what is none.
+    /// The metadata of a reply; `None` if the message isn't a reply.
     pub(super) reply: Option<AnthropicLogMessage<'a>>,
 }
 
 impl<'a> ClaudeCodeMessage<'a> {
-    /// `None` where the line says nothing, or nothing that is understood.
+    /// Parses the message of a line; `None` if the line has none that dicta understands.
     pub(super) fn from_line(line: &ClaudeCodeLine<'a>) -> Option<Self> {
         let plain = |blocks| Self {
             blocks,
@@ -55,7 +57,7 @@ impl<'a> ClaudeCodeMessage<'a> {
         }
     }
 
-    /// The calls it makes.
+    /// Returns the tool calls.
     pub(super) fn tool_calls(&self) -> impl Iterator<Item = &ToolCall<'a>> {
         self.blocks.items.iter().filter_map(|said| match said {
             ContentItem::Part(TranscriptPart::ToolCall(call)) => Some(call),
@@ -63,12 +65,12 @@ impl<'a> ClaudeCodeMessage<'a> {
         })
     }
 
-    /// Their ids.
+    /// Returns the ids of the tool calls.
     pub(super) fn call_ids(&self) -> Vec<SourceText<'a>> {
         self.tool_calls().map(|call| call.id.clone()).collect()
     }
 
-    /// The calls it answers; none if it says anything else.
+    /// Returns the ids of the calls that the message answers; empty if it has any other content.
     pub(super) fn answered_call_ids(&self) -> Vec<SourceText<'a>> {
         let answer = |said: &ContentItem<'a>| match said {
             ContentItem::ToolResult(answer) => Some(answer.result.call_id.clone()),
@@ -78,7 +80,7 @@ impl<'a> ClaudeCodeMessage<'a> {
         all.unwrap_or_default()
     }
 
-    /// The one answer it holds; `None` where there are several, or none.
+    /// Returns the tool result, if there is exactly one.
     pub(super) fn only_answer(&self) -> Option<&ToolResultBlock<'a>> {
         let mut answers = self.blocks.items.iter().filter_map(|said| match said {
             ContentItem::ToolResult(answer) => Some(answer),
@@ -88,7 +90,7 @@ impl<'a> ClaudeCodeMessage<'a> {
         answers.next().is_none().then_some(one)
     }
 
-    /// The one text it holds.
+    /// Returns the text, if the message has no other content.
     pub(super) fn only_text(&self) -> Option<&str> {
         match &self.blocks.items[..] {
             [ContentItem::Part(TranscriptPart::Text(text))] => Some(text),

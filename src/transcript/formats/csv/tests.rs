@@ -1,4 +1,4 @@
-//! Tables as people export them, and as nobody should.
+//! Valid tables as programs export them, and broken ones.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,8 +9,6 @@ use crate::transcript::{FieldMapping, FieldMappings, ReadTally, TranscriptFile, 
 
 const MAP: &str = "id: id, input: q, output: a";
 
-/// Id, input and output of every transcript, or what is wrong with it.
-/// A row's id, question and answer, or why it is none.
 type Row = Result<(String, String, String), String>;
 
 fn read(bytes: &[u8]) -> Vec<Row> {
@@ -93,9 +91,7 @@ fn rows_that_are_none_are_told_and_the_others_are_read() {
             Err("it has 4 cells, and the table 3 columns".to_owned()),
             Err("\"q\" is not UTF-8 at byte 0".to_owned()),
             row("5", "x", "y"),
-            Err(
-                "a quote in it is never closed: the rest of the file stands in one cell".to_owned()
-            ),
+            Err("a quote in it is never closed: the rest of the file is in one cell".to_owned()),
         ]
     );
     assert_eq!((tally.records, tally.unknown_count()), (7, 1), "{tally:?}");
@@ -129,7 +125,7 @@ fn a_table_larger_than_a_block_is_read_row_by_row_wherever_a_row_ends() {
 fn a_head_that_names_no_columns_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     for (text, why) in [
-        ("id,q,q\n1,2,3\n", "its column \"q\" stands there twice"),
+        ("id,q,q\n1,2,3\n", "its column \"q\" occurs twice"),
         ("id,\"q\n1,2\n", "a quote in its first line is never closed"),
         ("PK\u{3}\u{4}", "and `map` is for JSON and tables of text"),
     ] {

@@ -1,10 +1,11 @@
-//! One run of an agent, from `conversation_history`: what the user said, what the agent called, what it answered.
+//! One run of an agent, from `conversation_history`.
 //!
-//! A turn is `{"user", "agent"}`. The agent's side is text, or the JSON that evalbench makes of a CLI's output:
-//! `{"response", "tool_calls": [{"tool_id", "tool_name", "parameters", "status", "response"}], "session_id", "stats"}`. A
-//! turn with calls is a message that calls, the answers, and a message with the response. Older runs have no list of calls
-//! but `stats.tools.byName`: then the calls are those, a name at a time, and `calls_from` says so. Tokens, cost and latency
-//! are of a turn; they are summed for the transcript where every turn has them, as evalbench's own scorers do.
+//! Responsible for turns, calls and their numbers. A turn is `{"user", "agent"}`. The agent's side is text, or the JSON
+//! that evalbench makes of a CLI's output: `{"response", "tool_calls": [{"tool_id", "tool_name", "parameters",
+//! "status", "response"}], "session_id", "stats"}`. A turn with calls becomes a message with the calls, the results,
+//! and a message with the response. Older runs have no list of calls but `stats.tools.byName`. Then the calls come from
+//! there, one name at a time, and the metadata has `calls_from`. Tokens, cost and latency belong to a turn. The
+//! transcript has their sums if every turn has them, as in evalbench's own scorers. Does not read tables.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,11 +15,11 @@ use crate::model::{
 };
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 
-/// A conversation, and what is told of it as a whole.
+/// A conversation with its metadata.
 #[derive(Debug, Default)]
 pub(super) struct EvalbenchConversation {
     pub(super) messages: Vec<TranscriptMessage<'static>>,
-    /// What the agent wrote last, as it stands.
+    /// The last output of the agent, as written.
     pub(super) last_output: String,
     usage: Option<SourceUsage>,
     cost: Option<f64>,
@@ -34,7 +35,7 @@ struct EvalbenchTurn {
     agent: Value,
 }
 
-/// Numbers of one turn, over the models it used.
+/// The metrics of one turn, summed over its models.
 #[derive(Debug, Default, Clone, Copy)]
 struct EvalbenchTurnMetrics {
     usage: Option<SourceUsage>,
@@ -43,10 +44,11 @@ struct EvalbenchTurnMetrics {
 }
 
 impl EvalbenchConversation {
-    /// Reads the column. The error is a sentence.
+    /// Parses the column. The error is a sentence fragment.
     pub(super) fn parse(history: &str) -> Result<Self, String> {
-        let turns: Vec<EvalbenchTurn> = serde_json::from_str(history)
-            .map_err(|why| format!("its `conversation_history` is no JSON list of turns: {why}"))?;
+        let turns: Vec<EvalbenchTurn> = serde_json::from_str(history).map_err(|why| {
+            format!("its `conversation_history` is not a JSON list of turns: {why}")
+        })?;
         let mut talk = Self::default();
         for turn in turns {
             talk.push_user(value_text(&turn.user));
@@ -55,7 +57,7 @@ impl EvalbenchConversation {
         Ok(talk)
     }
 
-    /// What the user said.
+    /// Adds a message of the user.
     pub(super) fn push_user(&mut self, text: String) {
         self.push_message(
             MessageRole::User,
@@ -64,7 +66,7 @@ impl EvalbenchConversation {
         );
     }
 
-    /// What the agent said: text, or the JSON of a CLI.
+    /// Adds a message of the agent: text, or the JSON of a CLI.
     pub(super) fn push_agent(&mut self, said: &Value) {
         let written = value_text(said);
         let object = match said {
@@ -148,7 +150,7 @@ impl EvalbenchConversation {
             if call["response"].is_null() && is_error.is_none() {
                 continue;
             }
-            // evalbench times a tool by its name: a single call of it took that long.
+            // evalbench records the duration per tool name, so it is known for a call only if there was one.
             let of_tool = &by_name[&name(call)];
             let once = of_tool["count"].as_u64() == Some(1);
             let took = of_tool["durationMs"]
@@ -200,7 +202,7 @@ impl EvalbenchConversation {
         });
     }
 
-    /// Adds a turn's numbers; a sum without one of them is none.
+    /// Adds a turn's metrics. A sum is valid only if every turn has the number.
     fn add_metrics(&mut self, numbers: EvalbenchTurnMetrics) {
         let first = self.turns == 0;
         self.turns += 1;
@@ -218,7 +220,7 @@ impl EvalbenchConversation {
         };
     }
 
-    /// Tells the sums.
+    /// Sets the metadata of the transcript.
     pub(super) fn write_metadata(&self, meta: &mut MetadataBuilder) {
         if let Some(usage) = self.usage {
             meta.set("usage", usage.to_json());
@@ -235,7 +237,7 @@ impl EvalbenchTurnMetrics {
         for model in models.into_iter().flatten().map(|(_, model)| model) {
             let tokens = &model["tokens"];
             let count = |key: &str| tokens[key].as_u64();
-            // An input or output that counts nothing was not counted.
+            // 0 means that the CLI did not count the tokens.
             let some = |key: &str| count(key).filter(|count| *count > 0);
             let usage = SourceUsage {
                 input: count("prompt").or(count("input")),
@@ -252,7 +254,7 @@ impl EvalbenchTurnMetrics {
                     *sum = Some(sum.unwrap_or_default() + one);
                 }
             };
-            // A run without prices has a cost of 0.
+            // evalbench writes a cost of 0 for a run without prices.
             let cost = model["cost_usd"].as_f64().filter(|cost| *cost > 0.0);
             plus(&mut all.cost, cost);
             let latency = model["api"]["totalLatencyMs"].as_f64();
@@ -262,7 +264,7 @@ impl EvalbenchTurnMetrics {
     }
 }
 
-/// A value as text: a string's own, null as nothing, anything else as its JSON.
+/// Returns a value as text: a string, an empty text for null, or JSON.
 fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,14 +1,15 @@
-//! Python's literals as it prints them (`{'id': 'a', 'tags': [], 'ok': True, 'x': None}`), read as JSON values.
+//! Python literals as Python prints them (`{'id': 'a', 'tags': [], 'ok': True, 'x': None}`), parsed as JSON values.
 //!
-//! evalbench's tables hold some columns so. Anything that is no literal (`datetime(…)`, `<object …>`) makes the whole text
-//! none: the caller keeps it as text. Tuples and sets are lists; keys become texts; a number that JSON has none of is text.
+//! evalbench writes some columns in this form. Responsible for literals only: any other expression (`datetime(…)`,
+//! `<object …>`) makes the text unreadable, and the caller keeps it. Tuples and sets become lists, and keys become
+//! texts. A number that JSON can't represent becomes a text.
 
 use serde_json::{Map, Number, Value};
 
-/// As deep as a value may nest.
+/// The maximum depth of nested values.
 const MAX_DEPTH: u8 = 100;
 
-/// The value of a text that is one literal.
+/// Parses a text that is one literal.
 pub(super) fn parse_literal(text: &str) -> Option<Value> {
     let mut reader = PythonLiteralParser { rest: text };
     let value = reader.parse_value(MAX_DEPTH)?;
@@ -107,7 +108,7 @@ impl PythonLiteralParser<'_> {
             _ => {
                 let number = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
                 let value = number.then(|| serde_json::from_str::<Number>(word).ok())?;
-                // `1.` and `1_000` are Python's, not JSON's.
+                // Python accepts `1.` and `1_000`, JSON does not.
                 let plain = || word.replace('_', "").parse::<f64>().ok();
                 value
                     .or_else(|| Number::from_f64(plain()?))
@@ -116,7 +117,7 @@ impl PythonLiteralParser<'_> {
         }
     }
 
-    /// Texts that follow each other are one.
+    /// Parses a text. Python joins adjacent texts.
     fn parse_text(&mut self) -> Option<String> {
         let mut text = String::new();
         loop {

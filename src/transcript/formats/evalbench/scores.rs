@@ -1,10 +1,12 @@
-//! `scores.csv` beside `evals.csv`: the places of each id's scores, read when their transcript is.
+//! The scores of `scores.csv`, which is in the same directory as `evals.csv`.
 //!
-//! One row is one verdict of the judge `evalbench`, called by its comparator (the second of a name is `name~2`). A score
-//! of 0 to 100 is a hundredth of it; **pass or fail is told only by scorers that know nothing else** (100 and 0), as
-//! evalbench writes them: of the others it says no threshold. What counts or measures (turns, milliseconds, tokens) is a
-//! value without a score. A scorer that broke (`comparison_error`) is an error: evalbench itself writes 0 there.
-//! A judge's whole answer (`comparison_logs`) is the reasoning.
+//! Responsible for the locations of each id's scores; dicta reads them with their transcript. One row is one verdict of
+//! the judge `evalbench`, with the name of its comparator (the second of a name is `name~2`). A score from 0 to 100 is
+//! divided by
+//! 100. **Only scorers of all or nothing decide pass or fail** (100 and 0), because evalbench states no threshold for the
+//! others. Counts and measurements (turns, milliseconds, tokens) are values without a score. A failed scorer
+//! (`comparison_error`) is an error, although evalbench writes 0. A judge's whole reply (`comparison_logs`) is the
+//! reasoning. Does not read conversations.
 
 use std::collections::HashMap;
 
@@ -15,7 +17,7 @@ use crate::transcript::source::SourceFile;
 use crate::transcript::walk::RecordWalker;
 use crate::transcript::{RecordSpan, TranscriptError};
 
-/// Scorers of all or nothing.
+/// The scorers that return only 0 or 100.
 const PASS_FAIL_SCORERS: &[&str] = &[
     "binary_rubric_scorer",
     "exact_match",
@@ -31,7 +33,7 @@ const PASS_FAIL_SCORERS: &[&str] = &[
     "llm_consistency",
 ];
 
-/// What is counted or measured, not scored.
+/// The scorers that count or measure.
 const MEASUREMENT_SCORERS: &[&str] = &[
     "turn_count",
     "agent_steps",
@@ -43,7 +45,7 @@ const MEASUREMENT_SCORERS: &[&str] = &[
     "non_final_output_tokens",
 ];
 
-/// Where the scores stand.
+/// The locations of the scores by id.
 #[derive(Debug)]
 pub(super) struct EvalbenchScores {
     source: SourceFile,
@@ -52,7 +54,8 @@ pub(super) struct EvalbenchScores {
 }
 
 impl EvalbenchScores {
-    /// The scores beside a table of runs; none where there is no such file. One that cannot be read is an error.
+    /// Opens the scores in the same directory as a table of runs; `None` without such a file. An unreadable file is an
+    /// error.
     pub(super) fn open_next_to(evals: &SourceFile) -> Result<Option<Self>, TranscriptError> {
         let path = evals.path().with_file_name("scores.csv");
         if !path.exists() {
@@ -60,7 +63,7 @@ impl EvalbenchScores {
         }
         let source = match SourceFile::open(&path) {
             Ok(source) => source,
-            // A run whose scorers never ran.
+            // The file is empty: the scorers of this run never ran.
             Err(TranscriptError::Unknown { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -80,7 +83,7 @@ impl EvalbenchScores {
                     continue;
                 };
                 let row = record_text(bytes).and_then(|_| columns.parse_row(bytes));
-                // A broken row has no id: it is nobody's score.
+                // A broken row has no id, so its score matches no run.
                 if let Ok(row) = row
                     && let Some(id) = row.get("id")
                 {
@@ -95,7 +98,7 @@ impl EvalbenchScores {
         }))
     }
 
-    /// The verdicts on one run.
+    /// Reads the verdicts on one run.
     pub(super) fn read_verdicts(
         &self,
         id: &str,
@@ -109,7 +112,7 @@ impl EvalbenchScores {
                 .read_span(*span)
                 .map_err(|error| error.to_string())?;
             let row = self.columns.parse_row(&bytes)?;
-            // One id may stand for several databases; and a folder for several jobs.
+            // One id may occur for several databases, and a directory may contain several jobs.
             let same = |column| match (row.get(column), run.get(column)) {
                 (Some(a), Some(b)) => a == b,
                 _ => true,

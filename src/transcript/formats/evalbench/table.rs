@@ -1,4 +1,6 @@
-//! A row of one of evalbench's tables by its columns' names.
+//! The rows of evalbench's tables, by column name.
+//!
+//! Responsible for cells and their values. Does not know the meaning of columns.
 
 use serde_json::Value;
 
@@ -10,7 +12,7 @@ use crate::transcript::walk::RecordLayout;
 pub(super) struct EvalbenchColumns(Vec<String>);
 
 impl EvalbenchColumns {
-    /// The columns that `head` begins with, and how many bytes their row takes.
+    /// Parses the header row at the beginning of `head`. Returns the columns and the length of the row in bytes.
     pub(super) fn parse_header(head: &[u8]) -> Option<(Self, usize)> {
         let len = CsvRowScanner::default().feed(head).unwrap_or(head.len());
         let cells = parse_cells(&head[..len])?;
@@ -21,7 +23,7 @@ impl EvalbenchColumns {
         self.0.iter().any(|column| column == name)
     }
 
-    /// A row's cells with their names. The error is a sentence.
+    /// Parses a row. The error is a sentence fragment.
     pub(super) fn parse_row(&self, record: &[u8]) -> Result<EvalbenchRow<'_>, String> {
         let cells = parse_cells(record).ok_or("the row is not UTF-8 text")?;
         if cells.len() != self.0.len() {
@@ -38,7 +40,7 @@ impl EvalbenchColumns {
     }
 }
 
-/// How rows stand in a table.
+/// The record layout of evalbench's tables.
 pub(super) const TABLE_LAYOUT: RecordLayout = RecordLayout::Rows;
 
 fn parse_cells(row: &[u8]) -> Option<Vec<String>> {
@@ -51,7 +53,7 @@ fn parse_cells(row: &[u8]) -> Option<Vec<String>> {
     Some(record.iter().map(str::to_owned).collect())
 }
 
-/// A row.
+/// A row with the names of its columns.
 #[derive(Debug)]
 pub(super) struct EvalbenchRow<'c> {
     columns: &'c [String],
@@ -59,13 +61,13 @@ pub(super) struct EvalbenchRow<'c> {
 }
 
 impl EvalbenchRow<'_> {
-    /// A cell that says something: pandas writes nothing, or `None` and `nan` in older versions, for what is missing.
+    /// Returns a cell with a value. For a missing value, pandas writes nothing; older versions write `None` and `nan`.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let at = self.columns.iter().position(|column| column == name)?;
         present_cell(&self.cells[at])
     }
 
-    /// Every cell that says something, but those named.
+    /// Returns every cell with a value, except the named columns.
     pub(super) fn iter_except<'r>(
         &'r self,
         but: &'r [&str],
@@ -81,7 +83,7 @@ fn present_cell(cell: &str) -> Option<&str> {
     (!matches!(cell, "" | "None" | "nan" | "NaN")).then_some(cell)
 }
 
-/// A cell as a value: Python's literal or JSON where it is a list or an object of one, else its text.
+/// Returns a cell as a value: a Python literal or JSON for a list or an object, else its text.
 pub(super) fn parse_cell(cell: &str) -> Value {
     if cell.starts_with(['{', '[', '(']) {
         let json = serde_json::from_str(cell).ok();

@@ -1,8 +1,8 @@
-//! The members of a zip file, read by their place on demand.
+//! The members of a ZIP archive, read at their offsets on demand.
 //!
-//! Owns what stands between us and the `zip` crate: positioned reads, the cap on what a member unpacks to (counted while it
-//! is unpacked: what the directory says of sizes is never trusted), and errors that say what to do. A name that occurs
-//! twice is its last entry. Refuses to know what the members mean.
+//! Responsible for the use of the `zip` crate: positioned reads, a size limit for decompressed members, and clear
+//! errors. The limit applies during decompression, because the sizes in the directory may be wrong. If a name occurs
+//! twice, the last entry counts. Does not know the meaning of the members.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -16,15 +16,15 @@ use zip::result::ZipError;
 use crate::transcript::source::SourceFile;
 use crate::transcript::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 
-/// What the directory is read with at a time: its entries are small.
+/// The number of bytes read at a time. The entries of the directory are small.
 const WINDOW_BYTES: usize = 64 * 1024;
 
-/// An open zip file. Clones share the directory.
+/// An open ZIP archive. Clones share the directory.
 #[derive(Debug, Clone)]
 pub(super) struct InspectArchive {
     zip: ZipArchive<WindowedFile>,
     by_offset: Arc<HashMap<u64, usize>>,
-    /// Made when first asked for: few logs have samples in parts.
+    /// The members by name, built on first use: few logs have samples in parts.
     by_name: Arc<OnceLock<BTreeMap<String, usize>>>,
 }
 
@@ -59,18 +59,18 @@ impl InspectArchive {
         })
     }
 
-    /// The names of all members that have a readable one, each once, with their numbers.
+    /// Returns all members with a readable name, each once, with their indexes.
     pub(super) fn member_names(&self) -> impl Iterator<Item = (usize, String)> {
         (0..self.zip.len()).filter_map(|at| Some((at, self.member_name(at)?)))
     }
 
-    /// What a member is called, if that can be read.
+    /// Returns the name of a member, if it is readable.
     pub(super) fn member_name(&self, member: usize) -> Option<String> {
         let data = self.zip.by_index_data(member).ok()?;
         Some(data.name().ok()?.into_owned())
     }
 
-    /// The members whose names begin like this: the rest of their names, and their numbers.
+    /// Returns the rest of the name and the index of each member whose name begins with `prefix`.
     pub(super) fn members_with_prefix<'p>(
         &self,
         prefix: &'p str,
@@ -84,17 +84,17 @@ impl InspectArchive {
             .map_while(move |(name, member)| Some((name.strip_prefix(prefix)?, *member)))
     }
 
-    /// The number of a member.
+    /// Returns the index of a member.
     pub(super) fn find_member(&self, name: &str) -> Option<usize> {
         self.zip.index_for_name_raw(name.as_bytes())
     }
 
-    /// The number of the member that stands at this place.
+    /// Returns the index of the member at this offset.
     pub(super) fn find_member_at(&self, offset: u64) -> Option<usize> {
         self.by_offset.get(&offset).copied()
     }
 
-    /// Where a member stands.
+    /// Returns the location of a member.
     pub(super) fn member_span(&self, member: usize) -> Option<RecordSpan> {
         let data = self.zip.by_index_data(member).ok()?;
         Some(RecordSpan {
@@ -105,7 +105,7 @@ impl InspectArchive {
         })
     }
 
-    /// A member unpacked, as text. The error is a sentence.
+    /// Returns a decompressed member as text. The error is a sentence fragment.
     pub(super) fn read_text(&self, member: usize) -> Result<String, String> {
         let bytes = self.read_bytes(member, MAX_RECORD)?;
         String::from_utf8(bytes).map_err(|why| {
@@ -114,7 +114,7 @@ impl InspectArchive {
         })
     }
 
-    /// A member unpacked, if it is shorter than `limit` bytes.
+    /// Returns a decompressed member, if it is shorter than `limit` bytes.
     pub(super) fn read_bytes(&self, member: usize, limit: usize) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         self.read_with(member, |unpacked| {
@@ -133,7 +133,7 @@ impl InspectArchive {
         Ok(bytes)
     }
 
-    /// Lets `take` read a member as it is unpacked.
+    /// Calls `take` with a reader of the decompressed member.
     pub(super) fn read_with(
         &self,
         member: usize,
@@ -152,14 +152,14 @@ impl InspectArchive {
     }
 }
 
-/// The file as the crate wants it, read at positions and a window at a time: it asks for a few bytes at once.
+/// The file as a seekable reader with a buffer, because the `zip` crate reads a few bytes at a time.
 #[derive(Debug)]
 struct WindowedFile {
     file: Arc<File>,
     size: u64,
     pos: u64,
     bytes: Vec<u8>,
-    /// Where `bytes` begin.
+    /// The offset of `bytes`.
     window_start: u64,
 }
 
@@ -174,7 +174,7 @@ impl Clone for WindowedFile {
 }
 
 impl WindowedFile {
-    /// What is at hand from the position on.
+    /// Returns the buffered bytes from the position on.
     fn buffered_bytes(&self) -> &[u8] {
         let skip = self
             .pos

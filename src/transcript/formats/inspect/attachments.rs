@@ -1,7 +1,8 @@
-//! Long texts and media that stand once beside a sample's messages, put back where they are referred to.
+//! The attachments of a sample: long texts and media that its messages refer to.
 //!
-//! Read when first asked for, and only those parts that are. Inspect leaves a reference without an attachment as it is;
-//! so is it here, and counted.
+//! Responsible for references, which it replaces by their content. It reads attachments on first use, and only the
+//! necessary parts. A reference without an attachment stays as it is, as in Inspect, and is counted. Does not read
+//! messages.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -13,10 +14,10 @@ use super::archive::InspectArchive;
 use crate::model::{JsonText, SourceText};
 use crate::transcript::MAX_RECORD;
 
-/// How a reference begins: today, and in logs of 2024.
+/// The prefixes of references: the current one, and that of logs from 2024.
 const PROTOCOLS: [&str; 2] = ["attachment://", "tc://"];
 
-/// A sample's attachments.
+/// The attachments of a sample.
 pub(super) struct InspectAttachments<'a> {
     store: AttachmentStore<'a>,
     missing: Cell<u64>,
@@ -28,17 +29,17 @@ enum AttachmentStore<'a> {
         Option<&'a RawValue>,
         OnceCell<HashMap<SourceText<'a>, &'a RawValue>>,
     ),
-    /// In members of their own, by number.
+    /// In separate members, by index.
     Chunks(AttachmentChunks),
 }
 
-/// Members that hold a list of texts each; together they are one list.
+/// Members that each contain a part of one list of texts.
 pub(super) struct AttachmentChunks {
     pub(super) archive: InspectArchive,
-    /// The number of the first text in each member, rising, and the member.
+    /// The index of the first text in each member, rising, with the member.
     pub(super) starts: Vec<(u64, usize)>,
     unpacked: RefCell<HashMap<usize, Vec<String>>>,
-    /// So many bytes may still be unpacked.
+    /// The number of bytes that may still be decompressed.
     remaining_bytes: Cell<usize>,
 }
 
@@ -71,7 +72,7 @@ impl AttachmentChunks {
 }
 
 impl<'a> InspectAttachments<'a> {
-    /// Those that stand in the sample.
+    /// Returns the attachments in a sample.
     pub(super) fn from_sample(attachments: Option<&'a RawValue>) -> Self {
         Self {
             store: AttachmentStore::Inline(attachments, OnceCell::new()),
@@ -79,7 +80,7 @@ impl<'a> InspectAttachments<'a> {
         }
     }
 
-    /// Those that stand in members of their own.
+    /// Returns the attachments in separate members.
     pub(super) fn from_chunks(chunks: AttachmentChunks) -> Self {
         Self {
             store: AttachmentStore::Chunks(chunks),
@@ -87,17 +88,17 @@ impl<'a> InspectAttachments<'a> {
         }
     }
 
-    /// None at all.
+    /// Returns no attachments.
     pub(super) fn empty() -> Self {
         Self::from_sample(None)
     }
 
-    /// How many references led nowhere.
+    /// Returns the number of references without an attachment.
     pub(super) fn missing(&self) -> u64 {
         self.missing.get()
     }
 
-    /// The text, or the attachment it stands for.
+    /// Returns the text, or the attachment that it refers to.
     pub(super) fn resolve<'t>(&self, text: SourceText<'t>) -> SourceText<'t> {
         let name = PROTOCOLS
             .iter()
@@ -112,7 +113,7 @@ impl<'a> InspectAttachments<'a> {
         }
     }
 
-    /// A part with its attachment put back; `None` where it refers to none.
+    /// Returns a part with its attachment; `None` if it has no reference.
     pub(super) fn resolve_media(&self, raw: &RawValue) -> Option<JsonText<'static>> {
         let refers = PROTOCOLS.iter().any(|protocol| {
             memchr::memmem::find(raw.get().as_bytes(), protocol.as_bytes()).is_some()
@@ -140,7 +141,7 @@ impl<'a> InspectAttachments<'a> {
                     let all = raw.map(|raw| serde_json::from_str(raw.get()).ok());
                     all.flatten().unwrap_or_default()
                 });
-                // A hash holds nothing that would have to be escaped.
+                // A hash contains no characters that JSON escapes.
                 serde_json::from_str(read.get(&SourceText::from(name))?.get()).ok()
             }
         }

@@ -1,8 +1,8 @@
-//! A sample whose parts are members of their own: `samples/<id>_epoch_<n>/sample.json` and lists beside it, cut into
-//! members that are named by the number of their first element (`messages/0.json`, `messages/1000.json` …).
+//! A sample in several members: `samples/<id>_epoch_<n>/sample.json` and lists next to it. The lists are split into
+//! members named by the index of their first element (`messages/0.json`, `messages/1000.json` …).
 //!
-//! Inspect converts large samples to this. Owns the putting together: of the messages those that the conversation refers
-//! to, all events, attachments as they are asked for. All of it together is held to the size of one record.
+//! Inspect writes large samples in this layout. Responsible for the assembly: the messages of the conversation, all
+//! events, and attachments on demand. The size limit of one record applies to all of it. Does not convert messages.
 
 use serde_json::value::RawValue;
 
@@ -15,11 +15,11 @@ use crate::model::Transcript;
 use crate::transcript::MAX_RECORD;
 use crate::transcript::lenient::replace_non_finite;
 
-/// The parts of one sample as text, unpacked.
+/// The decompressed parts of one sample.
 pub(super) struct ChunkedSample {
     sample_json: String,
     metadata: Option<String>,
-    /// By the number of the first message in each.
+    /// The lists of messages, with the index of the first message in each.
     messages: Vec<(u64, String)>,
     events: Vec<String>,
     attachments: Vec<(u64, usize)>,
@@ -27,7 +27,7 @@ pub(super) struct ChunkedSample {
 }
 
 impl ChunkedSample {
-    /// Unpacks what stands below `prefix`; `shell` is the sample itself.
+    /// Decompresses the members below `prefix`; `shell` is the sample itself.
     pub(super) fn unpack(
         archive: &InspectArchive,
         prefix: &str,
@@ -67,7 +67,7 @@ impl ChunkedSample {
         })
     }
 
-    /// The sample as a transcript; `non_finite` numbers of its shell were made null.
+    /// Converts the sample to a transcript. `non_finite` is the number of `NaN` and infinite values replaced by null.
     pub(super) fn to_transcript<'a>(
         &'a self,
         archive: &InspectArchive,
@@ -97,7 +97,7 @@ impl ChunkedSample {
         sample.transcript(log, &parts)
     }
 
-    /// The messages that the sample refers to, in its order.
+    /// Returns the messages that the sample refers to, in its order.
     fn select_messages<'a>(
         &'a self,
         sample: &InspectSample<'a>,
@@ -125,7 +125,7 @@ impl ChunkedSample {
                     format!("its message {number} is missing: it is in no member below `messages/`")
                 };
                 messages.push(*found.ok_or_else(missing)?);
-                // A range may be written a thousand times over.
+                // A malicious sample could repeat one range thousands of times.
                 if messages.len() > MAX_RECORD / 64 {
                     return Err("it refers to more messages than a sample can hold".to_owned());
                 }
@@ -135,7 +135,7 @@ impl ChunkedSample {
     }
 }
 
-/// The members of a list, by the number of their first element.
+/// Returns the members of a list, by the index of their first element.
 fn find_chunks(archive: &InspectArchive, prefix: &str, name: &str) -> Vec<(u64, usize)> {
     let below = format!("{prefix}/{name}/");
     let mut all: Vec<(u64, usize)> = archive

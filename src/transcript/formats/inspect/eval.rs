@@ -1,15 +1,18 @@
-//! `.eval`: a zip whose directory lists all samples and whose members are read one at a time.
+//! `.eval`: a ZIP archive whose directory lists all samples. dicta reads one member at a time.
 //!
-//! | member | what of it is read |
+//! Responsible for the names of the members and for the index of samples. Does not convert samples: that is
+//! `sample.rs`.
+//!
+//! | member | use |
 //! |---|---|
-//! | `header.json`, or `_journal/start.json` of a run that goes on or crashed | the log's own facts |
-//! | `summaries.json`, or `_journal/summaries/N.json` likewise | ids and scores, for a list without any sample |
+//! | `header.json`, or `_journal/start.json` of a running or crashed run | the data of the log |
+//! | `summaries.json`, or `_journal/summaries/N.json` of such a run | ids and scores, for a list without any sample |
 //! | `samples/<id>_epoch_<n>.json` | a sample: `sample.rs` |
 //! | `samples/<id>_epoch_<n>/…` | a sample in parts: `chunked.rs` |
-//! | `reductions.json`, the rest of the journal | nothing |
+//! | `reductions.json`, the rest of the journal | none |
 //!
-//! A place is a member's: its local header and how long it is packed. Samples come in the order of the directory; a member
-//! that was written again counts once, as it was written last.
+//! A location is that of a member: its local header and its compressed size. Samples have the order of the directory. A
+//! member that was written again counts once, in its last version.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -30,28 +33,28 @@ use crate::transcript::{
     MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry,
 };
 
-/// Summaries are read no further: a log of a million samples is far below, a bomb is not.
+/// The size limit of all summaries, in bytes. A log of a million samples is far below; a ZIP bomb is not.
 const MAX_SUMMARY_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Reads an `.eval`.
+/// A reader of an `.eval` file.
 #[derive(Debug)]
 struct InspectEvalReader {
     archive: InspectArchive,
     log: InspectLog,
-    /// By the name of the member without its ending.
+    /// The samples by member name without extension.
     samples: IndexMap<String, InspectSampleMember>,
     next_sample: usize,
     tally: ReadTally,
 }
 
-/// Where a sample is.
+/// The location of a sample.
 #[derive(Debug, Clone, Copy)]
 struct InspectSampleMember {
     member: usize,
     in_parts: bool,
 }
 
-/// Opens a zip file that should be an Inspect log.
+/// Opens a ZIP archive as an Inspect log.
 pub(in crate::transcript::formats) fn open(
     source: &SourceFile,
     _look: &FilePreview<'_>,
@@ -88,7 +91,7 @@ pub(in crate::transcript::formats) fn open(
     }
 }
 
-/// A sample's name without ending, and whether it is in parts.
+/// Returns a sample's name without extension, and true if it is in parts.
 fn parse_sample_name(member: &str) -> Option<(&str, bool)> {
     let name = member.starts_with("samples/").then_some(member)?;
     let (name, in_parts) = match name.strip_suffix("/sample.json") {
@@ -98,13 +101,13 @@ fn parse_sample_name(member: &str) -> Option<(&str, bool)> {
     split_epoch(name).map(|_| (name, in_parts))
 }
 
-/// The id and the epoch in a name.
+/// Returns the id and the epoch in a name.
 fn split_epoch(name: &str) -> Option<(&str, u64)> {
     let (id, epoch) = name.strip_prefix("samples/")?.rsplit_once("_epoch_")?;
     Some((id, epoch.parse().ok()?))
 }
 
-/// The log's own facts, where one of the members that tell them can be read.
+/// Reads the data of the log, if one of the members with it is readable.
 fn read_header(archive: &InspectArchive, tally: &mut ReadTally) -> Option<InspectLog> {
     for name in ["header.json", "_journal/start.json"] {
         let Some(member) = archive.find_member(name) else {
@@ -171,7 +174,7 @@ impl InspectEvalReader {
         (sample.member == member).then_some((name, *sample))
     }
 
-    /// The members that hold summaries, in the order of writing.
+    /// Returns the members with summaries, in the order of writing.
     fn summary_members(&self) -> Vec<usize> {
         if let Some(all) = self.archive.find_member("summaries.json") {
             return vec![all];
@@ -256,7 +259,7 @@ impl TranscriptReader for InspectEvalReader {
                     Some((at, (summary.id(&self.log)?, summary.uuid, verdicts)))
                 });
                 match found {
-                    // The last one counts, as with the samples themselves.
+                    // The last summary counts, as for samples.
                     Some((at, facts)) => drop(told.insert(at, facts)),
                     None => bad += 1,
                 }
@@ -299,14 +302,14 @@ impl TranscriptReader for InspectEvalReader {
     }
 }
 
-/// Hands the elements of a JSON list to `take`, one after another, without holding the list.
+/// Calls `take` for each element of a JSON list, without the list in memory.
 fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
-    /// So much is unpacked at a time.
+    /// The number of bytes decompressed at a time.
     const STEP: u64 = 256 * 1024;
     let mut bytes: Vec<u8> = Vec::new();
     let mut inside = false;
     let mut total = 0;
-    // Where the element begins that is being read, and its scanner.
+    // The scanner of the current element.
     let mut open: Option<JsonValueScanner> = None;
     let mut start = 0;
     let mut at = 0;
@@ -315,7 +318,7 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
         at -= start;
         start = 0;
         let had = bytes.len();
-        // What unpacks gives little at a time.
+        // A decompressor returns few bytes per read.
         let read = (&mut *from).take(STEP).read_to_end(&mut bytes)?;
         total += read as u64;
         if read == 0 {
@@ -347,7 +350,7 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
                     open = Some(JsonValueScanner::default());
                     continue;
                 }
-                _ => return Err(std::io::Error::other("it is no list of summaries")),
+                _ => return Err(std::io::Error::other("it is not a list of summaries")),
             }
             at += 1;
             start = at;

@@ -1,8 +1,8 @@
-//! What a sample's events tell of its messages: when, how long, how many tokens, what it cost, whether a tool failed.
+//! The events of a sample, which add times, tokens, costs and tool failures to its messages.
 //!
-//! A model call is found by the id of the message it gave (by its text and calls in logs before messages had ids), a tool
-//! run by the id of the call. Events of other kinds, and those of sub-agents and graders whose messages are not the
-//! sample's, say nothing here; they are reachable as raw.
+//! Responsible for the match between events and messages. The id of its reply identifies a model call; in old logs
+//! without ids, text and calls do. The id of a call identifies a tool run. Other events, and those of sub-agents and
+//! graders, match no message and are readable only as raw content. Does not convert messages.
 
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ use crate::transcript::content::ObjectOnly;
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 use crate::transcript::native::json_string;
 
-/// What is known of the calls to models and tools.
+/// The model calls and tool runs of a sample.
 #[derive(Debug, Default)]
 pub(super) struct InspectEvents {
     models: HashMap<String, InspectModelCall>,
     tools: HashMap<String, InspectToolRun>,
 }
 
-/// One reply of a model.
+/// One model call.
 #[derive(Debug, Default)]
 struct InspectModelCall {
     timestamp: Option<String>,
@@ -34,7 +34,7 @@ struct InspectModelCall {
     stop_reason: Option<String>,
 }
 
-/// One run of a tool.
+/// One tool run.
 #[derive(Debug, Default)]
 pub(super) struct InspectToolRun {
     pub(super) timestamp: Option<String>,
@@ -67,7 +67,7 @@ struct InspectEvent<'a> {
 }
 
 impl InspectEvents {
-    /// Takes in a list of events. Those that cannot be read say nothing.
+    /// Adds a list of events. Unreadable events are skipped.
     pub(super) fn add_events(&mut self, events: &RawValue, attachments: &InspectAttachments<'_>) {
         let events: Vec<&RawValue> = serde_json::from_str(events.get()).unwrap_or_default();
         for event in events {
@@ -126,7 +126,7 @@ impl InspectEvents {
         self.tools.insert(id, run);
     }
 
-    /// What is known of an assistant's message.
+    /// Sets the metadata of an assistant message.
     pub(super) fn write_message_metadata(
         &self,
         message: &InspectMessage<'_>,
@@ -144,14 +144,15 @@ impl InspectEvents {
             .set("stop_reason", call.stop_reason.clone());
     }
 
-    /// The run of the tool that was called so.
+    /// Returns the tool run of a call.
     pub(super) fn find_tool_run(&self, call_id: &str) -> Option<&InspectToolRun> {
         self.tools.get(call_id)
     }
 }
 
 impl InspectEvent<'_> {
-    /// How long it took: as it says, waiting excluded, else between its times.
+    /// Returns the duration in milliseconds: the recorded one, which excludes waiting, else the time between start and
+    /// end.
     fn duration_ms(&self) -> Option<f64> {
         let between = || {
             let from: jiff::Timestamp = string_value(self.timestamp?)?.parse().ok()?;
@@ -163,14 +164,14 @@ impl InspectEvent<'_> {
     }
 }
 
-/// Seconds as milliseconds, to the microsecond: what is finer is the arithmetic's.
+/// Converts seconds to milliseconds, rounded to the microsecond. Smaller digits are rounding errors of floats.
 pub(super) fn seconds_to_ms(seconds: &RawValue) -> Option<f64> {
     let seconds: f64 = serde_json::from_str(seconds.get()).ok()?;
     (seconds >= 0.0).then(|| (seconds * 1e6).round() / 1e3)
 }
 
-/// Tokens as the standard key has them. Inspect leaves those from a cache out of `input_tokens` today and did not always;
-/// `total_tokens` holds all of them, so what is not output was read.
+/// Parses token counts. Inspect's `input_tokens` excludes cached tokens in new versions only. `total_tokens` always
+/// includes them, so the difference to the output is the input.
 pub(super) fn parse_usage(usage: &Value) -> SourceUsage {
     let count = |key: &str| usage[key].as_u64();
     let (output, total) = (count("output_tokens"), count("total_tokens"));
@@ -193,7 +194,7 @@ fn string_value(raw: &RawValue) -> Option<String> {
     json_string(raw).map(|text| text.0.into_owned())
 }
 
-/// What a reply is found by.
+/// Returns the key by which a reply is found.
 fn reply_key(message: &InspectMessage<'_>, attachments: &InspectAttachments<'_>) -> String {
     match message.id.and_then(string_value) {
         Some(id) => format!("id {id}"),

@@ -1,7 +1,7 @@
-//! `.json`: one object with the log's own facts and `samples`, a list, somewhere in it.
+//! `.json`: one object with the data of the log and a list `samples` at any position.
 //!
-//! Finds the list without holding the file; each sample is then a place in it. What stands before the list is read, what
-//! stands behind it only where the facts were not before.
+//! Responsible for the location of the list without the file in memory. Each sample is a location in it. It reads the
+//! fields before the list, and those after it only if the data of the log is still missing. Does not convert samples.
 
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ use crate::transcript::scan::JsonValueScanner;
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
 
-/// A sample in the list.
+/// The parser of a sample in the list.
 #[derive(Debug)]
 struct InspectJsonParser(InspectLog);
 
@@ -87,10 +87,10 @@ pub(in crate::transcript::formats) fn open(
     Ok(Box::new(PerRecordReader::new(walk, InspectJsonParser(log))))
 }
 
-/// The fields of an object, one after another.
+/// A cursor over the fields of an object.
 struct InspectJsonCursor<'s> {
     source: &'s SourceFile,
-    /// Where `bytes` begin in the file.
+    /// The offset of `bytes` in the file.
     pos: u64,
     bytes: Vec<u8>,
     at: usize,
@@ -101,7 +101,7 @@ impl InspectJsonCursor<'_> {
         self.pos + self.at as u64
     }
 
-    /// Reads on where nothing is left. False at the end of the file.
+    /// Reads the next bytes if none are left. Returns false at the end of the file.
     fn fill_buffer(&mut self) -> Result<bool, TranscriptError> {
         if self.at < self.bytes.len() {
             return Ok(true);
@@ -114,7 +114,7 @@ impl InspectJsonCursor<'_> {
         Ok(!self.bytes.is_empty())
     }
 
-    /// The next byte that is no white space; it stays.
+    /// Returns the next byte other than white space without consuming it.
     fn peek_byte(&mut self) -> Result<Option<u8>, TranscriptError> {
         while self.fill_buffer()? {
             let byte = self.bytes[self.at];
@@ -126,7 +126,7 @@ impl InspectJsonCursor<'_> {
         Ok(None)
     }
 
-    /// Passes white space and any of these bytes.
+    /// Skips white space and any of these bytes.
     fn skip_bytes(&mut self, any: &[u8]) -> Result<(), TranscriptError> {
         while self.peek_byte()?.is_some_and(|byte| any.contains(&byte)) {
             self.at += 1;
@@ -134,7 +134,7 @@ impl InspectJsonCursor<'_> {
         Ok(())
     }
 
-    /// The key of the next field, up to its value.
+    /// Returns the key of the next field and moves to its value.
     fn next_key(&mut self) -> Result<Option<String>, TranscriptError> {
         self.skip_bytes(b",")?;
         if self.peek_byte()? != Some(b'"') {
@@ -145,7 +145,7 @@ impl InspectJsonCursor<'_> {
         Ok(serde_json::from_str(&key).ok())
     }
 
-    /// Passes a value; returns it where it is no longer than `keep`.
+    /// Skips a value. Returns it if it isn't longer than `keep`.
     fn next_value(&mut self, keep: usize) -> Result<String, TranscriptError> {
         let mut kept = Vec::new();
         let mut scan = JsonValueScanner::default();

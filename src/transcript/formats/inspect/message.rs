@@ -1,13 +1,15 @@
-//! Inspect's chat messages.
+//! The conversion of Inspect's chat messages.
 //!
-//! | there | here |
+//! Responsible for roles, parts and tool results. Does not read events: that is `events.rs`.
+//!
+//! | in the log | becomes |
 //! |---|---|
-//! | parts `text`; `reasoning` | text; reasoning (of redacted thinking its summary) |
-//! | parts `image`, `audio`, `video`, `document` | media, its attachment put back |
-//! | a part `tool_use` (a tool the provider ran) | the call and its answer |
+//! | parts `text`; `reasoning` | text; reasoning (the summary of redacted reasoning) |
+//! | parts `image`, `audio`, `video`, `document` | media with its attachment |
+//! | a part `tool_use` (a tool of the provider) | the call and its result |
 //! | `tool_calls`, arguments that did not parse | calls; `tool_call_errors` in the message's metadata |
-//! | a tool message's `error` | `is_error`; its text is the answer where there is none, as the model saw it; `error` in the metadata |
-//! | a tool message without `error` | `is_error: false` where Inspect itself ran the tool (there is an event of it); else nothing is said: a message that came with the sample, or from an agent in a sandbox, has no such field to fill |
+//! | a tool message's `error` | `is_error`; its text is the result if the content is empty, as for the model; `error` in the metadata |
+//! | a tool message without `error` | `is_error: false` if Inspect itself ran the tool, which an event shows; else absent. A message that came with the sample, or from an agent in a sandbox, has no such field |
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -22,7 +24,7 @@ use crate::transcript::content::{ObjectOnly, RawContent};
 use crate::transcript::metadata::{MetadataBuilder, borrow_json};
 use crate::transcript::native::{json_string, text_or_json};
 
-/// What messages are read with.
+/// The context of the conversion.
 #[derive(Clone, Copy)]
 pub(super) struct InspectMessageCx<'c, 'a> {
     pub(super) attachments: &'c InspectAttachments<'a>,
@@ -30,7 +32,7 @@ pub(super) struct InspectMessageCx<'c, 'a> {
 }
 
 impl<'a> InspectMessage<'a> {
-    /// The message. The error is a sentence.
+    /// Converts the message. The error is a sentence fragment.
     pub(super) fn into_message(
         self,
         cx: InspectMessageCx<'_, 'a>,
@@ -99,14 +101,14 @@ impl<'a> InspectMessage<'a> {
     }
 }
 
-/// What a tool message says beside its content.
+/// The fields of a tool message except its content.
 struct ToolMessageFields<'a> {
     call_id: Option<&'a RawValue>,
     function: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
 }
 
-/// A tool's answer as one result, and what is not text behind it.
+/// Returns a tool message as one result, followed by the parts that are not text.
 fn tool_result_parts<'a>(
     told: &ToolMessageFields<'a>,
     parts: Vec<TranscriptPart<'a>>,
@@ -198,7 +200,7 @@ fn add_part<'a>(
             };
             match text(thought).filter(|text| !text.is_empty()) {
                 Some(text) => parts.push(TranscriptPart::Reasoning(text)),
-                // What is encrypted is nobody's to read; that there was something is.
+                // Encrypted reasoning is unreadable, but its existence must remain visible.
                 None if redacted => {
                     let left = serde_json::json!({ "type": "redacted_reasoning" });
                     parts.push(TranscriptPart::Other(JsonText::from_value(&left)));

@@ -1,10 +1,9 @@
-//! Inspect's logs: `.eval` (a zip with a member for each sample) and `.json` (one object with all of them).
+//! Inspect's logs: `.eval` (a ZIP archive with a member for each sample) and `.json` (one object with all samples).
 //!
-//! Owns what both have in common: the log's own facts and the ids. A sample's **id** is Inspect's, `<id>`, where the log
-//! has one epoch, else `<id>_epoch_<n>`, which is how Inspect calls its files; both come from the JSON, since a name may
-//! hold anything. `eval.rs` reads the one file, `json.rs` the other, `sample.rs` tells what becomes of a sample.
-//!
-//! Checked against what Inspect 0.3.60 to 0.3.285 writes. Refuses to write: logs are Inspect's.
+//! Responsible for the data of the whole log and for the ids. A sample's **id** is `<id>` if the log has one epoch,
+//! else `<id>_epoch_<n>`, as in Inspect's file names. Both parts come from the JSON, because a file name may contain
+//! anything. `eval.rs` and `json.rs` read the two files, and `sample.rs` converts a sample. Checked against the output
+//! of Inspect 0.3.60 to 0.3.285. Does not write logs.
 
 mod archive;
 mod attachments;
@@ -28,23 +27,23 @@ use crate::transcript::native::json_string;
 pub(super) use eval::open as open_eval;
 pub(super) use json::open as open_json;
 
-/// Facts of a log are no longer than this.
+/// The size limit of a log's header, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a log says of all its samples.
+/// The data of a log that applies to all samples.
 #[derive(Debug, Default, Clone)]
 struct InspectLog {
     task: Option<String>,
     model: Option<String>,
     tags: Vec<String>,
     epochs: u64,
-    /// The scorer of logs that had one only.
+    /// The only scorer of an old log.
     scorer: String,
 }
 
 impl InspectLog {
-    /// From a log's header, or as much of it as is known: `eval`, `results`, `tags`. Never made a tree: one of small
-    /// numbers is a hundred times its text.
+    /// Parses the known part of a log's header: `eval`, `results`, `tags`. It does not build a tree, because a tree of
+    /// small numbers takes a hundred times the size of the text.
     fn parse(header: &str) -> Result<Self, String> {
         let header = RawFields::parse(header)?;
         let eval = header.object("eval").unwrap_or_default();
@@ -55,7 +54,7 @@ impl InspectLog {
             let tags = tags.into_iter().filter_map(json_string);
             tags.map(|tag| tag.0.into_owned()).collect()
         };
-        // Those at the top are what became of them later.
+        // The tags at the top level are the result of later edits.
         let edited = tags(&header);
         let scorer = results.object("scorer").or_else(|| {
             let scores = results.list("scores")?;

@@ -1,20 +1,22 @@
-//! One sample as a transcript.
+//! The conversion of one sample to a transcript.
+//!
+//! Responsible for the metadata of the sample. Does not convert messages or scores: see the table.
 //!
 //! | in the sample | becomes |
 //! |---|---|
-//! | `id`, `epoch` | the id: [`Log::id`] |
-//! | `messages`; where there are none, `input` and the message of `output` | the messages |
+//! | `id`, `epoch` | the id: [`InspectLog::sample_id`] |
+//! | `messages`; without them, `input` and the message of `output` | the messages |
 //! | `scores`; `score` (2024) | verdicts of the judge `inspect`: `scores.rs` |
-//! | `metadata` | metadata, beside what is set here; keys that are taken stand below `original` |
+//! | `metadata` | metadata; keys that dicta sets itself go below `original` |
 //! | `target`, `choices`, `input` (a text), `store`, `epoch`, `uuid`, `limit`, `working_time`, `completed_at`, `model_usage`, `role_usage` | metadata of that name |
 //! | `started_at`, `total_time` | `timestamp`, `latency_ms` |
-//! | `model_usage` of the evaluated model, or of the only one | `usage`, `cost_usd`: other models' use is their own (a grader's) |
+//! | `model_usage` of the evaluated model, or of the only one | `usage`, `cost_usd`, without other models such as a grader |
 //! | `error.message` | `error` |
 //! | `events`; `transcript.events` (2024) | times, tokens and costs of messages: `events.rs` |
 //! | the log's `task`, `model`, `tags` | metadata `task`, `model`; tags |
 //!
-//! `non_finite_numbers` in the metadata counts bare `NaN` and `Infinity` of the sample: they were read as null.
-//! `missing_attachments` counts references that lead nowhere; they stand as they are.
+//! `non_finite_numbers` in the metadata counts bare `NaN` and `Infinity` of the sample, which become null.
+//! `missing_attachments` counts references without an attachment, which stay as written.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,7 +31,7 @@ use crate::transcript::content::ObjectOnly;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::native::json_string;
 
-/// A sample as it stands.
+/// The JSON of a sample.
 #[derive(Deserialize)]
 pub(super) struct InspectSample<'a> {
     #[serde(borrow, default)]
@@ -78,12 +80,12 @@ pub(super) struct InspectSample<'a> {
     limit: Option<&'a RawValue>,
     #[serde(borrow, default)]
     attachments: Option<&'a RawValue>,
-    /// Where a sample's parts are members of their own: which of the pool's messages are its conversation.
+    /// For a sample in parts: the references to the messages of its conversation.
     #[serde(borrow, default)]
     pub(super) message_refs: Option<&'a RawValue>,
 }
 
-/// `transcript` of 2024: what are `events` and `attachments` today.
+/// The `transcript` of logs from 2024, which contains the current `events` and `attachments`.
 #[derive(Deserialize)]
 struct InspectLegacyTranscript<'a> {
     #[serde(borrow, default)]
@@ -93,7 +95,7 @@ struct InspectLegacyTranscript<'a> {
 }
 
 impl<'a> InspectSample<'a> {
-    /// Reads a sample's JSON.
+    /// Parses a sample.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let read = serde_json::from_str::<ObjectOnly<Self>>(text);
         let ObjectOnly(sample) = read.map_err(|why| format!("the sample cannot be read: {why}"))?;
@@ -103,7 +105,7 @@ impl<'a> InspectSample<'a> {
         Ok(sample)
     }
 
-    /// A sample that holds all of itself, as a transcript. `non_finite` numbers were made null.
+    /// Converts a sample in one piece. `non_finite` is the number of `NaN` and infinite values replaced by null.
     pub(super) fn to_transcript(
         &self,
         log: &InspectLog,
@@ -128,7 +130,7 @@ impl<'a> InspectSample<'a> {
         )
     }
 
-    /// The same of a sample whose parts were found elsewhere.
+    /// Converts a sample whose parts come from other members.
     pub(super) fn transcript(
         &self,
         log: &InspectLog,
@@ -184,7 +186,7 @@ impl<'a> InspectSample<'a> {
         if !raw.is_empty() {
             return raw.iter().enumerate().map(read).collect();
         }
-        // It ended before there was a conversation, or comes from a tool that only keeps both ends.
+        // The sample ended before its conversation, or a tool stored only its input and output.
         let mut messages: Vec<TranscriptMessage<'a>> =
             match self.input.map(|input| (input, json_string(input))) {
                 None => Vec::new(),
@@ -261,7 +263,7 @@ impl<'a> InspectSample<'a> {
     }
 }
 
-/// What a sample is put together from.
+/// The parts of a sample.
 pub(super) struct InspectSampleParts<'a> {
     pub(super) attachments: InspectAttachments<'a>,
     pub(super) events: InspectEvents,
@@ -269,14 +271,14 @@ pub(super) struct InspectSampleParts<'a> {
     pub(super) non_finite: u64,
 }
 
-/// The use of the evaluated model, or of the only one there is.
+/// Returns the usage of the evaluated model, or of the only one.
 fn evaluated_model_usage<'u>(usage: &'u Value, model: Option<&str>) -> Option<&'u Value> {
     let all = usage.as_object()?;
     let own = model.and_then(|model| all.get(model));
     own.or_else(|| all.values().next().filter(|_| all.len() == 1))
 }
 
-/// The elements of a list; none where nothing or null stands.
+/// Returns the elements of a list; none if it is absent or null.
 pub(super) fn parse_list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
     let list: Option<Vec<&RawValue>> = match raw {
         None => None,
@@ -286,7 +288,7 @@ pub(super) fn parse_list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, Strin
     Ok(list.unwrap_or_default())
 }
 
-/// A summary of a sample, as the log's own list of them has it.
+/// A summary of a sample in the log's list.
 #[derive(Deserialize)]
 pub(super) struct InspectSampleSummary<'a> {
     #[serde(borrow, default)]
@@ -300,7 +302,7 @@ pub(super) struct InspectSampleSummary<'a> {
 }
 
 impl InspectSampleSummary<'_> {
-    /// The name of the member that holds the sample, without its ending.
+    /// Returns the name of the sample's member, without extension.
     pub(super) fn member_name(&self) -> Option<String> {
         Some(format!(
             "samples/{}_epoch_{}",
@@ -309,12 +311,12 @@ impl InspectSampleSummary<'_> {
         ))
     }
 
-    /// Its id as the transcript has it.
+    /// Returns the id of the transcript.
     pub(super) fn id(&self, log: &InspectLog) -> Option<String> {
         Some(log.sample_id(self.id?.get(), self.epoch.unwrap_or(1)))
     }
 
-    /// What was decided; a score that cannot be read is found when the sample is.
+    /// Returns the verdicts. An unreadable score is reported when the sample is read.
     pub(super) fn parse_verdicts(&self) -> Vec<crate::model::SourceVerdict> {
         let read = self
             .scores

@@ -1,17 +1,18 @@
-//! A sample's scores as verdicts.
+//! The scores of a sample as source verdicts.
+//!
+//! Responsible for the meaning of a score's value, which is also kept as written. Does not read `history`, because the
+//! value is its last entry.
 //!
 //! | `value` | `passed` | `score` |
 //! |---|---|---|
 //! | `C`, `I` | true, false | 1, 0 |
 //! | `P`, `N` (partial credit, no answer) | – | 0.5, 0 |
 //! | true, false | true, false | 1, 0 |
-//! | a number from 0 to 1 | – | it |
-//! | `yes`, `true`, `no`, `false`, a number as text, as Inspect's own metrics read them | – | 1, 1, 0, 0, it |
+//! | a number from 0 to 1 | – | the number |
+//! | `yes`, `true`, `no`, `false`, a number as text, as Inspect's own metrics read them | – | 1, 1, 0, 0, the number |
 //! | an object | one verdict for each key, `scorer/key` | |
-//! | null, `NaN`; or `reason` says that the grader or the scorer failed | `error` | – |
+//! | null, `NaN`; or `reason` states that the grader or the scorer failed | `error` | – |
 //! | anything else (a list, 4, `B`) | – | – |
-//!
-//! The value is kept as written. A score's `history` is how it came to be; its value is the last one.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -33,14 +34,14 @@ struct InspectScore<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-/// Before `reason` was a field.
+/// The reason in logs before it was a field of the score.
 #[derive(Deserialize)]
 struct InspectLegacyReason<'a> {
     #[serde(borrow, default)]
     unscored_reason: Option<&'a RawValue>,
 }
 
-/// The verdicts of `scores`, in the order of the file.
+/// Returns the verdicts of `scores` in the order of the file.
 pub(super) fn parse_verdicts(
     scores: &RawValue,
     attachments: &InspectAttachments<'_>,
@@ -55,7 +56,7 @@ pub(super) fn parse_verdicts(
     Ok(all)
 }
 
-/// The verdict of `score`, as logs of 2024 have it.
+/// Returns the verdict of `score` in logs from 2024.
 pub(super) fn parse_single_verdict(
     scorer: &str,
     score: &RawValue,
@@ -113,7 +114,7 @@ fn push_verdicts(
     }
 }
 
-/// What a value says.
+/// The meaning of a score's value.
 #[derive(Default)]
 struct InspectScoreValue {
     passed: Option<bool>,
@@ -123,7 +124,7 @@ struct InspectScoreValue {
 
 impl InspectScoreValue {
     fn from_value(value: &str, reason: Option<&str>) -> Self {
-        // These say that the instrument failed, whatever value stands beside them; the other reasons are about the agent.
+        // These reasons mean that the scoring failed, whatever the value is. Other reasons are about the agent.
         let failed = reason.filter(|reason| matches!(*reason, "grader_failed" | "scoring_failed"));
         if let Some(reason) = failed {
             return Self::from_failure(format!("not scored: {reason}"));

@@ -1,4 +1,4 @@
-//! Logs as Inspect writes them, and as nobody should.
+//! Valid logs as Inspect writes them, and broken ones.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn written(name: &str, bytes: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) 
     (dir, path)
 }
 
-/// What becomes of every sample; each is read twice, in its block and by its place.
+/// Reads every sample twice: in its block and by its location.
 fn all(path: &Path) -> Vec<Result<Transcript<'static>, String>> {
     let mut file = TranscriptFile::open(path).expect("a log");
     let mut all = Vec::new();

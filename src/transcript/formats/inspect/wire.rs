@@ -31,7 +31,7 @@ pub(super) struct InspectMessage<'a> {
     pub(super) function: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
-    /// As logs of 2024 have it: text.
+    /// The error in logs from 2024, as text.
     #[serde(borrow, default)]
     pub(super) tool_error: Option<&'a RawValue>,
 }
@@ -91,7 +91,7 @@ pub(super) struct InspectChoice<'a> {
 }
 
 impl InspectMessage<'_> {
-    /// Its text and the ids of its calls: what a reply without an id is known by.
+    /// Returns the text and the ids of the calls, which identify a reply without an id.
     pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
         let mut said = match &self.content {
             Some(RawContent::Text(text)) => {
@@ -119,12 +119,12 @@ impl InspectMessage<'_> {
     }
 }
 
-/// Whether something stands there that is not null.
+/// Returns true if there is a value other than null.
 pub(super) fn is_present(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() != "null")
 }
 
-/// Any JSON; what is nested deeper than is read is kept as its own text.
+/// Parses any JSON. JSON that is nested too deeply becomes its text.
 pub(super) fn parse_value(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
 }

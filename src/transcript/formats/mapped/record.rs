@@ -1,4 +1,6 @@
-//! What expressions find in a record of JSON or in a row of a table, without making more ready than they need.
+//! A JSON record or table row on which expressions are evaluated.
+//!
+//! Responsible for evaluation with as little parsing as possible. Does not know what the values mean.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -11,11 +13,11 @@ use serde_json::value::RawValue;
 use crate::model::SourceText;
 use crate::query::{JmesPathQuery, PathStep, QueryData};
 
-/// A record that expressions are asked of.
+/// A record on which expressions are evaluated.
 pub(super) struct MappedRecord<'r> {
     pub(super) raw: RawMappedRecord<'r>,
     data: OnceCell<Result<QueryData, String>>,
-    /// The same with those cells parsed that hold JSON.
+    /// The same data, with cells that contain JSON parsed.
     data_with_parsed_cells: OnceCell<Result<QueryData, String>>,
 }
 
@@ -24,7 +26,7 @@ pub(super) enum RawMappedRecord<'r> {
         text: &'r str,
         top: IndexMap<Cow<'r, str>, &'r RawValue>,
     },
-    /// A record that is no object.
+    /// A record that isn't an object.
     Other(&'r str),
     Row {
         names: &'r [String],
@@ -32,13 +34,13 @@ pub(super) enum RawMappedRecord<'r> {
     },
 }
 
-/// What an expression found.
+/// The value of an expression.
 #[derive(Debug, PartialEq)]
 pub(super) enum ExpressionValue<'r> {
-    /// Nothing, or null.
+    /// No value, or null.
     Nothing,
     Text(Cow<'r, str>),
-    /// Anything else, as JSON.
+    /// Any other value, as JSON.
     Json(Cow<'r, str>),
 }
 
@@ -62,7 +64,7 @@ impl<'r> ExpressionValue<'r> {
         }
     }
 
-    /// What it is, in words.
+    /// Returns the type of the value with its article.
     pub(super) fn describe_type(&self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -76,7 +78,7 @@ impl<'r> ExpressionValue<'r> {
         }
     }
 
-    /// The JSON of a list, whether it stands there as one or as a text; of a text the error says what else it looks like.
+    /// Returns the JSON of a list, which may also be JSON in a text. The error describes the actual value.
     pub(super) fn into_list(self) -> Result<Cow<'r, str>, String> {
         match self {
             Self::Json(json) if json.starts_with('[') => Ok(json),
@@ -98,7 +100,7 @@ impl<'r> ExpressionValue<'r> {
         }
     }
 
-    /// As a text; a list or an object as its JSON.
+    /// Returns the value as text; a list or an object as its JSON.
     pub(super) fn into_text(self) -> Option<Cow<'r, str>> {
         match self {
             Self::Nothing => None,
@@ -123,7 +125,7 @@ impl<'r> MappedRecord<'r> {
         Ok(Self::new(own))
     }
 
-    /// A row with as many cells as there are names.
+    /// Returns a record for a row with as many cells as names.
     pub(super) fn from_row(names: &'r [String], cells: Vec<&'r str>) -> Self {
         Self::new(RawMappedRecord::Row { names, cells })
     }
@@ -136,13 +138,13 @@ impl<'r> MappedRecord<'r> {
         }
     }
 
-    /// What an expression finds. `parse`: cells of a table that hold a list or an object are taken as such.
+    /// Evaluates an expression. If `parse` is true, table cells that contain a list or an object are parsed.
     pub(super) fn evaluate(
         &self,
         query: &JmesPathQuery,
         parse: bool,
     ) -> Result<ExpressionValue<'_>, String> {
-        let told = |why| format!("`{}`: {why}", query.as_str());
+        let with_query = |why| format!("`{}`: {why}", query.as_str());
         if let Some(path) = query.path()
             && let Some(found) = self.follow_path(path, parse)
         {
@@ -159,10 +161,10 @@ impl<'r> MappedRecord<'r> {
         query
             .search_prepared(data)
             .map(ExpressionValue::from_value)
-            .map_err(told)
+            .map_err(with_query)
     }
 
-    /// Follows a path; `None` where that is JMESPath's work.
+    /// Follows a path; `None` if JMESPath must evaluate it.
     fn follow_path(&self, path: &[PathStep], parse: bool) -> Option<ExpressionValue<'_>> {
         let Some((first, rest)) = path.split_first() else {
             return match &self.raw {
@@ -215,7 +217,7 @@ impl<'r> MappedRecord<'r> {
     }
 }
 
-/// The keys of an object; one given twice is an error.
+/// Parses the keys of an object. A key that occurs twice is an error.
 fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
     struct ObjectKeysVisitor;
     impl<'de> serde::de::Visitor<'de> for ObjectKeysVisitor {
@@ -232,7 +234,7 @@ fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
                 match keys.entry(key.0) {
                     Entry::Vacant(free) => free.insert(value),
                     Entry::Occupied(taken) => {
-                        let why = format!("the key {:?} stands twice", taken.key());
+                        let why = format!("the key {:?} occurs twice", taken.key());
                         return Err(serde::de::Error::custom(why));
                     }
                 };
@@ -247,7 +249,7 @@ fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
         .map_err(|why| format_serde_error(&why))
 }
 
-/// What stands behind some steps.
+/// Returns the value after some steps of a path.
 fn descend_path<'r>(mut at: &'r str, steps: &[PathStep]) -> ExpressionValue<'r> {
     for step in steps {
         let next = match step {
@@ -267,7 +269,7 @@ fn descend_path<'r>(mut at: &'r str, steps: &[PathStep]) -> ExpressionValue<'r> 
     ExpressionValue::from_raw(at)
 }
 
-/// What serde says, without the line of a record that is one.
+/// Formats serde's error; the position of a one-line record is a byte.
 pub(super) fn format_serde_error(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {

@@ -14,7 +14,7 @@ use crate::transcript::source::SourceFile;
 use crate::transcript::walk::BLOCK_SIZE;
 use crate::transcript::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
 
-/// Reads a table by a map.
+/// A reader of a table with a field mapping.
 #[derive(Debug)]
 pub(super) struct CsvTableReader {
     map: Arc<FieldMapping>,
@@ -39,9 +39,7 @@ impl CsvTableReader {
         out.set_span(span);
         out.count_records(1);
         if torn {
-            out.push_fault(
-                "a quote in it is never closed: the rest of the file stands in one cell",
-            );
+            out.push_fault("a quote in it is never closed: the rest of the file is in one cell");
             return;
         }
         if row.iter().all(|cell| cell.trim_ascii().is_empty()) && self.layout.columns.len() > 1 {
@@ -70,7 +68,8 @@ impl CsvTableReader {
         row.iter().zip(names).map(text).collect()
     }
 
-    /// A row that is longer than is kept, or a quote that swallowed so much: nobody knows where the next one begins.
+    /// Returns a block with the fault for a row that exceeds [`MAX_RECORD`]. The reader stops there, because it can't
+    /// find the start of the next row.
     fn reject_overlong_row(&mut self) -> (TranscriptBlock, ReadTally) {
         let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
         self.ended = true;
@@ -123,7 +122,7 @@ impl TranscriptReader for CsvTableReader {
                     part: 0,
                     number: 0,
                 };
-                // What an open quote swallowed ends with the file, line ends and all.
+                // Only the last row can contain an open quote, up to the end of the file.
                 let last = bytes[at.end..end].trim_ascii().is_empty();
                 self.push_row(row, torn && last, span, &mut out);
             }

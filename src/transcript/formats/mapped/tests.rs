@@ -169,7 +169,7 @@ fn what_is_missing_is_a_fault_or_counted_but_never_silent() {
     assert_eq!(whys[0], "`output` (a) finds nothing");
     assert_eq!(whys[1], "`id` (id) finds an object, not a text or a number");
     assert!(
-        whys[2].starts_with("the key \"q\" stands twice"),
+        whys[2].starts_with("the key \"q\" occurs twice"),
         "{}",
         whys[2]
     );

@@ -1,9 +1,9 @@
-//! From the spans of some traces to their conversations.
+//! The conversion of spans to conversations.
 //!
-//! Owns who a span belongs to: which conversation (its own word, else the nearest span above it that says one, else the
-//! only one of its trace, else the trace), and which agent (the nearest agent above it; an agent below another one is a
-//! sub-agent and a transcript of its own). Threads of one agent that have nothing in common are branches; of a later trace
-//! of the same conversation, they are what was said next.
+//! Responsible for the conversation and the agent of each span. The conversation is that of its own id, else of the
+//! nearest span above with one, else the only one of its trace, else the trace. The agent is the nearest agent span
+//! above. An agent below another one is a sub-agent with a transcript of its own. Unrelated threads of one agent are
+//! branches; those of a later trace of the same conversation continue it. Does not read messages from spans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,27 +20,27 @@ use crate::transcript::RecordSpan as Place;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::reader::TranscriptSink;
 
-/// Whose a span is: the conversation's own agent, or the sub-agent with this span.
+/// The agent that a span belongs to: `None` for the main agent, else the index of the sub-agent's span.
 type SpanOwner = Option<usize>;
 
-/// One transcript in the making.
+/// A transcript under construction.
 struct OtlpTranscriptDraft {
     thread: MessageThread,
     owner: SpanOwner,
-    /// The first of its owner, not a branch.
+    /// True for the first transcript of its agent, false for a branch.
     first: bool,
     used: HashSet<usize>,
 }
 
-/// What the transcripts are called.
+/// The ids of the transcripts.
 #[derive(Default)]
 struct OtlpTranscriptIds {
     all: Vec<String>,
-    /// Of each agent's first one.
+    /// The id of each agent's first transcript.
     first: HashMap<SpanOwner, String>,
 }
 
-/// Hands the conversations of some spans and log records to `out`.
+/// Adds the conversations of some spans and log records to `out`.
 pub(super) fn build_transcripts(raw: &[(bool, String)], place: Place, out: &mut TranscriptSink) {
     let nodes = build_nodes(raw);
     let mut ordinal = 0;
@@ -55,7 +55,7 @@ pub(super) fn build_transcripts(raw: &[(bool, String)], place: Place, out: &mut 
     }
 }
 
-/// The conversations in the order in which they began, each with its spans in the order of time.
+/// Groups spans into conversations in the order of their start. The spans of each are in the order of time.
 fn group_by_conversation(nodes: &[SpanNode<'_>]) -> Vec<(String, Vec<usize>)> {
     let own: Vec<Option<String>> = nodes
         .iter()
@@ -127,7 +127,7 @@ impl OtlpConversation<'_, '_> {
         self.members.iter().filter(of).copied()
     }
 
-    /// No messages were found anywhere.
+    /// Adds a fault for a conversation with model calls but without messages.
     fn push_no_messages_fault(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
         let chats = self.spans_of_kind(&GenAiSpanKind::Chat).count();
         if chats == 0 {
@@ -142,7 +142,7 @@ impl OtlpConversation<'_, '_> {
         ));
     }
 
-    /// Whose a span is.
+    /// Returns the agent that a span belongs to.
     fn find_owner(&self, ix: usize) -> SpanOwner {
         let is_agent = |ix: &usize| self.nodes[*ix].kind == GenAiSpanKind::Agent;
         let agent = ancestors(self.nodes, ix).find(is_agent)?;
@@ -152,7 +152,7 @@ impl OtlpConversation<'_, '_> {
             .map(|_| agent)
     }
 
-    /// What every agent said and was told, the conversation's own first.
+    /// Builds the messages of every agent, the main agent first.
     fn build_threads(&self, out: &mut TranscriptSink) -> Vec<OtlpTranscriptDraft> {
         let mut owners: BTreeMap<SpanOwner, Vec<usize>> = BTreeMap::new();
         for ix in self.spans_of_kind(&GenAiSpanKind::Chat) {
@@ -182,7 +182,7 @@ impl OtlpConversation<'_, '_> {
         made
     }
 
-    /// The threads of some calls, the longest of the first trace first.
+    /// Builds the threads of some calls; the longest thread of the first trace is first.
     fn build_agent_threads(&self, calls: &[usize], out: &mut TranscriptSink) -> Vec<MessageThread> {
         let mut threads: Vec<MessageThread> = Vec::new();
         let mut went_on = HashSet::new();
@@ -214,7 +214,7 @@ impl OtlpConversation<'_, '_> {
         join_threads(threads, &went_on)
     }
 
-    /// What tool spans say of the calls.
+    /// Adds the data of tool spans to the calls.
     fn apply_tool_spans(&self, made: &mut [OtlpTranscriptDraft], out: &mut TranscriptSink) {
         for ix in self.spans_of_kind(&GenAiSpanKind::Tool) {
             let node = &self.nodes[ix];
@@ -250,7 +250,8 @@ impl OtlpConversation<'_, '_> {
             .to_owned()
     }
 
-    /// The id of each transcript: the conversation's, and behind it the sub-agent's name or a branch's number.
+    /// Returns the ids of the transcripts: that of the conversation, then the name of a sub-agent or the number of a
+    /// branch.
     fn assign_ids(&self, made: &[OtlpTranscriptDraft]) -> OtlpTranscriptIds {
         let mut taken: HashMap<String, usize> = HashMap::new();
         let mut ids = OtlpTranscriptIds::default();
@@ -332,7 +333,7 @@ impl OtlpConversation<'_, '_> {
             meta.set("latency_ms", duration_ms(entry));
             if self.nodes[ix].kind == GenAiSpanKind::Agent {
                 meta.set("agent", self.agent_name(ix));
-                // The Vercel AI SDK's agent has the last call's tokens.
+                // An agent span of the Vercel AI SDK has only the tokens of the last call.
                 if entry.attributes.has("gen_ai.operation.name") {
                     meta.set("usage", metrics::read_usage(&entry.attributes).to_json());
                     meta.set("cost_usd", metrics::read_cost(&entry.attributes));
@@ -347,7 +348,7 @@ impl OtlpConversation<'_, '_> {
         meta
     }
 
-    /// The one span that covers all that an agent did, unless it is a model call itself.
+    /// Returns the only span that covers all work of an agent, unless it is a model or tool call.
     fn find_covering_span(&self, owner: SpanOwner) -> Option<usize> {
         if owner.is_some() {
             return owner;
@@ -374,7 +375,7 @@ impl OtlpConversation<'_, '_> {
         }
     }
 
-    /// Whose sub-agent or branch a transcript is.
+    /// Returns the parent of a sub-agent or branch.
     fn parent_reference(
         &self,
         one: &OtlpTranscriptDraft,
@@ -389,7 +390,7 @@ impl OtlpConversation<'_, '_> {
             match node.kind {
                 GenAiSpanKind::Tool if call.is_none() => call = ToolSpan::from_span(&node.entry).id,
                 GenAiSpanKind::Agent => {
-                    // An agent that said nothing itself has no transcript; then it is the one above it.
+                    // An agent without messages has no transcript. Then the parent is the next agent above.
                     let Some(id) = ids.first.get(&self.find_owner(ix)) else {
                         continue;
                     };
@@ -405,7 +406,7 @@ impl OtlpConversation<'_, '_> {
         None
     }
 
-    /// What was decided of an agent's spans; the first transcript has those of agents that said nothing, too.
+    /// Returns the verdicts on an agent's spans. The first transcript also has those on agents without messages.
     fn collect_verdicts(
         &self,
         ix: usize,
@@ -423,7 +424,7 @@ impl OtlpConversation<'_, '_> {
     }
 }
 
-/// Puts a call where it belongs.
+/// Adds a call to the thread that it continues, or to a new one.
 fn place_call(
     trace: u64,
     said: SpanMessages,
@@ -440,7 +441,7 @@ fn place_call(
                 return;
             }
             ThreadMatch::Contained => {
-                // Two instrumentations told of one call, or a wrapper did.
+                // Two instrumentations, or an instrumentation and a wrapper, recorded the same call.
                 let at = thread.last_message_index(&said.input, &said.output);
                 if let (Some(at), Some(last)) = (at, said.output.into_iter().last()) {
                     set_metrics(&mut thread.messages[at], last.metadata);

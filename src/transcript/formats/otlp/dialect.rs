@@ -1,8 +1,16 @@
-//! What one model call or agent says it was given and answered, whichever dialect it speaks, and its numbers.
+//! The messages of one model call or agent span, in any dialect.
 //!
-//! The first dialect with content wins, for what went in and what came out alike: the semantic conventions' attributes,
-//! `OpenInference`'s flattened ones, `OpenLLMetry`'s, the Vercel AI SDK's, events of the span or of its log, Logfire's
-//! `events`, and last `input.value` and `output.value`.
+//! Responsible for the choice of the dialect: the first one with content counts, for input and output together. The
+//! order:
+//!
+//! 1. the attributes of the semantic conventions
+//! 2. the flattened attributes of `OpenInference` and `OpenLLMetry`
+//! 3. the Vercel AI SDK
+//! 4. events of the span or its log
+//! 5. Logfire's `events`
+//! 6. `input.value` and `output.value`
+//!
+//! Does not build threads.
 
 use std::collections::BTreeMap;
 
@@ -15,31 +23,31 @@ use crate::transcript::formats::lenient_message::{
     LenientMessageReader, as_json_string, parse_tool_call,
 };
 
-/// What a span says of its messages.
+/// The messages of a span.
 #[derive(Debug, Default)]
 pub(super) struct SpanMessages {
     pub(super) input: Vec<TranscriptMessage<'static>>,
     pub(super) output: Vec<TranscriptMessage<'static>>,
-    /// Why the answer ended.
+    /// The stop reason of the reply.
     pub(super) stop_reason: Option<String>,
-    /// What is there and could not be read, as it is counted.
+    /// The kinds under which dicta counts unreadable content.
     pub(super) unreadable: Vec<&'static str>,
 }
 
-/// An event that holds what a span's attributes would.
+/// An event with the attributes that a span could have itself.
 pub(super) const OPERATION_DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 
-/// An event of the older form: its name and its content as JSON.
+/// An event of an older convention: its name and its content as JSON.
 pub(super) type NamedEvent = (String, String);
 
 impl SpanMessages {
-    /// What a span says, with the events that belong to it.
+    /// Reads the messages of a span and of its events.
     pub(super) fn from_span(entry: &OtlpEntry<'_>, events: &[NamedEvent]) -> Self {
         let attrs = &entry.attributes;
         let mut said = Self::default();
         said.read_semantic_conventions(attrs);
-        for told in events {
-            if let (true, Some(attrs)) = (said.is_empty(), parse_details_event(told)) {
+        for event in events {
+            if let (true, Some(attrs)) = (said.is_empty(), parse_details_event(event)) {
                 said.read_semantic_conventions(&attrs);
             }
         }
@@ -77,14 +85,14 @@ impl SpanMessages {
             self.input = self.read_messages(
                 &json,
                 &MessageRole::User,
-                "gen_ai.input.messages that is no JSON (cut off?)",
+                "gen_ai.input.messages that is not JSON (cut off?)",
             );
         }
         if let Some(json) = attrs.text("gen_ai.output.messages") {
             let found = self.read_messages(
                 &json,
                 &MessageRole::Assistant,
-                "gen_ai.output.messages that is no JSON (cut off?)",
+                "gen_ai.output.messages that is not JSON (cut off?)",
             );
             self.output = self.keep_first_choice(found);
         }
@@ -99,7 +107,7 @@ impl SpanMessages {
         }
     }
 
-    /// Text, or a list of parts.
+    /// Reads instructions: text, or a list of parts.
     fn read_instructions(&mut self, json: &str) {
         let mut messages = LenientMessageReader::default();
         let as_parts = format!("{{\"role\":\"system\",\"parts\":{json}}}");
@@ -126,7 +134,7 @@ impl SpanMessages {
         messages.messages
     }
 
-    /// The semantic conventions have one output message a choice.
+    /// Keeps the first choice: the semantic conventions write one output message per choice.
     fn keep_first_choice(
         &mut self,
         mut found: Vec<TranscriptMessage<'static>>,
@@ -173,7 +181,7 @@ impl SpanMessages {
             self.input = self.read_messages(
                 &json,
                 &MessageRole::User,
-                "ai.prompt.messages that is no JSON (cut off?)",
+                "ai.prompt.messages that is not JSON (cut off?)",
             );
         } else if let Some(json) = attrs.text("ai.prompt") {
             self.read_vercel_prompt(&json);
@@ -192,7 +200,7 @@ impl SpanMessages {
                 Ok(calls) => parts.extend(calls.into_iter().map(parse_tool_call)),
                 Err(_) => self
                     .unreadable
-                    .push("ai.response.toolCalls that is no JSON (cut off?)"),
+                    .push("ai.response.toolCalls that is not JSON (cut off?)"),
             }
         }
         if !parts.is_empty() {
@@ -202,10 +210,11 @@ impl SpanMessages {
         }
     }
 
-    /// `{system?, prompt?, messages?}` of the outer span.
+    /// Reads `{system?, prompt?, messages?}` of an outer span.
     fn read_vercel_prompt(&mut self, json: &str) {
         let Ok(prompt) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else {
-            self.unreadable.push("ai.prompt that is no JSON (cut off?)");
+            self.unreadable
+                .push("ai.prompt that is not JSON (cut off?)");
             return;
         };
         let mut messages = LenientMessageReader::default();
@@ -237,7 +246,7 @@ impl SpanMessages {
                     self.input = self.read_messages(
                         &inner,
                         &MessageRole::User,
-                        "gen_ai.prompt that is no JSON (cut off?)",
+                        "gen_ai.prompt that is not JSON (cut off?)",
                     );
                     continue;
                 }
@@ -246,7 +255,7 @@ impl SpanMessages {
                     self.output = self.read_messages(
                         &inner,
                         &MessageRole::Assistant,
-                        "gen_ai.completion that is no JSON (cut off?)",
+                        "gen_ai.completion that is not JSON (cut off?)",
                     );
                     continue;
                 }
@@ -273,18 +282,18 @@ impl SpanMessages {
         }
     }
 
-    /// Logfire keeps the events of the older form in one attribute.
+    /// Reads Logfire's attribute that contains the events of an older convention.
     fn read_logfire(&mut self, json: &str) {
         let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else {
-            self.unreadable.push("events that are no JSON (cut off?)");
+            self.unreadable.push("events that are not JSON (cut off?)");
             return;
         };
-        let told = |raw: &RawValue| {
+        let named = |raw: &RawValue| {
             let name = json_field(raw.get(), "event.name")?;
             Some((name, raw.get().to_owned()))
         };
-        let told: Vec<NamedEvent> = list.into_iter().filter_map(told).collect();
-        self.read_events(&told);
+        let events: Vec<NamedEvent> = list.into_iter().filter_map(named).collect();
+        self.read_events(&events);
     }
 
     fn read_plain_values(&mut self, attrs: &OtlpAttrs<'_>) {
@@ -307,7 +316,7 @@ impl SpanMessages {
     }
 }
 
-/// `{messages: […]}`, a list of messages, or a text.
+/// Reads `{messages: […]}`, a list of messages, or a text.
 fn read_value(text: &str, role: &MessageRole<'static>) -> Vec<TranscriptMessage<'static>> {
     let mut messages = LenientMessageReader::default();
     let inner = json_field(text, "messages");
@@ -320,19 +329,19 @@ fn read_value(text: &str, role: &MessageRole<'static>) -> Vec<TranscriptMessage<
     messages.messages
 }
 
-/// A field of an object: a string as it is, anything else as JSON.
+/// Returns a field of an object: a string as it is, any other value as JSON.
 pub(super) fn json_field(json: &str, key: &str) -> Option<String> {
     let map: BTreeMap<SourceText<'_>, &RawValue> = serde_json::from_str(json).ok()?;
     let raw = map.iter().find(|(name, _)| &***name == key)?.1;
     Some(as_json_string(raw).map_or_else(|| raw.get().to_owned(), std::borrow::Cow::into_owned))
 }
 
-/// The attributes of the event that holds what a span would.
+/// Returns the attributes of an operation details event.
 fn parse_details_event((name, json): &NamedEvent) -> Option<OtlpAttrs<'_>> {
     (name == OPERATION_DETAILS_EVENT).then(|| serde_json::from_str(json).ok())?
 }
 
-/// Flattened attributes (`0.message.role`) as the tree they stand for.
+/// Flattened attributes (`0.message.role`) as a tree.
 #[derive(Debug, Default)]
 struct AttrTree {
     leaf: Option<String>,
@@ -346,7 +355,7 @@ enum AttrPathStep {
 }
 
 impl AttrTree {
-    /// What is below a prefix; `None` where nothing is.
+    /// Builds the tree below a prefix; `None` if it is empty.
     fn from_prefix(attrs: &OtlpAttrs<'_>, prefix: &str) -> Option<Self> {
         let mut tree = Self::default();
         for pair in attrs.iter() {
@@ -357,6 +366,7 @@ impl AttrTree {
                 continue;
             }
             let mut at = &mut tree;
+            // The limit protects against attribute names with thousands of dots.
             for step in rest.splitn(24, '.') {
                 let step = step
                     .parse()

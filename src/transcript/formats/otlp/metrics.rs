@@ -1,4 +1,6 @@
-//! The numbers of a span, whichever dialect it speaks: tokens, cost, model, times, why it failed.
+//! The metrics of a span in any dialect: tokens, cost, model, times, and the failure message.
+//!
+//! Responsible for the attribute names of each dialect. Does not read messages.
 
 use super::wire::{OtlpAttrs, OtlpEntry};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
@@ -13,7 +15,7 @@ const COST_KEYS: [&str; 7] = [
     "langfuse.observation.cost_details.total",
 ];
 
-/// The tokens that a span says it took.
+/// Returns the token counts of a span.
 pub(super) fn read_usage(attrs: &OtlpAttrs<'_>) -> SourceUsage {
     SourceUsage {
         input: attrs.first_integer(&[
@@ -51,12 +53,12 @@ pub(super) fn read_usage(attrs: &OtlpAttrs<'_>) -> SourceUsage {
     }
 }
 
-/// What a span says it cost, in USD.
+/// Returns the cost of a span in USD.
 pub(super) fn read_cost(attrs: &OtlpAttrs<'_>) -> Option<f64> {
     attrs.first_number(&COST_KEYS)
 }
 
-/// Which model answered, or was asked.
+/// Returns the model that replied, else the requested one.
 pub(super) fn read_model(attrs: &OtlpAttrs<'_>) -> Option<String> {
     let keys = [
         "gen_ai.response.model",
@@ -68,7 +70,7 @@ pub(super) fn read_model(attrs: &OtlpAttrs<'_>) -> Option<String> {
     attrs.first_text(&keys).map(std::borrow::Cow::into_owned)
 }
 
-/// The numbers of a model call, for the message that it answered.
+/// Returns the metadata of a model call, for its reply.
 pub(super) fn model_call_metadata(entry: &OtlpEntry<'_>, stop: Option<&str>) -> MetadataBuilder {
     let attrs = &entry.attributes;
     let mut meta = MetadataBuilder::default();
@@ -95,7 +97,7 @@ pub(super) fn model_call_metadata(entry: &OtlpEntry<'_>, stop: Option<&str>) -> 
     meta
 }
 
-/// How long a span took, in milliseconds, where it has both times.
+/// Returns the duration of a span in milliseconds, if it has both times.
 pub(super) fn duration_ms(entry: &OtlpEntry<'_>) -> Option<f64> {
     let nanos = entry
         .end_time_unix_nano?
@@ -103,13 +105,13 @@ pub(super) fn duration_ms(entry: &OtlpEntry<'_>) -> Option<f64> {
     Some(nanos as f64 / 1e6)
 }
 
-/// A time as text.
+/// Formats a time.
 pub(super) fn format_timestamp(nanos: Option<u64>) -> Option<String> {
     let at = jiff::Timestamp::from_nanosecond(i128::from(nanos?)).ok()?;
     Some(at.to_string())
 }
 
-/// Why a span failed.
+/// Returns the failure message of a span.
 pub(super) fn failure_message(entry: &OtlpEntry<'_>) -> String {
     if !entry.status.message.is_empty() {
         return entry.status.message.to_string();

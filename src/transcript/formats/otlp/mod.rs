@@ -1,12 +1,15 @@
-//! OpenTelemetry spans of generative AI as OTLP JSON: one request, or one a line (the collector's file exporter).
+//! OpenTelemetry spans of generative AI as OTLP JSON: one request per file, or one per line (the collector's file
+//! exporter).
 //!
-//! Owns the way from spans to conversations. Reads the semantic conventions (attributes, events, log records) and three
-//! dialects: `OpenInference`, `OpenLLMetry`, the Vercel AI SDK. Refuses to guess: a span that says nothing of a model, a tool
-//! or an agent is counted by its operation or name; a conversation without messages is a named fault.
+//! Responsible for the conversion of spans to conversations. Reads the semantic conventions (attributes, events, log
+//! records) and three dialects: `OpenInference`, `OpenLLMetry`, the Vercel AI SDK. Does not guess: a span without a
+//! model, a tool or an agent is counted by its operation or name. A conversation without messages is a fault that names
+//! it.
 //!
-//! A transcript's id is the conversation's (`gen_ai.conversation.id`, `session.id` …), else the trace's id. Behind it
-//! stands `/` and the name of a sub-agent, or the number of a branch. Its place is the records from its first span to its
-//! last; `part` is the number of the first span within the first record times 4096, and which of the transcripts there.
+//! A transcript's id is that of the conversation (`gen_ai.conversation.id`, `session.id` …), else that of the trace.
+//! `/` and the name of a sub-agent or the number of a branch may follow. Its location is the records from its first
+//! span to its last. `part` is the index of the first span in the first record times 4096, plus the index of the
+//! transcript there.
 
 mod build;
 mod dialect;
@@ -24,7 +27,7 @@ use super::super::detect::FilePreview;
 use super::super::reader::TranscriptReader;
 use super::super::source::SourceFile;
 
-/// Makes the reader.
+/// Returns the reader of a file of spans.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,

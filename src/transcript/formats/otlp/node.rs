@@ -1,4 +1,6 @@
-//! Spans with all that belongs to them: their parents, the events and log records that tell of them, their verdicts.
+//! Spans with their parents, events, log records and verdicts.
+//!
+//! Responsible for the links between them. Does not read messages.
 
 use std::collections::HashMap;
 
@@ -8,10 +10,10 @@ use super::verdict;
 use super::wire::{OtlpEntry, OtlpEvent, value_text};
 use crate::model::SourceVerdict;
 
-/// So many steps are gone up from a span: cycles end.
+/// The maximum number of ancestors. The limit ends cycles of parents.
 const MAX_ANCESTORS: usize = 512;
 
-/// A span with all that belongs to it.
+/// A span with the data that belongs to it.
 pub(super) struct SpanNode<'a> {
     pub(super) entry: OtlpEntry<'a>,
     pub(super) kind: GenAiSpanKind,
@@ -21,7 +23,7 @@ pub(super) struct SpanNode<'a> {
     pub(super) verdicts: Vec<SourceVerdict>,
 }
 
-/// The spans in the order in which they began, each with its log records.
+/// Builds the spans in the order of their start, each with its log records.
 pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
     let mut spans = Vec::new();
     let mut logs = Vec::new();
@@ -29,7 +31,7 @@ pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
         match serde_json::from_str::<OtlpEntry<'_>>(text) {
             Ok(entry) if *is_log => logs.push(entry),
             Ok(entry) => spans.push(entry),
-            // It was read once before.
+            // The grouper has already parsed this entry, so an error can't occur.
             Err(_) => {}
         }
     }
@@ -47,18 +49,18 @@ pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
     for mut entry in logs {
         let name = event_name(&entry).into_owned();
         let trace = hash_id(&entry.trace_id);
-        let told = log_to_event(&name, &entry);
+        let event = log_to_event(&name, &entry);
         let verdict =
             (name == verdict::EVALUATION_EVENT).then(|| verdict::parse_verdict(&entry.attributes));
         let key = (trace, entry.span_id.to_string());
         let ix = *at.entry(key).or_insert_with(|| {
-            // Its span is in another file.
+            // The span of this log record is in another file, so the record becomes a span.
             entry.start_time_unix_nano = entry.time_unix_nano.or(entry.observed_time_unix_nano);
             entry.end_time_unix_nano = None;
             nodes.push(build_node(entry, Some(GenAiSpanKind::Chat)));
             nodes.len() - 1
         });
-        nodes[ix].events.extend(told);
+        nodes[ix].events.extend(event);
         nodes[ix].verdicts.extend(verdict);
     }
     for (ix, node) in nodes.iter_mut().enumerate() {
@@ -69,7 +71,7 @@ pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
 }
 
 fn build_node(entry: OtlpEntry<'_>, of_log: Option<GenAiSpanKind>) -> SpanNode<'_> {
-    let told = |event: &OtlpEvent<'_>| {
+    let to_named_event = |event: &OtlpEvent<'_>| {
         let content = event.attributes.text("gen_ai.event.content");
         let json = match (&*event.name, content) {
             (dialect::OPERATION_DETAILS_EVENT, _) => event.attributes.to_otlp_json(),
@@ -91,13 +93,13 @@ fn build_node(entry: OtlpEntry<'_>, of_log: Option<GenAiSpanKind>) -> SpanNode<'
         kind: of_log.unwrap_or_else(|| classify_entry(&entry)),
         trace: hash_id(&entry.trace_id),
         parent: None,
-        events: events.map(told).collect(),
+        events: events.map(to_named_event).collect(),
         verdicts,
         entry,
     }
 }
 
-/// A log record as the event it is.
+/// Converts a log record to an event.
 fn log_to_event(name: &str, entry: &OtlpEntry<'_>) -> Option<NamedEvent> {
     if name == dialect::OPERATION_DETAILS_EVENT {
         return Some((name.to_owned(), entry.attributes.to_otlp_json()));
@@ -106,7 +108,7 @@ fn log_to_event(name: &str, entry: &OtlpEntry<'_>) -> Option<NamedEvent> {
     Some((name.to_owned(), body))
 }
 
-/// A span and those above it.
+/// Returns the indexes of a span and its ancestors.
 pub(super) fn ancestors<'n>(
     nodes: &'n [SpanNode<'_>],
     ix: usize,

@@ -1,21 +1,23 @@
-//! What a span is to a conversation, by the names that the dialects give: semantic conventions, `OpenInference`,
-//! `OpenLLMetry`, Vercel AI SDK.
+//! The classification of spans by the names of each dialect: semantic conventions, `OpenInference`, `OpenLLMetry`,
+//! Vercel AI SDK.
+//!
+//! Responsible for kinds and ids of spans. Does not read their content.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::wire::{OtlpAttrs, OtlpEntry};
 
-/// What a span is.
+/// The kind of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GenAiSpanKind {
     /// A model call.
     Chat,
     /// A tool's execution.
     Tool,
-    /// An agent at work: what is below it is its own.
+    /// The work of an agent, which includes all spans below.
     Agent,
-    /// Anything else; in a word, as it is counted.
+    /// Any other span; the text is the kind under which dicta counts it.
     Other(String),
 }
 
@@ -29,12 +31,12 @@ const CONVERSATION_ID_KEYS: [&str; 7] = [
     "gen_ai.thread.id",
 ];
 
-/// The conversation that a span says it is of.
+/// Returns the conversation id in the attributes of a span.
 pub(super) fn conversation_id<'a>(attrs: &OtlpAttrs<'a>) -> Option<Cow<'a, str>> {
     attrs.first_text(&CONVERSATION_ID_KEYS)
 }
 
-/// What a span is.
+/// Returns the kind of a span.
 pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
     let attrs = &entry.attributes;
     let other = |name: &str| GenAiSpanKind::Other(name.to_owned());
@@ -95,7 +97,7 @@ pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
     other(name)
 }
 
-/// The name of an event that is a log record; empty for another log record.
+/// Returns the name of an event in a log record; empty for other log records.
 pub(super) fn event_name<'a>(entry: &'a OtlpEntry<'_>) -> Cow<'a, str> {
     if entry.event_name.is_empty() {
         entry.attributes.text("event.name").unwrap_or_default()
@@ -104,7 +106,7 @@ pub(super) fn event_name<'a>(entry: &'a OtlpEntry<'_>) -> Cow<'a, str> {
     }
 }
 
-/// A trace's or conversation's id as it is kept.
+/// Returns the hash of a trace or conversation id. Millions of open spans fit in memory only without the texts.
 pub(super) fn hash_id(text: &str) -> u64 {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);

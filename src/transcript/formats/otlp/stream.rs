@@ -1,10 +1,11 @@
-//! The way through a file of spans: places are kept, not bytes, until a conversation is whole.
+//! The walk over a file of spans, which stores locations until a conversation is complete.
 //!
-//! Traces that share a conversation's id are one unit. **A unit is handed out** when a root span (one without a parent) was
-//! seen and [`QUIET_ROOT`] bytes of the file brought nothing more of it; with a conversation's id or without a root, after
-//! [`QUIET`] bytes; when it reaches over [`WIDEST`] bytes; at the latest at the end. What comes of a trace later is counted
-//! as late. So memory holds 24 bytes a span of the units that are open, [`MOST_KEPT`] of them at most (then the unit that
-//! was quiet the longest goes first), and the content of one unit at a time.
+//! Responsible for groups of traces with the same conversation id. **A group is complete** if a span without a parent
+//! was seen and no span followed in [`ROOTED_GROUP_QUIET_BYTES`] of the file. A group with a conversation id or without
+//! a root span waits for [`GROUP_QUIET_BYTES`]. A group is also complete when it extends over [`MAX_GROUP_BYTES`], and
+//! at the end of the file. Later spans of its traces are counted as late. So memory holds 24 bytes per span of open
+//! groups, at most [`MAX_OPEN_ENTRIES`] of them, and the content of one group at a time. Above that number, the group
+//! without new spans for the longest time is complete. Does not read messages.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -17,17 +18,21 @@ use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
 use crate::transcript::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
 
+/// The number of bytes without a new span after which a group with a root span is complete.
 const ROOTED_GROUP_QUIET_BYTES: u64 = 4 * 1024 * 1024;
+/// The number of bytes without a new span after which any other group is complete.
 const GROUP_QUIET_BYTES: u64 = 64 * 1024 * 1024;
+/// The extent in the file at which a group is complete. It is below [`MAX_RECORD`], so the group can be read again.
 const MAX_GROUP_BYTES: u64 = 96 * 1024 * 1024;
+/// The maximum number of spans in open groups.
 const MAX_OPEN_ENTRIES: usize = 2_000_000;
-/// So many traces that were handed out are remembered.
+/// The number of completed traces that the reader remembers, to detect late spans.
 const MAX_CLOSED_TRACES: usize = 1_000_000;
 
-/// The part of a record that could not be read: beside those of the units that begin there.
+/// The `part` of a broken record, which no group in the same record can have.
 const BROKEN_RECORD_PART: u32 = u32::MAX - 1;
 
-/// A span or log record where it stands in the file.
+/// The location of a span or log record in the file.
 #[derive(Debug, Clone, Copy)]
 struct EntryLocation {
     offset: u64,
@@ -35,24 +40,25 @@ struct EntryLocation {
     is_log: bool,
 }
 
-/// Traces that belong together, until they are handed out.
+/// An open group of traces that belong together.
 #[derive(Debug, Default)]
 struct TraceGroup {
     entries: Vec<EntryLocation>,
     traces: Vec<u64>,
     ids: Vec<u64>,
-    /// The record in which it begins: its place, and which of the record's spans is its first.
+    /// The offset of the record in which the group begins.
     start: u64,
+    /// The index of the group's first span in that record.
     first: u32,
-    /// Where the last record with something of it ends.
+    /// The end offset of the last record with a span of the group.
     end: u64,
-    /// A span without a parent was seen.
+    /// True if a span without a parent was seen.
     has_root: bool,
-    /// Something of it is of a model, a tool or an agent.
+    /// True if a span belongs to a model, a tool or an agent.
     has_gen_ai: bool,
 }
 
-/// Units in the making.
+/// The open groups.
 #[derive(Debug, Default)]
 struct TraceGrouper {
     groups: HashMap<u32, TraceGroup>,
@@ -63,17 +69,17 @@ struct TraceGrouper {
     open_entries: usize,
 }
 
-/// Where a record stands that is read.
+/// The location of the current record.
 #[derive(Debug, Clone, Copy)]
 struct RecordPosition {
     start: u64,
     end: u64,
-    /// Which of its spans it is.
+    /// The index of the current span in the record.
     entry_index: u32,
 }
 
 impl TraceGrouper {
-    /// Takes the spans of a record.
+    /// Adds the spans of a record to their groups. The error is a sentence fragment.
     fn add_record(
         &mut self,
         bytes: &[u8],
@@ -82,7 +88,7 @@ impl TraceGrouper {
     ) -> Result<(), String> {
         let text = record_text(bytes)?;
         let request: OtlpRequest<'_> = serde_json::from_str(text)
-            .map_err(|why| format!("the record is no OTLP JSON: {why}"))?;
+            .map_err(|why| format!("the record is not OTLP JSON: {why}"))?;
         let mut at = RecordPosition {
             start: span.offset,
             end: span.offset + span.len,
@@ -164,7 +170,7 @@ impl TraceGrouper {
         self.open_entries += 1;
     }
 
-    /// The unit of a trace and a conversation's id, made or put together.
+    /// Returns the group of a trace and a conversation id. It creates the group, or merges two, if necessary.
     fn find_or_create_group(
         &mut self,
         trace: u64,
@@ -231,7 +237,7 @@ impl TraceGrouper {
         one
     }
 
-    /// Takes out the units that are whole now that the file was read up to `pos`, in the order of the file.
+    /// Removes and returns the groups that are complete after the file was read up to `pos`, in the order of the file.
     fn take_complete(&mut self, pos: u64, all: bool) -> Vec<TraceGroup> {
         let is_whole = |unit: &TraceGroup| {
             let quiet = pos.saturating_sub(unit.end);
@@ -274,7 +280,7 @@ impl TraceGrouper {
     }
 }
 
-/// Reads a file of spans.
+/// A reader of a file of spans.
 #[derive(Debug)]
 pub(super) struct OtlpReader {
     walk: RecordWalker,
@@ -317,7 +323,7 @@ impl OtlpReader {
                 .add_record(&raw.bytes[raw.byte_range(*span)], *span, out)
             {
                 out.count_records(1);
-                // Beside the units that begin here.
+                // Groups may begin in the same record, so the fault needs a `part` of its own.
                 out.set_span(RecordSpan {
                     part: BROKEN_RECORD_PART,
                     ..*span
@@ -330,16 +336,18 @@ impl OtlpReader {
     }
 }
 
-/// A unit's place: the lines from its first span to its last; `part` is where its transcripts begin.
+/// Returns the location of a group: the lines from its first span to its last. `part` is that of its first transcript.
 fn group_span(unit: &TraceGroup) -> RecordSpan {
     RecordSpan {
         offset: unit.start,
         len: unit.end - unit.start,
+        // 12 bits remain for the index of the transcript in the group.
         part: unit.first.min(0xF_FFFE) << 12,
         number: 0,
     }
 }
 
+/// Adds the conversations of a group to `out`.
 fn push_group(
     unit: &TraceGroup,
     source: &SourceFile,
@@ -366,7 +374,7 @@ fn push_group(
             part: 0,
             number: 0,
         })?;
-        // It was read as text before; a file that changed meanwhile is read as far as it goes.
+        // The bytes were text before. If the file changed since, dicta reads the rest.
         if let Ok(text) = String::from_utf8(bytes) {
             raw.push((kept.is_log, text));
         }

@@ -343,7 +343,7 @@ fn odd_files_are_counted_or_named() {
     let (all, tally) = read(torn.as_bytes());
     assert!(all[0].is_err());
     assert_eq!(
-        tally.unknown["gen_ai.input.messages that is no JSON (cut off?)"],
+        tally.unknown["gen_ai.input.messages that is not JSON (cut off?)"],
         1
     );
 }

@@ -1,36 +1,39 @@
-//! Model calls of one agent as threads: each call repeats what was said before it, and a thread holds everything once.
+//! Threads of the model calls of one agent. Each call repeats the earlier messages; a thread contains each message
+//! once.
 //!
-//! A call goes on with a thread if the thread's messages stand at the beginning of its input, or the thread's last ones do
-//! (a window that moved). Instructions (`system`) are not compared; of an answer with calls, only their names are, since
-//! many leave out text and thoughts when they repeat it. A call that goes on with none begins another thread.
+//! Responsible for the match between calls and threads. A call continues a thread if its input begins with the messages
+//! of the thread, or with its last ones (a moving window). Instructions (`system`) do not count. For a reply with
+//! calls, only the names of the calls count, because many programs drop text and reasoning when they repeat it. A call
+//! without a match begins a new thread.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::model::{JsonText, MessageRole, TranscriptMessage, TranscriptPart};
 
-/// Messages said once.
+/// The messages of a thread, each once.
 #[derive(Debug, Default)]
 pub(super) struct MessageThread {
     pub(super) messages: Vec<TranscriptMessage<'static>>,
-    /// The trace of its first call.
+    /// The hash of the trace of the first call.
     pub(super) trace: u64,
-    /// What each message but instructions is compared by, and where it stands.
+    /// The comparison key and the index of each message, except instructions.
     message_keys: Vec<(u64, usize)>,
 }
 
-/// How a call relates to a thread.
+/// The relation of a call to a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ThreadMatch {
-    /// It goes on: so many of its input's messages (instructions apart) are known.
+    /// The call continues the thread, which has this number of its input messages, without instructions.
     Continues(usize),
-    /// The thread holds all of it.
+    /// The thread already contains the call.
     Contained,
+    /// The call belongs to another thread.
     Unrelated,
 }
 
 impl MessageThread {
-    /// A thread that begins with a call.
+    /// Returns a thread that begins with a call.
     pub(super) fn new(trace: u64, said: Vec<TranscriptMessage<'static>>) -> Self {
         let mut thread = Self {
             trace,
@@ -40,12 +43,12 @@ impl MessageThread {
         thread
     }
 
-    /// How many messages it has, instructions apart.
+    /// Returns the number of messages without instructions.
     pub(super) fn len(&self) -> usize {
         self.message_keys.len()
     }
 
-    /// How a call with these messages relates to it.
+    /// Returns the relation of a call to this thread.
     pub(super) fn match_call(
         &self,
         input: &[TranscriptMessage<'static>],
@@ -70,7 +73,7 @@ impl MessageThread {
         }
     }
 
-    /// Takes what a call adds.
+    /// Adds the new messages of a call.
     pub(super) fn extend_with_call(
         &mut self,
         known: usize,
@@ -82,7 +85,7 @@ impl MessageThread {
         self.append(output, 0);
     }
 
-    /// Some spans tell of thoughts only when they repeat the answer.
+    /// Adds reasoning that a span records only when it repeats the reply.
     fn add_reasoning(&mut self, known: usize, input: &[TranscriptMessage<'static>]) {
         let own = &self.message_keys[self.message_keys.len() - known..];
         let repeated = input
@@ -103,12 +106,12 @@ impl MessageThread {
         }
     }
 
-    /// Puts a thread behind this one; instructions that are there already are not repeated.
+    /// Appends a thread. Repeated instructions are dropped.
     pub(super) fn append_thread(&mut self, other: Self) {
         self.append(other.messages, 0);
     }
 
-    /// The place of the last message of a call that is known already.
+    /// Returns the index of the last message of a call that this thread contains.
     pub(super) fn last_message_index(
         &self,
         input: &[TranscriptMessage<'static>],
@@ -127,7 +130,7 @@ impl MessageThread {
                     self.messages.push(message);
                 }
                 None => {
-                    // Instructions once, and none from the part that is known.
+                    // Instructions appear once, and never again from the known part.
                     let known = self.messages.iter().any(|one| one.parts == message.parts);
                     let early = pass > 0 && !self.messages.is_empty();
                     if !known && !early {
@@ -139,7 +142,7 @@ impl MessageThread {
     }
 }
 
-/// What a message is recognised by; none for instructions.
+/// Returns the comparison key of a message; `None` for instructions.
 fn message_key(message: &TranscriptMessage<'_>) -> Option<u64> {
     if message.role == MessageRole::System {
         return None;
@@ -163,7 +166,7 @@ fn message_key(message: &TranscriptMessage<'_>) -> Option<u64> {
     Some(hash.finish())
 }
 
-/// Sets a message's numbers, unless it has some.
+/// Sets a message's metadata, unless it has some.
 pub(super) fn set_metrics(
     message: &mut TranscriptMessage<'static>,
     meta: Option<JsonText<'static>>,
@@ -174,8 +177,8 @@ pub(super) fn set_metrics(
     }
 }
 
-/// The threads of one agent: the conversation first, then what has nothing in common with it. The longest thread of each
-/// trace that went on with none is what was said next.
+/// Returns the threads of one agent: first the conversation, then unrelated threads. If a trace continues no thread,
+/// its longest thread is the next part of the conversation.
 pub(super) fn join_threads(
     threads: Vec<MessageThread>,
     went_on: &HashSet<u64>,

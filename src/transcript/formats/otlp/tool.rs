@@ -1,6 +1,7 @@
-//! Tool spans: what they add to the calls and answers that the messages have.
+//! Tool spans, which add data to the calls and results in the messages.
 //!
-//! A span finds its call by the call's id; without one, by the tool's name and arguments, then by the name, in order.
+//! Responsible for the match between a span and its call. It uses the call's id, else the tool's name and arguments,
+//! else the name alone in order. Does not read messages.
 
 use std::collections::HashSet;
 
@@ -10,14 +11,14 @@ use crate::model::{MessageRole, SourceText, ToolResult, TranscriptMessage, Trans
 use crate::transcript::fields::compact_json;
 use crate::transcript::metadata::MetadataBuilder;
 
-/// What a tool's span says.
+/// The data of a tool span.
 #[derive(Debug)]
 pub(super) struct ToolSpan {
     pub(super) id: Option<String>,
     name: String,
     arguments: Option<String>,
     result: Option<String>,
-    /// A span that did not end as an error says that it ended well.
+    /// True if the span ended with an error. Any other end is a success.
     is_error: bool,
     duration_ms: Option<f64>,
     ended: Option<String>,
@@ -68,7 +69,7 @@ impl ToolSpan {
     }
 }
 
-/// A call where it stands.
+/// The location of a call in the messages.
 struct CallLocation<'m> {
     message: usize,
     id: &'m str,
@@ -76,7 +77,7 @@ struct CallLocation<'m> {
     arguments: &'m str,
 }
 
-/// Gives a span to its call: the answer's time and error, or the answer itself. Whether the call was found.
+/// Adds a span to its call: duration and error of the result, or the whole result. Returns true if the call was found.
 pub(super) fn apply_tool_span(
     span: &ToolSpan,
     messages: &mut Vec<TranscriptMessage<'static>>,
@@ -125,7 +126,7 @@ pub(super) fn apply_tool_span(
         .filter(|(_, one)| matches!(one.parts.first(), Some(TranscriptPart::ToolResult(result)) if *result.call_id == *id))
         .map(|(at, _)| message + 1 + at)
         .collect();
-    // Without ids the answers stand in the order of the calls.
+    // Without ids, results have the same order as calls.
     let answer = if id.is_empty() {
         answers.get(within)
     } else {
@@ -165,7 +166,7 @@ fn set_arguments(message: &mut TranscriptMessage<'static>, within: usize, argume
     }
 }
 
-/// What the span says of an answer that is there.
+/// Adds the data of a span to an existing result.
 fn update_result(span: &ToolSpan, message: &mut TranscriptMessage<'static>) {
     if let Some(TranscriptPart::ToolResult(result)) = message.parts.first_mut() {
         result.is_error = result.is_error.or(Some(span.is_error));
@@ -176,7 +177,7 @@ fn update_result(span: &ToolSpan, message: &mut TranscriptMessage<'static>) {
     }
 }
 
-/// The answer that the messages do not have: it was never told to the model, or the telling was not recorded.
+/// Inserts a result that the messages lack: the model never read it, or that call was not recorded.
 fn insert_result(
     span: &ToolSpan,
     id: String,

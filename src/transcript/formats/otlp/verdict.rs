@@ -1,11 +1,12 @@
-//! `gen_ai.evaluation.result` events as verdicts.
+//! Source verdicts from `gen_ai.evaluation.result` events.
 //!
-//! Pass or fail only where the label is one of these words; a score only from 0 to 1.
+//! Responsible for the labels that mean pass or fail, and for scores from 0 to 1. Does not interpret other labels or
+//! scores.
 
 use super::wire::OtlpAttrs;
 use crate::model::{RawJson, SourceVerdict};
 
-/// The event's name.
+/// The name of the event.
 pub(super) const EVALUATION_EVENT: &str = "gen_ai.evaluation.result";
 
 const EVALUATOR_KEYS: [&str; 3] = [
@@ -14,7 +15,7 @@ const EVALUATOR_KEYS: [&str; 3] = [
     "gen_ai.evaluator.name",
 ];
 
-/// What an evaluation says.
+/// Parses the verdict of an evaluation event.
 pub(super) fn parse_verdict(attrs: &OtlpAttrs<'_>) -> SourceVerdict {
     let text = |key: &str| attrs.text(key).map(std::borrow::Cow::into_owned);
     let label = text("gen_ai.evaluation.score.label");

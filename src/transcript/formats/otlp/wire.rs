@@ -1,7 +1,7 @@
-//! OTLP as JSON has it: resources, scopes, spans, log records, attributes; everything optional, nothing copied.
+//! OTLP JSON: resources, scopes, spans, log records and attributes. Every field is optional, and nothing is copied.
 //!
-//! Owns the spellings (`instrumentationLibrarySpans`, int64 as text or number, ids of any form) and attribute values as
-//! text or JSON. Knows no names of generative AI.
+//! Responsible for the spellings (`instrumentationLibrarySpans`, int64 as text or number, ids of any form) and for
+//! attribute values as text or JSON. Does not know the attribute names of generative AI.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::model::SourceText;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::formats::lenient_message::as_json_string;
 
-/// Values within values are followed so far; what is deeper stays as OTLP writes it.
+/// The maximum depth of nested values. Deeper values stay as OTLP writes them.
 const MAX_VALUE_DEPTH: usize = 64;
 
 /// One request: a line, or the whole file.
@@ -49,7 +49,7 @@ pub(super) struct OtlpScope<'a> {
     pub(super) entries: Option<Vec<&'a RawValue>>,
 }
 
-/// A span or a log record; their fields do not clash.
+/// A span or a log record, whose fields have different names.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OtlpEntry<'a> {
@@ -90,7 +90,7 @@ pub(super) struct OtlpEvent<'a> {
     pub(super) attributes: OtlpAttrs<'a>,
 }
 
-/// How a span ended.
+/// The status of a span.
 #[derive(Deserialize, Default)]
 pub(super) struct OtlpStatus<'a> {
     #[serde(borrow, default)]
@@ -100,7 +100,7 @@ pub(super) struct OtlpStatus<'a> {
 }
 
 impl OtlpStatus<'_> {
-    /// Whether it says that the span failed.
+    /// Returns true if the span failed.
     pub(super) fn is_error(&self) -> bool {
         let code = self.code.map(RawValue::get);
         matches!(code, Some("2" | "\"STATUS_CODE_ERROR\"" | "\"2\""))
@@ -123,7 +123,7 @@ pub(super) struct OtlpKeyValue<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// A value as OTLP wraps it.
+/// A value in OTLP's wrapper.
 #[expect(clippy::struct_field_names, reason = "OTLP's names")]
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
@@ -170,19 +170,19 @@ impl<'a> OtlpAttrs<'a> {
         self.get(key).is_some()
     }
 
-    /// The value as text: a string as it is, anything else as JSON. Empty is none.
+    /// Returns a value as text: a string as it is, any other value as JSON. An empty value is absent.
     pub(super) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)
             .map(value_text)
             .filter(|text| !text.is_empty() && text != "null")
     }
 
-    /// The first of them that is there, as text.
+    /// Returns the first existing value of these keys, as text.
     pub(super) fn first_text(&self, keys: &[&str]) -> Option<Cow<'a, str>> {
         keys.iter().find_map(|key| self.text(key))
     }
 
-    /// The first that is a whole number.
+    /// Returns the first whole number of these keys.
     pub(super) fn first_integer(&self, keys: &[&str]) -> Option<u64> {
         keys.iter().find_map(|key| {
             let text = self.text(key)?;
@@ -191,13 +191,13 @@ impl<'a> OtlpAttrs<'a> {
         })
     }
 
-    /// The first that is a number.
+    /// Returns the first number of these keys.
     pub(super) fn first_number(&self, keys: &[&str]) -> Option<f64> {
         let number = |key: &&str| self.text(key)?.parse::<f64>().ok();
         keys.iter().find_map(number).filter(|n| n.is_finite())
     }
 
-    /// All of them as OTLP writes them.
+    /// Returns all attributes as OTLP writes them.
     pub(super) fn to_otlp_json(&self) -> String {
         let mut out = String::from("[");
         for pair in &self.pairs {
@@ -212,7 +212,7 @@ impl<'a> OtlpAttrs<'a> {
         out
     }
 
-    /// All of them as one JSON object.
+    /// Returns all attributes as one JSON object.
     pub(super) fn to_json(&self) -> String {
         let mut out = String::from("{");
         for pair in &self.pairs {
@@ -224,7 +224,7 @@ impl<'a> OtlpAttrs<'a> {
 }
 
 impl OtlpKeyValue<'_> {
-    /// The value as JSON.
+    /// Returns the value as JSON.
     pub(super) fn value_json(&self) -> String {
         let mut out = String::new();
         match self.value {
@@ -235,12 +235,12 @@ impl OtlpKeyValue<'_> {
     }
 }
 
-/// A wrapped value as text: a string as it is, anything else as JSON.
+/// Returns a wrapped value as text: a string as it is, any other value as JSON.
 pub(super) fn value_text(raw: &RawValue) -> Cow<'_, str> {
     if let Some(text) = parse_any_value(raw).and_then(|any| as_json_string(any.string_value?)) {
         return text;
     }
-    // A number may stand in a string (int64) and is a number all the same.
+    // OTLP writes int64 numbers as strings.
     let mut out = String::new();
     write_json(raw, &mut out, 0);
     Cow::Owned(out)
@@ -252,7 +252,7 @@ fn parse_any_value(raw: &RawValue) -> Option<OtlpAnyValue<'_>> {
         .map(|ObjectOnly(any)| any)
 }
 
-/// A wrapped value as the JSON it stands for.
+/// Writes a wrapped value as plain JSON.
 fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
     let Some(any) = parse_any_value(raw).filter(|_| depth < MAX_VALUE_DEPTH) else {
         out.push_str(raw.get());
@@ -302,13 +302,13 @@ fn write_pair(pair: &OtlpKeyValue<'_>, out: &mut String, depth: usize) {
     }
 }
 
-/// A string; anything else is the empty one.
+/// Deserializes a string; any other value becomes an empty one.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<SourceText<'de>, D::Error> {
     let raw = <&'de RawValue>::deserialize(from)?;
     Ok(as_json_string(raw).map(SourceText).unwrap_or_default())
 }
 
-/// What can be read as it should be; anything else is as if it were not there.
+/// Deserializes a value of the expected type; any other value becomes the default.
 fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -316,12 +316,12 @@ fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
-/// Nanoseconds since 1970, as text or as a number; 0 is none.
+/// Deserializes nanoseconds since 1970 from text or a number; 0 means absent.
 fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let raw = <&'de RawValue>::deserialize(from)?;
     let text = as_json_string(raw).unwrap_or(Cow::Borrowed(raw.get()));
     let whole = text.parse::<u64>().ok();
-    // Some write them as floats: 1.795e18.
+    // Some exporters write floats: 1.795e18.
     let float = || text.parse::<f64>().ok().filter(|n| *n >= 1.0);
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,13 +1,13 @@
-//! What promptfoo decided of a result, as verdicts of the judge `promptfoo`.
+//! promptfoo's verdicts on a result, as source verdicts of the judge `promptfoo`.
 //!
-//! One verdict a leaf of `componentResults`, called by its assertion's metric, else by its type; the second of the same
-//! name is `name~2`. A component with an assertion is a leaf, whatever it is made of; one without stands for those within
-//! it (an assert-set), and since promptfoo writes these a second time beside the set, those are not counted again. Then
-//! `overall`: the result's own pass, score and reason.
+//! There is one verdict per leaf of `componentResults`, with the name of its assertion's metric, else its type; a
+//! second one of the same name is `name~2`. A component with an assertion is a leaf. A component without one (an
+//! assert-set) represents those in it. promptfoo also writes these next to the set; the copies do not count. The last
+//! verdict is `overall`: the result's own pass, score and reason.
 //!
-//! A grader that failed (`metadata.graderError`) and a result whose provider failed decided nothing: their verdict is an
-//! error. **A human's rating is a label, no verdict of promptfoo's**: a component of type `human` is left out, and with it
-//! `overall`, which then repeats the human's word.
+//! If a grader (`metadata.graderError`) or the provider failed, the verdict is an error. Responsible for promptfoo's
+//! verdicts only: **a human rating is a label**. So a component of type `human` is left out, and with it `overall`,
+//! which repeats it.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::model::{RawJson, SourceText, SourceVerdict};
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::native::parse_or_none;
 
-/// How deep components within components are followed.
+/// The maximum depth of nested components.
 const MAX_DEPTH: u8 = 32;
 
 #[derive(Deserialize, Default)]
@@ -51,22 +51,22 @@ struct PromptfooGraderMetadata<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A result's own word, where its grading says nothing.
+/// The verdict of a result itself, for a missing grading.
 #[derive(Debug, Default)]
 pub(super) struct PromptfooOutcome<'a> {
     pub(super) pass: Option<&'a RawValue>,
     pub(super) score: Option<&'a RawValue>,
-    /// Why the provider failed: then nothing was decided.
+    /// The reason why the provider failed; then every verdict is an error.
     pub(super) provider_error: Option<String>,
 }
 
-/// The verdicts of one result. The error is a sentence: a grading that is none.
+/// Returns the verdicts of one result. The error is a sentence fragment about an invalid grading.
 pub(super) fn parse_verdicts(
     grading: Option<&RawValue>,
     own: &PromptfooOutcome<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
     let whole = match grading.filter(|raw| raw.get() != "null") {
-        Some(raw) => parse_grading(raw).ok_or("its `gradingResult` is no object")?,
+        Some(raw) => parse_grading(raw).ok_or("its `gradingResult` is not an object")?,
         None => PromptfooGradingNode::default(),
     };
     let mut found = GradingVerdicts::default();
@@ -126,7 +126,7 @@ impl GradingVerdicts {
                 self.verdicts.push(one.to_verdict(name));
                 continue;
             }
-            // Those of a set stand beside it once more, indented otherwise.
+            // promptfoo repeats the components of a set next to it, with other white space.
             let beside = |raw: &&RawValue| {
                 let wanted = parse_value(raw);
                 wanted.is_some() && list.iter().any(|other| parse_value(other) == wanted)
@@ -182,7 +182,7 @@ impl<'a> PromptfooGradingNode<'a> {
         }
     }
 
-    /// Why the grader failed, if the metadata says that it did; `reason` where it says no more.
+    /// Returns the reason why the grader failed, if the metadata states it; `reason` if the metadata has no text.
     fn grader_error(&self, reason: &str) -> Option<String> {
         let ObjectOnly(meta) =
             parse_or_none::<ObjectOnly<PromptfooGraderMetadata<'_>>>(self.metadata)?;

@@ -162,7 +162,7 @@ fn a_chat_is_its_messages_and_calls_are_calls() {
         (&*call.name, &*call.arguments),
         ("get_weather", "{\"city\": \"Ulm\"}")
     );
-    // Another answer has no numbers: so they stand at the transcript, too.
+    // Another answer has no numbers: so the transcript has them, too.
     assert_eq!(meta(chat)["latency_ms"], 1234);
     assert_eq!(meta(chat)["cost_usd"], 0.25);
     assert_eq!(meta(chat)["usage"]["thinking"], 4);
@@ -181,7 +181,7 @@ fn a_chat_is_its_messages_and_calls_are_calls() {
 #[test]
 fn lines_may_hold_two_results_and_a_torn_one_is_told() {
     let (all, unknown) = read(&fixture("rows.jsonl"));
-    assert_eq!(unknown, 1, "an object that is no result");
+    assert_eq!(unknown, 1, "an object that is not a result");
     assert_eq!(all.len(), 4);
     assert!(all[..3].iter().all(Result::is_ok), "{all:?}");
     assert!(all[3].as_ref().expect_err("torn").contains("EOF"));

@@ -32,7 +32,7 @@ fn more_ways_than_anyone_made_are_counted() {
 }
 
 proptest! {
-    /// Whoever follows whom: everything that was said stands in a way, or is counted; ways rise.
+    /// For any parents, every line with content is in a path or counted, and paths rise.
     #[test]
     fn nothing_that_was_said_is_lost(
         parents in prop::collection::vec((0_usize..60, 0_u8..4, any::<bool>(), 0_u8..4), 1..60),

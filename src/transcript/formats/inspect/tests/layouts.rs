@@ -1,4 +1,4 @@
-//! The ways a log stands on disk.
+//! The layouts of logs on disk.
 
 use super::*;
 use crate::transcript::TranscriptIndexEntry;

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
-/// How a member is packed.
+/// The compression method of a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Method {
     Stored,
