@@ -150,6 +150,7 @@ fn require_reader<'h>(
 
 /// Returns the layout of the file that begins with `head`, and its first records.
 pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> {
+    // Windows tools save UTF-16, in which no key would match.
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Err(DetectError::Unknown(
             "it is UTF-16 text; save it as UTF-8".to_owned(),

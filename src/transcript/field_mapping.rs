@@ -126,6 +126,7 @@ impl FieldMapping {
             bare if bare.starts_with('{') => bare.to_owned(),
             // A block that the user copied from dicta.yaml, with its indentation.
             bare if bare.contains('\n') => text.to_owned(),
+            // The user may omit the braces of an inline mapping.
             bare => format!("{{{bare}}}"),
         };
         let doc = yaml::read_document(&Arc::from(text), Path::new("--map"))?;

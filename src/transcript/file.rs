@@ -42,6 +42,7 @@ impl TranscriptFile {
             DetectError::Unknown(why) => source.unknown_error(why),
             DetectError::Unmapped(why) => source.unmapped_error(why),
         };
+        // A mapping is explicit, so it takes precedence over detection.
         let (format, reader) = if let Some(map) = map {
             mapped::open(&source, &head, map).map_err(refused)?
         } else {

@@ -150,11 +150,23 @@ struct GuessField {
     values: Vec<Value>,
 }
 
+/// A line of the guessed mapping.
+#[derive(Debug)]
+struct GuessedLine {
+    /// The key in `map:`, or the name of a metadata value.
+    key: String,
+    /// The expression.
+    expression: String,
+    /// The reason, for the comment.
+    reason: String,
+}
+
+/// The guess under construction.
 #[derive(Debug, Default)]
 struct MappingGuessBuilder {
-    lines: Vec<(String, String, String)>,
-    metadata: Vec<(String, String, String)>,
-    label: Option<(String, String)>,
+    lines: Vec<GuessedLine>,
+    metadata: Vec<GuessedLine>,
+    label: Option<GuessedLine>,
     complete: bool,
     names: Vec<String>,
 }
@@ -171,16 +183,20 @@ impl MappingGuessBuilder {
             names: fields.iter().map(|field| field.path.clone()).collect(),
             ..Self::default()
         };
+        // Each step removes its fields, so the order decides which guess gets a field.
         entry.guess_id(&mut fields, records.len());
         entry.guess_conversation(&mut fields, table);
-        entry.label(&mut fields);
+        entry.guess_label(&mut fields);
         entry.guess_metadata(fields, table);
         entry
     }
 
     fn add_line(&mut self, key: &str, expression: &str, why: impl Into<String>) {
-        self.lines
-            .push((key.to_owned(), expression.to_owned(), why.into()));
+        self.lines.push(GuessedLine {
+            key: key.to_owned(),
+            expression: expression.to_owned(),
+            reason: why.into(),
+        });
     }
 
     fn guess_id(&mut self, fields: &mut Vec<GuessField>, records: usize) {
@@ -300,7 +316,7 @@ impl MappingGuessBuilder {
         }
     }
 
-    fn label(&mut self, fields: &mut Vec<GuessField>) {
+    fn guess_label(&mut self, fields: &mut Vec<GuessField>) {
         const NAMES: [&str; 15] = [
             "label",
             "human_label",
@@ -328,6 +344,7 @@ impl MappingGuessBuilder {
             }
             _ => false,
         };
+        // A name alone is not enough: `verdict` may contain prose.
         let fits = |at: &usize| fields[*at].values.iter().all(known);
         let at = NAMES.iter().find_map(|name| {
             (0..fields.len())
@@ -337,7 +354,11 @@ impl MappingGuessBuilder {
         let Some(at) = at else { return };
         let field = fields.remove(at);
         let why = "by its name, and every value says pass or fail".to_owned();
-        self.label = Some((field.path, why));
+        self.label = Some(GuessedLine {
+            key: "passed".to_owned(),
+            expression: field.path,
+            reason: why,
+        });
     }
 
     fn guess_metadata(&mut self, fields: Vec<GuessField>, table: bool) {
@@ -360,7 +381,7 @@ impl MappingGuessBuilder {
                 .iter()
                 .find(|(_, names)| names.contains(&field.name.as_str()));
             if let Some(("tags", _)) = standard
-                && !self.lines.iter().any(|(key, ..)| key == "tags")
+                && !self.lines.iter().any(|line| line.key == "tags")
             {
                 self.add_line(
                     "tags",
@@ -374,6 +395,7 @@ impl MappingGuessBuilder {
             let empty =
                 |value: &Value| matches!(value, Value::String(text) if text.trim().is_empty());
             let filled: Vec<&Value> = field.values.iter().filter(|value| !empty(value)).collect();
+            // CSV cells are always text, so numbers need a conversion.
             let numbers = table && !filled.is_empty() && filled.into_iter().all(number);
             let expression = if numbers {
                 format!("to_number({})", field.path)
@@ -387,8 +409,12 @@ impl MappingGuessBuilder {
                 (_, true) => "a number",
                 _ => "",
             };
-            if self.metadata.iter().all(|(taken, ..)| *taken != key) {
-                self.metadata.push((key, expression, why.to_owned()));
+            if self.metadata.iter().all(|line| line.key != key) {
+                self.metadata.push(GuessedLine {
+                    key,
+                    expression,
+                    reason: why.to_owned(),
+                });
             }
         }
     }
@@ -415,6 +441,7 @@ fn collect_fields(
             }
             value => match fields.iter().position(|field| field.path == path) {
                 Some(at) => fields[at].values.push(value.clone()),
+                // A file of objects with data as keys could have millions of fields.
                 None if fields.len() < 256 => fields.push(GuessField {
                     path,
                     name: if crate::model::make_visible(key, false) == *key {
@@ -528,8 +555,13 @@ impl MappingGuessBuilder {
                 writeln!(out, "{head:<54}  # {why}")
             };
         };
-        for (key, expression, why) in &self.lines {
-            line(6, key, &quote_yaml(expression), why);
+        for guessed in &self.lines {
+            line(
+                6,
+                &guessed.key,
+                &quote_yaml(&guessed.expression),
+                &guessed.reason,
+            );
         }
         if !self.complete {
             let names: Vec<&str> = self.names.iter().take(12).map(String::as_str).collect();
@@ -546,11 +578,16 @@ impl MappingGuessBuilder {
                 "",
                 "for evals and filters; no judge sees it unless a rubric names it",
             );
-            for (key, expression, why) in &self.metadata {
-                line(8, key, &quote_yaml(expression), why);
+            for guessed in &self.metadata {
+                line(
+                    8,
+                    &guessed.key,
+                    &quote_yaml(&guessed.expression),
+                    &guessed.reason,
+                );
             }
         }
-        if let Some((expression, why)) = &self.label {
+        if let Some(label) = &self.label {
             // The label is a comment, because a label of an unknown eval would make every run fail.
             let mut labels = String::new();
             let mut line = |text: &str, why: &str| {
@@ -563,8 +600,8 @@ impl MappingGuessBuilder {
                 "the id of the eval that the label is about",
             );
             line(
-                &format!("      #   passed: {}", quote_yaml(expression)),
-                why,
+                &format!("      #   {}: {}", label.key, quote_yaml(&label.expression)),
+                &label.reason,
             );
             out.push_str(&labels);
         }

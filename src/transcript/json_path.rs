@@ -180,6 +180,7 @@ impl<'p> JsonPathSearch<'p> {
             if let Some(key) = &mut self.key
                 && key.len() <= MAX_KEY_BYTES
             {
+                // One byte above the limit is enough to show that the key is too long.
                 key.extend_from_slice(&bytes[at..end.min(at + MAX_KEY_BYTES + 1)]);
             }
             at = end;
@@ -192,6 +193,7 @@ impl<'p> JsonPathSearch<'p> {
         self.expect = ExpectedToken::Colon;
         let wanted = self.path[self.matched_depth - 1];
         self.key_matches = key == wanted.as_bytes()
+            // Escapes in keys are rare, so the bytes are compared first.
             || (key.contains(&b'\\') && unescape_key(&key).is_some_and(|key| key == wanted));
     }
 }

@@ -89,6 +89,7 @@ impl MetadataBuilder {
                 self.0.push((key, value));
             }
         }
+        // Both values remain: dicta's under the standard key, the source's below `original`.
         if !taken.0.is_empty() {
             self.insert_json("original", format_object(&taken.0));
         }

@@ -76,7 +76,7 @@ pub enum TranscriptError {
         what: &'static str,
     },
     /// dicta recognises the format but has no reader for it.
-    #[error("{path} looks like {format}; this version does not read it yet")]
+    #[error("{path} looks like {format}, which this version of dicta cannot read")]
     Unsupported {
         /// The path of the file.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum TranscriptError {
     },
     /// The file has records or rows, but in no format that dicta knows. A field mapping can describe them.
     #[error(
-        "{path} holds no transcripts that are recognised: {why}; `dicta map {path}` prints a guess of what its fields mean, for dicta.yaml"
+        "{path} holds no transcripts in a known format: {why}; `dicta map {path}` prints a guess of the field mapping for dicta.yaml"
     )]
     Unmapped {
         /// The path of the file.

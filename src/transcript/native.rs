@@ -50,6 +50,7 @@ pub fn parse_native<'a>(
 
 /// Returns true if a record with `messages` isn't in OpenAI's format.
 pub(super) fn is_foreign_shape(record: &[u8]) -> bool {
+    // The search avoids a full parse of most records.
     memchr::memmem::find(record, b"tool_").is_some()
         && matches!(
             parse_record(record, ""),
@@ -181,6 +182,7 @@ fn parse_record<'a>(
     record: &'a [u8],
     default_id: &str,
 ) -> Result<Transcript<'a>, NativeParseError> {
+    // The walker cuts longer records, so the JSON would be incomplete.
     if record.len() >= MAX_RECORD {
         let limit = MAX_RECORD / (1024 * 1024);
         return Err(NativeParseError::Invalid(format!(

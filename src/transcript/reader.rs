@@ -279,6 +279,7 @@ impl<S: RecordParser> TranscriptReader for PerRecordReader<S> {
             }
             let (block, tally) = out.finish();
             self.tally = tally;
+            // An empty block would mean the end to the caller.
             if !block.records.is_empty() {
                 return Ok(Some(block));
             }

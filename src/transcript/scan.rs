@@ -72,7 +72,9 @@ impl JsonValueScanner {
                     self.in_string = false;
                     return at;
                 }
+                // A torn line ends inside a string, so its scan continues into the next line.
                 b'\n' => self.torn_string = true,
+                // The escaped byte is in the next piece.
                 _ if at == bytes.len() => {
                     self.escaped = true;
                     return at;

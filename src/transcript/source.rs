@@ -90,6 +90,7 @@ impl SourceFile {
         let mut bytes = vec![0; len.min(MAX_RECORD)];
         let had =
             unix::fill_at(&self.file, &mut bytes, span.offset).map_err(|why| self.io_error(why))?;
+        // The file changed after the walk.
         if had < bytes.len() {
             let why = std::io::Error::new(
                 std::io::ErrorKind::UnexpectedEof,

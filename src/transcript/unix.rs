@@ -34,6 +34,7 @@ pub(super) fn fill_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
         match file.read_at(&mut buffer[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(n) => filled += n,
+            // A signal interrupted the read; it continues.
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) => return Err(why),
         }

@@ -134,6 +134,7 @@ impl RecordWalker {
                     memchr::memchr(b'\n', piece).map(|at| at + 1)
                 });
             }
+            // Doubling keeps the total work linear for one long record.
             want = (bytes.len() * 2).clamp(BLOCK_SIZE, MAX_RECORD);
         };
         let mut spans = Vec::with_capacity(end / 4096 + 1);
@@ -142,6 +143,7 @@ impl RecordWalker {
             let stop = memchr::memchr(b'\n', &bytes[start..end]).map_or(end, |at| start + at);
             let line = &bytes[start..stop];
             if !line.trim_ascii_start().is_empty() {
+                // A record excludes its line end, and files from Windows end lines with CRLF.
                 let len = line.strip_suffix(b"\r").unwrap_or(line).len();
                 spans.push(self.number_span(start, start + len));
             }
@@ -155,6 +157,7 @@ impl RecordWalker {
         let mut want = BLOCK_SIZE;
         let mut spans = Vec::new();
         let (mut start, mut at) = (0, 0);
+        // The scanner keeps its state between reads, so a long row is scanned once.
         let mut scan = CsvRowScanner::default();
         loop {
             let ended = source.fill_buffer(self.pos, &mut bytes, want)?;

@@ -29,6 +29,7 @@ pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
     let start = line.len();
     serde_json::to_writer(&mut *line, &SerializeTranscript(transcript))
         .expect("every part of a transcript is JSON");
+    // Serialized strings have no raw line break, so this one comes from raw JSON of the source.
     if memchr::memchr(b'\n', &line[start..]).is_some() {
         let written = std::str::from_utf8(&line[start..]).expect("JSON is UTF-8");
         let tight = compact_json(written).into_owned();
@@ -89,7 +90,7 @@ impl Serialize for SerializeMessage<'_> {
                 |part| matches!(part, TranscriptPart::ToolCall(call) if !call.name.is_empty()),
             )
             .count();
-        // In a tool message, `tool_calls` would be lost when it is read, so calls are parts.
+        // In a tool message, calls are parts in order with the results.
         let calls = if message.role == MessageRole::Tool {
             0
         } else {

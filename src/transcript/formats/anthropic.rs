@@ -63,6 +63,7 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
 /// Returns true if the bytes may contain a record in Anthropic's format. The check is fast, because it runs on every
 /// native block.
 pub(super) fn may_need_conversion(bytes: &[u8]) -> bool {
+    // Every converted record has at least one of these.
     memchr::memmem::find(bytes, b"tool_use").is_some() || contains_key(bytes, b"\"system\"")
 }
 

@@ -122,6 +122,7 @@ impl RecordParser for ApiLogParser {
         cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
+        // Concatenated files may have a byte order mark in the middle.
         let record = record.trim_start_matches('\u{feff}').trim();
         if record.starts_with('[') {
             return parse_list_record(record, out);
@@ -135,8 +136,8 @@ impl RecordParser for ApiLogParser {
             return Ok(());
         }
         let held = UnpackedBodies::default();
-        let (asked, answered) = split_exchange(&fields, &held)?;
-        let exchange = parse_exchange(&asked, &answered)?;
+        let (request_body, reply_body) = split_exchange(&fields, &held)?;
+        let exchange = parse_exchange(&request_body, &reply_body)?;
         push_exchange(exchange, &fields, out);
         Ok(())
     }
@@ -156,10 +157,10 @@ fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut Trans
     for (at, messages) in found.conversations.into_iter().enumerate() {
         let mut meta = MetadataBuilder::default();
         meta.set("source", found.source);
-        if let Some(told) = found.meta.clone().finish()
-            && let Ok(told) = RawFields::parse(told.get())
+        if let Some(reply_meta) = found.meta.clone().finish()
+            && let Ok(reply_meta) = RawFields::parse(reply_meta.get())
         {
-            meta.merge_source_fields(&told);
+            meta.merge_source_fields(&reply_meta);
         }
         if wrapped {
             add_extra_keys(record, &mut meta);
@@ -188,9 +189,9 @@ fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), Strin
     let raw: &RawValue = serde_json::from_str(record)
         .map_err(|why| super::super::native::format_json_error(&why))?;
     let all = list_items(raw).unwrap_or_default();
-    let mut odd = Vec::new();
-    let transcript = parse_conversation(&all, &mut odd)?;
-    for kind in &odd {
+    let mut unknown_kinds = Vec::new();
+    let transcript = parse_conversation(&all, &mut unknown_kinds)?;
+    for kind in &unknown_kinds {
         out.count_unknown(kind);
     }
     out.push_transcript(&transcript);
@@ -245,10 +246,10 @@ fn split_exchange<'a>(
         ));
     }
     let [first, second] = &held.request;
-    let asked = record.get_first(&["request", "body"]);
-    let asked = unwrap_http_body(ExchangeBody::from_raw(asked, first), second)?;
+    let request_body = record.get_first(&["request", "body"]);
+    let request_body = unwrap_http_body(ExchangeBody::from_raw(request_body, first), second)?;
     let [first, second] = &held.response;
-    let answered = unwrap_http_body(
+    let reply_body = unwrap_http_body(
         ExchangeBody::from_raw(record.get("response"), first),
         second,
     );
@@ -256,7 +257,7 @@ fn split_exchange<'a>(
     let failed = record.has("error") && !record.has("response");
     match api_error(record).filter(|_| failed) {
         Some(why) => Err(why),
-        None => Ok((asked, answered?)),
+        None => Ok((request_body, reply_body?)),
     }
 }
 
@@ -280,6 +281,7 @@ fn unwrap_http_body<'a>(
         let error = error.unwrap_or_else(|| "the API answered with an error".to_owned());
         return Err(format!("{error} (status {status})"));
     }
+    // A body may itself have a field `body`.
     let is_body = fields.get_first(&["choices", "messages", "contents", "candidates"]);
     if fields.has("body") && is_body.is_none() {
         return Ok(body);
@@ -289,28 +291,30 @@ fn unwrap_http_body<'a>(
 
 /// Parses a request and its reply in the wire format that their keys indicate. The error is a sentence fragment.
 fn parse_exchange<'a>(
-    asked: &ExchangeBody<'a>,
-    answered: &ExchangeBody<'a>,
+    request_body: &ExchangeBody<'a>,
+    reply_body: &ExchangeBody<'a>,
 ) -> Result<ApiExchange<'a>, String> {
-    if let Some(why) = answered.object().and_then(api_error) {
+    // The error comes first: an error body has no other key that shows the wire format.
+    if let Some(why) = reply_body.object().and_then(api_error) {
         return Err(why);
     }
     let mut found = ApiExchange {
         source: "openai",
         ..ApiExchange::default()
     };
-    if let Some(asked) = asked.object() {
-        found.meta.set_raw("model", asked.get("model"));
+    if let Some(request_body) = request_body.object() {
+        found.meta.set_raw("model", request_body.get("model"));
     }
-    if asked.has_any(&["contents"]) || gemini::is_reply(answered) {
+    // The keys of one side are enough, because a log may have only one.
+    if request_body.has_any(&["contents"]) || gemini::is_reply(reply_body) {
         found.source = "gemini";
-        gemini::parse_exchange(asked, answered, &mut found)?;
-    } else if asked.has_any(&["input", "instructions"]) || openai::is_response(answered) {
-        openai::parse_responses(asked, answered, &mut found)?;
-    } else if is_anthropic(answered) {
+        gemini::parse_exchange(request_body, reply_body, &mut found)?;
+    } else if request_body.has_any(&["input", "instructions"]) || openai::is_response(reply_body) {
+        openai::parse_responses(request_body, reply_body, &mut found)?;
+    } else if is_anthropic(reply_body) {
         return Err("its answer is an Anthropic message; such pairs are not read yet".to_owned());
     } else {
-        openai::parse_chat(asked, answered, &mut found)?;
+        openai::parse_chat(request_body, reply_body, &mut found)?;
     }
     if found.conversations.iter().all(Vec::is_empty) {
         return Err("it holds no message".to_owned());
@@ -318,8 +322,8 @@ fn parse_exchange<'a>(
     Ok(found)
 }
 
-fn is_anthropic(answered: &ExchangeBody<'_>) -> bool {
-    let Some(fields) = answered.object() else {
+fn is_anthropic(reply_body: &ExchangeBody<'_>) -> bool {
+    let Some(fields) = reply_body.object() else {
         return false;
     };
     fields.text("type").as_deref() == Some("message") && fields.list("content").is_some()
@@ -328,7 +332,7 @@ fn is_anthropic(answered: &ExchangeBody<'_>) -> bool {
 /// Parses a list of chat messages, items of the Responses API, or contents of Gemini.
 fn parse_conversation<'a>(
     all: &[&'a RawValue],
-    odd: &mut Vec<String>,
+    unknown_kinds: &mut Vec<String>,
 ) -> Result<Transcript<'a>, String> {
     let parts = |raw: &&RawValue| {
         RawFields::from_raw(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
@@ -336,15 +340,15 @@ fn parse_conversation<'a>(
     if all.iter().any(parts) {
         return Ok(build_transcript(
             "gemini",
-            gemini::parse_contents(all, odd)?,
+            gemini::parse_contents(all, unknown_kinds)?,
         ));
     }
-    let mut talk = ConversationBuilder::default();
-    add_items(&mut talk, all, odd)?;
-    if talk.messages.is_empty() {
+    let mut conversation = ConversationBuilder::default();
+    add_items(&mut conversation, all, unknown_kinds)?;
+    if conversation.messages.is_empty() {
         return Err("the list holds no message".to_owned());
     }
-    Ok(build_transcript("openai", talk.finish()))
+    Ok(build_transcript("openai", conversation.finish()))
 }
 
 fn build_transcript<'a>(source: &str, messages: Vec<TranscriptMessage<'a>>) -> Transcript<'a> {
@@ -377,12 +381,12 @@ impl SessionParser for ApiLinesParser {
                 None => out.count_unknown("a line that is not JSON"),
             }
         }
-        let mut odd = Vec::new();
-        match parse_conversation(&all, &mut odd) {
+        let mut unknown_kinds = Vec::new();
+        match parse_conversation(&all, &mut unknown_kinds) {
             Ok(transcript) => out.push_transcript(&transcript),
             Err(why) => out.push_fault(why),
         }
-        for kind in &odd {
+        for kind in &unknown_kinds {
             out.count_unknown(kind);
         }
     }

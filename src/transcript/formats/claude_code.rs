@@ -88,6 +88,7 @@ impl SessionParser for ClaudeCodeParser {
                 let follows = line::parent_uuid_of(line.parent, line.logical_parent);
                 let resumed = follows.is_some_and(|uuid| self.uuids.contains(&*uuid));
                 let begins = !resumed && !self.sessions.is_empty();
+                // The ids of earlier sessions no longer matter, and a file may contain thousands of sessions.
                 if begins {
                     *self = Self::default();
                 }
@@ -105,11 +106,12 @@ impl SessionParser for ClaudeCodeParser {
         let last = lines.len().wrapping_sub(1);
         let mut read = Vec::with_capacity(lines.len());
         let mut seen = HashSet::new();
-        let (mut broken, mut spoke) = (false, false);
+        let (mut broken, mut has_transcripts) = (false, false);
         for (at, bytes) in lines.iter().enumerate() {
             let line = match ClaudeCodeLine::parse(bytes) {
                 Ok(line) => line,
                 Err(why) => {
+                    // Claude Code may still be writing the last line, so it gets a kind of its own.
                     let torn = at == last && !bytes.ends_with(b"}");
                     out.count_unknown(if torn {
                         "a last line that is torn"
@@ -128,16 +130,17 @@ impl SessionParser for ClaudeCodeParser {
                 .as_ref()
                 .is_some_and(|uuid| !seen.insert(uuid.clone()))
             {
+                // A duplicate would make the parent of later lines ambiguous.
                 out.count_unknown("a line with a uuid that another one has");
                 continue;
             }
             read.push(line);
         }
         let mut session = ClaudeCodeSession::from_lines(&read, cx.source, out);
-        for strand in session.split_by_agent() {
-            spoke |= session.push_transcripts(&strand, out);
+        for agent_lines in session.split_by_agent() {
+            has_transcripts |= session.push_transcripts(&agent_lines, out);
         }
-        if broken && !spoke {
+        if broken && !has_transcripts {
             out.push_fault("the session holds no message that can be read");
         }
     }
@@ -183,14 +186,14 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
 
     /// Returns the lines of the session itself, then those of each sub-agent in the order of their first lines.
     fn split_by_agent(&self) -> Vec<AgentLines<'a>> {
-        let strand = |agent| AgentLines {
+        let new_agent = |agent| AgentLines {
             lines: Vec::new(),
             agent,
         };
-        let mut all = vec![strand(None)];
+        let mut all = vec![new_agent(None)];
         // Sidechains of old versions have no agent id; their start identifies them.
         let mut by_agent: HashMap<SourceText<'a>, usize> = HashMap::new();
-        let mut of_uuid: HashMap<&str, usize> = HashMap::new();
+        let mut by_uuid: HashMap<&str, usize> = HashMap::new();
         let mut nameless = 0;
         let mut latest = None;
         for (at, line) in self.lines.iter().enumerate() {
@@ -198,35 +201,39 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
                 all[0].lines.push(at);
                 continue;
             }
-            let of = match (&line.agent, &line.parent_uuid) {
+            let index = match (&line.agent, &line.parent_uuid) {
                 (Some(agent), _) => by_agent.get(agent).copied(),
                 (None, Some(uuid)) if self.agents.is_main(uuid) => None,
-                (None, Some(uuid)) => of_uuid.get(&**uuid).copied().or(latest),
+                (None, Some(uuid)) => by_uuid.get(&**uuid).copied().or(latest),
                 (None, None) => None,
             };
-            let of = of.unwrap_or(all.len());
-            if of == all.len() {
+            let index = index.unwrap_or(all.len());
+            if index == all.len() {
                 nameless += usize::from(line.agent.is_none());
                 let agent = line.agent.clone();
-                all.push(strand(Some(
+                all.push(new_agent(Some(
                     agent.unwrap_or_else(|| SourceText::from(nameless.to_string())),
                 )));
             }
             match &line.agent {
-                Some(agent) => by_agent.insert(agent.clone(), of),
-                None => latest.replace(of),
+                Some(agent) => by_agent.insert(agent.clone(), index),
+                None => latest.replace(index),
             };
-            of_uuid.extend(line.uuid.as_deref().map(|uuid| (uuid, of)));
-            all[of].lines.push(at);
+            by_uuid.extend(line.uuid.as_deref().map(|uuid| (uuid, index)));
+            all[index].lines.push(at);
         }
         all
     }
 
     /// Adds the conversations of an agent to `out`. Returns true if there is at least one.
-    fn push_transcripts(&mut self, strand: &AgentLines<'a>, out: &mut TranscriptSink) -> bool {
-        let nodes: Vec<LineNode<'_>> = strand.lines.iter().map(|at| self.build_node(*at)).collect();
+    fn push_transcripts(&mut self, agent_lines: &AgentLines<'a>, out: &mut TranscriptSink) -> bool {
+        let nodes: Vec<LineNode<'_>> = agent_lines
+            .lines
+            .iter()
+            .map(|at| self.build_node(*at))
+            .collect();
         let Branches {
-            paths: ways,
+            paths,
             dropped_count: left,
         } = Branches::from_nodes(&nodes);
         drop(nodes);
@@ -235,16 +242,16 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         }
         // Every branch repeats the beginning of the session, so the branches of a large session could fill the memory.
         let most = out.byte_count() + 2 * MAX_RECORD;
-        for (nth, way) in ways.iter().enumerate() {
+        for (branch_index, path) in paths.iter().enumerate() {
             if out.byte_count() > most {
                 out.count_unknown("a branch of a session that is too large");
                 continue;
             }
-            let way: Vec<usize> = way.iter().map(|at| strand.lines[*at]).collect();
-            let transcript = self.build_transcript(strand, &way, nth);
+            let path: Vec<usize> = path.iter().map(|at| agent_lines.lines[*at]).collect();
+            let transcript = self.build_transcript(agent_lines, &path, branch_index);
             out.push_transcript(&transcript);
         }
-        !ways.is_empty()
+        !paths.is_empty()
     }
 
     fn build_node(&self, at: usize) -> LineNode<'_> {
@@ -252,6 +259,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         let message = self.messages[at].as_ref();
         let parent = match (&line.parent_uuid, line.kind) {
             (Some(uuid), _) => NodeParent::Named(uuid),
+            // Without a parent, these lines continue the conversation; any other line begins one.
             (None, ClaudeCodeLineKind::Compaction) => NodeParent::Before,
             (None, _) if line.uuid.is_none() || line.is_compact_summary() => NodeParent::Before,
             (None, _) => NodeParent::None,
@@ -270,41 +278,41 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
 
     fn build_transcript(
         &self,
-        strand: &AgentLines<'a>,
-        way: &[usize],
-        nth: usize,
+        agent_lines: &AgentLines<'a>,
+        path: &[usize],
+        branch_index: usize,
     ) -> Transcript<'a> {
-        let session = way
+        let session = path
             .iter()
             .rev()
             .find_map(|at| self.lines[*at].session.as_deref());
         // A session without an id gets the name of its file.
         let stem = self.source.stem();
-        let own = match &strand.agent {
+        let own = match &agent_lines.agent {
             None => session.unwrap_or(stem).to_owned(),
             Some(agent) => conversation::agent_transcript_id(session.unwrap_or(stem), agent),
         };
-        let spawn = strand.agent.as_ref().map(|agent| {
-            let first = way.first().map(|at| &self.lines[*at]);
-            let mut said = way.iter().filter_map(|at| self.messages[*at].as_ref());
-            let prompt = said.next().and_then(ClaudeCodeMessage::only_text);
+        let spawn = agent_lines.agent.as_ref().map(|agent| {
+            let first = path.first().map(|at| &self.lines[*at]);
+            let mut path_messages = path.iter().filter_map(|at| self.messages[*at].as_ref());
+            let prompt = path_messages.next().and_then(ClaudeCodeMessage::only_text);
             (&**agent, self.agents.find_spawn(agent, first, prompt))
         });
         let mut tags = Vec::new();
         if spawn.is_some() {
             tags.push(SourceText::from("sub-agent"));
         }
-        if nth > 0 {
+        if branch_index > 0 {
             tags.push(SourceText::from("branch"));
         }
-        let mut told = conversation::ClaudeCodeConversationBuilder::new(self.lines, way);
-        let messages = told.build_messages(&self.messages, session);
+        let mut builder = conversation::ClaudeCodeConversationBuilder::new(self.lines, path);
+        let messages = builder.build_messages(&self.messages, session);
         let spawn = spawn.as_ref().map(|(agent, spawn)| (*agent, spawn));
-        let metadata = told.build_metadata(session, &own, nth, spawn);
+        let metadata = builder.build_metadata(session, &own, branch_index, spawn);
         Transcript {
-            id: SourceText::from(match nth {
+            id: SourceText::from(match branch_index {
                 0 => own,
-                nth => format!("{own}.branch-{}", nth + 1),
+                branch_index => format!("{own}.branch-{}", branch_index + 1),
             }),
             messages,
             metadata,

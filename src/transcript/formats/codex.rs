@@ -40,6 +40,7 @@ struct CodexRolloutParser {
 
 impl SessionParser for CodexRolloutParser {
     fn starts_session(&mut self, line: &[u8]) -> bool {
+        // `session_meta` is at the beginning of a header; a scan of every long line would be slow.
         let begin = &line[..line.len().min(256)];
         let may_be =
             line.starts_with(b"{\"id\"") || memchr::memmem::find(begin, b"session_meta").is_some();
@@ -198,6 +199,7 @@ impl<'a> CodexRollout<'a> {
     }
 
     fn add_head(&mut self, head: &RawFields<'a>) {
+        // The headers of ancestors follow in a fork; only the first one is that of this session.
         if self.id.is_some() {
             return;
         }
@@ -240,6 +242,7 @@ impl<'a> CodexRollout<'a> {
             Err(ItemError::Invalid(_)) => out.count_unknown("a broken item"),
         }
         if let (Some(id), Some(at)) = (item.id_text("call_id"), at) {
+            // The call comes before its output, which has the same id.
             self.call_times.entry(id).or_insert(at);
         }
         if let Some(turn) = self.builder.open()
@@ -304,6 +307,7 @@ impl<'a> CodexRollout<'a> {
             }
             "thread_rolled_back" => self.roll_back(event.integer("num_turns").unwrap_or(0)),
             "error" | "stream_error" => {
+                // A `stream_error` is retried, so it isn't the end of the turn.
                 if &*kind == "error" {
                     self.error = event.text_or_json("message");
                 }
@@ -321,29 +325,29 @@ impl<'a> CodexRollout<'a> {
         }
     }
 
-    fn add_tool_end(&mut self, id: Option<SourceText<'a>>, told: &RawFields<'a>) {
+    fn add_tool_end(&mut self, id: Option<SourceText<'a>>, event: &RawFields<'a>) {
         let Some(id) = id else { return };
-        let failed = match told.text("status").as_deref() {
+        let failed = match event.text("status").as_deref() {
             Some("failed" | "declined") => Some(true),
             Some("completed") => Some(false),
             _ => None,
         };
-        let result = told
+        let result = event
             .object("result")
             .map(|result| result.has("Err") || result.has("error"));
         let failed = failed
-            .or_else(|| told.flag("success").map(|success| !success))
-            .or_else(|| told.number("exit_code").map(|code| code != 0.0))
+            .or_else(|| event.flag("success").map(|success| !success))
+            .or_else(|| event.number("exit_code").map(|code| code != 0.0))
             .or(result);
         if let Some(failed) = failed {
             self.call_failures.insert(id, failed);
         }
     }
 
-    fn add_compaction(&mut self, told: &RawFields<'a>, stamp: Option<&RawValue>) {
+    fn add_compaction(&mut self, payload: &RawFields<'a>, stamp: Option<&RawValue>) {
         self.compactions += 1;
         self.builder.close_message();
-        if let Some(summary) = told.text("message").filter(|text| !text.is_empty()) {
+        if let Some(summary) = payload.text("message").filter(|text| !text.is_empty()) {
             self.builder
                 .push_message(MessageRole::System, vec![TranscriptPart::Text(summary)]);
             if let Some(turn) = self.builder.messages.last_mut() {
@@ -362,6 +366,7 @@ impl<'a> CodexRollout<'a> {
             .collect();
         let turns = usize::try_from(turns)
             .unwrap_or(usize::MAX)
+            // The file may have lost the turns that were taken back.
             .min(users.len());
         if let Some(from) = users.get(users.len() - turns) {
             self.builder.messages.truncate(*from);
@@ -371,6 +376,7 @@ impl<'a> CodexRollout<'a> {
 
     /// Adds the usage of a reply, unless the session repeats an earlier count.
     fn add_usage(&mut self, last: Option<SourceUsage>, total: Option<SourceUsage>) {
+        // Codex repeats the last count.
         if total.is_none() || total == self.usage.total {
             return;
         }
@@ -404,8 +410,9 @@ impl<'a> CodexRollout<'a> {
                 };
                 let own = parse_output_status(&result.content);
                 if result.is_error.is_none() {
-                    let told = self.call_failures.get(&result.call_id).copied();
-                    result.is_error = told.or(own.failed);
+                    let failed = self.call_failures.get(&result.call_id).copied();
+                    // An event is more reliable than the text of the result.
+                    result.is_error = failed.or(own.failed);
                 }
                 // Old versions write a call and its result at the same time and put the duration into the result.
                 result.duration_ms = own.duration_ms.or(result.duration_ms);
@@ -506,8 +513,8 @@ fn mark_harness_message(turn: &mut MessageBuilder<'_>, item: &RawFields<'_>) {
 
 /// Returns true if the metadata of an item states that the harness wrote all of it. Newer versions record this.
 fn is_harness_item(item: &RawFields<'_>) -> bool {
-    let told = item.object("internal_chat_message_metadata_passthrough");
-    let pieces = told.and_then(|told| told.list("content_item_metadata"));
+    let metadata = item.object("internal_chat_message_metadata_passthrough");
+    let pieces = metadata.and_then(|metadata| metadata.list("content_item_metadata"));
     let pieces = pieces.unwrap_or_default();
     let harness = |raw: &&RawValue| {
         let from = RawFields::from_raw(raw).and_then(|piece| piece.object("provenance"));
@@ -530,15 +537,15 @@ fn parse_output_status(content: &str) -> CodexOutputStatus {
     if !content.starts_with("{\"output\"") {
         return CodexOutputStatus::default();
     }
-    let told = RawFields::parse(content)
+    let metadata = RawFields::parse(content)
         .ok()
-        .and_then(|told| told.object("metadata"));
-    let Some(told) = told else {
+        .and_then(|metadata| metadata.object("metadata"));
+    let Some(metadata) = metadata else {
         return CodexOutputStatus::default();
     };
     CodexOutputStatus {
-        failed: told.number("exit_code").map(|code| code != 0.0),
-        duration_ms: told
+        failed: metadata.number("exit_code").map(|code| code != 0.0),
+        duration_ms: metadata
             .number("duration_seconds")
             .map(|seconds| seconds * 1000.0),
     }

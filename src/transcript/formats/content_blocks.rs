@@ -112,7 +112,7 @@ impl<'a> ContentBlocks<'a> {
             return;
         };
         let kind = block.kind.clone().unwrap_or_default();
-        let said = match &*kind {
+        let part = match &*kind {
             "text" => {
                 let cited: Option<Vec<&RawValue>> = parse_or_none(block.citations);
                 self.citations.extend(cited.into_iter().flatten());
@@ -134,15 +134,15 @@ impl<'a> ContentBlocks<'a> {
             _ => None,
         };
         self.items.push(ContentItem::Part(
-            said.unwrap_or_else(|| raw_block_part(&kind, raw)),
+            part.unwrap_or_else(|| raw_block_part(&kind, raw)),
         ));
     }
 
     /// Converts to the parts of one message with tool results among them, because a model's reply is one message.
     pub(super) fn into_parts(self) -> Vec<TranscriptPart<'a>> {
         let mut parts = Vec::with_capacity(self.items.len());
-        for said in self.items {
-            match said {
+        for item in self.items {
+            match item {
                 ContentItem::Part(part) => parts.push(part),
                 ContentItem::ToolResult(answer) => {
                     parts.push(TranscriptPart::ToolResult(answer.result));
@@ -163,8 +163,8 @@ impl<'a> ContentBlocks<'a> {
         };
         let mut turns = Vec::new();
         let mut open = Vec::new();
-        for said in self.items {
-            match said {
+        for item in self.items {
+            match item {
                 ContentItem::Part(part) => open.push(part),
                 ContentItem::ToolResult(answer) => {
                     if !open.is_empty() {
@@ -176,6 +176,7 @@ impl<'a> ContentBlocks<'a> {
                 }
             }
         }
+        // An empty message must remain a message, because it may have metadata.
         if !open.is_empty() || turns.is_empty() {
             turns.push(message(role.clone(), open));
         }
@@ -270,6 +271,7 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
         let kind = kind.unwrap_or_default();
         let text = match (&*kind, &block) {
             ("text", Some(block)) => block.text.and_then(json_string),
+            // The content of a search result is encrypted; title and URL are readable.
             ("web_search_result", Some(block)) => {
                 let texts = [block.title, block.url].into_iter().flatten();
                 let texts: Vec<SourceText<'_>> = texts.filter_map(json_string).collect();

@@ -37,7 +37,7 @@ pub(super) fn refuse_unmapped(
         ""
     };
     Err(source.unmapped_error(format!(
-        "it is a table with the columns {}{more}, and nothing says what they mean",
+        "it is a table with the columns {}{more}, and no `map` defines their meaning",
         shown.join(", ")
     )))
 }
@@ -45,6 +45,7 @@ pub(super) fn refuse_unmapped(
 /// Returns true if a text looks like a table. The line after the header has as many cells, at least two, and so do most
 /// of the following lines.
 pub(super) fn is_table(head: &[u8]) -> bool {
+    // JSON also has lines with the same number of commas.
     if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
         return false;
     }
@@ -88,12 +89,14 @@ impl CsvLayout {
             0
         };
         let mut stated = None;
+        // Excel reads this line as an instruction, so it isn't a row.
         if let [b's', b'e', b'p', b'=', sign, rest @ ..] = &head[start..]
             && let [b'\n', ..] | [b'\r', b'\n', ..] = rest
         {
             stated = Some(*sign);
             start += 5 + if rest[0] == b'\r' { 2 } else { 1 };
         }
+        // The `csv` crate skips empty lines, so the header may follow some.
         while matches!(head.get(start), Some(b'\r' | b'\n')) {
             start += 1;
         }
@@ -101,6 +104,7 @@ impl CsvLayout {
         let most = DELIMITERS
             .iter()
             .rev()
+            // `max_by_key` returns the last maximum, so the reversal makes the first delimiter win.
             .max_by_key(|(sign, _)| count_outside_quotes(rest, *sign));
         let delimiter = stated.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
         let end = match CsvQuoteState::scan_rows(rest, delimiter, true) {
@@ -115,18 +119,19 @@ impl CsvLayout {
         };
         let mut rows = CsvRows::from_bytes(&rest[..end], delimiter);
         let Some((_, row)) = rows.next_row() else {
-            return Err("it holds no line that names columns".to_owned());
+            return Err("it has no line with column names".to_owned());
         };
         let mut names: Vec<String> = Vec::with_capacity(row.len());
         for (at, cell) in row.iter().enumerate() {
             let name = std::str::from_utf8(cell)
-                .map_err(|_| "the line that names its columns is not UTF-8".to_owned())?
+                .map_err(|_| "the line with its column names is not UTF-8".to_owned())?
                 .trim();
             let name = if name.is_empty() {
                 format!("column_{}", at + 1)
             } else {
                 name.to_owned()
             };
+            // Expressions address columns by name, so a name must be unique.
             if names.contains(&name) {
                 return Err(format!("its column {name:?} occurs twice"));
             }
@@ -224,6 +229,7 @@ impl<'b> CsvRows<'b> {
             .has_headers(false)
             .flexible(true)
             .delimiter(delimiter)
+            // The reader allocates its buffer for every block and every single row.
             .buffer_capacity(bytes.len().clamp(1, 64 * 1024))
             .from_reader(bytes);
         Self {

@@ -101,6 +101,7 @@ pub(super) fn open_table(
     let (columns, len) = EvalbenchColumns::parse_header(head)
         .ok_or_else(|| source.unknown_error("its header is not UTF-8"))?;
     let walk = RecordWalker::new(TABLE_LAYOUT, (look.start + len) as u64);
+    // The scores are a separate file that evalbench writes to the same directory.
     let scores = EvalbenchScores::open_next_to(source)?;
     let runs = EvalbenchRunParser {
         columns,
@@ -173,7 +174,7 @@ fn failure_reason(row: &EvalbenchRow<'_>) -> Option<String> {
         "sql_generator_error",
         "generated_error",
     ];
-    let told = errors.iter().find_map(|column| row.get(column));
+    let error = errors.iter().find_map(|column| row.get(column));
     let code = row
         .get("returncode")
         .and_then(|code| code.parse::<f64>().ok());
@@ -184,30 +185,31 @@ fn failure_reason(row: &EvalbenchRow<'_>) -> Option<String> {
             None => format!("the agent ended with code {code}"),
         }
     });
-    told.map(str::to_owned).or(ended)
+    error.map(str::to_owned).or(ended)
 }
 
 fn convert_agent_run(row: &EvalbenchRow<'_>) -> Result<Transcript<'static>, String> {
-    let talk = if let Some(history) = row.get("conversation_history") {
+    let conversation = if let Some(history) = row.get("conversation_history") {
         EvalbenchConversation::parse(history)?
     } else {
-        let mut talk = EvalbenchConversation::default();
+        let mut conversation = EvalbenchConversation::default();
         if let Some(prompt) = row.get("prompt") {
-            talk.push_user(prompt.to_owned());
+            conversation.push_user(prompt.to_owned());
         }
         if let Some(stdout) = row.get("stdout") {
-            talk.push_agent(&stdout.into());
+            conversation.push_agent(&stdout.into());
         }
-        talk
+        conversation
     };
     let mut meta = MetadataBuilder::default();
     meta.set("source", "evalbench")
         .set("error", failure_reason(row));
-    talk.write_metadata(&mut meta);
+    conversation.write_metadata(&mut meta);
     let skipped = ["eval_id", "conversation_history", "prompt"];
     let mut own = Map::new();
     for (column, cell) in row.iter_except(&skipped) {
-        let again = column == "stdout" && cell.trim() == talk.last_output.trim();
+        // `stdout` normally repeats the last reply.
+        let again = column == "stdout" && cell.trim() == conversation.last_output.trim();
         let no_sql = column == "generated_sql" && cell == "skipped";
         if !again && !no_sql {
             own.insert(column.to_owned(), table::parse_cell(cell));
@@ -215,7 +217,7 @@ fn convert_agent_run(row: &EvalbenchRow<'_>) -> Result<Transcript<'static>, Stri
     }
     meta.merge_source(Value::Object(own));
     Ok(Transcript {
-        messages: talk.messages,
+        messages: conversation.messages,
         metadata: meta.finish(),
         ..Transcript::default()
     })

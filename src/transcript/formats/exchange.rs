@@ -40,6 +40,7 @@ impl<'a> ExchangeBody<'a> {
         let text: &'a str = held.get_or_init(|| text.0.into_owned());
         let json = text.trim_start().starts_with(['{', '[']);
         match serde_json::from_str::<&RawValue>(text) {
+            // A text such as `42` is valid JSON but is meant as text.
             Ok(raw) if json => Self::from_json(raw),
             _ => Self::Plain(SourceText::from(text)),
         }
@@ -137,14 +138,14 @@ pub(super) fn text_message<'a>(
 
 /// Adds a list of items or messages to a conversation. `odd` receives the kinds of unknown items.
 pub(super) fn add_items<'a>(
-    talk: &mut ConversationBuilder<'a>,
+    conversation: &mut ConversationBuilder<'a>,
     all: &[&'a RawValue],
-    odd: &mut Vec<String>,
+    unknown_kinds: &mut Vec<String>,
 ) -> Result<(), String> {
     for (at, raw) in all.iter().enumerate() {
-        match talk.add_item(raw) {
+        match conversation.add_item(raw) {
             Ok(()) => {}
-            Err(ItemError::UnknownKind(kind)) => odd.push(kind),
+            Err(ItemError::UnknownKind(kind)) => unknown_kinds.push(kind),
             Err(ItemError::Invalid(why)) => return Err(format!("item {at}: {why}")),
         }
     }

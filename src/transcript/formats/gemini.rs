@@ -16,7 +16,7 @@ use crate::model::{
 };
 
 /// Returns true if the body is a reply of Gemini.
-pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
+pub(super) fn is_reply(reply_body: &ExchangeBody<'_>) -> bool {
     let of = |fields: &RawFields<'_>| {
         let keys = [
             "candidates",
@@ -27,7 +27,7 @@ pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
         ];
         fields.get_first(&keys).is_some()
     };
-    match answered {
+    match reply_body {
         ExchangeBody::Object(fields) => of(fields),
         ExchangeBody::List(all) => all
             .first()
@@ -40,21 +40,21 @@ pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
 /// Parses a list of contents as a conversation.
 pub(super) fn parse_contents<'a>(
     all: &[&'a RawValue],
-    odd: &mut Vec<String>,
+    unknown_kinds: &mut Vec<String>,
 ) -> Result<Vec<TranscriptMessage<'a>>, String> {
     let mut chat = GeminiLogConversation::default();
-    chat.add_contents(all, odd)?;
+    chat.add_contents(all, unknown_kinds)?;
     Ok(chat.builder.finish())
 }
 
 /// Adds a request and its reply to `found`.
 pub(super) fn parse_exchange<'a>(
-    asked: &ExchangeBody<'a>,
-    answered: &ExchangeBody<'a>,
+    request_body: &ExchangeBody<'a>,
+    reply_body: &ExchangeBody<'a>,
     found: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
     let mut chat = GeminiLogConversation::default();
-    match asked {
+    match request_body {
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => chat
             .builder
@@ -62,9 +62,9 @@ pub(super) fn parse_exchange<'a>(
         ExchangeBody::List(all) => chat.add_contents(all, &mut found.unknown_kinds)?,
         ExchangeBody::Object(request) => chat.add_request(request, &mut found.unknown_kinds)?,
     }
-    let pieces = match answered {
+    let pieces = match reply_body {
         ExchangeBody::Missing | ExchangeBody::Plain(_) => {
-            if let ExchangeBody::Plain(text) = answered {
+            if let ExchangeBody::Plain(text) = reply_body {
                 chat.builder.push_message(
                     MessageRole::Assistant,
                     vec![TranscriptPart::Text(text.clone())],
@@ -91,6 +91,7 @@ pub(super) fn parse_exchange<'a>(
         .find_map(|piece| object_either_case(piece, "promptFeedback", "prompt_feedback"));
     let blocked =
         feedback.and_then(|feedback| get_either_case(&feedback, "blockReason", "block_reason"));
+    // A blocked prompt has no candidates, and its reason is the only result.
     if let (0, Some(why)) = (most, blocked) {
         return Err(format!(
             "the API blocked the prompt: {}",
@@ -108,6 +109,7 @@ pub(super) fn parse_exchange<'a>(
         return Ok(());
     }
     for at in 0..most {
+        // Each candidate continues the same request.
         let mut chat = chat.clone();
         let mut meta = MetadataBuilder::default();
         write_reply_metadata(&last, &mut meta);
@@ -121,6 +123,7 @@ pub(super) fn parse_exchange<'a>(
             };
             let why = get_either_case(&candidate, "finishReason", "finish_reason");
             meta.set_raw("stop_reason", why);
+            // With several choices, no single stop reason applies to the transcript.
             if most == 1 {
                 found.meta.set_raw("stop_reason", why);
             }
@@ -241,26 +244,30 @@ impl<'a> GeminiLogConversation<'a> {
     fn add_request(
         &mut self,
         request: &RawFields<'a>,
-        odd: &mut Vec<String>,
+        unknown_kinds: &mut Vec<String>,
     ) -> Result<(), String> {
         if let Some(raw) = get_either_case(request, "systemInstruction", "system_instruction") {
             let parts = match RawFields::from_raw(raw) {
                 Some(content) => content.list("parts").unwrap_or_default(),
                 None => list_items(raw).unwrap_or_else(|| vec![raw]),
             };
-            self.add_content("system", &parts, odd);
+            self.add_content("system", &parts, unknown_kinds);
         }
         match request.get("contents") {
             None => Ok(()),
             Some(raw) => match list_items(raw) {
-                Some(all) => self.add_contents(&all, odd),
+                Some(all) => self.add_contents(&all, unknown_kinds),
                 // The SDKs accept a text in place of one content.
-                None => self.add_contents(&[raw], odd),
+                None => self.add_contents(&[raw], unknown_kinds),
             },
         }
     }
 
-    fn add_contents(&mut self, all: &[&'a RawValue], odd: &mut Vec<String>) -> Result<(), String> {
+    fn add_contents(
+        &mut self,
+        all: &[&'a RawValue],
+        unknown_kinds: &mut Vec<String>,
+    ) -> Result<(), String> {
         for (at, raw) in all.iter().enumerate() {
             if let Some(text) = json_string(raw) {
                 self.builder
@@ -273,7 +280,7 @@ impl<'a> GeminiLogConversation<'a> {
                 .text("role")
                 .unwrap_or_else(|| SourceText::from("user"));
             match content.list("parts") {
-                Some(parts) => self.add_content(&role, &parts, odd),
+                Some(parts) => self.add_content(&role, &parts, unknown_kinds),
                 None if content.has("role") => {}
                 None => return Err(format!("content {at} has no `parts`")),
             }
@@ -281,32 +288,35 @@ impl<'a> GeminiLogConversation<'a> {
         Ok(())
     }
 
-    fn add_content(&mut self, role: &str, parts: &[&'a RawValue], odd: &mut Vec<String>) {
+    fn add_content(&mut self, role: &str, parts: &[&'a RawValue], unknown_kinds: &mut Vec<String>) {
         let role = match role {
             "model" | "assistant" => MessageRole::Assistant,
+            // A function response becomes a tool message of its own, so the role matters only for other parts.
             "user" | "function" | "tool" => MessageRole::User,
             "system" => MessageRole::System,
             role => MessageRole::Other(SourceText::from(role.to_owned())),
         };
-        let mut said = Vec::new();
+        let mut pending_parts = Vec::new();
         for raw in parts {
             let part = match json_string(raw) {
                 Some(text) => Some(TranscriptPart::Text(text)),
                 None => match RawFields::from_raw(raw) {
-                    Some(part) => self.convert_part(raw, &part, &role, &mut said, odd),
+                    Some(part) => {
+                        self.convert_part(raw, &part, &role, &mut pending_parts, unknown_kinds)
+                    }
                     None => Some(unknown_part(raw)),
                 },
             };
-            said.extend(part);
+            pending_parts.extend(part);
         }
-        self.flush(&role, &mut said);
+        self.flush(&role, &mut pending_parts);
     }
 
     /// Moves the parts so far into a message.
-    fn flush(&mut self, role: &MessageRole<'a>, said: &mut Vec<TranscriptPart<'a>>) {
-        if !said.is_empty() {
+    fn flush(&mut self, role: &MessageRole<'a>, pending_parts: &mut Vec<TranscriptPart<'a>>) {
+        if !pending_parts.is_empty() {
             self.builder
-                .push_message(role.clone(), std::mem::take(said));
+                .push_message(role.clone(), std::mem::take(pending_parts));
         }
     }
 
@@ -315,8 +325,8 @@ impl<'a> GeminiLogConversation<'a> {
         raw: &'a RawValue,
         part: &RawFields<'a>,
         role: &MessageRole<'a>,
-        said: &mut Vec<TranscriptPart<'a>>,
-        odd: &mut Vec<String>,
+        pending_parts: &mut Vec<TranscriptPart<'a>>,
+        unknown_kinds: &mut Vec<String>,
     ) -> Option<TranscriptPart<'a>> {
         if let Some(text) = part.text("text") {
             return match part.flag("thought") {
@@ -344,20 +354,20 @@ impl<'a> GeminiLogConversation<'a> {
             let name = answer.text("name").unwrap_or_default();
             let call_id = self.resolve_answered_call(answer.id_text("id"), &name);
             let content = answer.get("response");
-            let told = content.and_then(RawFields::from_raw);
+            let response = content.and_then(RawFields::from_raw);
             // The API documentation defines `output` for a result and `error` for a failure.
-            let is_error = told.and_then(|told| {
-                if told.has("error") {
+            let is_error = response.and_then(|response| {
+                if response.has("error") {
                     Some(true)
                 } else {
-                    told.has("output").then_some(false)
+                    response.has("output").then_some(false)
                 }
             });
             let rest = answer.list("parts").unwrap_or_default();
             let rest = rest
                 .into_iter()
                 .map(|raw| media_part(raw).unwrap_or_else(|| unknown_part(raw)));
-            self.flush(role, said);
+            self.flush(role, pending_parts);
             let result = ToolResult {
                 call_id,
                 content: content.map(arguments_text).unwrap_or_default(),
@@ -372,7 +382,7 @@ impl<'a> GeminiLogConversation<'a> {
         {
             let call_id = self.resolve_answered_call(answer.id_text("id"), CODE_EXECUTION_TOOL);
             let outcome = answer.text("outcome");
-            self.flush(role, said);
+            self.flush(role, pending_parts);
             let result = ToolResult {
                 call_id,
                 content: answer.text_or_json("output").unwrap_or_default(),
@@ -385,12 +395,13 @@ impl<'a> GeminiLogConversation<'a> {
         if let Some(media) = media_part(raw) {
             return Some(media);
         }
+        // A part with only a signature has no content, only state for the API.
         let signature = ["thoughtSignature", "thought_signature", "thought", "text"];
         if part.iter().all(|(key, _)| signature.contains(&key)) {
             return None;
         }
         let kind = part.iter().next().map(|(key, _)| key.to_owned());
-        odd.push(format!("part {}", kind.unwrap_or_default()));
+        unknown_kinds.push(format!("part {}", kind.unwrap_or_default()));
         Some(unknown_part(raw))
     }
 

@@ -236,6 +236,7 @@ struct LivekitMessageBuilder {
 impl LivekitMessageBuilder {
     fn add_item(&mut self, raw: &RawValue, item: &LivekitItem<'_>, out: &mut TranscriptSink) {
         let kind = text_or_json(item.kind);
+        // Any item other than a call or a message ends the open message.
         let open = std::mem::take(&mut self.accepts_calls);
         match kind.as_str() {
             "message" => self.add_message(item),
@@ -261,11 +262,11 @@ impl LivekitMessageBuilder {
             "agent_config_update" => self.add_config_update(item, kind),
             _ => {
                 out.count_unknown(&format!("an item of type {kind:?}"));
-                let kept = super::super::fields::compact_json(raw.get());
-                if let Ok(kept) = serde_json::from_str::<crate::model::JsonText<'_>>(&kept) {
+                let compact = super::super::fields::compact_json(raw.get());
+                if let Ok(item) = serde_json::from_str::<crate::model::JsonText<'_>>(&compact) {
                     self.messages.push(TranscriptMessage {
                         role: MessageRole::Other(SourceText::from(kind)),
-                        parts: vec![TranscriptPart::Other(kept.into_owned())],
+                        parts: vec![TranscriptPart::Other(item.into_owned())],
                         metadata: None,
                     });
                 }
@@ -427,9 +428,11 @@ fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
             return TranscriptPart::Text(SourceText::from(text_or_json(Some(raw))));
         };
         let kind = text_or_json(piece.kind);
-        let heard = text_or_json(piece.transcript);
+        let spoken_text = text_or_json(piece.transcript);
         match kind.as_str() {
-            "audio_content" if !heard.is_empty() => TranscriptPart::Text(SourceText::from(heard)),
+            "audio_content" if !spoken_text.is_empty() => {
+                TranscriptPart::Text(SourceText::from(spoken_text))
+            }
             "image_content" | "audio_content" => TranscriptPart::Media {
                 kind: SourceText::from(kind),
                 raw: borrow_json(raw).into_owned(),

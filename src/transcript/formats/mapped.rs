@@ -56,6 +56,7 @@ pub(in crate::transcript) fn open(
             PerRecordReader::new(look.record_walker(), MappedRecordParser(Arc::clone(map)));
         return Ok(("JSON, read by a map", Box::new(reader)));
     }
+    // A small file may be a header without a line end.
     let whole = source.size() <= BLOCK_SIZE as u64;
     let layout = CsvLayout::detect(head, whole).map_err(DetectError::Unknown)?;
     Ok((
@@ -120,6 +121,7 @@ impl MappedRecord<'_> {
         }
         let metadata = self.build_metadata(map, &mut lacking)?;
         let tags = self.find_tags(map)?;
+        // The wrapper reuses the native parser, so mapped messages follow the same rules as native ones.
         let wrapped: Vec<(&str, String)> = lists
             .into_iter()
             .map(|(name, list)| (name, format!("{{\"messages\":{list}}}")))
@@ -318,7 +320,7 @@ impl MappedRecord<'_> {
                 }
             }
         };
-        let said = |query: &Option<JmesPathQuery>| -> Option<String> {
+        let find_text = |query: &Option<JmesPathQuery>| -> Option<String> {
             let text = self.evaluate(query.as_ref()?, false).ok()?.into_text()?;
             (!text.trim().is_empty()).then(|| text.into_owned())
         };
@@ -327,12 +329,12 @@ impl MappedRecord<'_> {
             rubric: map.rubric.clone(),
             eval: map.eval.clone(),
             passed: Some(passed),
-            score: said(&map.score)
+            score: find_text(&map.score)
                 .and_then(|score| score.trim().parse().ok())
                 .filter(|score| (0.0..=1.0).contains(score)),
-            by: said(&map.by),
+            by: find_text(&map.by),
             at: None,
-            note: said(&map.note),
+            note: find_text(&map.note),
         }))
     }
 }
@@ -356,6 +358,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
     let mut messages = read.messages;
     if !messages.is_empty()
         && messages.iter().all(|message| message.parts.is_empty())
+        // Messages with empty content are valid; a wrong key name is the likely error.
         && !wrapped.contains("\"content\"")
     {
         return Err(
@@ -370,6 +373,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
                 "ai" | "gpt" | "chatgpt" | "bot" | "chatbot" | "model" | "agent" | "llm" => {
                     MessageRole::Assistant
                 }
+                // ShareGPT files name tool results `observation`.
                 "observation" => convert_to_tool_result(message),
                 _ => continue,
             };

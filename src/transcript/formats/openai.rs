@@ -13,8 +13,8 @@ use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::native::{json_string, parse_message};
 
 /// Returns true if the body is a reply of the Responses API.
-pub(super) fn is_response(answered: &ExchangeBody<'_>) -> bool {
-    match answered {
+pub(super) fn is_response(reply_body: &ExchangeBody<'_>) -> bool {
+    match reply_body {
         ExchangeBody::Object(fields) => {
             fields.text("object").as_deref() == Some("response") || fields.list("output").is_some()
         }
@@ -48,12 +48,12 @@ fn with_metadata(
 
 /// Adds a chat completion, or an older completion, to `found`.
 pub(super) fn parse_chat<'a>(
-    asked: &ExchangeBody<'a>,
-    answered: &ExchangeBody<'a>,
+    request_body: &ExchangeBody<'a>,
+    reply_body: &ExchangeBody<'a>,
     found: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
     let mut before = Vec::new();
-    match asked {
+    match request_body {
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => before.push(text_message(MessageRole::User, text.clone())),
         ExchangeBody::List(all) => before = parse_messages(all)?,
@@ -65,7 +65,7 @@ pub(super) fn parse_chat<'a>(
             }
         }
     }
-    let answer = match answered {
+    let answer = match reply_body {
         ExchangeBody::Missing => {
             found.conversations.push(before);
             return Ok(());
@@ -101,15 +101,17 @@ pub(super) fn parse_chat<'a>(
                 .meta
                 .set_raw("stop_reason", choice.get("finish_reason"));
         }
-        let mut talk = before.clone();
-        talk.push(with_metadata(reply, meta));
-        found.conversations.push(talk);
+        // Every choice continues the same request.
+        let mut conversation = before.clone();
+        conversation.push(with_metadata(reply, meta));
+        found.conversations.push(conversation);
     }
     if choices.is_empty() {
         // Ollama and similar servers reply with the message instead of choices.
         let own = answer.get("message").map(parse_message);
         let reply = match own {
             Some(reply) => reply?,
+            // The record counted as both sides, and it is only a request.
             None if answer.has("messages") || !answer.has("choices") && answer.has("prompt") => {
                 found.conversations.push(before);
                 return Ok(());
@@ -147,55 +149,59 @@ fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<TranscriptMessage<'a>>
 
 /// Adds a request to the Responses API and its reply to `found`.
 pub(super) fn parse_responses<'a>(
-    asked: &ExchangeBody<'a>,
-    answered: &ExchangeBody<'a>,
+    request_body: &ExchangeBody<'a>,
+    reply_body: &ExchangeBody<'a>,
     found: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
-    let mut talk = ConversationBuilder::default();
+    let mut conversation = ConversationBuilder::default();
     let of = |body: &ExchangeBody<'a>, key: &str| body.object().and_then(|fields| fields.get(key));
-    let instructions = of(asked, "instructions").or_else(|| of(answered, "instructions"));
+    let instructions = of(request_body, "instructions").or_else(|| of(reply_body, "instructions"));
     if let Some(raw) = instructions {
         match (json_string(raw), list_items(raw)) {
             (Some(text), _) => {
-                talk.push_message(MessageRole::System, vec![TranscriptPart::Text(text)])
+                conversation.push_message(MessageRole::System, vec![TranscriptPart::Text(text)])
             }
-            (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
+            (None, Some(all)) => add_items(&mut conversation, &all, &mut found.unknown_kinds)?,
             (None, None) => {}
         }
     }
-    match of(asked, "input").or_else(|| of(answered, "input")) {
+    match of(request_body, "input").or_else(|| of(reply_body, "input")) {
         Some(raw) => match (json_string(raw), list_items(raw)) {
             (Some(text), _) => {
-                talk.push_message(MessageRole::User, vec![TranscriptPart::Text(text)])
+                conversation.push_message(MessageRole::User, vec![TranscriptPart::Text(text)])
             }
-            (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
+            (None, Some(all)) => add_items(&mut conversation, &all, &mut found.unknown_kinds)?,
             (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
         },
-        None => match asked {
-            ExchangeBody::Plain(text) => {
-                talk.push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())])
-            }
-            ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
+        None => match request_body {
+            ExchangeBody::Plain(text) => conversation
+                .push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())]),
+            ExchangeBody::List(all) => add_items(&mut conversation, all, &mut found.unknown_kinds)?,
             ExchangeBody::Missing | ExchangeBody::Object(_) => {}
         },
     }
-    talk.close_message();
-    let before = talk.messages.len();
+    // The reply must not join an assistant message at the end of the request.
+    conversation.close_message();
+    let before = conversation.messages.len();
     let mut meta = MetadataBuilder::default();
-    match answered {
+    match reply_body {
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => {
-            talk.add_assistant_parts(vec![TranscriptPart::Text(text.clone())])
+            conversation.add_assistant_parts(vec![TranscriptPart::Text(text.clone())])
         }
-        ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
+        ExchangeBody::List(all) => add_items(&mut conversation, all, &mut found.unknown_kinds)?,
         ExchangeBody::Object(answer) => {
             found.id = answer.id_text("id");
             match answer
                 .get("output")
                 .map(|raw| (json_string(raw), list_items(raw)))
             {
-                Some((Some(text), _)) => talk.add_assistant_parts(vec![TranscriptPart::Text(text)]),
-                Some((None, Some(all))) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
+                Some((Some(text), _)) => {
+                    conversation.add_assistant_parts(vec![TranscriptPart::Text(text)])
+                }
+                Some((None, Some(all))) => {
+                    add_items(&mut conversation, &all, &mut found.unknown_kinds)?
+                }
                 Some((None, None)) | None => {}
             }
             write_response_metadata(answer, &mut meta);
@@ -203,8 +209,9 @@ pub(super) fn parse_responses<'a>(
         }
     }
     // A reply may contain several messages. The metadata belongs to the last one, which is the result.
-    let mut replied = talk.messages[before..].iter_mut().rev();
+    let mut replied = conversation.messages[before..].iter_mut().rev();
     if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
+        // The values of the reply count, so those of the item are merged after them.
         let own = std::mem::replace(&mut turn.meta, meta);
         if let Some(own) = own.finish()
             && let Ok(own) = RawFields::parse(own.get())
@@ -212,7 +219,7 @@ pub(super) fn parse_responses<'a>(
             turn.meta.merge_source_fields(&own);
         }
     }
-    found.conversations.push(talk.finish());
+    found.conversations.push(conversation.finish());
     Ok(())
 }
 

@@ -78,6 +78,7 @@ pub(super) fn open(
             PromptfooResultParser { eval },
         )));
     }
+    // Some files of the second format have only the table.
     if let Some(at) = find_array(source, start, TABLE_PATH)? {
         let walk = RecordWalker::new(RecordLayout::Elements, at);
         return Ok(Box::new(PerRecordReader::new(
@@ -210,6 +211,7 @@ impl RecordParser for PromptfooResultParser {
         let mut first = true;
         for raw in rows {
             let raw = raw.map_err(|why| why.to_string())?;
+            // The reader has already counted the line once.
             if !std::mem::take(&mut first) {
                 out.count_records(1);
             }
@@ -358,6 +360,7 @@ impl<'a> PromptfooResultRow<'a> {
     fn provider_failure(&self, response: &PromptfooResponse<'_>) -> Option<String> {
         let graded = self.grading.is_some_and(|raw| raw.get() != "null");
         let own = match self.failure {
+            // In promptfoo, 2 means an error and 1 a failed assertion.
             Some(2) => error_text(self.error),
             None if !graded => error_text(self.error),
             _ => None,
@@ -378,9 +381,9 @@ impl<'a> PromptfooResultRow<'a> {
         if let Some(usage) = usage {
             numbers.push(("usage", usage.to_usage().to_json()));
         }
-        let said = parse_or_none::<f64>(response.cost).map(|_| json_or_text(response.cost));
+        let reported = parse_or_none::<f64>(response.cost).map(|_| json_or_text(response.cost));
         let own = parse_or_none::<f64>(self.cost).filter(|cost| *cost > 0.0);
-        if let Some(cost) = said.or(own.map(|_| json_or_text(self.cost))) {
+        if let Some(cost) = reported.or(own.map(|_| json_or_text(self.cost))) {
             numbers.push(("cost_usd", cost));
         }
         numbers
@@ -397,6 +400,7 @@ impl<'a> PromptfooResultRow<'a> {
         let reason = parse_object::<PromptfooReason<'_>>(self.grading);
         reason
             .and_then(|grading| text.strip_prefix(&*grading.reason))
+            // promptfoo's table view writes this separator after the reason.
             .and_then(|rest| rest.strip_prefix("\n---\n"))
             .unwrap_or(text)
     }
@@ -438,6 +442,7 @@ impl<'a> PromptfooResultRow<'a> {
         meta.set("test_idx", self.test_idx);
         meta.set("prompt_idx", self.prompt_idx);
         if let Value::Object(mut own) = json_or_text(self.metadata) {
+            // These keys are promptfoo's internal state.
             own.retain(|key, _| !key.starts_with("_promptfoo"));
             meta.merge_source(Value::Object(own));
         }
@@ -447,6 +452,7 @@ impl<'a> PromptfooResultRow<'a> {
 impl PromptfooUsage {
     fn to_usage(&self) -> SourceUsage {
         let details = self.details.as_ref();
+        // promptfoo writes 0 for counts that the provider did not return.
         let some = |count: Option<u64>| count.filter(|count| *count > 0);
         SourceUsage {
             input: self.prompt,

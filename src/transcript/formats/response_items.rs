@@ -62,7 +62,7 @@ impl<'a> ConversationBuilder<'a> {
             "mcp_approval_response" => {
                 self.push_message(MessageRole::User, vec![unknown_part(raw)])
             }
-            // State of the service that no one wrote or read.
+            // State that the service keeps for itself.
             "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot" => {}
             _ if kind.ends_with("_output") => self.add_output(&item),
             _ if kind.ends_with("_call") => self.add_call(&kind, &item),
@@ -146,6 +146,7 @@ impl<'a> ConversationBuilder<'a> {
             metadata,
         } = parse_message(raw).map_err(ItemError::Invalid)?;
         let is_item = item.has("type");
+        // A chat message is complete; only items join.
         if role == MessageRole::Assistant && is_item {
             if parts.is_empty() {
                 return Ok(());
@@ -165,6 +166,7 @@ impl<'a> ConversationBuilder<'a> {
 
     fn add_call(&mut self, kind: &str, item: &RawFields<'a>) {
         let kind = kind.strip_suffix("_call").unwrap_or(kind);
+        // Calls of service tools have no name; the kind of the item names the tool.
         let name = match item.text("name").filter(|name| !name.is_empty()) {
             Some(name) => name,
             None => SourceText::from(kind.to_owned()),

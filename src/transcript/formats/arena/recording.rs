@@ -113,6 +113,7 @@ impl SessionParser for ArenaRecordingParser {
         if line.metadata.is_some() {
             let begins = self.has_lines;
             self.has_lines = true;
+            // A metadata line begins a recording, so the next session id is not a change.
             self.session.clear();
             return begins;
         }
@@ -150,6 +151,15 @@ impl SessionParser for ArenaRecordingParser {
     }
 }
 
+/// The outcome of a tool call.
+#[derive(Debug)]
+struct ArenaToolOutcome {
+    call_id: String,
+    /// The duration in milliseconds.
+    duration_ms: Option<f64>,
+    failed: bool,
+}
+
 /// A session under construction.
 #[derive(Debug, Default)]
 struct ArenaSession {
@@ -159,8 +169,8 @@ struct ArenaSession {
     message_positions: Vec<(u64, usize)>,
     /// The metrics that followed their message, by stated position.
     updates: Vec<(u64, MetadataBuilder)>,
-    /// The call id, the duration in milliseconds, and true if the call failed.
-    tool_outcomes: Vec<(String, Option<f64>, bool)>,
+    /// The outcomes of tool calls, which are not in the messages.
+    tool_outcomes: Vec<ArenaToolOutcome>,
     verdicts: Vec<SourceVerdict>,
     start_time: Option<Value>,
 }
@@ -200,10 +210,14 @@ impl ArenaSession {
                 }
             }
             "tool.call.completed" | "tool.call.failed" => {
-                let took = parse_or_none::<f64>(data.duration).map(|nanos| nanos / 1e6);
+                // Go writes durations in nanoseconds.
+                let duration_ms = parse_or_none::<f64>(data.duration).map(|nanos| nanos / 1e6);
                 let failed = kind == "tool.call.failed" || text_or_json(data.status) == "error";
-                self.tool_outcomes
-                    .push((text_or_json(data.call_id), took, failed));
+                self.tool_outcomes.push(ArenaToolOutcome {
+                    call_id: text_or_json(data.call_id),
+                    duration_ms,
+                    failed,
+                });
             }
             // The message with the call has the same content.
             "tool.call.started" => {}
@@ -236,9 +250,10 @@ impl ArenaSession {
                 .is_some_and(|message| message.role == MessageRole::System)
             && self.messages.len() == 1
         {
-            // This event contains the whole conversation so far.
+            // `conversation.started` already added these instructions.
             self.messages.clear();
         }
+        // The fields of the event form an ordinary message, which the reader of messages converts.
         if let Ok(raw) = serde_json::from_str::<&RawValue>(&json) {
             message::read_message(raw, at, &mut self.messages, &mut self.verdicts);
         }
@@ -270,41 +285,44 @@ impl ArenaSession {
                 .message_positions
                 .iter()
                 .rev()
-                .find(|(said, _)| *said == index)
+                // The position of a message may differ from its index, and the last message at a position counts.
+                .find(|(position, _)| *position == index)
                 .map(|(_, at)| *at);
             if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
                 if let Some(own) = &message.metadata {
+                    // An update has the final numbers, so they take precedence.
                     meta.merge_source(own.parse_value());
                 }
                 message.metadata = meta.finish();
             }
         }
-        for (id, took, failed) in &self.tool_outcomes {
+        for outcome in &self.tool_outcomes {
             let results = self
                 .messages
                 .iter_mut()
                 .flat_map(|message| &mut message.parts);
             for part in results {
                 if let TranscriptPart::ToolResult(result) = part
-                    && *result.call_id == **id
+                    && *result.call_id == *outcome.call_id
                 {
-                    result.duration_ms = took.or(result.duration_ms);
-                    result.is_error = Some(*failed || result.is_error == Some(true));
+                    result.duration_ms = outcome.duration_ms.or(result.duration_ms);
+                    result.is_error = Some(outcome.failed || result.is_error == Some(true));
                 }
             }
         }
-        let said: Value = parse_or_none(metadata).unwrap_or_default();
-        let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
+        let stated: Value = parse_or_none(metadata).unwrap_or_default();
+        let text = |key: &str| stated.get(key).and_then(Value::as_str).unwrap_or_default();
         let mut meta = MetadataBuilder::default();
         meta.set("source", "arena");
         meta.set(
             "timestamp",
-            said.get("start_time")
+            stated
+                .get("start_time")
                 .cloned()
                 .or(self.start_time)
                 .unwrap_or_default(),
         );
-        let took = said
+        let took = stated
             .get("duration")
             .and_then(Value::as_f64)
             .map(|nanos| nanos / 1e6);
@@ -325,7 +343,7 @@ impl ArenaSession {
         } else {
             text("session_id")
         };
-        let tags = said
+        let tags = stated
             .get("tags")
             .and_then(|tags| serde_json::value::to_raw_value(tags).ok());
         out.push_transcript(&build_transcript(

@@ -88,6 +88,7 @@ impl<'a> SubAgents<'a> {
             from_meta_file: read_meta_file(source),
             ..Self::default()
         };
+        // Only sidechains need a link, and most sessions have none.
         if !lines.iter().any(|line| line.sidechain) {
             return all;
         }
@@ -131,6 +132,7 @@ impl<'a> SubAgents<'a> {
         by: Option<&str>,
         line: &ClaudeCodeLine<'a>,
     ) -> Option<AgentSpawn> {
+        // Versions of Claude Code use different names for this tool.
         if !matches!(&*call.name, "Task" | "Agent") {
             return None;
         }
@@ -188,6 +190,7 @@ impl<'a> SubAgents<'a> {
 fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
     let agent = source.stem().strip_prefix("agent-")?;
     let path = source.path().with_extension("meta.json");
+    // A named pipe with this name would block.
     if !path.is_file() {
         return None;
     }

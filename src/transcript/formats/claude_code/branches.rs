@@ -102,6 +102,7 @@ impl<'n> LineTree<'n> {
                 NodeParent::Before => at.checked_sub(1),
                 NodeParent::Named(uuid) => match by_uuid.get(uuid) {
                     Some(up) => Some(*up),
+                    // All lines with the same missing parent are siblings, so they need the same substitute.
                     None => *bridges.entry(uuid).or_insert(at.checked_sub(1)),
                 },
             };
@@ -114,6 +115,7 @@ impl<'n> LineTree<'n> {
             }));
             parents.push(parent);
             if let Some(uuid) = node.uuid {
+                // Only earlier lines are in the map, so a parent always comes before its child.
                 by_uuid.entry(uuid).or_insert(at);
             }
         }
@@ -137,6 +139,7 @@ impl<'n> LineTree<'n> {
             all.find(|(_, node)| node.is_conversational && wanted(node))
                 .map(|(at, _)| at)
         };
+        // A file may contain nothing but tool results; then the last of them counts.
         let turn = last(&|node| node.answers.is_empty()).or_else(|| last(&|_| true))?;
         let mut below = vec![false; self.nodes.len()];
         below[turn] = true;
@@ -181,6 +184,7 @@ impl<'n> LineTree<'n> {
             let answers = node.answers.iter();
             let mut answers = answers.map(|id| &**id);
             let answers = !node.answers.is_empty()
+                // A second result of the same call belongs to another branch.
                 && answers.all(|id: &str| calls.contains(id) && !answered.contains(id));
             if of_reply || answers {
                 on[at] = true;

@@ -79,12 +79,14 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
     /// Builds the messages.
     pub(super) fn build_messages(
         &mut self,
-        said: &'s [Option<ClaudeCodeMessage<'a>>],
+        line_messages: &'s [Option<ClaudeCodeMessage<'a>>],
         session: Option<&str>,
     ) -> Vec<model::TranscriptMessage<'a>> {
         for at in self.path {
             let line = &self.lines[*at];
-            let Some(message) = &said[*at] else { continue };
+            let Some(message) = &line_messages[*at] else {
+                continue;
+            };
             match &message.reply {
                 Some(reply) => self.add_reply_line(line, message, reply),
                 None => self.add_user_line(line, message, session),
@@ -163,24 +165,25 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         if turns.iter().any(|turn| turn.role != MessageRole::Tool) {
             self.close_reply();
         }
+        // `toolUseResult` has no call id, so it applies only if the line has exactly one result.
         let only = message.only_answer().is_some();
         for turn in &mut turns {
             let mut meta = MetadataBuilder::default();
             if let Some(time) = &line.timestamp {
                 meta.set("timestamp", &**time);
             }
-            for (key, said) in [
+            for (key, is_set) in [
                 ("is_meta", parse_or_none(line.raw.is_meta) == Some(true)),
                 ("compact_summary", line.is_compact_summary()),
                 ("queued", line.kind == ClaudeCodeLineKind::Queued),
             ] {
-                if said {
+                if is_set {
                     meta.set(key, true);
                 }
             }
             if line.kind == ClaudeCodeLineKind::Compaction {
-                let told = parse_or_none::<Value>(line.raw.compact_metadata);
-                meta.set("compaction", told.unwrap_or(Value::Bool(true)));
+                let compaction = parse_or_none::<Value>(line.raw.compact_metadata);
+                meta.set("compaction", compaction.unwrap_or(Value::Bool(true)));
             }
             if let Some(TranscriptPart::ToolResult(result)) = turn.parts.first_mut() {
                 let own = line.raw.tool_use_result.filter(|_| only);
@@ -213,6 +216,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         let took = parse_or_none::<f64>(open.last_line.raw.duration_ms);
         let took = took.or_else(|| {
             let asked = open.prompt_time?;
+            // Copied lines have one time, so 0 means unknown.
             elapsed_ms(asked, open.last_line.timestamp.as_deref()?).filter(|ms| *ms > 0.0)
         });
         if let Some(ms) = took {
@@ -231,6 +235,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         }
         if let Some(model) = &open.model {
             meta.set("model", &**model);
+            // Claude Code's own notices must not hide the real model.
             if &**model != SYNTHETIC_MODEL {
                 totals.model = Some(model.to_string());
             }
@@ -242,6 +247,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             meta.set("citations", open.citations);
         }
         let message = &mut self.messages[open.message_index];
+        // Only the last reply decides: an API error that a retry fixed is not the end of the run.
         totals.error = None;
         if open.api_error {
             let kind = open.last_line.raw.error.and_then(json_string);
@@ -257,14 +263,14 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         self,
         session: Option<&str>,
         own: &str,
-        nth: usize,
+        branch_index: usize,
         spawn: Option<(&str, &AgentSpawn)>,
     ) -> Option<JsonText<'static>> {
         let mut meta = MetadataBuilder::default();
         meta.set("source", "claude-code");
         let first = |field: &dyn Fn(&ClaudeCodeLine<'a>) -> Option<String>| {
-            let mut on_way = self.path.iter().map(|at| &self.lines[*at]);
-            on_way.find_map(field).filter(|text| !text.is_empty())
+            let mut path_lines = self.path.iter().map(|at| &self.lines[*at]);
+            path_lines.find_map(field).filter(|text| !text.is_empty())
         };
         let raw =
             |raw: Option<&'a RawValue>| raw.and_then(json_string).map(|text| text.to_string());
@@ -291,6 +297,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             meta.set(key, value);
         }
         let totals = &self.totals.replies;
+        // A sum over some of the replies would look like the total.
         if *totals > 0 && self.totals.with_usage == *totals {
             meta.set("usage", self.totals.tokens.to_json());
         }
@@ -299,7 +306,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         }
         let session = session.unwrap_or_default();
         match spawn {
-            _ if nth > 0 => drop(meta.set("parent", json!({"transcript": own}))),
+            _ if branch_index > 0 => drop(meta.set("parent", json!({"transcript": own}))),
             Some((_, spawn)) => {
                 let by = spawn.parent_agent.as_ref();
                 let by = by.map_or(session.to_owned(), |agent| {
@@ -314,17 +321,17 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             None => {}
         }
         if let Some((agent, spawn)) = spawn {
-            let mut told = Map::new();
-            told.insert("id".to_owned(), json!(agent));
+            let mut agent_meta = Map::new();
+            agent_meta.insert("id".to_owned(), json!(agent));
             for (key, value) in [
                 ("type", &spawn.agent_type),
                 ("description", &spawn.description),
             ] {
                 if let Some(value) = value {
-                    told.insert(key.to_owned(), json!(value));
+                    agent_meta.insert(key.to_owned(), json!(value));
                 }
             }
-            meta.set("agent", told);
+            meta.set("agent", agent_meta);
         }
         meta.finish()
     }
@@ -343,11 +350,11 @@ fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
     newest(&|line| raw(line.raw.custom_title))
         .or_else(|| newest(&|line| raw(line.raw.ai_title)))
         .or_else(|| {
-            let mut told = lines
+            let mut summaries = lines
                 .iter()
                 .filter(|line| line.raw.summary.is_some())
                 .peekable();
-            told.peek()?;
+            summaries.peek()?;
             let uuids: HashSet<&str> = lines
                 .iter()
                 .filter_map(|line| line.uuid.as_deref())
@@ -356,7 +363,7 @@ fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
                 let leaf = line.raw.leaf.and_then(json_string);
                 leaf.is_some_and(|leaf| uuids.contains(&*leaf))
             };
-            told.rfind(own).and_then(|line| raw(line.raw.summary))
+            summaries.rfind(own).and_then(|line| raw(line.raw.summary))
         })
 }
 
@@ -394,7 +401,7 @@ fn add_tool_use_result(own: &RawValue, session: Option<&str>, meta: &mut Metadat
         return;
     };
     let agent = parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(Some(own))
-        .and_then(|ObjectOnly(told)| json_string(told.agent?));
+        .and_then(|ObjectOnly(result)| json_string(result.agent?));
     if let (Some(session), Some(agent)) = (session, agent) {
         meta.set("sub_agent", agent_transcript_id(session, &agent));
     }

@@ -42,9 +42,9 @@ impl<'a> ClaudeCodeMessage<'a> {
                 })
             }
             ClaudeCodeLineKind::Compaction => {
-                let told = line.raw.content.and_then(json_string);
-                let told = told.unwrap_or_else(|| SourceText::from("Conversation compacted"));
-                Some(plain(ContentBlocks::from_content(RawContent::Text(told))))
+                let text = line.raw.content.and_then(json_string);
+                let text = text.unwrap_or_else(|| SourceText::from("Conversation compacted"));
+                Some(plain(ContentBlocks::from_content(RawContent::Text(text))))
             }
             ClaudeCodeLineKind::Queued => {
                 let ObjectOnly(attachment) =
@@ -59,7 +59,7 @@ impl<'a> ClaudeCodeMessage<'a> {
 
     /// Returns the tool calls.
     pub(super) fn tool_calls(&self) -> impl Iterator<Item = &ToolCall<'a>> {
-        self.blocks.items.iter().filter_map(|said| match said {
+        self.blocks.items.iter().filter_map(|item| match item {
             ContentItem::Part(TranscriptPart::ToolCall(call)) => Some(call),
             _ => None,
         })
@@ -72,7 +72,7 @@ impl<'a> ClaudeCodeMessage<'a> {
 
     /// Returns the ids of the calls that the message answers; empty if it has any other content.
     pub(super) fn answered_call_ids(&self) -> Vec<SourceText<'a>> {
-        let answer = |said: &ContentItem<'a>| match said {
+        let answer = |item: &ContentItem<'a>| match item {
             ContentItem::ToolResult(answer) => Some(answer.result.call_id.clone()),
             ContentItem::Part(_) => None,
         };
@@ -82,7 +82,7 @@ impl<'a> ClaudeCodeMessage<'a> {
 
     /// Returns the tool result, if there is exactly one.
     pub(super) fn only_answer(&self) -> Option<&ToolResultBlock<'a>> {
-        let mut answers = self.blocks.items.iter().filter_map(|said| match said {
+        let mut answers = self.blocks.items.iter().filter_map(|item| match item {
             ContentItem::ToolResult(answer) => Some(answer),
             ContentItem::Part(_) => None,
         });

@@ -49,12 +49,12 @@ impl EvalbenchConversation {
         let turns: Vec<EvalbenchTurn> = serde_json::from_str(history).map_err(|why| {
             format!("its `conversation_history` is not a JSON list of turns: {why}")
         })?;
-        let mut talk = Self::default();
+        let mut conversation = Self::default();
         for turn in turns {
-            talk.push_user(value_text(&turn.user));
-            talk.push_agent(&turn.agent);
+            conversation.push_user(value_text(&turn.user));
+            conversation.push_agent(&turn.agent);
         }
-        Ok(talk)
+        Ok(conversation)
     }
 
     /// Adds a message of the user.
@@ -67,9 +67,9 @@ impl EvalbenchConversation {
     }
 
     /// Adds a message of the agent: text, or the JSON of a CLI.
-    pub(super) fn push_agent(&mut self, said: &Value) {
-        let written = value_text(said);
-        let object = match said {
+    pub(super) fn push_agent(&mut self, output: &Value) {
+        let written = value_text(output);
+        let object = match output {
             Value::Object(object) => Some(object.clone()),
             _ => serde_json::from_str::<Map<String, Value>>(&written).ok(),
         };
@@ -81,6 +81,7 @@ impl EvalbenchConversation {
         if let Some(object) = object.filter(known) {
             self.add_turn(&object);
         } else {
+            // A turn without metrics makes the sums unknown.
             self.add_metrics(EvalbenchTurnMetrics::default());
             if !written.is_empty() {
                 let parts = vec![TranscriptPart::Text(written.clone().into())];
@@ -147,13 +148,14 @@ impl EvalbenchConversation {
                 Some("error" | "failure" | "failed") => Some(true),
                 _ => None,
             };
+            // Without response and status, the run recorded no result.
             if call["response"].is_null() && is_error.is_none() {
                 continue;
             }
             // evalbench records the duration per tool name, so it is known for a call only if there was one.
-            let of_tool = &by_name[&name(call)];
-            let once = of_tool["count"].as_u64() == Some(1);
-            let took = of_tool["durationMs"]
+            let tool_stats = &by_name[&name(call)];
+            let once = tool_stats["count"].as_u64() == Some(1);
+            let took = tool_stats["durationMs"]
                 .as_f64()
                 .filter(|ms| once && *ms > 0.0);
             let result = ToolResult {
@@ -172,10 +174,11 @@ impl EvalbenchConversation {
 
     fn add_calls_by_name(&mut self, by_name: &Value) {
         let mut parts = Vec::new();
-        for (name, of_tool) in by_name.as_object().into_iter().flatten() {
-            let parameters = of_tool["parameters"].as_array();
+        for (name, tool_stats) in by_name.as_object().into_iter().flatten() {
+            let parameters = tool_stats["parameters"].as_array();
             for parameters in parameters.into_iter().flatten() {
                 parts.push(TranscriptPart::ToolCall(ToolCall {
+                    // `byName` records only the arguments, without ids or results.
                     id: SourceText::default(),
                     name: name.clone().into(),
                     arguments: parameters.to_string().into(),
@@ -203,7 +206,7 @@ impl EvalbenchConversation {
     }
 
     /// Adds a turn's metrics. A sum is valid only if every turn has the number.
-    fn add_metrics(&mut self, numbers: EvalbenchTurnMetrics) {
+    fn add_metrics(&mut self, metrics: EvalbenchTurnMetrics) {
         let first = self.turns == 0;
         self.turns += 1;
         let sum = |all: Option<f64>, one: Option<f64>| match (first, all, one) {
@@ -211,9 +214,9 @@ impl EvalbenchConversation {
             (false, Some(all), Some(one)) => Some(all + one),
             _ => None,
         };
-        self.cost = sum(self.cost, numbers.cost);
-        self.latency = sum(self.latency, numbers.latency);
-        self.usage = match (first, self.usage, numbers.usage) {
+        self.cost = sum(self.cost, metrics.cost);
+        self.latency = sum(self.latency, metrics.latency);
+        self.usage = match (first, self.usage, metrics.usage) {
             (true, _, one) => one,
             (false, Some(all), Some(one)) => Some(all.sum_with(one)),
             _ => None,

@@ -43,6 +43,7 @@ impl InspectArchive {
             window_start: 0,
         };
         let zip = ZipArchive::new(window).map_err(|why| match why {
+            // An unexpected end means a torn file, not a failure of the disk.
             ZipError::Io(why) if why.kind() != io::ErrorKind::UnexpectedEof => source.io_error(why),
             why => source.unknown_error(format!(
                 "its zip directory is missing or damaged ({why}): the file is torn, or still being written; copy it \
@@ -119,6 +120,7 @@ impl InspectArchive {
         let mut bytes = Vec::new();
         self.read_with(member, |unpacked| {
             unpacked
+                // The limit applies to decompressed bytes: the size in the directory may be a lie.
                 .take(limit as u64)
                 .read_to_end(&mut bytes)
                 .map(drop)
@@ -139,6 +141,7 @@ impl InspectArchive {
         member: usize,
         take: impl FnOnce(&mut dyn Read) -> io::Result<()>,
     ) -> Result<(), String> {
+        // Reads need a mutable archive. A clone shares the directory and only copies the position.
         let mut zip = self.zip.clone();
         let damaged = |why: &dyn std::fmt::Display| {
             format!("{} cannot be unpacked: {why}", self.display_name(member))
@@ -188,6 +191,7 @@ impl WindowedFile {
 impl Read for WindowedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.buffered_bytes().is_empty() {
+            // A large read gains nothing from the window.
             if buffer.len() >= WINDOW_BYTES {
                 let had = unix::fill_at(&self.file, buffer, self.pos)?;
                 self.pos += had as u64;
@@ -198,9 +202,9 @@ impl Read for WindowedFile {
             self.bytes.truncate(had);
             self.window_start = self.pos;
         }
-        let at_hand = self.buffered_bytes();
-        let len = at_hand.len().min(buffer.len());
-        buffer[..len].copy_from_slice(&at_hand[..len]);
+        let buffered = self.buffered_bytes();
+        let len = buffered.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&buffered[..len]);
         self.pos += len as u64;
         Ok(len)
     }
@@ -216,7 +220,7 @@ impl Seek for WindowedFile {
         self.pos = pos.ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a place before the beginning of the file",
+                "a position before the beginning of the file",
             )
         })?;
         Ok(self.pos)

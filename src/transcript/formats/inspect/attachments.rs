@@ -33,21 +33,30 @@ enum AttachmentStore<'a> {
     Chunks(AttachmentChunks),
 }
 
+/// A member that contains a part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ListChunk {
+    /// The index in the list of the member's first element.
+    pub(super) first: u64,
+    /// The index of the member in the archive.
+    pub(super) member: usize,
+}
+
 /// Members that each contain a part of one list of texts.
 pub(super) struct AttachmentChunks {
     pub(super) archive: InspectArchive,
-    /// The index of the first text in each member, rising, with the member.
-    pub(super) starts: Vec<(u64, usize)>,
+    /// The members in the order of their first elements.
+    pub(super) chunks: Vec<ListChunk>,
     unpacked: RefCell<HashMap<usize, Vec<String>>>,
     /// The number of bytes that may still be decompressed.
     remaining_bytes: Cell<usize>,
 }
 
 impl AttachmentChunks {
-    pub(super) fn new(archive: InspectArchive, starts: Vec<(u64, usize)>) -> Self {
+    pub(super) fn new(archive: InspectArchive, chunks: Vec<ListChunk>) -> Self {
         Self {
             archive,
-            starts,
+            chunks,
             unpacked: RefCell::default(),
             remaining_bytes: Cell::new(MAX_RECORD),
         }
@@ -55,10 +64,11 @@ impl AttachmentChunks {
 
     fn get(&self, name: &str) -> Option<String> {
         let number: u64 = name.parse().ok()?;
-        let after = self.starts.partition_point(|(start, _)| *start <= number);
-        let (start, member) = *self.starts.get(after.checked_sub(1)?)?;
+        let after = self.chunks.partition_point(|chunk| chunk.first <= number);
+        let ListChunk { first, member } = *self.chunks.get(after.checked_sub(1)?)?;
         let mut read = self.unpacked.borrow_mut();
         let texts = read.entry(member).or_insert_with(|| {
+            // All parts of a sample share the size limit of one record.
             let bytes = self
                 .archive
                 .read_bytes(member, self.remaining_bytes.get())
@@ -67,7 +77,7 @@ impl AttachmentChunks {
                 .set(self.remaining_bytes.get() - bytes.len());
             serde_json::from_slice(&bytes).unwrap_or_default()
         });
-        texts.get(usize::try_from(number - start).ok()?).cloned()
+        texts.get(usize::try_from(number - first).ok()?).cloned()
     }
 }
 

@@ -8,21 +8,29 @@ use serde_json::value::RawValue;
 
 use super::InspectLog;
 use super::archive::InspectArchive;
-use super::attachments::{AttachmentChunks, InspectAttachments};
+use super::attachments::{AttachmentChunks, InspectAttachments, ListChunk};
 use super::events::InspectEvents;
 use super::sample::{InspectSample, InspectSampleParts, parse_list};
 use crate::model::Transcript;
 use crate::transcript::MAX_RECORD;
 use crate::transcript::lenient::replace_non_finite;
 
+/// A decompressed part of the list of messages.
+#[derive(Debug)]
+struct MessageChunk {
+    /// The index of the first message.
+    first: u64,
+    /// The JSON list.
+    json: String,
+}
+
 /// The decompressed parts of one sample.
 pub(super) struct ChunkedSample {
     sample_json: String,
     metadata: Option<String>,
-    /// The lists of messages, with the index of the first message in each.
-    messages: Vec<(u64, String)>,
+    messages: Vec<MessageChunk>,
     events: Vec<String>,
-    attachments: Vec<(u64, usize)>,
+    attachments: Vec<ListChunk>,
     non_finite: u64,
 }
 
@@ -50,12 +58,15 @@ impl ChunkedSample {
         let metadata = archive.find_member(&format!("{prefix}/metadata.json"));
         let metadata = metadata.map(&mut text).transpose()?;
         let mut messages = Vec::new();
-        for (start, member) in find_chunks(archive, prefix, "messages") {
-            messages.push((start, text(member)?));
+        for chunk in find_chunks(archive, prefix, "messages") {
+            messages.push(MessageChunk {
+                first: chunk.first,
+                json: text(chunk.member)?,
+            });
         }
         let mut events = Vec::new();
-        for (_, member) in find_chunks(archive, prefix, "events") {
-            events.push(text(member)?);
+        for chunk in find_chunks(archive, prefix, "events") {
+            events.push(text(chunk.member)?);
         }
         Ok(Self {
             sample_json: shell,
@@ -103,10 +114,11 @@ impl ChunkedSample {
         sample: &InspectSample<'a>,
     ) -> Result<Vec<&'a RawValue>, String> {
         let mut pool = Vec::with_capacity(self.messages.len());
-        for (start, text) in &self.messages {
-            let all = serde_json::from_str::<&RawValue>(text)
-                .map_err(|why| format!("its messages from {start} on cannot be read: {why}"))?;
-            pool.push((*start, parse_list(Some(all))?));
+        for chunk in &self.messages {
+            let first = chunk.first;
+            let all = serde_json::from_str::<&RawValue>(&chunk.json)
+                .map_err(|why| format!("its messages from {first} on cannot be read: {why}"))?;
+            pool.push((first, parse_list(Some(all))?));
         }
         let refs: Vec<(u64, u64)> = match sample.message_refs {
             None => Vec::new(),
@@ -136,12 +148,16 @@ impl ChunkedSample {
 }
 
 /// Returns the members of a list, by the index of their first element.
-fn find_chunks(archive: &InspectArchive, prefix: &str, name: &str) -> Vec<(u64, usize)> {
+fn find_chunks(archive: &InspectArchive, prefix: &str, name: &str) -> Vec<ListChunk> {
     let below = format!("{prefix}/{name}/");
-    let mut all: Vec<(u64, usize)> = archive
+    let mut all: Vec<ListChunk> = archive
         .members_with_prefix(&below)
-        .filter_map(|(name, member)| Some((name.strip_suffix(".json")?.parse().ok()?, member)))
+        .filter_map(|(name, member)| {
+            let first = name.strip_suffix(".json")?.parse().ok()?;
+            Some(ListChunk { first, member })
+        })
         .collect();
+    // The names sort as text in the archive, where 1000 comes before 200.
     all.sort_unstable();
     all
 }

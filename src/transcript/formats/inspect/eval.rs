@@ -66,6 +66,7 @@ pub(in crate::transcript::formats) fn open(
             continue;
         };
         let found = InspectSampleMember { member, in_parts };
+        // A sample may exist in both layouts; the one in a single member wins.
         let known = samples.entry(name.to_owned()).or_insert(found);
         if !in_parts {
             *known = found;
@@ -75,7 +76,7 @@ pub(in crate::transcript::formats) fn open(
     let log = read_header(&archive, &mut tally);
     match (&log, samples.is_empty()) {
         (None, true) => Err(source.unknown_error(
-            "it is a zip archive that is no Inspect log (it has neither header.json nor _journal/start.json nor \
+            "it is a ZIP archive that is not an Inspect log (it has neither header.json nor _journal/start.json nor \
              samples); unpack it and open what is inside",
         )),
         (Some(_), true) => Err(source.unknown_error(
@@ -135,6 +136,7 @@ impl InspectEvalReader {
         out.set_span(
             self.archive
                 .member_span(sample.member)
+                // The index was readable before, so this happens only if the file changed.
                 .unwrap_or(RecordSpan {
                     offset: 0,
                     len: 0,
@@ -171,6 +173,7 @@ impl InspectEvalReader {
         let member = self.archive.find_member_at(span.offset)?;
         let called = self.archive.member_name(member)?;
         let (_, name, sample) = self.samples.get_full(parse_sample_name(&called)?.0)?;
+        // The member at this offset may be an old version of a sample that was written again.
         (sample.member == member).then_some((name, *sample))
     }
 
@@ -189,6 +192,7 @@ impl InspectEvalReader {
                 Some((number.parse().ok()?, member))
             })
             .collect();
+        // The journal is numbered, and later summaries replace earlier ones.
         journal.sort_unstable();
         journal.into_iter().map(|(_, member)| member).collect()
     }
@@ -245,7 +249,7 @@ impl TranscriptReader for InspectEvalReader {
         &mut self,
         _source: &SourceFile,
     ) -> Result<Option<Vec<TranscriptIndexEntry>>, TranscriptError> {
-        let mut told: HashMap<usize, (String, Option<String>, Vec<_>)> =
+        let mut summaries: HashMap<usize, (String, Option<String>, Vec<_>)> =
             HashMap::with_capacity(self.samples.len());
         for member in self.summary_members() {
             let mut bad = 0;
@@ -260,7 +264,7 @@ impl TranscriptReader for InspectEvalReader {
                 });
                 match found {
                     // The last summary counts, as for samples.
-                    Some((at, facts)) => drop(told.insert(at, facts)),
+                    Some((at, facts)) => drop(summaries.insert(at, facts)),
                     None => bad += 1,
                 }
             };
@@ -276,8 +280,9 @@ impl TranscriptReader for InspectEvalReader {
             }
         }
         let entry = |(at, (name, sample)): (usize, (&String, &InspectSampleMember))| {
-            let (id, uuid, verdicts) = told.remove(&at).unwrap_or_else(|| {
+            let (id, uuid, verdicts) = summaries.remove(&at).unwrap_or_else(|| {
                 let (id, epoch) = split_epoch(name).unwrap_or((name, 1));
+                // A sample without a summary gets its id from the name of its member.
                 (self.log.sample_id_from_text(id, epoch), None, Vec::new())
             });
             let number = at as u64 + 1;
@@ -324,6 +329,7 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
         if read == 0 {
             return Ok(());
         }
+        // A ZIP bomb must fill neither the memory nor the time.
         if had > MAX_RECORD || total > MAX_SUMMARY_BYTES {
             return Err(std::io::Error::other(
                 "it is too large to be a list of summaries",

@@ -54,6 +54,7 @@ pub(in crate::transcript::formats) fn open(
         match key.as_str() {
             "samples" if object.peek_byte()? == Some(b'[') => {
                 samples = Some(object.position() + 1);
+                // Inspect writes `eval` before the samples. Then the rest of a large file need not be read.
                 if header.contains_key("eval") {
                     break;
                 }
@@ -75,6 +76,7 @@ pub(in crate::transcript::formats) fn open(
         bytes: Vec::new(),
         at: 0,
     };
+    // An empty list is an error here, because the walker would return nothing without a reason.
     let samples = samples.filter(|_| !matches!(first.peek_byte(), Ok(Some(b']'))));
     let Some(samples) = samples else {
         return Err(source.unknown_error(

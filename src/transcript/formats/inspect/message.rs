@@ -68,12 +68,12 @@ impl<'a> InspectMessage<'a> {
             }
         }
         if role == MessageRole::Tool {
-            let told = ToolMessageFields {
+            let fields = ToolMessageFields {
                 call_id: self.tool_call_id,
                 function: self.function,
                 error: self.error.or(self.tool_error),
             };
-            parts = tool_result_parts(&told, parts, cx, &mut meta);
+            parts = tool_result_parts(&fields, parts, cx, &mut meta);
         }
         let mut unparsed = Map::new();
         for ObjectOnly(call) in self.tool_calls.into_iter().flatten() {
@@ -110,14 +110,14 @@ struct ToolMessageFields<'a> {
 
 /// Returns a tool message as one result, followed by the parts that are not text.
 fn tool_result_parts<'a>(
-    told: &ToolMessageFields<'a>,
+    fields: &ToolMessageFields<'a>,
     parts: Vec<TranscriptPart<'a>>,
     cx: InspectMessageCx<'_, 'a>,
     meta: &mut MetadataBuilder,
 ) -> Vec<TranscriptPart<'a>> {
-    let call_id = told.call_id.map(text_or_json).unwrap_or_default();
+    let call_id = fields.call_id.map(text_or_json).unwrap_or_default();
     let run = cx.events.find_tool_run(&call_id);
-    let error = told.error.filter(|error| is_present(Some(error)));
+    let error = fields.error.filter(|error| is_present(Some(error)));
     let (mut texts, mut rest) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -143,7 +143,7 @@ fn tool_result_parts<'a>(
         }
         meta.set("error", error);
     }
-    if let Some(name) = told.function.and_then(json_string) {
+    if let Some(name) = fields.function.and_then(json_string) {
         meta.set("function", &*name);
     }
     meta.set("timestamp", run.and_then(|run| run.timestamp.clone()));

@@ -209,8 +209,8 @@ impl<'a> InspectSample<'a> {
             .map(|output| serde_json::from_str::<InspectOutput<'a>>(output.get()));
         if let Some(Ok(output)) = output {
             let first = output.choices.into_iter().next();
-            if let Some(ObjectOnly(said)) = first.and_then(|ObjectOnly(choice)| choice.message) {
-                messages.push(said.into_message(cx)?);
+            if let Some(ObjectOnly(reply)) = first.and_then(|ObjectOnly(choice)| choice.message) {
+                messages.push(reply.into_message(cx)?);
             }
         }
         Ok(messages)
@@ -257,6 +257,7 @@ impl<'a> InspectSample<'a> {
             ("model_usage", self.model_usage),
             ("role_usage", self.role_usage),
         ] {
+            // Inspect writes an empty object for an absent one.
             let raw = raw.filter(|raw| is_present(Some(raw)) && raw.get() != "{}");
             meta.set(key, raw.map(parse_value));
         }

@@ -77,15 +77,15 @@ fn push_verdicts(
     attachments: &InspectAttachments<'_>,
     all: &mut Vec<SourceVerdict>,
 ) {
-    let told = |raw: Option<&RawValue>| {
+    let text_value = |raw: Option<&RawValue>| {
         let text = attachments.resolve(raw.and_then(json_string)?);
         (!text.is_empty()).then(|| text.0.into_owned())
     };
     let old = score
         .metadata
         .and_then(|metadata| serde_json::from_str::<InspectLegacyReason<'_>>(metadata.get()).ok());
-    let reason = told(score.reason).or_else(|| told(old?.unscored_reason));
-    let reasoning = told(score.explanation);
+    let reason = text_value(score.reason).or_else(|| text_value(old?.unscored_reason));
+    let reasoning = text_value(score.explanation);
     let one = |eval: String, value: Option<&RawValue>| {
         let meaning =
             InspectScoreValue::from_value(value.map_or("null", RawValue::get), reason.as_deref());

@@ -191,6 +191,7 @@ impl<'r> MappedRecord<'r> {
                     _ => return Some(ExpressionValue::Nothing),
                 }
             }
+            // JMESPath defines paths into lists and other values.
             (RawMappedRecord::Other(_), _) => return None,
             (_, PathStep::Index(_)) => return Some(ExpressionValue::Nothing),
         };

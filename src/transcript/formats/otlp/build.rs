@@ -1,9 +1,10 @@
 //! The conversion of spans to conversations.
 //!
-//! Responsible for the conversation and the agent of each span. The conversation is that of its own id, else of the
-//! nearest span above with one, else the only one of its trace, else the trace. The agent is the nearest agent span
-//! above. An agent below another one is a sub-agent with a transcript of its own. Unrelated threads of one agent are
-//! branches; those of a later trace of the same conversation continue it. Does not read messages from spans.
+//! Responsible for the conversation and the agent of each span. The id of the conversation comes from the span itself,
+//! else from the nearest span above with one. Otherwise it is the only id of the trace, else the id of the trace. The
+//! agent is the nearest agent span above. An agent below another one is a sub-agent with a transcript of its own.
+//! Unrelated threads of one agent are branches; those of a later trace of the same conversation continue it. Does not
+//! read messages from spans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -66,6 +67,7 @@ fn group_by_conversation(nodes: &[SpanNode<'_>]) -> Vec<(String, Vec<usize>)> {
         let ids = of_trace.entry(node.trace).or_default();
         if let Some(own) = own
             && !ids.contains(&own.as_str())
+            // Two ids already show that the trace has no unique conversation.
             && ids.len() < 2
         {
             ids.push(own);
@@ -74,12 +76,12 @@ fn group_by_conversation(nodes: &[SpanNode<'_>]) -> Vec<(String, Vec<usize>)> {
     let mut found: Vec<(String, Vec<usize>)> = Vec::new();
     let mut at: HashMap<String, usize> = HashMap::new();
     for ix in 0..nodes.len() {
-        let said = ancestors(nodes, ix).find_map(|ix| own[ix].clone());
+        let inherited = ancestors(nodes, ix).find_map(|ix| own[ix].clone());
         let only = || match of_trace.get(&nodes[ix].trace).map(Vec::as_slice) {
             Some([only]) => Some((*only).to_owned()),
             _ => None,
         };
-        let id = said
+        let id = inherited
             .or_else(only)
             .unwrap_or_else(|| nodes[ix].entry.trace_id.to_string());
         let place = *at.entry(id.clone()).or_insert_with(|| {
@@ -100,14 +102,14 @@ struct OtlpConversation<'n, 'a> {
 
 impl OtlpConversation<'_, '_> {
     fn push_transcripts(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
-        let mut made = self.build_threads(out);
-        self.apply_tool_spans(&mut made, out);
-        if made.is_empty() {
+        let mut drafts = self.build_threads(out);
+        self.apply_tool_spans(&mut drafts, out);
+        if drafts.is_empty() {
             self.push_no_messages_fault(ordinal, out);
             return;
         }
-        let ids = self.assign_ids(&made);
-        for (ix, one) in made.iter_mut().enumerate() {
+        let ids = self.assign_ids(&drafts);
+        for (ix, one) in drafts.iter_mut().enumerate() {
             let transcript = self.build_transcript(ix, one, &ids);
             self.begin_transcript(ordinal, out);
             out.push_transcript(&transcript);
@@ -161,7 +163,7 @@ impl OtlpConversation<'_, '_> {
         for ix in self.spans_of_kind(&GenAiSpanKind::Agent) {
             owners.entry(self.find_owner(ix)).or_default();
         }
-        let mut made = Vec::new();
+        let mut drafts = Vec::new();
         for (owner, chats) in owners {
             let mut threads = self.build_agent_threads(&chats, out);
             if threads.is_empty() {
@@ -172,28 +174,29 @@ impl OtlpConversation<'_, '_> {
                 threads = self.build_agent_threads(&agents, out);
             }
             let threads = threads.into_iter().enumerate();
-            made.extend(threads.map(|(at, thread)| OtlpTranscriptDraft {
+            drafts.extend(threads.map(|(at, thread)| OtlpTranscriptDraft {
                 thread,
                 owner,
                 first: at == 0,
                 used: HashSet::new(),
             }));
         }
-        made
+        drafts
     }
 
     /// Builds the threads of some calls; the longest thread of the first trace is first.
     fn build_agent_threads(&self, calls: &[usize], out: &mut TranscriptSink) -> Vec<MessageThread> {
         let mut threads: Vec<MessageThread> = Vec::new();
-        let mut went_on = HashSet::new();
+        let mut continued_traces = HashSet::new();
         for ix in calls {
             let node = &self.nodes[*ix];
-            let mut said = SpanMessages::from_span(&node.entry, &node.events);
-            if let Some(lost) = said.unreadable.first() {
+            let mut span_messages = SpanMessages::from_span(&node.entry, &node.events);
+            if let Some(lost) = span_messages.unreadable.first() {
                 out.count_unknown(lost);
             }
-            if said.is_empty() {
-                if !said.unreadable.is_empty() {
+            if span_messages.is_empty() {
+                // The unreadable content is already counted above.
+                if !span_messages.unreadable.is_empty() {
                     continue;
                 }
                 out.count_unknown(if node.kind == GenAiSpanKind::Chat {
@@ -204,26 +207,33 @@ impl OtlpConversation<'_, '_> {
                 continue;
             }
             if node.kind == GenAiSpanKind::Chat
-                && let Some(last) = said.output.last_mut()
+                && let Some(last) = span_messages.output.last_mut()
             {
                 last.metadata =
-                    metrics::model_call_metadata(&node.entry, said.stop_reason.as_deref()).finish();
+                    metrics::model_call_metadata(&node.entry, span_messages.stop_reason.as_deref())
+                        .finish();
             }
-            place_call(node.trace, said, &mut threads, &mut went_on);
+            place_call(
+                node.trace,
+                span_messages,
+                &mut threads,
+                &mut continued_traces,
+            );
         }
-        join_threads(threads, &went_on)
+        join_threads(threads, &continued_traces)
     }
 
     /// Adds the data of tool spans to the calls.
-    fn apply_tool_spans(&self, made: &mut [OtlpTranscriptDraft], out: &mut TranscriptSink) {
+    fn apply_tool_spans(&self, drafts: &mut [OtlpTranscriptDraft], out: &mut TranscriptSink) {
         for ix in self.spans_of_kind(&GenAiSpanKind::Tool) {
             let node = &self.nodes[ix];
             let owner = self.find_owner(ix);
             let span = ToolSpan::from_span(&node.entry);
-            let mut own = made.iter_mut().filter(|one| one.owner == owner);
+            // The agent's own transcripts come first, because several agents may use the same call ids.
+            let mut own = drafts.iter_mut().filter(|one| one.owner == owner);
             let settled = own
                 .any(|one| apply_tool_span(&span, &mut one.thread.messages, &mut one.used))
-                || made
+                || drafts
                     .iter_mut()
                     .any(|one| apply_tool_span(&span, &mut one.thread.messages, &mut one.used));
             if !settled {
@@ -241,8 +251,8 @@ impl OtlpConversation<'_, '_> {
             "ai.telemetry.functionId",
             "gen_ai.agent.id",
         ];
-        if let Some(said) = entry.attributes.first_text(&keys) {
-            return said.into_owned();
+        if let Some(name) = entry.attributes.first_text(&keys) {
+            return name.into_owned();
         }
         let name = &*entry.name;
         name.strip_prefix("invoke_agent ")
@@ -252,12 +262,13 @@ impl OtlpConversation<'_, '_> {
 
     /// Returns the ids of the transcripts: that of the conversation, then the name of a sub-agent or the number of a
     /// branch.
-    fn assign_ids(&self, made: &[OtlpTranscriptDraft]) -> OtlpTranscriptIds {
+    fn assign_ids(&self, drafts: &[OtlpTranscriptDraft]) -> OtlpTranscriptIds {
         let mut taken: HashMap<String, usize> = HashMap::new();
         let mut ids = OtlpTranscriptIds::default();
-        for (ix, one) in made.iter().enumerate() {
+        for (ix, one) in drafts.iter().enumerate() {
             let base = match (ids.first.get(&one.owner), one.owner) {
                 (Some(first), _) => first.clone(),
+                // The first transcript keeps the plain id, even if the main agent has no messages.
                 (None, Some(agent)) if ix > 0 => format!("{}/{}", self.id, self.agent_name(agent)),
                 (None, _) => self.id.clone(),
             };
@@ -427,23 +438,24 @@ impl OtlpConversation<'_, '_> {
 /// Adds a call to the thread that it continues, or to a new one.
 fn place_call(
     trace: u64,
-    said: SpanMessages,
+    span_messages: SpanMessages,
     threads: &mut Vec<MessageThread>,
-    went_on: &mut HashSet<u64>,
+    continued_traces: &mut HashSet<u64>,
 ) {
+    // A call most likely continues the newest thread.
     for thread in threads.iter_mut().rev() {
-        match thread.match_call(&said.input, &said.output) {
+        match thread.match_call(&span_messages.input, &span_messages.output) {
             ThreadMatch::Continues(known) => {
                 if thread.trace != trace {
-                    went_on.insert(trace);
+                    continued_traces.insert(trace);
                 }
-                thread.extend_with_call(known, said.input, said.output);
+                thread.extend_with_call(known, span_messages.input, span_messages.output);
                 return;
             }
             ThreadMatch::Contained => {
                 // Two instrumentations, or an instrumentation and a wrapper, recorded the same call.
-                let at = thread.last_message_index(&said.input, &said.output);
-                if let (Some(at), Some(last)) = (at, said.output.into_iter().last()) {
+                let at = thread.last_message_index(&span_messages.input, &span_messages.output);
+                if let (Some(at), Some(last)) = (at, span_messages.output.into_iter().last()) {
                     set_metrics(&mut thread.messages[at], last.metadata);
                 }
                 return;
@@ -451,7 +463,7 @@ fn place_call(
             ThreadMatch::Unrelated => {}
         }
     }
-    let mut all = said.input;
-    all.extend(said.output);
+    let mut all = span_messages.input;
+    all.extend(span_messages.output);
     threads.push(MessageThread::new(trace, all));
 }

@@ -44,31 +44,31 @@ impl SpanMessages {
     /// Reads the messages of a span and of its events.
     pub(super) fn from_span(entry: &OtlpEntry<'_>, events: &[NamedEvent]) -> Self {
         let attrs = &entry.attributes;
-        let mut said = Self::default();
-        said.read_semantic_conventions(attrs);
+        let mut messages = Self::default();
+        messages.read_semantic_conventions(attrs);
         for event in events {
-            if let (true, Some(attrs)) = (said.is_empty(), parse_details_event(event)) {
-                said.read_semantic_conventions(&attrs);
+            if let (true, Some(attrs)) = (messages.is_empty(), parse_details_event(event)) {
+                messages.read_semantic_conventions(&attrs);
             }
         }
-        if said.is_empty() {
-            said.read_flattened(attrs);
+        if messages.is_empty() {
+            messages.read_flattened(attrs);
         }
-        if said.is_empty() {
-            said.read_vercel(attrs);
+        if messages.is_empty() {
+            messages.read_vercel(attrs);
         }
-        if said.is_empty() {
-            said.read_events(events);
+        if messages.is_empty() {
+            messages.read_events(events);
         }
-        if said.is_empty()
+        if messages.is_empty()
             && let Some(events) = attrs.text("events")
         {
-            said.read_logfire(&events);
+            messages.read_logfire(&events);
         }
-        if said.is_empty() {
-            said.read_plain_values(attrs);
+        if messages.is_empty() {
+            messages.read_plain_values(attrs);
         }
-        said
+        messages
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -78,6 +78,7 @@ impl SpanMessages {
     fn read_semantic_conventions(&mut self, attrs: &OtlpAttrs<'_>) {
         let all = attrs.text("pydantic_ai.all_messages");
         let mut input = attrs.text("gen_ai.input.messages");
+        // `pydantic_ai.all_messages` repeats the reply, so it counts only if there is no output attribute.
         if input.is_none() && !attrs.has("gen_ai.output.messages") {
             input = all;
         }
@@ -101,6 +102,7 @@ impl SpanMessages {
                 .input
                 .iter()
                 .any(|message| message.role == MessageRole::System)
+            // Instructions alone are not a conversation: another dialect may have the messages.
             && !self.is_empty()
         {
             self.read_instructions(&json);
@@ -321,6 +323,7 @@ fn read_value(text: &str, role: &MessageRole<'static>) -> Vec<TranscriptMessage<
     let mut messages = LenientMessageReader::default();
     let inner = json_field(text, "messages");
     let list = inner.as_deref().unwrap_or(text);
+    // Traceloop and Langfuse put any value here, so only a list with roles counts as messages.
     let is_list = list.starts_with("[{") && list.contains("\"role\"");
     if !(is_list && messages.read_json(list, role)) {
         messages = LenientMessageReader::default();
@@ -362,6 +365,7 @@ impl AttrTree {
             let Some(rest) = pair.key.strip_prefix(prefix) else {
                 continue;
             };
+            // The prefixes end before an index. Other attributes, such as `llm.input_messages.count`, aren't messages.
             if !rest.starts_with(|c: char| c.is_ascii_digit()) {
                 continue;
             }

@@ -83,13 +83,13 @@ pub(super) fn model_call_metadata(entry: &OtlpEntry<'_>, stop: Option<&str>) -> 
     let reasons: Vec<String> = reasons
         .and_then(|json| serde_json::from_str(&json).ok())
         .unwrap_or_default();
-    let said = || attrs.first_text(&["ai.response.finishReason", "llm.finish_reason"]);
+    let finish_reason = || attrs.first_text(&["ai.response.finishReason", "llm.finish_reason"]);
     let stop = stop
         .map(str::to_owned)
         .or_else(|| reasons.into_iter().next());
     meta.set(
         "stop_reason",
-        stop.or_else(|| said().map(std::borrow::Cow::into_owned)),
+        stop.or_else(|| finish_reason().map(std::borrow::Cow::into_owned)),
     );
     if entry.status.is_error() {
         meta.set("error", failure_message(entry));

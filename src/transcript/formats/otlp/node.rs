@@ -35,6 +35,7 @@ pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
             Err(_) => {}
         }
     }
+    // Exporters write spans when they end, so children come before their parents.
     spans.sort_by_key(|entry| entry.start_time_unix_nano);
     let mut nodes: Vec<SpanNode<'_>> = spans
         .into_iter()
@@ -42,6 +43,7 @@ pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
         .collect();
     let mut at: HashMap<(u64, String), usize> = HashMap::new();
     for (ix, node) in nodes.iter().enumerate() {
+        // If a span occurs twice, the first one counts.
         at.entry((node.trace, node.entry.span_id.to_string()))
             .or_insert(ix);
     }
@@ -65,6 +67,7 @@ pub(super) fn build_nodes(raw: &[(bool, String)]) -> Vec<SpanNode<'_>> {
     }
     for (ix, node) in nodes.iter_mut().enumerate() {
         let key = (node.trace, node.entry.parent_span_id.to_string());
+        // A span that names itself as its parent would be a cycle.
         node.parent = at.get(&key).copied().filter(|parent| *parent != ix);
     }
     nodes

@@ -113,13 +113,14 @@ impl TraceGrouper {
                     });
                     continue;
                 };
+                // The raw value borrows from `text`, so the pointers give its offset.
                 let within = raw.get().as_ptr() as usize - text.as_ptr() as usize;
-                let kept = EntryLocation {
+                let location = EntryLocation {
                     offset: span.offset + within as u64,
                     len: u32::try_from(raw.get().len()).unwrap_or(u32::MAX),
                     is_log,
                 };
-                self.add_entry(&entry, kept, at, out);
+                self.add_entry(&entry, location, at, out);
                 at.entry_index += 1;
             }
         }
@@ -129,11 +130,11 @@ impl TraceGrouper {
     fn add_entry(
         &mut self,
         entry: &OtlpEntry<'_>,
-        kept: EntryLocation,
+        location: EntryLocation,
         at: RecordPosition,
         out: &mut TranscriptSink,
     ) {
-        let speaks = if kept.is_log {
+        let is_gen_ai = if location.is_log {
             let name = event_name(entry);
             if !name.starts_with("gen_ai.") {
                 out.count_unknown(if name.is_empty() {
@@ -162,11 +163,11 @@ impl TraceGrouper {
             return;
         }
         let id = conversation_id(&entry.attributes).map(|id| hash_id(&id));
-        let unit = self.find_or_create_group(trace, id, at);
-        unit.entries.push(kept);
-        unit.end = unit.end.max(at.end);
-        unit.has_root |= !kept.is_log && entry.parent_span_id.is_empty();
-        unit.has_gen_ai |= speaks;
+        let group = self.find_or_create_group(trace, id, at);
+        group.entries.push(location);
+        group.end = group.end.max(at.end);
+        group.has_root |= !location.is_log && entry.parent_span_id.is_empty();
+        group.has_gen_ai |= is_gen_ai;
         self.open_entries += 1;
     }
 
@@ -185,31 +186,33 @@ impl TraceGrouper {
             (None, None) => {
                 let number = self.next_group;
                 self.next_group = self.next_group.wrapping_add(1);
-                let unit = TraceGroup {
+                let group = TraceGroup {
                     start: at.start,
                     first: at.entry_index,
                     ..TraceGroup::default()
                 };
-                self.groups.insert(number, unit);
+                self.groups.insert(number, group);
                 number
             }
         };
-        let unit = self.groups.entry(number).or_default();
+        let group = self.groups.entry(number).or_default();
         if by_trace.is_none() {
-            unit.traces.push(trace);
+            group.traces.push(trace);
             self.by_trace.insert(trace, number);
         }
         if let (Some(id), None) = (id, by_id) {
-            unit.ids.push(id);
+            group.ids.push(id);
             self.by_conversation.insert(id, number);
         }
-        unit
+        group
     }
 
     fn merge_groups(&mut self, one: u32, other: u32) -> u32 {
         let (Some(a), Some(b)) = (self.groups.remove(&one), self.groups.remove(&other)) else {
             return one;
         };
+        // The merged group begins where the earlier one began, because its location must not depend on the order of
+        // merges.
         let (mut first, mut second) = if (a.start, a.first) <= (b.start, b.first) {
             (a, b)
         } else {
@@ -239,44 +242,46 @@ impl TraceGrouper {
 
     /// Removes and returns the groups that are complete after the file was read up to `pos`, in the order of the file.
     fn take_complete(&mut self, pos: u64, all: bool) -> Vec<TraceGroup> {
-        let is_whole = |unit: &TraceGroup| {
-            let quiet = pos.saturating_sub(unit.end);
-            let enough = if unit.has_root && unit.ids.is_empty() {
+        let is_whole = |group: &TraceGroup| {
+            let quiet = pos.saturating_sub(group.end);
+            let enough = if group.has_root && group.ids.is_empty() {
                 ROOTED_GROUP_QUIET_BYTES
             } else {
                 GROUP_QUIET_BYTES
             };
-            all || quiet >= enough || unit.end - unit.start >= MAX_GROUP_BYTES
+            all || quiet >= enough || group.end - group.start >= MAX_GROUP_BYTES
         };
         let mut numbers: Vec<u32> = self
             .groups
             .iter()
-            .filter(|(_, unit)| is_whole(unit))
+            .filter(|(_, group)| is_whole(group))
             .map(|(number, _)| *number)
             .collect();
         if numbers.is_empty() && self.open_entries > MAX_OPEN_ENTRIES {
-            let quietest = self.groups.iter().min_by_key(|(_, unit)| unit.end);
+            let quietest = self.groups.iter().min_by_key(|(_, group)| group.end);
             numbers.extend(quietest.map(|(number, _)| *number));
         }
-        let mut units: Vec<TraceGroup> = numbers
+        let mut groups: Vec<TraceGroup> = numbers
             .iter()
             .filter_map(|number| self.groups.remove(number))
             .collect();
-        for unit in &units {
-            self.open_entries -= unit.entries.len();
-            if self.closed.len() + unit.traces.len() > MAX_CLOSED_TRACES {
+        for group in &groups {
+            self.open_entries -= group.entries.len();
+            // After that, late spans of older traces form a transcript of their own instead of being counted as late.
+            if self.closed.len() + group.traces.len() > MAX_CLOSED_TRACES {
                 self.closed.clear();
             }
-            for trace in &unit.traces {
+            for trace in &group.traces {
                 self.by_trace.remove(trace);
                 self.closed.insert(*trace);
             }
-            for id in &unit.ids {
+            for id in &group.ids {
                 self.by_conversation.remove(id);
             }
         }
-        units.sort_by_key(|unit| (unit.start, unit.first));
-        units
+        // The map of groups has no order, but transcripts must have the order of the file.
+        groups.sort_by_key(|group| (group.start, group.first));
+        groups
     }
 }
 
@@ -337,27 +342,31 @@ impl OtlpReader {
 }
 
 /// Returns the location of a group: the lines from its first span to its last. `part` is that of its first transcript.
-fn group_span(unit: &TraceGroup) -> RecordSpan {
+fn group_span(group: &TraceGroup) -> RecordSpan {
     RecordSpan {
-        offset: unit.start,
-        len: unit.end - unit.start,
+        offset: group.start,
+        len: group.end - group.start,
         // 12 bits remain for the index of the transcript in the group.
-        part: unit.first.min(0xF_FFFE) << 12,
+        part: group.first.min(0xF_FFFE) << 12,
         number: 0,
     }
 }
 
 /// Adds the conversations of a group to `out`.
 fn push_group(
-    unit: &TraceGroup,
+    group: &TraceGroup,
     source: &SourceFile,
     out: &mut TranscriptSink,
 ) -> Result<(), TranscriptError> {
-    if !unit.has_gen_ai {
+    if !group.has_gen_ai {
         return Ok(());
     }
-    let place = group_span(unit);
-    let total: u64 = unit.entries.iter().map(|kept| u64::from(kept.len)).sum();
+    let place = group_span(group);
+    let total: u64 = group
+        .entries
+        .iter()
+        .map(|location| u64::from(location.len))
+        .sum();
     if place.len >= MAX_RECORD as u64 || total >= MAX_RECORD as u64 {
         let limit = MAX_RECORD / (1024 * 1024);
         out.set_span(place);
@@ -366,17 +375,17 @@ fn push_group(
         ));
         return Ok(());
     }
-    let mut raw = Vec::with_capacity(unit.entries.len());
-    for kept in &unit.entries {
+    let mut raw = Vec::with_capacity(group.entries.len());
+    for location in &group.entries {
         let bytes = source.read_span(RecordSpan {
-            offset: kept.offset,
-            len: u64::from(kept.len),
+            offset: location.offset,
+            len: u64::from(location.len),
             part: 0,
             number: 0,
         })?;
         // The bytes were text before. If the file changed since, dicta reads the rest.
         if let Ok(text) = String::from_utf8(bytes) {
-            raw.push((kept.is_log, text));
+            raw.push((location.is_log, text));
         }
     }
     build_transcripts(&raw, place, out);
@@ -391,8 +400,8 @@ impl TranscriptReader for OtlpReader {
         let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
         let mut result = Ok(());
         while out.byte_count() < BLOCK_SIZE {
-            result = if let Some(unit) = self.ready.pop_front() {
-                push_group(&unit, source, &mut out)
+            result = if let Some(group) = self.ready.pop_front() {
+                push_group(&group, source, &mut out)
             } else if self.ended || out.record_count() > 0 {
                 break;
             } else {
@@ -404,6 +413,7 @@ impl TranscriptReader for OtlpReader {
         }
         let (block, tally) = out.finish();
         self.tally = tally;
+        // Only after the counts are stored, so that an error does not lose them.
         result?;
         Ok((!block.records.is_empty()).then_some(block))
     }
@@ -414,13 +424,14 @@ impl TranscriptReader for OtlpReader {
         span: RecordSpan,
     ) -> Result<Vec<u8>, TranscriptError> {
         let bytes = source.read_span(span)?;
-        let mut gather = TraceGrouper::default();
-        let mut passed_over = TranscriptSink::new(ReadTally::default());
+        let mut grouper = TraceGrouper::default();
+        let mut ignored = TranscriptSink::new(ReadTally::default());
         let records: Vec<&[u8]> = match self.layout {
             RecordLayout::Lines => bytes.split(|byte| *byte == b'\n').collect(),
             _ => split_values(&bytes).collect(),
         };
         for record in records {
+            // The record borrows from `bytes`, so the pointers give its offset.
             let within = record.as_ptr() as usize - bytes.as_ptr() as usize;
             let record = record.strip_suffix(b"\r").unwrap_or(record);
             if record.trim_ascii().is_empty() {
@@ -431,18 +442,18 @@ impl TranscriptReader for OtlpReader {
                 len: record.len() as u64,
                 ..span
             };
-            let read = gather.add_record(record, place, &mut passed_over);
+            let read = grouper.add_record(record, place, &mut ignored);
             if let (Err(why), BROKEN_RECORD_PART) = (read, span.part) {
                 return Err(source.unknown_error(why));
             }
         }
-        let units = gather.take_complete(u64::MAX, true);
+        let groups = grouper.take_complete(u64::MAX, true);
         let mut out = TranscriptSink::new(ReadTally::default());
-        let is_it = |unit: &&TraceGroup| {
-            unit.start == span.offset && group_span(unit).part >> 12 == span.part >> 12
+        let is_it = |group: &&TraceGroup| {
+            group.start == span.offset && group_span(group).part >> 12 == span.part >> 12
         };
-        for unit in units.iter().filter(is_it) {
-            push_group(unit, source, &mut out)?;
+        for group in groups.iter().filter(is_it) {
+            push_group(group, source, &mut out)?;
         }
         out.into_native_at(source, span)
     }

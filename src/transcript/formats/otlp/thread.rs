@@ -34,12 +34,12 @@ pub(super) enum ThreadMatch {
 
 impl MessageThread {
     /// Returns a thread that begins with a call.
-    pub(super) fn new(trace: u64, said: Vec<TranscriptMessage<'static>>) -> Self {
+    pub(super) fn new(trace: u64, messages: Vec<TranscriptMessage<'static>>) -> Self {
         let mut thread = Self {
             trace,
             ..Self::default()
         };
-        thread.append(said, 0);
+        thread.append(messages, 0);
         thread
     }
 
@@ -66,8 +66,10 @@ impl MessageThread {
         }
         let most = own.len().min(asked.len());
         let overlaps = |known: &usize| own[own.len() - known..] == asked[..*known];
+        // The longest overlap wins: a shorter one can occur by chance.
         let known = (1..=most).rev().find(overlaps);
         match known {
+            // One equal message, such as a short greeting, is not enough for a moving window.
             Some(known) if known == own.len() || known > 1 => ThreadMatch::Continues(known),
             _ => ThreadMatch::Unrelated,
         }
@@ -171,6 +173,7 @@ pub(super) fn set_metrics(
     message: &mut TranscriptMessage<'static>,
     meta: Option<JsonText<'static>>,
 ) {
+    // Metadata with token counts comes from the model call itself; a wrapper has none.
     let has = |meta: &JsonText<'_>| meta.get().contains("\"usage\"");
     if message.metadata.as_ref().is_none_or(|own| !has(own)) && meta.is_some() {
         message.metadata = meta;
@@ -181,11 +184,11 @@ pub(super) fn set_metrics(
 /// its longest thread is the next part of the conversation.
 pub(super) fn join_threads(
     threads: Vec<MessageThread>,
-    went_on: &HashSet<u64>,
+    continued_traces: &HashSet<u64>,
 ) -> Vec<MessageThread> {
     let mut traces: Vec<u64> = Vec::new();
     for thread in &threads {
-        if !traces.contains(&thread.trace) && !went_on.contains(&thread.trace) {
+        if !traces.contains(&thread.trace) && !continued_traces.contains(&thread.trace) {
             traces.push(thread.trace);
         }
     }
@@ -196,6 +199,7 @@ pub(super) fn join_threads(
         for (at, thread) in rest.iter().enumerate() {
             if let Some(thread) = thread
                 && thread.trace == trace
+                // Of equally long threads, the later one counts.
                 && longest.is_none_or(|(_, len)| thread.len() >= len)
             {
                 longest = Some((at, thread.len()));

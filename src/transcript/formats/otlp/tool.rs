@@ -27,22 +27,22 @@ pub(super) struct ToolSpan {
 impl ToolSpan {
     pub(super) fn from_span(entry: &OtlpEntry<'_>) -> Self {
         let attrs = &entry.attributes;
-        let said = |keys: &[&str]| attrs.first_text(keys).map(std::borrow::Cow::into_owned);
-        let name = said(&[
+        let first_text = |keys: &[&str]| attrs.first_text(keys).map(std::borrow::Cow::into_owned);
+        let name = first_text(&[
             "gen_ai.tool.name",
             "ai.toolCall.name",
             "tool.name",
             "traceloop.entity.name",
         ]);
         let is_error = entry.status.is_error();
-        let result = said(&[
+        let result = first_text(&[
             "gen_ai.tool.call.result",
             "ai.toolCall.result",
             "output.value",
             "traceloop.entity.output",
         ]);
         Self {
-            id: said(&[
+            id: first_text(&[
                 "gen_ai.tool.call.id",
                 "ai.toolCall.id",
                 "tool_call.id",
@@ -54,7 +54,7 @@ impl ToolSpan {
                     .unwrap_or(name)
                     .to_owned()
             }),
-            arguments: said(&[
+            arguments: first_text(&[
                 "gen_ai.tool.call.arguments",
                 "ai.toolCall.args",
                 "input.value",
@@ -84,6 +84,7 @@ pub(super) fn apply_tool_span(
     used: &mut HashSet<usize>,
 ) -> bool {
     let calls = list_calls(messages);
+    // Equal calls need one span each.
     let free = |(at, _): &(usize, &CallLocation<'_>)| !used.contains(at);
     let find = |is: &dyn Fn(&CallLocation<'_>) -> bool| {
         calls
@@ -93,6 +94,7 @@ pub(super) fn apply_tool_span(
             .find(|(_, call)| is(call))
             .map(|(at, _)| at)
     };
+    // Programs differ in the white space of arguments.
     let arguments = span.arguments.as_deref().map(compact_json);
     let alike = |call: &CallLocation<'_>| {
         call.name == span.name && arguments.as_deref() == Some(&*compact_json(call.arguments))
@@ -104,6 +106,7 @@ pub(super) fn apply_tool_span(
     let by_name = || {
         span.id
             .is_none()
+            // The name alone is too weak for a span whose id matches no call.
             .then(|| find(&|call| call.name == span.name))?
     };
     let Some(at) = by_id.or_else(|| find(&alike)).or_else(by_name) else {
@@ -122,6 +125,7 @@ pub(super) fn apply_tool_span(
     }
     let answers = messages[message + 1..].iter().enumerate();
     let answers: Vec<usize> = answers
+        // Without an id, only the results directly after the call can belong to it.
         .take_while(|(_, one)| !id.is_empty() || one.role == MessageRole::Tool)
         .filter(|(_, one)| matches!(one.parts.first(), Some(TranscriptPart::ToolResult(result)) if *result.call_id == *id))
         .map(|(at, _)| message + 1 + at)
@@ -184,6 +188,7 @@ fn insert_result(
     call: usize,
     messages: &mut Vec<TranscriptMessage<'static>>,
 ) {
+    // A span without a result adds nothing to the conversation.
     let Some(result) = &span.result else { return };
     let behind = messages[call + 1..]
         .iter()

@@ -28,7 +28,7 @@ fn a_torn_zip_file_says_so_and_what_to_do() {
 fn a_zip_file_of_something_else_is_named() {
     let zip = Zip::default().add("word/document.xml", "<x/>", Method::Deflate);
     let why = refusal("a.docx", zip.finish());
-    assert!(why.contains("no Inspect log"), "{why}");
+    assert!(why.contains("not an Inspect log"), "{why}");
     let zip = Zip::default().add("header.json", HEADER, Method::Stored);
     let why = refusal("a.eval", zip.finish());
     assert!(why.contains("without samples"), "{why}");
