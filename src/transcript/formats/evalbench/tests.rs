@@ -202,7 +202,7 @@ fn an_evalset_has_prompts_and_no_answers() {
 #[test]
 fn tables_without_transcripts_say_what_to_open() {
     let why = refused(&fixture("run/scores.csv"));
-    assert!(why.contains("open the `evals.csv`"), "{why}");
+    assert!(why.contains("open `evals.csv`"), "{why}");
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("summary.csv");
     std::fs::write(&path, "metric_name,metric_score,job_id\nexecutable,1,j\n").expect("written");
@@ -220,13 +220,13 @@ fn odd_tables_are_faults_never_a_panic() {
             "ok",
         ),
         (format!("{header}\na,x\n"), "2 cells"),
-        (format!("{header}\na,x,\"[{{"), "no JSON list"),
+        (format!("{header}\na,x,\"[{{"), "not a JSON list"),
         (
             format!("{header}\na,x,\"{}\"\n", "[".repeat(200)),
-            "no JSON list",
+            "not a JSON list",
         ),
         (format!("{header}\n\n,x,\n"), "ok"),
-        (format!("{header}\na,x,7\n"), "no JSON list"),
+        (format!("{header}\na,x,7\n"), "not a JSON list"),
     ] {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("evals.csv");

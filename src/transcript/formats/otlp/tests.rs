@@ -292,7 +292,7 @@ fn odd_files_are_counted_or_named() {
     assert_eq!(all.len(), 2, "a byte order mark, CRLF, a torn line");
     assert!(
         all.iter()
-            .any(|one| matches!(one, Err(why) if why.contains("no OTLP JSON")))
+            .any(|one| matches!(one, Err(why) if why.contains("not OTLP JSON")))
     );
 
     let mut invalid = good.clone().into_bytes();
