@@ -1,12 +1,13 @@
-//! What may still be taken in a run and in a cell: USD, tokens, calls, minutes. Asked before each model call, told after.
+//! The budget of a run and of each cell: USD, tokens, calls and minutes. The judge checks it before each model call
+//! and reports to it afterwards.
 //!
-//! **Reservation.** A call is let out only while what is spent *and what the calls under way may still take* is below the
-//! limit; else it waits until one of them is settled. So N parallel cells cannot all pass the check at once: a limit is
-//! overshot by at most one call, as long as no call takes more than it was estimated at (its prompt's size and the most
-//! it may write).
+//! **Reservation.** The budget admits a call only if the amount spent *and the estimates of the calls under way* are
+//! below the limit. Otherwise the call waits until one of those is settled. So N parallel cells can't all pass the
+//! check at once, and a run exceeds a limit by at most one call. This holds as long as no call takes more than its
+//! estimate: the size of its prompt and the longest reply it may write.
 //!
-//! **Unknown bills.** A call that was sent and whose bill never came counts against the limits as its estimate. That is
-//! an assumption, and a stopped run says how much of it there is.
+//! **Unknown bills.** A call that was sent but never billed counts as its estimate. The message of an ended run
+//! states how much of its cost is assumed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,12 +16,12 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::model::{BudgetConfig, BudgetLimits, Millis};
 
-/// What calls took, or may take.
+/// The amounts that calls took, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BudgetSpend {
     /// USD; 0 for a free judge.
     pub usd: f64,
-    /// Tokens, prompts and replies together.
+    /// Tokens of prompts and replies together.
     pub tokens: u64,
     /// Model calls.
     pub calls: u64,
@@ -37,7 +38,7 @@ impl BudgetSpend {
 
     fn minus(self, other: Self) -> Self {
         Self {
-            // Sums of fractions do not cancel exactly.
+            // Subtracting a float that was added before can leave a small negative rest.
             usd: (self.usd - other.usd.max(0.0)).max(0.0),
             tokens: self.tokens.saturating_sub(other.tokens),
             calls: self.calls.saturating_sub(other.calls),
@@ -45,62 +46,72 @@ impl BudgetSpend {
     }
 }
 
-/// A call that asks to be let out.
+/// The estimate of a call that waits to be admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CallEstimate {
-    /// The most it is expected to take.
+    /// The most that the call is expected to take.
     pub spend: BudgetSpend,
-    /// Whether it costs nothing, so that no limit of money stops it.
+    /// `true` if the judge is free, so that no limit on cost stops the call.
     pub free: bool,
 }
 
-/// What a cell took so far, and since when it runs.
+/// The amounts and the time that a cell took so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CellSpend {
-    /// Its calls.
+    /// The amounts of its calls.
     pub spend: BudgetSpend,
-    /// How long it runs.
+    /// The time since it began.
     pub elapsed: Millis,
 }
 
 /// A limit that was reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitReached {
-    /// `usd`, `tokens`, `calls`, `minutes`.
+    /// The name of the limit: `usd`, `tokens`, `calls` or `minutes`.
     pub limit: &'static str,
-    /// Whether it is the cell's limit, not the run's.
+    /// `true` for a limit of the cell, `false` for one of the run.
     pub is_cell_limit: bool,
-    /// The limit.
+    /// The limit's value.
     pub max: f64,
-    /// What was taken of it.
+    /// The amount taken so far.
     pub spent: f64,
-    /// A sentence.
+    /// The message for the user.
     pub why: String,
-    /// Whether this is the first time it is noticed, so that it is told once a run; always of a cell's.
+    /// `true` if no one reported this limit before, so that the run reports it once. Always `true` for a limit of the
+    /// cell.
     pub is_first_report: bool,
 }
 
-/// What may still be taken in a run and its cells. The default has no limit.
+/// The budget of a run and its cells. The default has no limit.
 #[derive(Default)]
 pub struct Budget {
     limits: BudgetConfig,
-    clock: Option<(Arc<dyn Clock>, Millis)>,
+    /// `None` for a budget without limits, which needs no time.
+    clock: Option<BudgetClock>,
     state: Mutex<BudgetState>,
     settled: Notify,
+}
+
+/// The clock of a run and the time at which the run began.
+struct BudgetClock {
+    clock: Arc<dyn Clock>,
+    began: Millis,
 }
 
 #[derive(Debug, Default)]
 struct BudgetState {
     spent: BudgetSpend,
-    /// What calls under way may still take.
+    /// The estimates of the calls under way.
     reserved: BudgetSpend,
-    /// Of `spent`: what is assumed, since no bill came; and for how many calls.
+    /// The part of `spent` that is estimated because no bill arrived.
     assumed: BudgetSpend,
     hard_limit_reported: bool,
     soft_limit_reported: bool,
 }
 
-/// The right to make one call. Dropped unsettled it counts as its estimate if it was sent, else as nothing.
+/// The permission for one call.
+///
+/// If it is dropped without being settled, it counts as its estimate if the call was sent, otherwise as nothing.
 pub struct Reservation {
     budget: Arc<Budget>,
     estimate: BudgetSpend,
@@ -108,17 +119,17 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// It is on its way: from now on it may be billed.
+    /// Records that the call was sent, so that the provider may bill it from now on.
     pub fn mark_sent(&mut self) {
         self.sent = true;
     }
 
-    /// What it took. Call once; what it was assumed to take is given back.
+    /// Replaces the estimate with the amounts that the call took.
     pub fn settle(mut self, took: BudgetSpend) {
         self.close(took, false);
     }
 
-    /// It was sent and its bill never came, which counts as the estimate.
+    /// Settles a call without a bill with its estimate, and returns the estimate.
     pub fn settle_as_estimate(mut self) -> BudgetSpend {
         let estimate = self.estimate;
         self.close(estimate, true);
@@ -135,6 +146,7 @@ impl Reservation {
             state.assumed = state.assumed.plus(took);
         }
         drop(state);
+        // All waiting calls try again: one expensive estimate can make room for several of them.
         self.budget.settled.notify_waiters();
     }
 }
@@ -142,6 +154,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let estimate = self.estimate;
+        // A cancelled cell drops its reservation. After sending, the provider may still bill the call.
         if self.sent {
             self.close(estimate, true);
         } else if estimate != BudgetSpend::default() {
@@ -151,17 +164,17 @@ impl Drop for Reservation {
 }
 
 impl Budget {
-    /// A budget that begins now.
+    /// A budget whose minutes count from now.
     pub fn new(limits: BudgetConfig, clock: Arc<dyn Clock>) -> Self {
         let began = clock.now();
         Self {
             limits,
-            clock: Some((clock, began)),
+            clock: Some(BudgetClock { clock, began }),
             ..Self::default()
         }
     }
 
-    /// Whether a limit of the run is reached, so that nothing new is begun. `free`: money does not matter.
+    /// Checks that no limit of the run is reached. `free`: limits on cost don't apply.
     pub fn check(&self, free: bool) -> Result<(), LimitReached> {
         let mut state = self.lock();
         let over = find_exceeded_limit(&self.limits.run, &state.spent, self.elapsed(), free);
@@ -171,14 +184,16 @@ impl Budget {
         })
     }
 
-    /// Waits until a call may be made, and reserves what it may take. The error: a limit of the run or the cell is reached.
+    /// Waits until a call may run, and reserves its estimate.
+    ///
+    /// Returns an error if a limit of the run or the cell is reached.
     pub async fn admit(
         self: &Arc<Self>,
         call: CallEstimate,
         so_far: CellSpend,
     ) -> Result<Reservation, LimitReached> {
         loop {
-            // Before looking, so that what is settled meanwhile is not missed.
+            // Register before the check: a call that is settled in between would wake no one otherwise.
             let settled = self.settled.notified();
             if let Some(answer) = self.try_admit(call, so_far) {
                 return answer;
@@ -187,7 +202,7 @@ impl Budget {
         }
     }
 
-    /// `None`: it depends on what the calls under way take.
+    /// Admits or rejects a call; returns `None` if the result depends on the calls under way.
     fn try_admit(
         self: &Arc<Self>,
         call: CallEstimate,
@@ -207,6 +222,7 @@ impl Budget {
         }
         let mut state = self.lock();
         let likely = state.spent.plus(state.reserved);
+        // Time is 0 here: waiting for other calls can't give minutes back, and `check` above already tested them.
         if find_exceeded_limit(&self.limits.run, &likely, Millis(0), call.free).is_some() {
             return None;
         }
@@ -218,8 +234,9 @@ impl Budget {
         }))
     }
 
-    /// Whether a judge should conclude now: a limit of the cell or the run is nearly reached, or one more call is all that
-    /// is left of it. `begun`: it has asked at least once; a fresh cell concludes only where its own limit is one call.
+    /// Returns the limit because of which a judge should conclude now: the soft share is used, or one call is left.
+    ///
+    /// `begun`: the cell made a call before. A new cell concludes at once only if its own limit allows a single call.
     pub fn check_near(&self, cell: CellSpend, free: bool, begun: bool) -> Option<LimitReached> {
         let soft = self.limits.soft_limit_share;
         let own = find_near_limit(&self.limits.cell, soft, &cell.spend, cell.elapsed, free);
@@ -236,7 +253,7 @@ impl Budget {
         Some(near.into_limit_reached(false, &state.assumed, first))
     }
 
-    /// What was taken so far, assumed bills included.
+    /// Returns the amounts taken so far, estimates of unknown bills included.
     pub fn spent(&self) -> BudgetSpend {
         self.lock().spent
     }
@@ -244,7 +261,7 @@ impl Budget {
     fn elapsed(&self) -> Millis {
         self.clock
             .as_ref()
-            .map_or(Millis(0), |(clock, began)| clock.now().since(*began))
+            .map_or(Millis(0), |run| run.clock.now().since(run.began))
     }
 
     fn lock(&self) -> MutexGuard<'_, BudgetState> {
@@ -252,7 +269,7 @@ impl Budget {
     }
 }
 
-/// A limit with what was taken of it.
+/// A limit and the amount taken of it.
 #[derive(Debug, Clone, Copy)]
 struct LimitUsage {
     limit: &'static str,
@@ -260,7 +277,7 @@ struct LimitUsage {
     spent: f64,
 }
 
-/// The limits that are set, each with what was taken of it.
+/// Lists the limits that are set, each with the amount taken of it.
 fn list_limit_usage(
     caps: &BudgetLimits,
     took: &BudgetSpend,
@@ -293,7 +310,7 @@ fn find_exceeded_limit(
     elapsed: Millis,
     free: bool,
 ) -> Option<LimitUsage> {
-    list_limit_usage(caps, took, elapsed, free).find(|of| of.spent >= of.max)
+    list_limit_usage(caps, took, elapsed, free).find(|usage| usage.spent >= usage.max)
 }
 
 fn find_near_limit(
@@ -303,13 +320,16 @@ fn find_near_limit(
     elapsed: Millis,
     free: bool,
 ) -> Option<LimitUsage> {
-    list_limit_usage(caps, took, elapsed, free)
-        .find(|of| of.spent >= of.max * soft || (of.limit == "calls" && of.spent + 1.0 >= of.max))
+    list_limit_usage(caps, took, elapsed, free).find(|usage| {
+        // The last call has to be kept for the verdict itself.
+        let is_last_call = usage.limit == "calls" && usage.spent + 1.0 >= usage.max;
+        usage.spent >= usage.max * soft || is_last_call
+    })
 }
 
 impl LimitUsage {
     fn into_limit_reached(self, of_cell: bool, assumed: &BudgetSpend, first: bool) -> LimitReached {
-        let whose = if of_cell { "cell" } else { "run" };
+        let owner = if of_cell { "cell" } else { "run" };
         let amount = |x: f64| match self.limit {
             "usd" => format!("${x:.4}"),
             "minutes" => format!("{x:.1} minutes"),
@@ -317,7 +337,7 @@ impl LimitUsage {
         };
         let max = amount(self.max);
         let mut why = format!(
-            "the {whose}'s limit of {max} is reached or near ({} taken",
+            "the {owner}'s limit of {max} is reached or near ({} taken",
             amount(self.spent)
         );
         if assumed.calls > 0 && self.limit == "usd" {

@@ -1,4 +1,4 @@
-//! Where a trace meets its budget: near a limit the judge is asked to conclude, at it the cell ends.
+//! The reaction of a judge trace to its budget: near a limit the judge must conclude, at the limit the cell ends.
 
 use super::budget::LimitReached;
 use super::usage_meter::UsageMeter;
@@ -6,7 +6,9 @@ use crate::event::{CallCx, EventKind};
 use crate::model::{CellIx, CellResult, Outcome, VerdictMode, pluralize};
 
 impl LimitReached {
-    /// The fact: hard, nothing more is sent; soft, judges were asked to conclude.
+    /// The fact that the limit was reached.
+    ///
+    /// `hard`: the run sends nothing more. Otherwise dicta asked the judges to conclude.
     pub fn to_event(&self, cell: Option<CellIx>, hard: bool) -> EventKind {
         EventKind::BudgetReached {
             limit: self.limit.to_owned(),

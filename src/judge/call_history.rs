@@ -1,7 +1,7 @@
-//! What the calls of a trace know of each other: what was asked already, how often a tool was called, and which calls of a
-//! turn wait for which (`after:`).
+//! The tool calls of one trace in relation to each other: identical calls, call limits, and the order that `after:`
+//! demands.
 //!
-//! Refuses to call anything and to tell facts: `calls` does both.
+//! Does not run calls and does not record events; [`super::tool_calls`] does both.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,15 @@ pub(super) struct CallHistory(Mutex<CallHistoryState>);
 
 #[derive(Default)]
 struct CallHistoryState {
-    /// Calls of cached tools by what they ask; the answer comes once the first of them has it.
+    /// The calls of cached tools, by what they ask. The response arrives when the first of the calls has it.
     cached_calls: HashMap<EvidenceKey, CachedCall>,
-    /// Calls by tool; those answered by an identical one do not count.
+    /// The number of calls by tool. Calls that an identical call answers don't count.
     call_counts: HashMap<String, u32>,
-    /// Tools that ran in earlier turns, and whether one call of each was answered without an error.
+    /// The tools that ran in earlier turns. `true` if at least one call succeeded.
     earlier_results: HashMap<String, bool>,
 }
 
+/// A call of a cached tool, which answers later identical calls.
 struct CachedCall {
     turn: TurnIx,
     call: CallIx,
@@ -40,8 +41,9 @@ pub(super) struct IdenticalCall {
 }
 
 impl CallHistory {
-    /// The identical call that answers this one. An earlier turn's failure is no answer: the model asked again because it
-    /// wants another try.
+    /// Returns the identical call that answers this one.
+    ///
+    /// A failure of an earlier turn doesn't answer a call: the model asks again because it wants another attempt.
     pub(super) fn find_identical(
         &self,
         tool: &dyn Tool,
@@ -52,16 +54,20 @@ impl CallHistory {
             return None;
         }
         let entries = self.lock();
-        let asked = entries.cached_calls.get(key)?;
-        let failed = asked.response.borrow().as_ref().is_some_and(|a| a.is_error);
-        (asked.turn == turn || !failed).then(|| IdenticalCall {
-            turn: asked.turn,
-            call: asked.call,
-            response: asked.response.clone(),
+        let earlier = entries.cached_calls.get(key)?;
+        let failed = earlier
+            .response
+            .borrow()
+            .as_ref()
+            .is_some_and(|a| a.is_error);
+        (earlier.turn == turn || !failed).then(|| IdenticalCall {
+            turn: earlier.turn,
+            call: earlier.call,
+            response: earlier.response.clone(),
         })
     }
 
-    /// Whether the tool may be called once more.
+    /// Checks that the tool's `max_calls` allows one more call.
     pub(super) fn check_call_limit(
         &self,
         tool: &dyn Tool,
@@ -87,7 +93,9 @@ impl CallHistory {
         })
     }
 
-    /// Counts a call that is about to be made. Whoever makes it says the answer here, for identical ones.
+    /// Counts a call that is about to run, and returns the sender for its response.
+    ///
+    /// The caller sends the response to it, so that identical calls receive it.
     pub(super) fn register_call(
         &self,
         tool: &dyn Tool,
@@ -97,38 +105,39 @@ impl CallHistory {
     ) -> watch::Sender<Option<ToolResponse>> {
         let mut entries = self.lock();
         *entries.call_counts.entry(key.tool.clone()).or_default() += 1;
-        let (tell, answer) = watch::channel(None);
+        let (sender, response) = watch::channel(None);
         if tool.is_cached() {
             entries.cached_calls.insert(
                 key.clone(),
                 CachedCall {
                     turn,
                     call,
-                    response: answer,
+                    response,
                 },
             );
         }
-        tell
+        sender
     }
 
-    /// A turn is over: its calls count for `after:` in later ones.
-    pub(super) fn end_turn(&self, round: &TurnCalls<'_>) {
+    /// Records the results of a finished turn for `after:` in later turns.
+    pub(super) fn end_turn(&self, turn_calls: &TurnCalls<'_>) {
         let mut entries = self.lock();
-        for (name, end) in &round.calls {
-            let ended = *end.borrow();
-            if let Some(ended @ (ToolCallStatus::Succeeded | ToolCallStatus::Failed)) = ended {
+        for call in &turn_calls.calls {
+            let status = *call.status.borrow();
+            // A rejected call is not a call for `after:`: the model has to make it first.
+            if let Some(status @ (ToolCallStatus::Succeeded | ToolCallStatus::Failed)) = status {
                 *entries
                     .earlier_results
-                    .entry((*name).to_owned())
-                    .or_default() |= ended == ToolCallStatus::Succeeded;
+                    .entry(call.tool.to_owned())
+                    .or_default() |= status == ToolCallStatus::Succeeded;
             }
         }
     }
 
-    /// How an earlier turn's calls of a tool ended, at best.
+    /// Returns the best status of a tool's calls in earlier turns.
     fn earlier_status(&self, name: &str) -> Option<ToolCallStatus> {
-        let well = self.lock().earlier_results.get(name).copied()?;
-        Some(if well {
+        let succeeded = self.lock().earlier_results.get(name).copied()?;
+        Some(if succeeded {
             ToolCallStatus::Succeeded
         } else {
             ToolCallStatus::Failed
@@ -140,54 +149,66 @@ impl CallHistory {
     }
 }
 
-/// How a call ended, for those that come after it; the better the greater.
+/// The status of an ended call, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ToolCallStatus {
-    /// Rejected.
+    /// The call was rejected.
     NeverRan,
-    /// Answered with an error.
+    /// The tool responded with an error.
     Failed,
-    /// Answered without one.
+    /// The tool responded without an error.
     Succeeded,
 }
 
-/// The calls of one reply, each with how it ended.
+/// The calls of one reply, each with its status once it has ended.
 pub(super) struct TurnCalls<'r> {
-    calls: Vec<(&'r str, watch::Sender<Option<ToolCallStatus>>)>,
+    calls: Vec<TurnCall<'r>>,
+}
+
+/// One call of a reply.
+struct TurnCall<'r> {
+    tool: &'r str,
+    status: watch::Sender<Option<ToolCallStatus>>,
 }
 
 impl<'r> TurnCalls<'r> {
+    /// The calls of `reply`, all still running.
     pub(super) fn from_reply(reply: &'r ModelReply) -> Self {
         let calls = reply.calls.iter();
         Self {
             calls: calls
-                .map(|call| (call.name.as_str(), watch::Sender::new(None)))
+                .map(|call| TurnCall {
+                    tool: call.name.as_str(),
+                    status: watch::Sender::new(None),
+                })
                 .collect(),
         }
     }
 
-    pub(super) fn set_status(&self, ix: CallIx, how: ToolCallStatus) {
-        if let Some((_, end)) = self.calls.get(usize::from(ix.0)) {
-            end.send_replace(Some(how));
+    /// Records the status of an ended call and wakes the calls that wait for it.
+    pub(super) fn set_status(&self, ix: CallIx, status: ToolCallStatus) {
+        if let Some(call) = self.calls.get(usize::from(ix.0)) {
+            call.status.send_replace(Some(status));
         }
     }
 
-    /// Waits for the calls of this turn that a tool comes after, wherever they stand in the reply. Where the turn calls
-    /// a prerequisite, that counts, as a model that asks for both wants the second on the first; else what earlier turns
-    /// brought.
+    /// Waits for the calls of this turn that must come before `tool`, and checks that they succeeded.
+    ///
+    /// The position in the reply doesn't matter. A model that requests both in one turn wants the second
+    /// to use the first. So earlier turns count only if this turn doesn't call the prerequisite.
     pub(super) async fn check_prerequisites(
         &self,
         ix: CallIx,
         tool: &dyn Tool,
-        ledger: &CallHistory,
+        history: &CallHistory,
     ) -> Result<(), Rejection> {
         let mut missing = Vec::new();
         for name in tool.prerequisites() {
-            let how = match self.wait_for_tool(ix, name).await {
-                Some(how) => Some(how),
-                None => ledger.earlier_status(name),
+            let status = match self.wait_for_tool(ix, name).await {
+                Some(status) => Some(status),
+                None => history.earlier_status(name),
             };
-            match how {
+            match status {
                 Some(ToolCallStatus::Succeeded) => {}
                 Some(ToolCallStatus::Failed) => missing.push(format!("`{name}` failed")),
                 Some(ToolCallStatus::NeverRan) => {
@@ -206,21 +227,22 @@ impl<'r> TurnCalls<'r> {
         })
     }
 
-    /// The best end of this turn's other calls of a tool, once all have one; `None` where there are none.
+    /// Waits until this turn's other calls of a tool have ended; returns their best status, or `None` if there are
+    /// none.
     async fn wait_for_tool(&self, ix: CallIx, name: &str) -> Option<ToolCallStatus> {
         let mut best = None;
-        for (at, (called, end)) in self.calls.iter().enumerate() {
-            if *called != name || at == usize::from(ix.0) {
+        for (at, call) in self.calls.iter().enumerate() {
+            if call.tool != name || at == usize::from(ix.0) {
                 continue;
             }
-            let mut end = end.subscribe();
-            // The sender is ours, so that the wait cannot fail.
-            let how = end
+            let mut status = call.status.subscribe();
+            // `self` owns the sender, so the channel can't close while this waits.
+            let status = status
                 .wait_for(Option::is_some)
                 .await
                 .ok()
-                .and_then(|how| *how);
-            best = best.max(how);
+                .and_then(|status| *status);
+            best = best.max(status);
         }
         best
     }

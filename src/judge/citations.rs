@@ -1,13 +1,12 @@
-//! Looking up what a judge quotes: verbatim, in the place it names.
+//! The check of a judge's quotes: each must occur verbatim in the source that the citation names.
 //!
-//! The white-space rule: in quote and source alike, every run of white space (Unicode's, so no-break spaces and line
-//! separators too) equals one space, and white space at the ends does not count. Nothing else is forgiven: no case, no
-//! ellipsis, no corrected spelling, no other quotation mark or dash, no other composition of the same letter (é as one
-//! character or two), no invisible character left out. What was copied has none of these differences; what has one was
-//! written anew, and a reader is told so.
+//! White space: in quote and source, every run of Unicode white space equals one space, and white space at the ends
+//! doesn't count. Every other difference makes a quote not found: case, ellipses, corrected spelling, other quotation
+//! marks or dashes, another Unicode composition, a left-out invisible character. A copy has none of these
+//! differences, so a quote with one was rewritten, and dicta flags it.
 //!
-//! Sources are `message N` (what the reading tools return is of the messages too), `fetch N`, `rubric`, and an eval's own
-//! blocks by name. All of a judged message counts, shown or read or not: the lookup is in the transcript itself.
+//! Sources are `message N`, `fetch N`, `rubric`, and an eval's own blocks by name. Responses of tools that read the
+//! transcript are cited as `message N` too. The whole message counts, including parts that the judge wasn't shown.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,20 +15,21 @@ use std::sync::{Arc, OnceLock};
 use crate::handlers::JudgeRequest;
 use crate::model::{Citation, Transcript, TranscriptMessage, TranscriptPart};
 
-/// The places a judge may quote from.
+/// The texts that a judge may quote.
 #[derive(Debug, Default)]
 pub struct CitableSources {
     transcript: Arc<Transcript<'static>>,
-    /// What can be quoted of each judged message, once something is: most verdicts cite few or none.
+    /// The quotable texts of each judged message. Computed on first use, because most verdicts cite few messages or
+    /// none.
     messages: Vec<OnceLock<Vec<String>>>,
     fetches: HashMap<usize, String>,
     rubric: Vec<String>,
-    /// By name, in lower case.
+    /// By name in lower case.
     blocks: HashMap<String, String>,
 }
 
 impl CitableSources {
-    /// The judged messages and the rubric; fetched pages are added as they come.
+    /// The judged messages and the rubric; [`Self::add_fetched`] adds fetched pages.
     pub fn from_request(ask: &JudgeRequest) -> Self {
         let end = ask.end.min(ask.transcript.messages.len());
         Self {
@@ -49,19 +49,19 @@ impl CitableSources {
         }
     }
 
-    /// Adds `fetch <number>`; numbers count from 1.
+    /// Adds the source `fetch <number>`; numbers count from 1.
     pub fn add_fetched(&mut self, number: usize, text: &str) {
         self.fetches.insert(number, normalize_whitespace(text));
     }
 
-    /// Marks which citations are found.
+    /// Sets `found` of each citation.
     pub fn mark_found(&self, citations: &mut [Citation]) {
         for citation in citations {
             citation.found = self.contains_quote(&citation.source, &citation.quote);
         }
     }
 
-    /// What can be quoted of a judged message.
+    /// Returns the quotable texts of a judged message.
     fn message_texts(&self, n: usize) -> Option<&Vec<String>> {
         let message = self.transcript.messages.get(n)?;
         Some(
@@ -85,7 +85,7 @@ impl CitableSources {
                 .get(&n)
                 .is_some_and(|text| text.contains(&quote)),
             Some(CitationTarget::Rubric) => self.rubric.iter().any(|text| text.contains(&quote)),
-            // A block that only some evals have.
+            // No general source has this name, so only an eval's own block can have it.
             None => {
                 let name = source.trim().trim_matches('`').to_lowercase();
                 self.blocks
@@ -96,18 +96,20 @@ impl CitableSources {
     }
 }
 
-/// A place a judge may quote from.
+/// The source that a citation names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CitationTarget {
-    /// A message of the transcript, from 0.
+    /// A message of the transcript, counted from 0.
     Message(usize),
-    /// What a tool answered, from 1, failures not counted.
+    /// A tool response, counted from 1 without failures.
     Fetch(usize),
     /// The criteria or the scoring guide.
     Rubric,
 }
 
-/// `message 4`, `[4]`, `fetch 1`, `rubric` (also `criteria`, `scoring guide`); brackets, `#` and case do not matter.
+/// Parses `message 4`, `[4]`, `fetch 1`, `rubric` (also `criteria`, `scoring guide`).
+///
+/// Ignores brackets, `#`, `:` and case.
 pub(crate) fn parse_citation_target(source: &str) -> Option<CitationTarget> {
     let clean: String = source
         .chars()
@@ -132,7 +134,7 @@ pub(crate) fn parse_citation_target(source: &str) -> Option<CitationTarget> {
     }
 }
 
-/// Every run of white space as one space, trimmed.
+/// Replaces every run of white space by one space and trims the ends.
 pub(super) fn normalize_whitespace(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -144,7 +146,7 @@ pub(super) fn normalize_whitespace(text: &str) -> String {
     out
 }
 
-/// What of a message can be quoted: each part, and its text as a whole.
+/// Lists the quotable texts of a message: its text as a whole, and every other part.
 fn list_quotable_texts(message: &TranscriptMessage<'_>) -> Vec<String> {
     let mut all = vec![normalize_whitespace(&message.text())];
     for part in &message.parts {

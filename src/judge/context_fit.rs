@@ -1,9 +1,11 @@
-//! Whether a prompt fits a model's window, and so whether the transcript is shown whole or read with tools.
+//! The choice whether a judge sees a transcript whole or reads it with tools, by the model's context window.
 //!
-//! What has to fit: instructions, material, declarations, the longest reply (`max_output_tokens`, 4,096 where the judge
-//! has none), 1,000 tokens of the protocol's own, and for a judge with tools what they return: 12,500 tokens a turn, half
-//! the window at most. A window is `context_window`, else what is known of the model by its name; of a model that is not
-//! known nothing is assumed, and the transcript is shown whole.
+//! These must fit the window: instructions, material, tool declarations, the longest reply, and 1,000 tokens of the
+//! protocol. The longest reply is `max_output_tokens`, or 4,096. For a judge with tools their responses must fit too:
+//! 12,500 tokens a turn, at most half the window.
+//!
+//! The window is `context_window`, or else the known window of the model's name. For an unknown model dicta assumes
+//! nothing and shows the transcript whole.
 
 use super::prompt::JudgePrompt;
 use super::token_estimate::estimate_tokens;
@@ -11,33 +13,34 @@ use crate::model::{JudgeConfig, ProviderKind, ToolDeclaration, TranscriptMode, V
 use crate::provider;
 use crate::tools::transcript_tools::is_transcript_tool;
 
-/// Longest reply assumed of a judge without `max_output_tokens`.
+/// The longest reply of a judge without `max_output_tokens`.
 const DEFAULT_REPLY_TOKENS: u64 = 4096;
 
-/// What the protocol itself takes.
+/// The tokens of the protocol itself.
 const PROTOCOL_TOKENS: u64 = 1000;
 
-/// What a turn's tools return, as far as room is kept for it.
+/// The tokens that are kept free for the tool responses of a turn.
 const TOOL_TOKENS_PER_TURN: u64 = 12_500;
 
-/// The most that a summary and the judged output take where no window is known.
+/// The most tokens of a summary with the judged output, if the window is unknown or large.
 const DEFAULT_SUMMARY_TOKENS: u64 = 20_000;
 
-/// How a judge gets to see a transcript.
+/// The way in which a judge sees a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TranscriptPresentation {
     /// Whole, whatever its size.
     Whole,
-    /// Whole if it fits so many tokens.
+    /// Whole if the prompt fits into this many tokens.
     IfItFits(u64),
-    /// A summary that may take so many tokens.
+    /// A summary of at most this many tokens.
     Summary(u64),
 }
 
-/// What is decided before the prompt is rendered. `model` is the one that is asked.
+/// Chooses the presentation before the prompt is rendered. `model` is the model that judges.
 ///
-/// Reading takes a model that calls functions and a turn before the verdict's own. Where `verdict` rules calls out, or
-/// `max_turns` is 1, the transcript is shown whole: a verdict on a summary would not be one on the transcript.
+/// Reading with tools requires a model that calls functions, and a turn before the one of the verdict. If `verdict`
+/// excludes calls or `max_turns` is 1, the transcript is whole: a verdict on a summary is not a verdict on the
+/// transcript.
 pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> TranscriptPresentation {
     let calls = !matches!(
         config.provider,
@@ -51,6 +54,7 @@ pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> Transcri
     if !calls || config.transcript == TranscriptMode::Whole {
         return TranscriptPresentation::Whole;
     }
+    // `context_window` describes the judge's own model, not one that an eval names.
     let window = if model == config.model {
         config.context_window
     } else {
@@ -68,7 +72,7 @@ pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> Transcri
     }
 }
 
-/// Whether the author asked for the reading tools: by `transcript: tools`, or by naming one of them.
+/// Returns whether the author requested tools that read the transcript, by `transcript: tools` or by naming one.
 pub(super) fn is_reading_requested(config: &JudgeConfig) -> bool {
     config.transcript == TranscriptMode::Tools
         || (config.transcript == TranscriptMode::Auto
@@ -78,14 +82,14 @@ pub(super) fn is_reading_requested(config: &JudgeConfig) -> bool {
                 .any(|tool| is_transcript_tool(&tool.name)))
 }
 
-/// Whether a prompt that holds the transcript leaves room for what else has to stand in the window.
+/// Returns whether a prompt with the whole transcript leaves enough room in the window.
 pub(super) fn fits_window(
     prompt: &JudgePrompt,
     decls: &[ToolDeclaration],
     config: &JudgeConfig,
     window: u64,
 ) -> bool {
-    let told: u64 = decls
+    let declared: u64 = decls
         .iter()
         .map(|decl| estimate_tokens(&decl.description) + estimate_tokens(&decl.schema.to_string()))
         .sum();
@@ -93,6 +97,7 @@ pub(super) fn fits_window(
         0
     } else {
         let turns = u64::from(config.max_turns.saturating_sub(1));
+        // Without the cap, a judge with many turns would never see a whole transcript.
         (turns * TOOL_TOKENS_PER_TURN).min(window / 2)
     };
     let reply = config
@@ -100,14 +105,14 @@ pub(super) fn fits_window(
         .map_or(DEFAULT_REPLY_TOKENS, u64::from);
     let needed = estimate_tokens(&prompt.system)
         + estimate_tokens(&prompt.user)
-        + told
+        + declared
         + returned
         + reply
         + PROTOCOL_TOKENS;
     needed <= window
 }
 
-/// The room of a summary in a window.
+/// Returns the most tokens of a summary in a window.
 pub(super) fn summary_tokens(window: u64) -> u64 {
     (window / 4).min(DEFAULT_SUMMARY_TOKENS)
 }

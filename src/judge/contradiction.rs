@@ -1,24 +1,25 @@
-//! The flag on a verdict that contradicts itself. Flagged, never overridden: what was stated is what counts.
+//! The flag on a verdict that contradicts its own reasoning. dicta flags such a verdict and never overrides it.
 //!
-//! Owns the reading of reasons for this flag alone; no verdict is ever taken from it. A false flag costs trust in every
-//! true one, so that much is missed on purpose. Four things are flagged:
+//! Reads the reasoning for this flag alone; no verdict is taken from it. A false flag costs trust in every true one,
+//! so the rules miss a lot on purpose. They flag four things:
 //!
-//! - an overall of the judge's own against what its parts amount to;
-//! - `passed` with the lowest score of the scale, or not passed with the highest, where no bound decides from the score;
+//! - an overall verdict of the judge that differs from the result of its parts;
+//! - `passed` with the lowest score of the scale, or not passed with the highest, unless a bound decides from the
+//!   score;
 //! - a reason whose **last sentence** plainly states the opposite of the verdict;
-//! - the same of a part's own reason.
+//! - a part's own reason whose last sentence does.
 //!
-//! A last sentence counts as plain if all of this holds:
+//! A last sentence is plain if all of this is true:
 //!
-//! - It is the last one; a closing remark about score or confidence (`Score: 0.2`) is passed over.
-//! - What it quotes (in quotation marks, code or a block quote) is taken out first: words of the rubric or of the answer
-//!   are not the judge's.
-//! - It speaks of the whole: the answer, response, output, agent or conversation that is judged, or *the* criteria or
-//!   requirements; not of the first reply, a second criterion, a tool or a test.
-//! - Its verb is one of deciding (meets, satisfies, fulfils, passes, fails), in the present or simple past, and its object
-//!   the criteria. `fails to mention a date` decides nothing: the criterion may ask for just that.
-//! - It holds no hedge (`mostly`, `but`, `although`, `if`, `would` …), reports nobody else's words (`claims`, `says`, `asks`
-//!   …), denies no whole statement (`it is not true that …`), and does not say both.
+//! - It is the last one; a closing remark about score or confidence (`Score: 0.2`) is skipped.
+//! - It isn't a quotation. Text in quotation marks, code or a block quote is removed first, because it belongs to the
+//!   rubric or the answer.
+//! - It is about the whole: the answer, response, output, agent or conversation that is judged, or *the* criteria or
+//!   requirements. A sentence about the first reply, a second criterion, a tool or a test doesn't count.
+//! - Its verb decides (meets, satisfies, fulfils, passes, fails), in the present or simple past, and its object is
+//!   the criteria. `fails to mention a date` decides nothing: the criterion may require exactly that.
+//! - It has no hedge (`mostly`, `but`, `although`, `if`, `would` …) and reports no one else's words (`claims`,
+//!   `says`, `asks` …). It denies no whole statement (`it is not true that …`), and doesn't state both.
 
 use std::sync::LazyLock;
 
@@ -26,14 +27,14 @@ use regex::Regex;
 
 use crate::model::VerdictPart;
 
-/// What a sentence says of the verdict.
+/// The verdict that a sentence states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SentenceVerdict {
     Passes,
     Fails,
 }
 
-/// A reason against its verdict.
+/// Describes a reason that contradicts its verdict.
 pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String> {
     let (says, last) = find_opposite_statement(reasoning, passed)?;
     let verdict = if passed { "passed" } else { "failed" };
@@ -42,7 +43,7 @@ pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String>
     ))
 }
 
-/// A part's reason against whether it is met; the first such part.
+/// Describes the first part whose reason contradicts its own verdict.
 pub(super) fn find_in_parts(parts: &[VerdictPart]) -> Option<String> {
     (1..).zip(parts).find_map(|(number, part)| {
         let (says, last) = find_opposite_statement(&part.reasoning, part.met)?;
@@ -53,7 +54,7 @@ pub(super) fn find_in_parts(parts: &[VerdictPart]) -> Option<String> {
     })
 }
 
-/// A verdict against its own score, at the two ends of the scale.
+/// Describes a verdict that contradicts its score, at either end of the scale.
 pub(super) fn find_in_score(passed: bool, score: f64, (low, high): (f64, f64)) -> Option<String> {
     if high <= low {
         return None;
@@ -82,7 +83,8 @@ fn compile_pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }
 
-/// Quotations: paired marks with at most a few lines between, and single quotes that stand like quotation marks.
+/// Quotations: paired marks with at most a few lines between them, and single quotes that are used like quotation
+/// marks.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r#"(?sx) ```.*?(?:```|\z) | `[^`\n]*` | "[^"]{0,600}" | “[^”]{0,600}” | „[^“”]{0,600}[“”] | «[^»]{0,600}» | ‘[^’]{0,600}’
@@ -99,9 +101,9 @@ static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The last sentence, quotations taken out; a remark about the score is passed over.
+/// Returns the last sentence without its quotations; skips a remark about the score.
 fn last_sentence(reasoning: &str) -> Option<String> {
-    // Long reasons end where they end; the rest need not be read.
+    // Only the end matters, and the patterns below are slow on a long reply.
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
     let text = QUOTED.replace_all(&reasoning[from..], " QUOTE ");
     let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
@@ -117,11 +119,13 @@ fn last_sentence(reasoning: &str) -> Option<String> {
         .rev()
         .find(|s| s.chars().any(char::is_alphabetic) && !SCORE_REMARK.is_match(s))?;
     let plain: Vec<&str> = last.split_whitespace().collect();
-    // A sentence this long is an argument, no conclusion.
+    // A sentence this long is an argument, not a conclusion.
     (plain.len() <= 60).then(|| plain.join(" "))
 }
 
-/// Where the first sentence of a text ends, if another follows: after `. `, `! `, `? `, `; ` or a line break.
+/// Returns the end of the first sentence, if another one follows.
+///
+/// A sentence ends at `.`, `!`, `?` or `;` before a space, or at a line break.
 fn find_sentence_end(text: &str) -> Option<usize> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -143,7 +147,7 @@ fn find_sentence_end(text: &str) -> Option<usize> {
     None
 }
 
-/// With one of these a sentence is no plain statement of the judge's own.
+/// Words that keep a sentence from being a plain statement of the judge.
 static HEDGE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?ix)\b(
@@ -159,7 +163,7 @@ static HEDGE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A plain negation written short, written out.
+/// A contracted negation, which is written out before the other patterns match.
 static CONTRACTED_NEGATION: LazyLock<Regex> =
     LazyLock::new(|| compile_pattern(r"(?i)\b(do|does|did|is|are|was|were|has|have)n['’]t\b"));
 
@@ -167,26 +171,26 @@ static STATED_CRITERIA: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(r"(?i)\bstated\s(criteria|criterion|requirements?|conditions?)\b")
 });
 
-/// What is judged.
+/// The judged thing as a whole.
 const WHOLE: &str = r"(?:the|this|that|its)\s(?:(?:final|overall|whole|entire|judged|given|provided|above|submitted|(?:agent|assistant|model|bot)(?:['’]s)?)\s){0,3}(?:answer|response|reply|output|conversation|transcript|session|submission|agent|assistant|model|bot)";
 
-/// What it is judged by, as a whole.
+/// The criteria as a whole.
 const STANDARD: &str = r"(?:(?:all|each|every|any|both|either|these|this|those|the|its|that)\s)?(?:one\s)?(?:of\s)?(?:(?:the|these|this|those|its)\s)?(?:(?:stated|given|listed|required|specified|scoring|full|rubric(?:['’]s)?|two|three|four|five)\s){0,2}(?:criteria|criterion|requirements?|rubric|conditions?|standards?|guide)";
 
-/// A conclusion is drawn.
+/// The beginning of a conclusion.
 const OPENS: &str = r"(?:therefore|thus|hence|so|overall|consequently|accordingly|in\s(?:conclusion|sum|summary|short)|as\sa\sresult|for\s(?:this|these|that)\sreasons?),?\s(?:i\s(?:conclude|find|judge)\s(?:that\s)?)?";
 
-/// The statement ends, or gives its reason.
+/// The end of a statement, or the beginning of its reason.
 const ENDS: &str = r"\s*(?:[.!;,:)*_]|$|\b(?:because|since|as|given|and|in\sfull|fully|completely|entirely|overall|here)\b)";
 
 const ADVERB: &str = r"(?:(?:also|therefore|thus|clearly|fully|indeed|then|completely|entirely|plainly|simply|hence|consequently|in\sfact)\s)?";
 
-/// Alternatives, case aside.
+/// Compiles alternatives that ignore case.
 fn compile_alternatives(alternatives: &[String]) -> Regex {
     compile_pattern(&format!("(?i){}", alternatives.join("|")))
 }
 
-/// A verdict is named.
+/// A noun that names the verdict.
 const VERDICT: &str =
     r"\b(?:my\s|the\s|final\s)?(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{0,4}";
 
@@ -225,10 +229,10 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
-/// What a sentence plainly says of the verdict.
+/// Returns the verdict that a sentence plainly states.
 fn read_sentence_verdict(sentence: &str) -> Option<SentenceVerdict> {
     let sentence = CONTRACTED_NEGATION.replace_all(sentence, "$1 not");
-    // Here nobody states anything.
+    // "Stated criteria" contains a hedge word, but states no one's words.
     let sentence = STATED_CRITERIA.replace_all(&sentence, "$1");
     if HEDGE_WORDS.is_match(&sentence) {
         return None;

@@ -1,4 +1,4 @@
-//! A deadline on the run's own clock that stands still while a trace waits at the gate.
+//! The deadline of a cell, on the run's clock. Its time doesn't run while the judge trace waits at the gate.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::model::Millis;
 
-/// The time a cell may still take.
+/// The time that a cell may still take.
 pub(super) struct CellDeadline {
     limit: Millis,
     clock: Arc<dyn Clock>,
@@ -17,8 +17,9 @@ pub(super) struct CellDeadline {
 
 struct DeadlineState {
     time_left: Millis,
-    /// When the time began to run; meaningless while paused.
+    /// The time at which `time_left` was set; meaningless while paused.
     since: Millis,
+    /// The number of guards that hold the time.
     paused: u32,
 }
 
@@ -37,9 +38,10 @@ impl CellDeadline {
         }
     }
 
-    /// Returns once the time is used up; never while it stands still.
+    /// Returns when the time is used up; never while it is paused.
     pub(super) async fn wait_until_expired(&self) {
         loop {
+            // Register before reading the state: a pause in between would wake no one otherwise.
             let changed = self.changed.notified();
             let left = {
                 let state = self.lock();
@@ -57,7 +59,7 @@ impl CellDeadline {
         }
     }
 
-    /// What is left of it.
+    /// Returns the time that is left.
     pub(super) fn time_left(&self) -> Millis {
         let state = self.lock();
         match state.paused {
@@ -66,12 +68,12 @@ impl CellDeadline {
         }
     }
 
-    /// How much of it is used.
+    /// Returns the time that is used, without pauses.
     pub(super) fn time_used(&self) -> Millis {
         self.limit.since(self.time_left())
     }
 
-    /// Stops the time until the guard is dropped. Several may hold it.
+    /// Stops the time until the guard is dropped. Several guards can hold it at once, because tool calls run at once.
     pub(super) fn pause(&self) -> DeadlinePause<'_> {
         let mut state = self.lock();
         if state.paused == 0 {
@@ -79,6 +81,7 @@ impl CellDeadline {
         }
         state.paused += 1;
         drop(state);
+        // The waiter sleeps until the old deadline and must calculate the new one.
         self.changed.notify_waiters();
         DeadlinePause(self)
     }
@@ -88,7 +91,7 @@ impl CellDeadline {
     }
 }
 
-/// While this lives, the time stands still.
+/// A guard that stops the time of a [`CellDeadline`].
 pub(super) struct DeadlinePause<'d>(&'d CellDeadline);
 
 impl Drop for DeadlinePause<'_> {

@@ -1,7 +1,8 @@
-//! The delimiter of a prompt's blocks: derived from a secret of this installation and from the data it encloses.
+//! The delimiter of a prompt's blocks, derived from a secret of this installation and from the data it encloses.
 //!
-//! Stable for a transcript, so that providers' prompt caches and dicta's own cache hold; unknown to the transcript's
-//! author, who does not have the secret; and checked to be absent from the data, so that no text can close its block.
+//! It is stable for a transcript, so that providers' prompt caches and dicta's own cache stay valid. The transcript's
+//! author doesn't have the secret and so can't know it. dicta also checks that it is absent from the data, so no text
+//! can close its block.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +11,13 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-/// What markers are derived from: 32 random bytes of this installation.
+/// The secret of this installation: 32 random bytes from which delimiters are derived.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DelimiterSecret([u8; 32]);
 
 impl fmt::Debug for DelimiterSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Debug output ends up in logs and panics, and must not reveal the secret.
         f.write_str("Secret(…)")
     }
 }
@@ -26,22 +28,23 @@ impl DelimiterSecret {
         Self(bytes)
     }
 
-    /// Reads the secret at `path`, or makes one there: 32 bytes, mode 0600. Of two processes that make it at once, one
-    /// wins and both use its secret.
+    /// Reads the secret at `path`, or creates it there with 32 bytes and mode 0600.
+    ///
+    /// If two processes create it at once, one wins and both use its secret.
     pub fn load_or_create(path: &Path) -> io::Result<Self> {
         match Self::load(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             done => return done,
         }
         let folder = path.parent().unwrap_or(Path::new("."));
-        // Where it is ours to make, it is ours alone, whatever the umask.
+        // If dicta creates the folder, only its user can read it, whatever the umask.
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
         let mut bytes = [0; 32];
         fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        // Temporary files are made with mode 0600; linking one into place never overwrites another's.
+        // Temporary files have mode 0600, and linking one into place never overwrites another process's file.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&bytes)?;
         file.as_file().sync_all()?;
@@ -56,7 +59,7 @@ impl DelimiterSecret {
         let bytes = fs::read(path)?;
         let bytes = bytes.try_into().map_err(|_| {
             let why = format!(
-                "{}: expected 32 bytes; remove the file to have a new secret made",
+                "{}: expected 32 bytes; delete the file, and dicta creates a new secret",
                 path.display()
             );
             io::Error::new(io::ErrorKind::InvalidData, why)
@@ -65,21 +68,22 @@ impl DelimiterSecret {
     }
 }
 
-/// 16 hex digits that occur nowhere in the data they delimit.
+/// A delimiter: 16 hex digits that occur nowhere in the data they enclose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delimiter(String);
 
-/// What stands for the marker where a text brings it along.
+/// The text that replaces the delimiter in later data that contains it.
 const DELIMITER_REPLACEMENT: &str = "[a marker stood here]";
 
-/// What stands for the marker where a prompt's digest is taken.
+/// The text that replaces the delimiter when dicta computes a prompt's digest.
 const DELIMITER_MASK: &str = "<marker>";
 
 impl Delimiter {
-    /// Derives the marker of some data; counts up while it occurs in the data.
+    /// Derives the delimiter of some data; increments a counter while the result occurs in the data.
     pub fn derive(secret: &DelimiterSecret, data: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(&secret.0);
         for text in data {
+            // The length separates the texts, so that ["ab", "c"] and ["a", "bc"] have different delimiters.
             hasher.update(&(text.len() as u64).to_le_bytes());
             hasher.update(text.as_bytes());
         }
@@ -104,21 +108,21 @@ impl Delimiter {
         &self.0
     }
 
-    /// A delimiting line, line break included. Names from the data enter `label` through `safe_name` only.
+    /// Formats a delimiting line with its line break. Names from the data must pass through [`escape_name`] first.
     pub fn delimiter_line(&self, label: &str) -> String {
         let mut line = String::with_capacity(self.0.len() + label.len() + 8);
         self.write_line(&mut line, label);
         line
     }
 
-    /// The same, added to a text.
+    /// Appends a delimiting line to `out`.
     pub(super) fn write_line(&self, out: &mut String, label: &str) {
         for part in ["<<<", &self.0, " ", label, ">>>\n"] {
             out.push_str(part);
         }
     }
 
-    /// A block: its first line, the text, its last line.
+    /// Formats a block: its first line, the text, its last line.
     pub fn enclose(&self, name: &str, label: &str, text: &str) -> String {
         let gap = if text.is_empty() || text.ends_with('\n') {
             ""
@@ -130,8 +134,9 @@ impl Delimiter {
         format!("{begin}{text}{gap}{end}")
     }
 
-    /// A text that was not there when the marker was derived, free of it: what a judge passed on to a page could come
-    /// back and end a block.
+    /// Replaces the delimiter in a text that arrived after the delimiter was derived.
+    ///
+    /// A judge can pass the delimiter to a page, which can then send it back to end a block.
     pub fn neutralize<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !contains_ignore_case(text, &self.0) {
             return Cow::Borrowed(text);
@@ -148,7 +153,7 @@ impl Delimiter {
         Cow::Owned(out)
     }
 
-    /// The text with the marker masked, for digests.
+    /// Masks the delimiter, so that the digest is the same on every installation.
     pub fn mask(&self, text: &str) -> String {
         text.replace(&self.0, DELIMITER_MASK)
     }
@@ -159,14 +164,16 @@ fn contains_ignore_case(text: &str, needle: &str) -> bool {
     let Some(first) = needle.first() else {
         return true;
     };
+    // Transcripts have megabytes; lowercasing them for one search would copy all of it.
     memchr::memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), text).any(|at| {
         text.get(at..at + needle.len())
             .is_some_and(|window| window.eq_ignore_ascii_case(needle))
     })
 }
 
-/// A name from the data as it may stand in a delimiting line: names of ordinary tools stay as they are, everything else
-/// is cut to 80 characters and escaped.
+/// Formats a name from the data for a delimiting line.
+///
+/// Names of ordinary tools stay unchanged. Other names are cut to 80 characters and escaped.
 pub(super) fn escape_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
     if !name.is_empty() && name.len() <= 80 && name.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! A judge bound to a model: what is asked, what its cache key is, and how a trace is begun and ended.
+//! A judge bound to a language model: it prepares cells, computes their cache keys, and begins and ends their traces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,16 +29,16 @@ use crate::model::{
 use crate::provider::{self, Provider, ProviderError, RequestBody, TurnRequest};
 use crate::tools::{Tool, ToolSet, transcript_tools};
 
-/// What a judge is built with besides its configuration, model and tools.
+/// The services that judges of a run share.
 #[derive(Clone)]
 pub struct JudgeEngineDeps {
-    /// The boundaries.
+    /// The gate that every trace passes.
     pub gate: Arc<dyn Gate>,
-    /// Recorded answers of tools.
+    /// The recorded tool responses.
     pub evidence: Arc<dyn EvidenceStore>,
-    /// What the run may still spend.
+    /// The budget of the run.
     pub budget: Arc<Budget>,
-    /// What markers are derived from.
+    /// The secret from which delimiters are derived.
     pub secret: DelimiterSecret,
 }
 
@@ -46,13 +46,14 @@ pub struct JudgeEngineDeps {
 pub struct JudgeEngine {
     config: JudgeConfig,
     provider: Arc<dyn Provider>,
+    /// The providers of other models, by the name in `params.model`.
     models: HashMap<String, Arc<dyn Provider>>,
     tools: ToolSet,
     deps: JudgeEngineDeps,
 }
 
 impl JudgeEngine {
-    /// A judge that asks `provider` and may use `tools`.
+    /// A judge that calls `provider` and may use `tools`.
     pub fn new(
         config: JudgeConfig,
         provider: Arc<dyn Provider>,
@@ -75,17 +76,19 @@ impl JudgeEngine {
         self
     }
 
-    /// Whether its calls count against a budget.
+    /// Returns whether its calls count against a budget.
     pub fn is_limited(&self) -> bool {
         is_limited(&self.config)
     }
 
-    /// The exact request of a cell's first turn, unsent: what `dicta prompt` shows. Pure.
+    /// Returns the exact request of a cell's first turn without sending it, as `dicta prompt` prints it.
     pub fn first_request_body(&self, ask: &JudgeRequest) -> Result<RequestBody, ProviderError> {
         Ok(self.first_turn_request(ask)?.0)
     }
 
-    /// The same, and how many turns the cell may take: a transcript that does not fit is read with tools.
+    /// Returns the first request and the number of turns that the cell may take.
+    ///
+    /// A judge without tools has one turn, unless the transcript is too long and must be read with tools.
     pub fn first_turn_request(
         &self,
         ask: &JudgeRequest,
@@ -99,18 +102,20 @@ impl JudgeEngine {
         Ok((body, setup.max_turns))
     }
 
-    /// The form in which a cell's verdict is asked for.
+    /// Returns the way in which the judge submits a cell's verdict.
     pub fn verdict_mode(&self, ask: &JudgeRequest) -> Result<VerdictMode, ProviderError> {
         Ok(self.prepare_cell(ask)?.verdict_mode)
     }
 
-    /// The prompt of a cell.
+    /// Renders the prompt of a cell.
     pub fn render_prompt(&self, ask: &JudgeRequest) -> Result<JudgePrompt, ProviderError> {
         Ok(self.prepare_cell(ask)?.prompt)
     }
 
-    /// The cell's cache key and its named parts: everything static that could change the verdict. What only decides
-    /// (`min_score`, `max_score`), keys, prices, limits, time-outs and the judge's name are no part of it.
+    /// Returns a cell's cache key and the named digests it is made of: everything static that can change the verdict.
+    ///
+    /// Not part of it: decision settings (`min_score`, `max_score`), keys, prices, limits, timeouts and the judge's
+    /// name.
     pub fn cache_key(
         &self,
         ask: &JudgeRequest,
@@ -120,6 +125,7 @@ impl JudgeEngine {
         let headers: Vec<(&String, &String)> = c
             .headers
             .iter()
+            // Keys differ between users and don't change verdicts.
             .filter(|(name, _)| !crate::model::is_secret_name(name))
             .collect();
         let mut judge = json!({
@@ -135,7 +141,7 @@ impl JudgeEngine {
             "verdict": setup.verdict_mode,
             "max_turns": setup.max_turns,
         });
-        // Only where they are set, so that what was recorded before they were known holds.
+        // Only if they are set, so that verdicts keep their keys that were recorded before these settings existed.
         if let Some(location) = &c.location {
             judge["location"] = json!(location);
         }
@@ -147,7 +153,7 @@ impl JudgeEngine {
             .iter()
             .map(|t| json!({"name": t.name, "settings": t.settings}))
             .collect();
-        // What a tool does counts as what it says: another statement, another URL.
+        // A tool's digest covers its implementation too: another SQL statement or URL is another tool.
         let own = setup.tools.tools.iter();
         let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
         let decls: Vec<Value> = own.map(|tool| describe_tool_identity(&**tool)).collect();
@@ -157,7 +163,7 @@ impl JudgeEngine {
         } else {
             json!(setup.questions)
         };
-        // The grammar of `rules` decides what a model's weights decide elsewhere.
+        // The grammar of `rules` decides like the weights of a model, so its version is part of the key.
         let mut parser = match self.config.provider {
             ProviderKind::Rules => format!("{PARSER_VERSION} rules {}", super::rules::VERSION),
             kind if kind.is_decisions() => {
@@ -168,8 +174,9 @@ impl JudgeEngine {
         if setup.verdict_format.parts.is_some() {
             parser = format!("{parser} parts {}", super::parts::VERSION);
         }
-        let of = |text: String| Digest::hash_bytes(text.as_bytes());
-        // The first of several is what is asked where there is but one: changing `repeat` keeps what was recorded.
+        let digest = |text: String| Digest::hash_bytes(text.as_bytes());
+        // The first of several repeats asks the same as a single one, so changing `repeat` keeps its recorded
+        // verdict.
         let repeat = ask.repeat.filter(|nth| *nth > 1);
         let nth = match ask.duplicate_index {
             0 => format!("{repeat:?}"),
@@ -177,11 +184,11 @@ impl JudgeEngine {
         };
         let parts = vec![
             ("prompt".to_owned(), setup.prompt.digest()),
-            ("judge".to_owned(), of(judge.to_string())),
-            ("tools".to_owned(), of(tools.to_string())),
-            ("form".to_owned(), of(form.to_string())),
-            ("repeat".to_owned(), of(nth)),
-            ("parser".to_owned(), of(parser)),
+            ("judge".to_owned(), digest(judge.to_string())),
+            ("tools".to_owned(), digest(tools.to_string())),
+            ("form".to_owned(), digest(form.to_string())),
+            ("repeat".to_owned(), digest(nth)),
+            ("parser".to_owned(), digest(parser)),
         ];
         let key = Digest::hash_parts(
             parts
@@ -191,12 +198,13 @@ impl JudgeEngine {
         Ok((key, parts))
     }
 
+    /// Prepares a cell; shows the transcript whole or as a summary, depending on the model's context window.
     fn prepare_cell(&self, ask: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
         let provider = match &ask.params.model {
             Some(model) if *model != self.config.model => {
                 self.models.get(model).ok_or_else(|| {
                     ProviderError::Request(format!(
-                        "judge {} was not built for model {model}, which this eval names",
+                        "judge {} is not configured for model {model}, which this eval names",
                         self.config.name
                     ))
                 })?
@@ -220,7 +228,10 @@ impl JudgeEngine {
         }
     }
 
-    /// With `summary` the prompt holds a summary of so many tokens, and the judge reads the transcript with tools.
+    /// Prepares a cell.
+    ///
+    /// With `summary` the prompt contains a summary of at most that many tokens, and the judge reads the transcript
+    /// with tools.
     fn prepare_cell_with<'s>(
         &'s self,
         ask: &JudgeRequest,
@@ -232,11 +243,11 @@ impl JudgeEngine {
             provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.capabilities());
         if (mode == VerdictMode::Call) != has_tools {
             return Err(ProviderError::Request(format!(
-                "judge {}: `verdict: call` needs tools, and `schema` and `text` need none",
+                "judge {}: `verdict: call` requires tools, `verdict: schema` and `verdict: text` don't work with tools",
                 self.config.name
             )));
         }
-        // `rules` says "not applicable" of what it cannot read; its author cannot promise that it reads everything.
+        // `rules` answers "not applicable" for criteria it can't parse, even if the eval's author didn't allow it.
         let allow_na = ask.allow_not_applicable || self.config.provider == ProviderKind::Rules;
         let form = VerdictFormat::from_params(&ask.params, allow_na);
         let mut tools = self.tools.clone();
@@ -262,7 +273,7 @@ impl JudgeEngine {
         if self.config.provider.is_decisions() {
             if has_tools {
                 return Err(ProviderError::Request(format!(
-                    "judge {}: a decisions endpoint calls no tools",
+                    "judge {}: a decisions endpoint can't call tools; remove the judge's `tools`",
                     self.config.name
                 )));
             }
@@ -275,6 +286,7 @@ impl JudgeEngine {
                 .extend(transcript_tools::transcript_tools_for(book));
         }
         if has_tools {
+            // Last, because the trace declares only the last tool where a call can't be forced.
             tools.tools.push(Arc::new(SubmitVerdictTool::new(form)));
         }
         Ok(CellSetup {
@@ -290,6 +302,7 @@ impl JudgeEngine {
         })
     }
 
+    /// Judges one cell: prepares it, runs its trace, and adds usage, cost and duration.
     async fn run(&self, ask: &JudgeRequest, cx: &CallCx) -> CellResult {
         let began = cx.clock.now();
         let deadline = CellDeadline::new(Arc::clone(&cx.clock), self.config.timeout);
@@ -314,6 +327,7 @@ impl JudgeEngine {
                     gate.pass_end(result).await
                 };
                 tokio::select! {
+                    // Cancelling comes first, and a result that is ready in time wins over the deadline.
                     biased;
                     () = cx.cancel.cancelled() => CellResult::cancelled(),
                     result = ended => result,
@@ -328,8 +342,10 @@ impl JudgeEngine {
         result.usage = Some(usage);
         result.cost_usd = bill.known_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
+        // The wait for a place at the server is not the judge's time.
         result.duration_ms = cx.clock.now().since(began).since(meter.waited());
         result.by_human |= gate.was_edited_by_hand();
+        // A server's error can quote a key, and the result is recorded and printed.
         if let Some(clean) = result
             .error
             .as_deref()
@@ -347,7 +363,7 @@ impl JudgeBackend for JudgeEngine {
     }
 }
 
-/// What a tool is to the cache: its digest, and the rules on its calls where it has any.
+/// Returns a tool's contribution to the cache key: its digest, and the rules on its calls if it has any.
 fn describe_tool_identity(tool: &dyn Tool) -> Value {
     match (tool.prerequisites(), tool.max_calls()) {
         ([], None) => json!(tool.digest()),

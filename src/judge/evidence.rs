@@ -1,5 +1,7 @@
-//! Recorded answers of tools: what was called how, and what it answered, so that two rubrics can be judged on the same
-//! pages. Stands between the preparation of a call and the call itself, so that every tool gets it.
+//! Recorded tool responses, identified by the call that they answer, so that two rubrics can be judged on the same
+//! pages.
+//!
+//! dicta looks them up between the preparation of a call and the call itself, so that every tool can use them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,19 +9,21 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::{CellIx, Digest, RawJson, RunId, ToolResponse};
 use crate::tools::canonical_sorted_digest;
 
-/// Names a tool call's answer: tool, its digest, canonical arguments.
+/// The identity of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EvidenceKey {
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
-    /// Digest of all that decides its answers ([`crate::tools::Tool::digest`]): another statement or URL is another tool.
+    /// The tool's [digest](crate::tools::Tool::digest): another statement or URL is another tool.
     pub digest: Digest,
-    /// Digest of the canonical arguments with sorted keys.
+    /// The digest of the canonical arguments with sorted keys.
     pub args: Digest,
 }
 
 impl EvidenceKey {
-    /// The key of a call with these canonical arguments. Neither key order nor spacing matters; numbers count as written.
+    /// The responses of `run`.
+    ///
+    /// If it recorded several responses to one call, the first without an error counts, otherwise the first.
     pub fn new(tool: &str, digest: &Digest, canonical: &RawJson) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -29,33 +33,33 @@ impl EvidenceKey {
     }
 }
 
-/// What is known of a call before it is made.
+/// The result of looking up a call before it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvidenceLookup {
-    /// Nothing: call the tool.
+    /// No response is recorded: call the tool.
     Miss,
-    /// A run recorded this answer.
+    /// A run recorded a response.
     Found {
-        /// The answer.
+        /// The response.
         response: ToolResponse,
-        /// That run.
+        /// The run.
         run: RunId,
     },
-    /// Evidence is frozen and holds no answer: this is what the model is told.
+    /// No response is recorded and the tool must not run: the model receives this error.
     MissingError(ToolResponse),
-    /// Evidence is frozen and holds no answer, and the cell is to end here; why.
+    /// No response is recorded, and the cell must end with this error.
     MissingEndsCell(ToolResponse),
 }
 
-/// Recorded answers of tools.
+/// A store of tool responses.
 pub trait EvidenceStore: Send + Sync {
-    /// Looks a call up.
+    /// Looks up a call.
     fn get(&self, cell: CellIx, key: &EvidenceKey) -> EvidenceLookup;
-    /// Keeps an answer for this run.
+    /// Records a tool response of this run.
     fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse);
 }
 
-/// No evidence: every tool call is live.
+/// A store without responses: every tool call is live.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoEvidence;
 
@@ -66,12 +70,13 @@ impl EvidenceStore for NoEvidence {
     fn put(&self, _cell: CellIx, _key: EvidenceKey, _answer: &ToolResponse) {}
 }
 
-/// Every call is live; what was answered is remembered by cell, for the cache's entries.
+/// A store that answers no call and remembers each response by cell, for the verdict cache.
 #[derive(Debug, Default)]
 pub struct LiveEvidence(Mutex<HashMap<CellIx, Vec<(EvidenceKey, Digest)>>>);
 
 impl LiveEvidence {
-    /// A cell's calls in the order answered, each with the digest of its answer's text; forgets them.
+    /// Removes and returns a cell's calls in the order of their responses, each with the digest of the response's
+    /// text.
     pub fn take(&self, cell: CellIx) -> Vec<(EvidenceKey, Digest)> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cells.remove(&cell).unwrap_or_default()
@@ -93,20 +98,20 @@ impl EvidenceStore for LiveEvidence {
     }
 }
 
-/// What a call gets that frozen evidence has no answer for.
+/// The policy for a call without a recorded response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EvidenceMissPolicy {
-    /// The tool is called.
+    /// Call the tool.
     Live,
-    /// An error the model is told.
+    /// Return an error to the model.
     #[default]
     Error,
-    /// The cell ends in an error.
+    /// End the cell with an error.
     End,
 }
 
 impl EvidenceMissPolicy {
-    /// As `--frozen-miss` spells it.
+    /// The value of `--frozen-miss`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -115,7 +120,7 @@ impl EvidenceMissPolicy {
         }
     }
 
-    /// The one that is spelled so; the default for any other word.
+    /// Parses a value of `--frozen-miss`; returns the default for any other word.
     pub fn parse_or_default(word: &str) -> Self {
         let all = [Self::Live, Self::Error, Self::End];
         let found = all.into_iter().find(|policy| policy.as_str() == word);
@@ -123,7 +128,7 @@ impl EvidenceMissPolicy {
     }
 }
 
-/// Answers tool calls from recorded evidence: of one run, or of several, of which the first that holds an answer gives it.
+/// A store that answers tool calls with the recorded responses of one run, or of several in order.
 #[derive(Debug)]
 pub struct ReplayedEvidence {
     run: RunId,
@@ -134,7 +139,9 @@ pub struct ReplayedEvidence {
 }
 
 impl ReplayedEvidence {
-    /// Evidence of `run`. Of several answers to one call the first that is no error stands, else the first.
+    /// The responses of `run`.
+    ///
+    /// If it recorded several responses to one call, the first without an error counts, otherwise the first.
     pub fn new(
         run: RunId,
         calls: Vec<(EvidenceKey, ToolResponse)>,
@@ -151,18 +158,18 @@ impl ReplayedEvidence {
         evidence
     }
 
-    /// Adds evidence of a further run, which answers what those before it do not.
+    /// Adds the responses of another run, for calls that the earlier runs don't answer.
     pub fn add_run(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
         self.further_runs += 1;
         self.insert_calls(run, calls);
     }
 
-    /// How many calls it has answers for.
+    /// The number of calls with a response.
     pub fn len(&self) -> usize {
         self.responses.len()
     }
 
-    /// Whether it answers nothing.
+    /// Returns whether the store has no responses.
     pub fn is_empty(&self) -> bool {
         self.responses.is_empty()
     }
@@ -174,6 +181,7 @@ impl ReplayedEvidence {
                     free.insert((answer, run.clone()));
                 }
                 std::collections::hash_map::Entry::Occupied(mut there) => {
+                    // A run may have repeated a failed call; its success is the better recording.
                     if there.get().0.is_error && !answer.is_error {
                         there.insert((answer, run.clone()));
                     }
@@ -182,7 +190,7 @@ impl ReplayedEvidence {
         }
     }
 
-    /// What a call is told that has no answer.
+    /// Explains that a call has no recorded response.
     fn explain_missing(&self, tool: &str) -> String {
         let more = match self.further_runs {
             0 => String::new(),
@@ -194,7 +202,7 @@ impl ReplayedEvidence {
         )
     }
 
-    /// As [`LiveEvidence::take`]: what a cell was answered with.
+    /// Removes and returns the responses that a cell used, as [`LiveEvidence::take`].
     pub fn take(&self, cell: CellIx) -> Vec<(EvidenceKey, Digest)> {
         self.used.take(cell)
     }

@@ -1,4 +1,4 @@
-//! What the tests of this module stand on: a scripted model, tools, gates, and a run whose facts are kept.
+//! The fixtures of this module's tests: a scripted model, tools, gates, and a run that keeps its facts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -28,11 +28,11 @@ use crate::provider::{
 };
 use crate::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
 
-/// What a scripted model does when asked.
+/// The reply of a scripted model.
 pub(super) enum Say {
     Reply(ModelReply),
     Error(ProviderError),
-    /// Never answers.
+    /// It never replies.
     Hang,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Say {
 
 pub(super) const PASSED: &str = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1}"#;
 
-/// A model that says what it is told to, and remembers what it was asked.
+/// A scripted model that remembers its requests.
 pub(super) struct Script {
     caps: ModelCapabilities,
     says: Mutex<VecDeque<Say>>,
@@ -71,7 +71,7 @@ impl Script {
         Self::of(says, true)
     }
 
-    /// A model that can be forced to call a function, or cannot.
+    /// A model that can or can't be forced to call a function.
     pub(super) fn of(says: Vec<Say>, forced_call: bool) -> Arc<Self> {
         Arc::new(Self {
             caps: ModelCapabilities {
@@ -142,20 +142,20 @@ impl Provider for Script {
     }
 }
 
-/// What a fake tool does.
+/// The behavior of a fake tool.
 #[derive(Clone, Copy)]
 pub(super) enum Does {
     Echo,
     Fail,
     Panic,
     Hang,
-    /// Answers once so many calls run, the first of them last; an error if they never do.
+    /// Responds once this many calls run, the first of them last; an error if they never do.
     Together(usize),
-    /// Fails so often for a moment, then answers.
+    /// Fails temporarily this often, then responds.
     Flaky(usize),
 }
 
-/// A tool that wants a text `url`, and counts its calls.
+/// A tool with a text parameter `url` that counts its calls.
 pub(super) struct FakeTool {
     decl: ToolDeclaration,
     does: Does,
@@ -163,7 +163,7 @@ pub(super) struct FakeTool {
     pub(super) ran: Mutex<Vec<String>>,
 }
 
-/// What a tools file may say of a tool besides what it does.
+/// The rules of a tool except its behavior.
 pub(super) struct Rules {
     /// Part of its digest.
     pub(super) statement: &'static str,
@@ -287,7 +287,7 @@ impl Tool for FakeTool {
     }
 }
 
-/// A judge, a cell and the facts it told.
+/// A judge, a cell and the facts of its run.
 pub(super) struct Bench {
     pub(super) config: JudgeConfig,
     pub(super) tools: ToolSet,
@@ -388,7 +388,7 @@ pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
     }
 }
 
-/// The facts as short words, in order: what a trace did, readable in a test.
+/// Formats the facts as short words in order.
 pub(super) fn story(kinds: &[EventKind]) -> Vec<String> {
     kinds
         .iter()

@@ -1,4 +1,4 @@
-//! The boundaries of a trace: where it may stand still, and what may be put in the place of something.
+//! The gate: the stops of a judge trace where a person can pause, edit or end it.
 
 use crate::clock::BoxFuture;
 use crate::event::GatePoint;
@@ -6,31 +6,32 @@ use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse
 use crate::provider::RequestBody;
 use crate::tools::ValidatedCall;
 
-/// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
+/// The gate that a trace passes at every stop. [`OpenGate`] lets everything through.
 pub trait Gate: Send + Sync {
-    /// Waits, or answers at once. Whoever waits here has given back its permit, and its deadline stands still.
+    /// Waits for a decision, or decides at once. A trace that waits here doesn't hold a permit, and its deadline is
+    /// paused.
     fn pass<'a>(&'a self, cell: CellIx, stop: GateStop<'a>) -> BoxFuture<'a, GateAction>;
 }
 
-/// A boundary, with what stands there.
+/// A stop, with the thing that a person can inspect there.
 #[derive(Debug, Clone, Copy)]
 pub enum GateStop<'a> {
-    /// This body would be sent.
+    /// Before a request is sent: its body.
     BeforeTurn(&'a RequestBody),
-    /// This call would start.
+    /// Before a tool call starts: the call.
     Call(&'a ValidatedCall),
-    /// This call was refused.
+    /// After dicta rejected a tool call: the rejection.
     Rejected(&'a Rejection),
-    /// A tool answered this.
+    /// After a tool call: the tool response.
     Answered(&'a ToolResponse),
-    /// This verdict was read.
+    /// After the verdict was read: the verdict.
     Verdict(&'a Verdict),
-    /// The cell would end like this.
+    /// Before the cell ends: its result.
     Ended(&'a CellResult),
 }
 
 impl GateStop<'_> {
-    /// The boundary's name in events.
+    /// The name of the stop in events.
     pub const fn kind(&self) -> GatePoint {
         match self {
             GateStop::BeforeTurn(_) => GatePoint::BeforeTurn,
@@ -43,34 +44,34 @@ impl GateStop<'_> {
     }
 }
 
-/// What to do at a boundary.
+/// The decision at a stop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GateAction {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Go on with this instead; a person wrote it.
+    /// Continue with this edit of a person.
     ContinueWith(GateEdit),
-    /// Answer the call with this; a person wrote it.
+    /// Answer the tool call with this response of a person.
     AnswerCall(ToolResponse),
-    /// End the cell.
+    /// End the cell with this outcome.
     EndCell(Outcome),
 }
 
-/// What a person put in the place of something.
+/// The replacement that a person wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GateEdit {
     /// Another request body.
     Body(String),
     /// Other arguments.
     Args(RawJson),
-    /// Another answer.
+    /// Another tool response.
     ToolResponse(ToolResponse),
     /// Another verdict.
     Verdict(Box<Verdict>),
 }
 
 impl GateEdit {
-    /// The edit as the log holds it.
+    /// Returns the edit as the event log stores it.
     pub fn text(&self) -> String {
         match self {
             GateEdit::Body(body) => body.clone(),
@@ -81,7 +82,7 @@ impl GateEdit {
     }
 }
 
-/// Lets everything through.
+/// A gate that lets everything through.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenGate;
 

@@ -1,15 +1,16 @@
-//! What the judged texts and fetched pages hold that a person who reads them does not see, as sentences for the people who
-//! read the verdict. Judges are told where it stands (`pieces`, `answers`).
+//! Text in the transcript and in fetched pages that a person doesn't see, described in sentences for the reader of
+//! the verdict.
 //!
-//! A verdict may rest on such text, so it is flagged; what it says is left to the reader, and nothing is overridden.
+//! A verdict may rest on such text, so dicta flags it. It doesn't interpret the text and changes no outcome. The
+//! prompt shows judges where the text is (`message_parts`, `trace_state`).
 
 use crate::handlers::JudgeRequest;
 use crate::model::{ToolResponse, TranscriptPart, count_invisible};
 
-/// Messages named at most.
+/// The most messages that a sentence names.
 const MAX_NAMED_MESSAGES: usize = 4;
 
-/// What is told of a verdict: of the transcript in one sentence, and of each page.
+/// Describes the hidden text behind a verdict: the transcript in one sentence, then each page.
 pub(super) fn describe_hidden_text(ask: &JudgeRequest, pages: &[String]) -> Vec<String> {
     let mut all: Vec<String> = describe_in_transcript(ask).into_iter().collect();
     all.extend_from_slice(pages);
@@ -18,11 +19,11 @@ pub(super) fn describe_hidden_text(ask: &JudgeRequest, pages: &[String]) -> Vec<
 
 fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
     let end = ask.end.min(ask.transcript.messages.len());
-    let hides = ask.params.hide_calls;
+    let hide_calls = ask.params.hide_calls;
     let count = |part: &TranscriptPart<'_>| match part {
         TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => count_invisible(text),
-        TranscriptPart::ToolCall(call) if !hides => count_invisible(&call.arguments),
-        TranscriptPart::ToolResult(result) if !hides => count_invisible(&result.content),
+        TranscriptPart::ToolCall(call) if !hide_calls => count_invisible(&call.arguments),
+        TranscriptPart::ToolResult(result) if !hide_calls => count_invisible(&result.content),
         TranscriptPart::Other(raw) => count_invisible(raw.get()),
         TranscriptPart::ToolCall(_)
         | TranscriptPart::ToolResult(_)
@@ -57,7 +58,7 @@ fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
     })
 }
 
-/// What is told of an answer that is cited as `fetch N`.
+/// Describes the hidden text of a tool response that is cited as `fetch N`.
 pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<String> {
     let unseen = match count_invisible(&answer.text) {
         0 => None,
@@ -74,7 +75,7 @@ pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<S
     (!both.is_empty()).then(|| format!("fetch {number} holds {}", both.join(", and ")))
 }
 
-/// `1 character`, `31 characters`.
+/// Formats a count as `1 character` or `31 characters`.
 pub(super) fn format_character_count(n: u64) -> String {
     crate::model::pluralize(n, "character")
 }

@@ -1,7 +1,7 @@
-//! A transcript in pieces: each part of each message with the label its delimiting line has.
+//! A transcript as labelled parts: each part of each message with the label of its delimiting line.
 //!
-//! What the prompt shows, what the reading tools answer and what its key digests are these pieces, so that the three
-//! cannot differ. Labels hold names of the transcript through `safe_name` alone.
+//! The prompt, the tools that read the transcript, and the cache key all use these parts, so the three can't differ.
+//! Names from the transcript enter labels only through [`escape_name`].
 
 use std::collections::HashMap;
 
@@ -9,11 +9,12 @@ use super::delimiter::{Delimiter, escape_name};
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, count_invisible};
 use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
 
-/// Raw parts of unknown kinds are shown up to this many characters.
+/// The most characters shown of a part of an unknown kind.
 const MAX_OTHER_CHARS: usize = 2000;
 
-/// A whole transcript as the reading tools have it outside a trace: delimited by angles alone, since no judge relies on
-/// it.
+/// Returns a whole transcript for tools that run outside a judge trace.
+///
+/// Its delimiters are plain angle brackets, since no judge relies on them.
 pub fn collect_judged_messages(transcript: &Transcript<'_>) -> JudgedMessages {
     JudgedMessages {
         parts: label_message_parts(&transcript.messages, None, false),
@@ -22,14 +23,14 @@ pub fn collect_judged_messages(transcript: &Transcript<'_>) -> JudgedMessages {
     }
 }
 
-/// The pieces of the messages, in order. `output` is the message to be judged, where it is one.
+/// Labels the parts of the messages, in order. `output` is the number of the message to be judged, if it is one.
 pub(super) fn label_message_parts(
     messages: &[TranscriptMessage<'_>],
     output: Option<usize>,
     hide_calls: bool,
 ) -> Vec<MessagePart> {
     let mut names: HashMap<&str, &str> = HashMap::new();
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     for (n, message) in messages.iter().enumerate() {
         let role = match &message.role {
             MessageRole::Other(name) => escape_name(name),
@@ -40,7 +41,7 @@ pub(super) fn label_message_parts(
         } else {
             ""
         };
-        let before = pieces.len();
+        let before = parts.len();
         let hidden_part = |part: &&TranscriptPart<'_>| {
             hide_calls
                 && matches!(
@@ -48,7 +49,7 @@ pub(super) fn label_message_parts(
                     TranscriptPart::ToolCall(_) | TranscriptPart::ToolResult(_)
                 )
         };
-        // A message of nothing else is left out as a whole.
+        // A message that contains only hidden calls or results is left out as a whole.
         if !message.parts.is_empty() && message.parts.iter().all(|part| hidden_part(&part)) {
             continue;
         }
@@ -110,21 +111,23 @@ pub(super) fn label_message_parts(
                     (label, cut)
                 }
             };
-            pieces.push(MessagePart {
+            parts.push(MessagePart {
                 message: n,
                 label,
                 text,
             });
         }
-        if pieces.len() == before || (output == Some(n) && message.text().is_empty()) {
-            pieces.push(MessagePart {
+        // Every message has a line, and the output has one even without text: the task refers to its number.
+        // Every message has a line, and the output has one even without text: the task refers to its number.
+        if parts.len() == before || (output == Some(n) && message.text().is_empty()) {
+            parts.push(MessagePart {
                 message: n,
                 label: format!("[{n}] {role}{mark}, no text"),
                 text: String::new(),
             });
         }
     }
-    pieces
+    parts
 }
 
 fn format_call_id(id: &str) -> String {
@@ -135,7 +138,9 @@ fn format_call_id(id: &str) -> String {
     }
 }
 
-/// Says how many characters a reader would not see: they are a way to speak to a judge behind the author's back.
+/// Returns a note with the number of characters that a reader doesn't see; empty if there are none.
+///
+/// Such characters can address a judge without the author's knowledge.
 pub(super) fn describe_invisible(text: &str) -> String {
     match count_invisible(text) {
         0 => String::new(),
@@ -144,25 +149,25 @@ pub(super) fn describe_invisible(text: &str) -> String {
     }
 }
 
-/// Pieces, each after its delimiting line.
-pub(super) fn render_message_parts(marker: &Delimiter, pieces: &[MessagePart]) -> String {
+/// Renders parts, each after its delimiting line.
+pub(super) fn render_message_parts(marker: &Delimiter, parts: &[MessagePart]) -> String {
     let mut body = String::new();
-    write_message_parts(&mut body, marker, pieces);
+    write_message_parts(&mut body, marker, parts);
     body
 }
 
-/// Ends in a line break, or is empty.
-pub(super) fn write_message_parts(out: &mut String, marker: &Delimiter, pieces: &[MessagePart]) {
-    for piece in pieces {
-        marker.write_line(out, &piece.label);
-        out.push_str(&piece.text);
-        if !piece.text.is_empty() && !piece.text.ends_with('\n') {
+/// Appends parts, each after its delimiting line. The result ends in a line break, or is empty.
+pub(super) fn write_message_parts(out: &mut String, marker: &Delimiter, parts: &[MessagePart]) {
+    for part in parts {
+        marker.write_line(out, &part.label);
+        out.push_str(&part.text);
+        if !part.text.is_empty() && !part.text.ends_with('\n') {
             out.push('\n');
         }
     }
 }
 
-/// How many messages there are, as it stands in a block's first line.
+/// Formats the number of messages for the first line of a block.
 pub(super) fn format_message_count(end: usize) -> String {
     match end {
         0 => ": no messages".to_owned(),

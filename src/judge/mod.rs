@@ -1,14 +1,17 @@
-//! The judge: one trace from prompt to verdict.
+//! The judge: one judge trace from prompt to verdict.
 //!
-//! Owns the prompt, the loop over turns and tool calls, the verdict form and its parsing, [`Gate`], [`EvidenceStore`]
-//! and [`Budget`]; and the built-in [`rules`] judge. Emits facts. Does not print, store or schedule: repeats, juries and
-//! cascades are more cells of a plan, not loops in here.
+//! Responsible for the prompt, the turns and tool calls, the verdict format and its parsing, [`Gate`],
+//! [`EvidenceStore`] and [`Budget`], and the built-in [`rules`] judge. It records facts. It does not print, store or
+//! schedule: repeats, juries and cascades are more cells of a plan, not loops in here.
 //!
 //! ```text
-//!  JudgeRequest ─ prompt::render ─► body ─ gate ─ budget ─► provider::call ─► reply ─┬─ submit_verdict / text ─► verdict ─► decide
-//!                                    ▲                                               └─ calls: prepare ─ gate ─ evidence ─► tool
-//!                                    └──────────────────── answers, in call order ◄──────────────────────────────────┘
+//!  JudgeRequest ─ render_prompt ─► body ─ gate ─ budget ─► provider ─► reply ─┬─ submit_verdict / text ─► verdict ─► apply_bounds
+//!                                   ▲                                         └─ calls: prepare ─ gate ─ evidence ─► tool
+//!                                   └──────────── tool responses, in call order ◄─────────────────────────────────┘
 //! ```
+//!
+//! [`JudgeEngine`] prepares a cell (`cell_setup`) and runs its trace (`trace`). `trace_state` is what grows from turn
+//! to turn, `trace_gate` the gate of one cell, `tool_calls` the calls of one turn.
 
 mod budget;
 mod budget_limits;

@@ -1,7 +1,7 @@
-//! The parts of a verdict: how they are asked for, and how they are read.
+//! The parts of a verdict, such as numbered criteria: their schema, their instructions, and their parsing.
 //!
-//! Read as strictly as the verdict itself: each number once and none left out, counts that are there. What the parts
-//! amount to is not asked for.
+//! Parsing is as strict as for the verdict itself: each number occurs exactly once, and counts are present.
+//! The result of the parts is computed, not asked for. The texts are part of the prompt and of the cache key.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,25 +10,25 @@ use super::verdict_error::{VerdictParseError, describe_type_error, present, verd
 use crate::handlers::VerdictPartsSpec;
 use crate::model::VerdictPart;
 
-/// The version of this reading; part of the cache key of verdicts with parts. Raise it when a reply could be read
-/// otherwise than before.
+/// The version of this parser; part of the cache key of verdicts with parts. Increase it if a reply could be read
+/// differently.
 pub(super) const VERSION: u32 = 1;
 
-/// A judge that names more goals than these in one conversation lists steps.
+/// The most goals that a judge may name. More means that it lists steps.
 const MOST_GOALS: usize = 50;
-/// A count above this is a slip of the pen.
+/// The highest count that is plausible; above it the judge made a slip.
 const MOST_COUNTED: f64 = 10_000.0;
 
-/// Which parts a verdict has.
+/// The kind of parts that a verdict has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartsFormat {
-    /// So many criteria, by number.
+    /// Criteria by number, from 1 to this count.
     Criteria(usize),
-    /// So many goals, by number; `None`: the judge names them.
+    /// Goals by number; `None` if the judge names them.
     Goals(Option<usize>),
-    /// So many calls, by number.
+    /// Tool calls by number.
     Calls(usize),
-    /// The counts of [`Parts::BEHAVIORS`].
+    /// The counts of [`VerdictPartsSpec::BEHAVIORS`].
     Behaviors,
 }
 
@@ -73,7 +73,7 @@ struct RawCountPart {
 }
 
 impl PartsFormat {
-    /// The form of what an eval asks for; `None`: no parts.
+    /// The format of an eval's parts; `None` if it has none.
     pub fn from_parts(parts: &VerdictPartsSpec) -> Option<Self> {
         Some(match parts {
             VerdictPartsSpec::SingleVerdict => return None,
@@ -84,7 +84,7 @@ impl PartsFormat {
         })
     }
 
-    /// What the parts amount to; see [`Parts::amount`].
+    /// Computes passed and score of the parts, as [`VerdictPartsSpec::aggregate`].
     pub(super) fn aggregate(self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
         match self {
             Self::Behaviors => VerdictPartsSpec::Behaviors.aggregate(parts),
@@ -92,7 +92,7 @@ impl PartsFormat {
         }
     }
 
-    /// The fields that hold the parts.
+    /// The fields that contain the parts.
     pub(super) fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Criteria(_) => &["criteria"],
@@ -102,7 +102,7 @@ impl PartsFormat {
         }
     }
 
-    /// One of them, in words.
+    /// The word for one part.
     const fn noun(self) -> &'static str {
         match self {
             Self::Criteria(_) => "criterion",
@@ -112,7 +112,7 @@ impl PartsFormat {
         }
     }
 
-    /// How many are numbered.
+    /// The number of numbered parts.
     pub(super) const fn numbered_count(self) -> Option<usize> {
         match self {
             Self::Criteria(n) | Self::Calls(n) | Self::Goals(Some(n)) => Some(n),
@@ -120,7 +120,7 @@ impl PartsFormat {
         }
     }
 
-    /// What says whether a part is met.
+    /// The field that states whether a part is met.
     pub(super) const fn met_key(self) -> &'static str {
         match self {
             Self::Goals(_) => "met",
@@ -128,6 +128,7 @@ impl PartsFormat {
         }
     }
 
+    /// The description of that field in the schema.
     fn describe_fields(self) -> &'static str {
         match self {
             Self::Criteria(_) => "Whether this criterion is met. Follows from its reasoning.",
@@ -137,7 +138,7 @@ impl PartsFormat {
         }
     }
 
-    /// The fields of the schema.
+    /// Returns the fields of the schema.
     pub(super) fn schema_properties(self) -> Vec<(&'static str, Value)> {
         let text = |what: &str| json!({"type": "string", "description": what});
         let object = |properties: Value| {
@@ -190,7 +191,7 @@ impl PartsFormat {
         )]
     }
 
-    /// The fields as they are shown where the server has no structured output.
+    /// Returns the fields as an example for servers without structured output.
     pub(super) fn example(self) -> String {
         match (self, self.numbered_count()) {
             (Self::Behaviors, _) => {
@@ -211,7 +212,7 @@ impl PartsFormat {
         }
     }
 
-    /// What the prompt says of the fields.
+    /// Returns the prompt's text about the fields.
     pub(super) fn render_instructions(self) -> String {
         let each = match self {
             Self::Criteria(n) => format!(
@@ -241,7 +242,7 @@ impl PartsFormat {
         )
     }
 
-    /// Reads the parts of a verdict. Those of numbers have no text yet.
+    /// Parses the parts of a verdict. Numbered parts have no text yet.
     pub(super) fn parse_parts(self, json: &str) -> Result<Vec<VerdictPart>, VerdictParseError> {
         let stated: RawVerdictParts =
             serde_json::from_str(json).map_err(|error| describe_type_error(json, &error))?;
@@ -272,7 +273,7 @@ impl PartsFormat {
         }
     }
 
-    /// Each number once, and none left out or beyond.
+    /// Orders parts by number; each number from 1 to `n` must occur exactly once.
     fn order_by_number(
         self,
         n: usize,
@@ -301,7 +302,9 @@ impl PartsFormat {
         }
     }
 
-    /// The form that a schema of ours asks for: how the built-in judge, which is sent the schema alone, learns it.
+    /// Returns the format that a schema of dicta describes.
+    ///
+    /// The `rules` judge receives only the schema, and learns the format from it.
     pub(super) fn from_schema(schema: &Value) -> Option<Self> {
         let properties = &schema["properties"];
         let numbers = |key: &str| {
@@ -323,7 +326,7 @@ impl PartsFormat {
     }
 }
 
-/// The words that follow these, each looked for after the one before; punctuation at their ends left out.
+/// Returns the words that follow these, each searched after the one before, without punctuation at their ends.
 pub(super) fn find_words_after<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 2]> {
     let mut words = text.split_whitespace();
     let mut next = |word: &str| {

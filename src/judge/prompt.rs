@@ -1,8 +1,10 @@
-//! What a judge is told: the frame, the rubric, the transcript in delimited blocks, the verdict's form.
+//! The prompt of a cell: the frame, the rubric, the transcript in delimited blocks, and the verdict format.
 //!
-//! Untrusted text stands between lines that carry a [`Marker`] it cannot hold, and nowhere else: it builds no role, no
-//! message and no tool call of the judge's own conversation. Human labels and metadata that the rubric does not name are
-//! never shown. The fixed part comes first, so that providers can cache it.
+//! Untrusted text is only between lines with a [`Delimiter`] that the text can't contain. It forms no role, message
+//! or tool call of the judge's own conversation. The prompt never contains human labels, or metadata that the rubric
+//! doesn't name. The fixed part comes first, so that providers can cache it.
+//!
+//! Every text in this file is part of the cache key: a change makes all recorded verdicts stale.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,41 +18,44 @@ use crate::model::SUBMIT_VERDICT;
 use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
 use crate::tools::transcript_tools::JudgedMessages;
 
-/// What the prompt depends on besides the cell.
+/// The inputs of a prompt that don't depend on the cell.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptFrame<'a> {
-    /// Put in front of everything the user says (evalbench).
+    /// The text before the user message (an evalbench setting).
     pub base_prompt: &'a str,
-    /// How the verdict is asked for; never `Auto`.
+    /// The way in which the judge submits its verdict; never `Auto`.
     pub verdict_mode: VerdictMode,
-    /// The verdict's form.
+    /// The format of the verdict.
     pub verdict_format: VerdictFormat,
-    /// The tools of the judge, `submit_verdict` left out.
+    /// The tools of the judge without `submit_verdict`.
     pub tools: &'a [ToolDeclaration],
-    /// Model calls the judge may make.
+    /// The most turns that the judge may take.
     pub max_turns: u16,
-    /// What markers are derived from.
+    /// The secret from which delimiters are derived.
     pub secret: &'a DelimiterSecret,
-    /// Set where the prompt holds a summary and the judge reads the transcript with tools: the tokens that the summary
-    /// and the judged output may take.
+    /// The most tokens of the summary and the judged output together.
+    ///
+    /// `Some` if the prompt contains a summary and the judge reads the transcript with tools.
     pub summary_tokens: Option<u64>,
 }
 
 /// A rendered prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgePrompt {
-    /// Instructions.
+    /// The instructions.
     pub system: String,
     /// The material and the task.
     pub user: String,
-    /// What delimits the blocks.
+    /// The delimiter of the blocks.
     pub delimiter: Delimiter,
-    /// What the reading tools read, where the prompt holds a summary.
+    /// The transcript for the tools that read it, if the prompt contains a summary.
     pub judged_messages: Option<Arc<JudgedMessages>>,
 }
 
 impl JudgePrompt {
-    /// The digest of what is said and of what can be read, the marker masked: another installation's is the same.
+    /// Returns the digest of the prompt and of the transcript that tools can read.
+    ///
+    /// The delimiter is masked, so that the digest is the same on every installation.
     pub fn digest(&self) -> Digest {
         let user = self.delimiter.mask(&self.user);
         let (system, user) = (self.system.as_bytes(), user.as_bytes());
@@ -60,7 +65,7 @@ impl JudgePrompt {
         }
     }
 
-    /// The first entry of the history.
+    /// Returns the first entry of the history.
     pub fn to_item(&self) -> HistoryItem {
         HistoryItem::User(vec![
             HistoryBlock::System(self.system.clone()),
@@ -69,7 +74,7 @@ impl JudgePrompt {
     }
 }
 
-/// The opening, where an eval has no `system_prompt` of its own.
+/// The opening of the instructions for an eval without its own `system_prompt`.
 const OPENING: &str = "You are an impartial judge of recorded conversations between people and AI agents. You decide \
     whether what was recorded meets the given criteria, on the evidence alone.";
 
@@ -108,7 +113,7 @@ pub fn render_prompt(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePrompt
     }
 }
 
-/// The same blocks for a judge that writes no verdict: the frame without its form, and `last` in the place of the task.
+/// Renders the same blocks for a judge that writes no verdict, with `last` instead of the task.
 pub(super) fn render_material(
     ask: &JudgeRequest,
     base_prompt: &str,
@@ -128,12 +133,12 @@ pub(super) fn render_material(
     }
 }
 
-/// What is to be judged, in a sentence.
+/// Describes the thing to be judged in one sentence.
 pub(super) fn describe_subject(ask: &JudgeRequest) -> String {
     describe_output(ask, find_output(ask))
 }
 
-/// The message that is to be judged; `None`: the session, or nothing was said.
+/// Returns the number of the message to be judged; `None` for a session, or without an assistant message.
 fn find_output(ask: &JudgeRequest) -> Option<usize> {
     let messages = &ask.transcript.messages[..ask.end.min(ask.transcript.messages.len())];
     (!ask.params.session)
@@ -145,14 +150,14 @@ fn find_output(ask: &JudgeRequest) -> Option<usize> {
         .flatten()
 }
 
-/// Bytes of a user message besides its data and their delimiting lines: the task, and the words around it.
+/// The bytes of the task and the words around it, for the capacity of the user message.
 const TASK_BYTES: usize = 1024;
 
 /// The material in its blocks.
 struct PromptBlocks {
     user: String,
     delimiter: Delimiter,
-    /// The message that is to be judged.
+    /// The message to be judged.
     output: Option<usize>,
     /// The transcript, where the blocks hold but a summary of it.
     judged_messages: Option<Arc<JudgedMessages>>,
@@ -183,7 +188,7 @@ fn render_blocks(
     );
     let marker = Delimiter::derive(secret, &data);
 
-    // All of it with its delimiting lines, so that it need not grow.
+    // The capacity for everything with its delimiting lines: a prompt can have megabytes, and growing would copy it.
     let text: usize = data.iter().map(|text| text.len()).sum();
     let mut user = String::with_capacity(text + 64 * (pieces.len() + data.len()) + TASK_BYTES);
     if !base_prompt.is_empty() {
@@ -292,7 +297,7 @@ fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
     text
 }
 
-/// What is said of blocks that only some evals have; without them the frame is as it always was.
+/// Describes the blocks that only some evals have. Without them the frame keeps its digest.
 fn render_extra_material(ask: &JudgeRequest) -> String {
     let mut text = String::new();
     if !ask.params.prompt_blocks.is_empty() {
@@ -317,7 +322,7 @@ fn render_extra_material(ask: &JudgeRequest) -> String {
     text
 }
 
-/// The task, after the data, so that it is the last thing read.
+/// Renders the task. It comes after the data, so that the model reads it last.
 fn render_task(ask: &JudgeRequest, frame: &PromptFrame<'_>, output: Option<usize>) -> String {
     let what = describe_output(ask, output);
     let how = render_submit_instruction(frame);

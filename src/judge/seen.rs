@@ -1,10 +1,10 @@
-//! What a trace has seen: hosts and URLs in transcript, rubric and fetched pages, which `fetch_url` may open.
+//! The URLs and hosts that a trace has seen in the transcript and the rubric. `fetch_url` may open only these.
 
 use crate::handlers::JudgeRequest;
 use crate::model::TranscriptPart;
 use crate::tools::SeenUrls;
 
-/// The hosts and URLs of a cell's transcript, rubric and named metadata.
+/// Collects the hosts and URLs of a cell's transcript, rubric and named metadata.
 pub(super) fn collect_seen_urls(ask: &JudgeRequest) -> SeenUrls {
     let mut seen = SeenUrls::default();
     seen.add_text(&ask.params.criteria);

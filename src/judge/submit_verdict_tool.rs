@@ -9,7 +9,7 @@ use crate::event::CallCx;
 use crate::model::{CallIx, RawJson, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
 use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
-/// `submit_verdict` as a tool, so that its arguments pass the same preparation as any tool's.
+/// The tool `submit_verdict`.
 pub(super) struct SubmitVerdictTool {
     format: VerdictFormat,
     decl: ToolDeclaration,
@@ -48,7 +48,7 @@ impl Tool for SubmitVerdictTool {
         }
     }
 
-    /// The trace reads the verdict itself; nothing is left to be done.
+    /// Confirms the call; the trace has read the verdict already.
     fn call<'a>(
         &'a self,
         _prepared: &'a ValidatedCall,

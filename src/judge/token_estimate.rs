@@ -3,10 +3,10 @@
 //! Only a model's own tokenizer counts its tokens exactly, so the estimate errs on the high side. It counts a third of a
 //! token for each ASCII letter or blank, and half a token for every other byte.
 //!
-//! With current tokenizers, English prose has 70 to 85% of the estimate, code and JSON 80 to 95%, Chinese, Japanese
-//! and Korean 60 to 90%. Only random text (base64, hashes) can exceed it.
+//! With current tokenizers, English prose has 70 to 85% of the estimate, code and JSON 80 to 95%. Chinese, Japanese
+//! and Korean have 60 to 90%. Only random text (base64, hashes) can exceed it.
 
-/// Tokens of a text, estimated on the high side.
+/// Estimates the tokens of a text, rather too high than too low.
 pub(super) fn estimate_tokens(text: &str) -> u64 {
     let light = text
         .bytes()

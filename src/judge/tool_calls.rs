@@ -1,4 +1,7 @@
-//! One tool call of a trace: received → repaired? → ( validated → started → hop* → finished ) | rejected.
+//! One tool call of a judge trace: received → repaired? → ( validated → started → hop* → finished ) | rejected.
+//!
+//! Responsible for running the calls of one turn and for recording their facts. [`super::call_history`] knows how
+//! calls relate to each other.
 
 use tokio::sync::watch;
 
@@ -15,30 +18,32 @@ use crate::tools::{
     self, PreparedCall, SeenUrls, Tool, ToolExecution, ToolSet, ValidatedCall, parse_arguments,
 };
 
-/// What became of a call.
+/// The result of a call.
 pub(super) struct FinishedToolCall {
-    /// What the model is told.
+    /// The response for the model.
     pub(super) response: ToolResponse,
-    /// The arguments in canonical form; `None` if unparsable.
+    /// The arguments in canonical form; `None` if they can't be parsed.
     pub(super) canonical: Option<RawJson>,
-    /// The cell ends here: a person said so, or frozen evidence that lacks an answer.
+    /// The cell's result, if the cell ends here: a person ended it, or a recorded response is missing.
     pub(super) cell_end: Option<CellResult>,
 }
 
-/// Who answers a call that may start.
+/// The source of a response for a call that may start.
 enum CallResponder {
     /// A person.
     Person(ToolResponse),
-    /// An identical call.
+    /// An identical call of this trace.
     IdenticalCall(IdenticalCall),
-    /// Whoever has it: evidence, or the tool. The answer is told here, for identical calls.
-    EvidenceOrTool(
-        Option<(ToolResponse, ToolResponseSource)>,
-        watch::Sender<Option<ToolResponse>>,
-    ),
+    /// The recorded responses, or the tool itself.
+    EvidenceOrTool {
+        /// The recorded response, if there is one, and the run that recorded it.
+        recorded: Option<(ToolResponse, ToolResponseSource)>,
+        /// The sender of the response, for identical calls that wait for it.
+        sender: watch::Sender<Option<ToolResponse>>,
+    },
 }
 
-/// How a call ended: what the model is told, whether it ran, and whether the cell ends with it.
+/// The end of a call: the response, its status, and the cell's result if the cell ends with it.
 struct ToolCallEnd {
     response: ToolResponse,
     status: ToolCallStatus,
@@ -70,7 +75,7 @@ pub(super) struct ToolCallRunner<'a> {
 }
 
 impl ToolCallRunner<'_> {
-    /// Runs one call to its end. Whatever fails is an answer the model can act on.
+    /// Runs one call to its end. Every failure becomes a response that the model can react to.
     pub(super) async fn run(&self, ix: CallIx, call: &ReplyCall) -> FinishedToolCall {
         emit_received(self.cx, ix, call).await;
         if call.name == SUBMIT_VERDICT {
@@ -113,8 +118,10 @@ impl ToolCallRunner<'_> {
         ToolCallEnd::rejected(answer, cell)
     }
 
-    /// From prepared arguments to an answer. Between them stand what must come before, the gate, what was asked already,
-    /// the evidence and the limit on calls, so that each serves every tool.
+    /// Takes a call from prepared arguments to its end.
+    ///
+    /// Every tool passes the same checks in this order: prerequisites, gate, identical calls, the limit on calls,
+    /// recorded responses.
     async fn start_call(&self, ix: CallIx, mut ready: ValidatedCall) -> ToolCallEnd {
         let Some(tool) = self.tools.get(&ready.tool) else {
             let rejection = Rejection {
@@ -154,10 +161,10 @@ impl ToolCallRunner<'_> {
             GateAction::Continue | GateAction::ContinueWith(_) => {}
         }
         let key = EvidenceKey::new(&ready.tool, &tool.digest(), &ready.canonical);
-        let turned = match by_hand {
+        let responder = match by_hand {
             Some(answer) => CallResponder::Person(answer),
             None => match self.find_responder(ix, tool, &key) {
-                Ok(turned) => turned,
+                Ok(responder) => responder,
                 Err(CallRefusal::RejectCall(rejection)) => {
                     return self.reject_call(ix, rejection).await;
                 }
@@ -174,10 +181,10 @@ impl ToolCallRunner<'_> {
             .emit_tool_fact(ix, ToolFact::Validated { values, coerced })
             .await;
         self.cx.emit_tool_fact(ix, ToolFact::Started).await;
-        self.finish_call(ix, tool, &ready, key, turned).await
+        self.finish_call(ix, tool, &ready, key, responder).await
     }
 
-    /// Arguments that a person put in the place of the model's: prepared as any.
+    /// Prepares arguments that a person wrote, like those of the model.
     async fn prepare_edited_call(
         &self,
         ix: CallIx,
@@ -197,8 +204,10 @@ impl ToolCallRunner<'_> {
         edited.outcome
     }
 
-    /// Who answers a call that nobody answered by hand; an identical one first, so that frozen evidence counts calls as a
-    /// live run does. Waits for nothing: no other call comes between.
+    /// Chooses the source of a response that no person gave.
+    ///
+    /// Identical calls come first, so that a replay counts calls as a live run does. Doesn't wait: no other call can
+    /// come between the checks.
     fn find_responder(
         &self,
         ix: CallIx,
@@ -208,11 +217,12 @@ impl ToolCallRunner<'_> {
         if let Some(same) = self.call_history.find_identical(tool, key, self.cx.turn) {
             return Ok(CallResponder::IdenticalCall(same));
         }
-        // Before the evidence: a call that a live run rejects has none, and is told the same.
+        // Before the recorded responses: a call that a live run rejected has none, and must be rejected with the same
+        // text.
         let within = self.call_history.check_call_limit(tool, key);
         within.map_err(CallRefusal::RejectCall)?;
+        // The transcript is what the judge judges: no run has recorded responses for it.
         let recorded = if tool.reads_transcript() {
-            // The transcript is what is judged: no run's evidence answers for it, and none is missing.
             None
         } else {
             match self.evidence.get(self.cx.cell, key) {
@@ -232,21 +242,21 @@ impl ToolCallRunner<'_> {
                 EvidenceLookup::Miss => None,
             }
         };
-        let tell = self.call_history.register_call(tool, key, self.cx.turn, ix);
-        Ok(CallResponder::EvidenceOrTool(recorded, tell))
+        let sender = self.call_history.register_call(tool, key, self.cx.turn, ix);
+        Ok(CallResponder::EvidenceOrTool { recorded, sender })
     }
 
-    /// A call that started: its answer, the last boundary, and the end.
+    /// Ends a call that started: gets its response, passes the last stop, and records the result.
     async fn finish_call(
         &self,
         ix: CallIx,
         tool: &dyn Tool,
         ready: &ValidatedCall,
         key: EvidenceKey,
-        turned: CallResponder,
+        responder: CallResponder,
     ) -> ToolCallEnd {
         let began = self.cx.clock.now();
-        let (called, mut source) = get_tool_response(self.cx, ix, tool, ready, turned).await;
+        let (called, mut source) = get_tool_response(self.cx, ix, tool, ready, responder).await;
         let ToolExecution {
             response: mut answer,
             first_failure: retried,
@@ -262,6 +272,7 @@ impl ToolCallRunner<'_> {
             GateAction::EndCell(outcome) => cell = Some(person_ended_result(outcome)),
             GateAction::Continue | GateAction::ContinueWith(_) => {}
         }
+        // A response by hand or of an identical call is not evidence of what the tool returns.
         if matches!(
             source,
             ToolResponseSource::Live | ToolResponseSource::Frozen { .. }
@@ -275,19 +286,20 @@ impl ToolCallRunner<'_> {
             retried,
         };
         self.cx.emit_tool_fact(ix, fact).await;
-        let how = if answer.is_error {
+        let status = if answer.is_error {
             ToolCallStatus::Failed
         } else {
             ToolCallStatus::Succeeded
         };
         ToolCallEnd {
             response: answer,
-            status: how,
+            status,
             cell_end: cell,
         }
     }
 }
 
+/// Records that a call arrived.
 pub(super) async fn emit_received(cx: &CallCx, ix: CallIx, call: &ReplyCall) {
     let fact = ToolFact::Received {
         id: call.id.clone(),
@@ -297,6 +309,7 @@ pub(super) async fn emit_received(cx: &CallCx, ix: CallIx, call: &ReplyCall) {
     cx.emit_tool_fact(ix, fact).await;
 }
 
+/// Records the repair of a call's arguments, if they were rewritten.
 pub(super) async fn emit_repaired(cx: &CallCx, ix: CallIx, prepared: &PreparedCall) {
     if let (true, Some(canonical)) = (prepared.rewritten, &prepared.canonical) {
         let fact = ToolFact::Repaired {
@@ -307,6 +320,7 @@ pub(super) async fn emit_repaired(cx: &CallCx, ix: CallIx, prepared: &PreparedCa
     }
 }
 
+/// Records that a call was rejected.
 pub(super) async fn emit_rejected(cx: &CallCx, ix: CallIx, rule: &str, text: &str) {
     let fact = ToolFact::Rejected {
         rule: rule.to_owned(),
@@ -315,7 +329,7 @@ pub(super) async fn emit_rejected(cx: &CallCx, ix: CallIx, rule: &str, text: &st
     cx.emit_tool_fact(ix, fact).await;
 }
 
-/// The facts of a `submit_verdict` that was read: it runs through the same states as any call.
+/// Records the facts of a `submit_verdict` that was read; it has the same states as any call.
 pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJson) {
     let coerced = Vec::new();
     cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
@@ -331,19 +345,19 @@ pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJ
     cx.emit_tool_fact(ix, fact).await;
 }
 
-/// The answer of a call that started, and whose it is.
+/// Returns the response of a call that started, and its source.
 async fn get_tool_response(
     cx: &CallCx,
     ix: CallIx,
     tool: &dyn Tool,
     ready: &ValidatedCall,
-    turned: CallResponder,
+    responder: CallResponder,
 ) -> (ToolExecution, ToolResponseSource) {
     let plain = |answer| ToolExecution {
         response: answer,
         first_failure: None,
     };
-    match turned {
+    match responder {
         CallResponder::Person(answer) => (plain(answer), ToolResponseSource::ByHand),
         CallResponder::IdenticalCall(mut same) => {
             let (turn, call) = (same.turn, same.call);
@@ -357,7 +371,7 @@ async fn get_tool_response(
                 ),
             }
         }
-        CallResponder::EvidenceOrTool(recorded, tell) => {
+        CallResponder::EvidenceOrTool { recorded, sender } => {
             let (called, source) = if let Some((answer, source)) = recorded {
                 (plain(answer), source)
             } else {
@@ -368,21 +382,21 @@ async fn get_tool_response(
                 };
                 (tools::execute_tool_call(tool, ready, ix, cx).await, source)
             };
-            tell.send_replace(Some(called.response.clone()));
+            sender.send_replace(Some(called.response.clone()));
             (called, source)
         }
     }
 }
 
-/// Why a call does not start.
+/// The reason why a call doesn't start.
 enum CallRefusal {
-    /// It alone.
+    /// Only this call is rejected.
     RejectCall(Rejection),
-    /// The cell ends here: frozen evidence lacks an answer, and that is its end.
+    /// The cell ends: a recorded response is missing, and the policy is `end`.
     EndCell(ToolResponse),
 }
 
-/// A refusal as the model is told.
+/// Returns an error as the model receives it.
 fn error_response(text: &str) -> ToolResponse {
     let bytes = text.len() as u64;
     ToolResponse {

@@ -49,13 +49,14 @@ pub(super) struct JudgeTrace<'a> {
 }
 
 impl JudgeTrace<'_> {
+    /// Runs the trace to its end.
     pub(super) async fn run(&self) -> CellResult {
         match self.run_turns().await {
             Ok(result) | Err(result) => result,
         }
     }
 
-    /// `Err` is an early end, so that `?` ends the trace.
+    /// Runs the turns. `Err` is an early end, so that `?` ends the trace.
     async fn run_turns(&self) -> Result<CellResult, CellResult> {
         let prompt = self.setup.prompt.to_item();
         let mut state = TraceState::new(prompt, self.request, &self.setup.tools);
@@ -99,14 +100,14 @@ impl JudgeTrace<'_> {
         Err(end_out_of_turns(self.meter, self.setup.max_turns))
     }
 
-    /// Builds and sends one turn's request, and tells its facts.
+    /// Builds and sends one turn's request, and records it and its reply.
     async fn ask_model(
         &self,
         state: &TraceState,
         last: bool,
         cx: &CallCx,
     ) -> Result<CompletedReply, CellResult> {
-        // Where a call cannot be forced, what may not be called is not declared either.
+        // If the provider can't force a call, the other tools aren't declared, so that the model can't call them.
         let alone = last
             && self.setup.verdict_mode == VerdictMode::Call
             && !self.setup.provider.capabilities().forced_call;
@@ -151,7 +152,7 @@ impl JudgeTrace<'_> {
             awaits_first_request: AtomicBool::new(cx.turn == TurnIx(0)),
         };
         let (attempt, finished) = match provider::call_with_retries(&metered, &body, cx).await {
-            Ok(answered) => answered,
+            Ok(result) => result,
             Err(error) => {
                 return Err(match self.meter.limit_reached() {
                     Some(reached) => end_out_of_budget(reached, cx).await,
@@ -159,9 +160,11 @@ impl JudgeTrace<'_> {
                 });
             }
         };
-        let told = metered.last_exchange(cx.cell);
+        // Read before the next turn of this cell replaces it.
+        let exchange_info = metered.last_exchange(cx.cell);
         metered.forget_exchange(cx.cell);
         let mut native = Vec::with_capacity(finished.native.len());
+        // An item that contains a secret is recorded redacted, so a resumed trace couldn't send it back.
         let mut resendable = true;
         for item in &finished.native {
             resendable &= cx.out.redactor().redact(item.get()).is_none();
@@ -173,13 +176,13 @@ impl JudgeTrace<'_> {
             resendable,
             reply: finished.reply.clone(),
             usage: finished.usage,
-            exchange: told.map(|told| told.exchange),
+            exchange: exchange_info.map(|info| info.exchange),
         })
         .await;
         Ok(finished)
     }
 
-    /// The verdict of a judge without tools: the reply's text.
+    /// Reads the verdict of a judge without tools from the reply's text.
     async fn read_text_verdict(
         &self,
         cx: &CallCx,
@@ -190,7 +193,7 @@ impl JudgeTrace<'_> {
             return self.read_calibrated_verdict(cx, state, reply).await;
         }
         if !reply.calls.is_empty() {
-            let why = "the reply calls a function, and this judge was given none";
+            let why = "the reply calls a function, but this judge has no tools";
             return Err(end_unparsed(cx, Outcome::Unparsed, why, reply).await);
         }
         match verdict_parser::parse_verdict_text(&reply.text, &self.setup.verdict_format) {
@@ -228,7 +231,7 @@ impl JudgeTrace<'_> {
         }
     }
 
-    /// Every call of the reply is `submit_verdict`.
+    /// Reads the verdict of a reply in which every call is `submit_verdict`.
     async fn read_called_verdict(
         &self,
         cx: &CallCx,
@@ -255,7 +258,8 @@ impl JudgeTrace<'_> {
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
-                // What had to be closed was cut: its end, where the verdict stands, is not what the model wrote.
+                // The repair closed cut-off JSON. The verdict comes last in it, so it may not be what the model
+                // wrote.
                 Ok(_) if prepared.was_truncated => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off and had to be closed".to_owned(),
@@ -306,24 +310,25 @@ impl JudgeTrace<'_> {
         }
     }
 
-    /// Reads a verdict's arguments: as they came where they are an object, so that one who states a field twice is not
-    /// read as having stated the last; then as they were prepared.
+    /// Parses a verdict's arguments, first as they arrived if they are an object, then as they were prepared.
+    ///
+    /// The first pass rejects a field that is stated twice, of which the preparation keeps only one.
     fn parse_verdict_arguments(
         &self,
         raw: &str,
         prepared: &str,
-        twice: bool,
+        has_duplicate_keys: bool,
     ) -> Result<Verdict, String> {
         let form = &self.setup.verdict_format;
         if is_object(raw) {
             verdict_parser::parse_verdict_object(raw, form).map_err(|why| why.to_string())?;
-        } else if twice {
+        } else if has_duplicate_keys {
             return Err("the verdict states a field more than once".to_owned());
         }
         verdict_parser::parse_verdict_object(prepared, form).map_err(|why| why.to_string())
     }
 
-    /// A verdict was read: its citations are looked up, the gate may change it, and it decides.
+    /// Checks the citations of a verdict, passes the gate with it, and applies the eval's bounds.
     async fn accept_verdict(
         &self,
         cx: &CallCx,
@@ -353,7 +358,7 @@ impl JudgeTrace<'_> {
         Ok(verdict_parser::apply_bounds(&verdict, &self.request.params))
     }
 
-    /// A judge with tools replied in text: it is asked once more while turns remain.
+    /// Handles a text reply of a judge with tools: it is asked once more if turns remain.
     async fn handle_missing_call(
         &self,
         cx: &CallCx,
@@ -390,8 +395,9 @@ impl JudgeTrace<'_> {
         Ok(())
     }
 
-    /// Runs the tool calls of a reply, at once (but for those that come after another), and puts their answers into the
-    /// history in call order.
+    /// Runs the tool calls of a reply at once and adds their responses to the history in call order.
+    ///
+    /// Only calls with `after:` wait for others.
     async fn run_tool_calls(
         &self,
         cx: &CallCx,
@@ -408,7 +414,7 @@ impl JudgeTrace<'_> {
             }
             return Err(end_out_of_turns(self.meter, self.setup.max_turns));
         }
-        let round = TurnCalls::from_reply(&finished.reply);
+        let turn_calls = TurnCalls::from_reply(&finished.reply);
         let runner = ToolCallRunner {
             cx,
             gate: self.gate,
@@ -416,20 +422,20 @@ impl JudgeTrace<'_> {
             tools: &self.setup.tools,
             seen: &state.seen,
             call_history: &state.call_history,
-            turn_calls: &round,
+            turn_calls: &turn_calls,
         };
         let calls = index_calls(&finished.reply).map(|(ix, call)| runner.run(ix, call));
         let mut done: Vec<FinishedToolCall> = futures_util::future::join_all(calls).await;
-        state.call_history.end_turn(&round);
-        drop(round);
+        state.call_history.end_turn(&turn_calls);
+        drop(turn_calls);
         if let Some(end) = done.iter_mut().find_map(|d| d.cell_end.take()) {
             return Err(end);
         }
-        let mut view = finished.reply;
+        let mut reply = finished.reply;
         let mut answers = Vec::with_capacity(done.len());
-        for (call, done) in view.calls.iter_mut().zip(done) {
+        for (call, done) in reply.calls.iter_mut().zip(done) {
             if !is_object(&call.raw) {
-                // Servers answer 5xx to broken arguments in the history (design.md 6).
+                // Servers respond 5xx to a history with broken arguments.
                 call.raw = done
                     .canonical
                     .map_or_else(|| "{}".to_owned(), |c| c.get().to_owned());
@@ -445,7 +451,7 @@ impl JudgeTrace<'_> {
         }
         state.history.push(HistoryItem::Model {
             native: finished.native,
-            reply: view,
+            reply,
         });
         state.history.push(HistoryItem::ToolResponses(answers));
         Ok(())
@@ -472,21 +478,23 @@ async fn end_unparsed(cx: &CallCx, outcome: Outcome, why: &str, reply: &ModelRep
     CellResult::from_error(outcome, why)
 }
 
+/// Returns whether a text is a complete JSON object.
 fn is_object(raw: &str) -> bool {
     raw.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok()
 }
 
-/// Whether a text is the beginning of a JSON value and not the whole of it.
+/// Returns whether a text is the beginning of a JSON value and not the whole value.
 fn is_truncated_json(raw: &str) -> bool {
     !raw.trim().is_empty()
         && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err_and(|error| error.is_eof())
 }
 
-/// A reply's calls with their numbers.
+/// Iterates over a reply's calls with their numbers.
 fn index_calls(reply: &ModelReply) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
     (0..).map(CallIx).zip(&reply.calls)
 }
 
+/// Returns the result of a cell that a provider error ends.
 fn provider_error_result(error: &ProviderError) -> CellResult {
     let outcome = match error {
         ProviderError::Cut { .. } => Outcome::Truncated,

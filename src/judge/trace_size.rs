@@ -1,17 +1,17 @@
-//! How much one trace may take in and send: a judge that reads page after page must not take all memory with it.
+//! The limit on the bytes of one judge trace, so that a judge that reads page after page can't exhaust the memory.
 //!
-//! A reply, a line and an event have their own caps (`provider`), a tool's answer its tool's. This is their sum over a
-//! trace, and the size of one request, which holds the whole history.
+//! Limits the sum of all replies and tool responses, and the size of one request, which contains the whole history.
+//! The providers limit a single reply, and the tools limit a single response.
 
 use crate::model::{CellResult, Outcome};
 use crate::provider::{CompletedReply, RequestBody};
 
-/// Most bytes of replies and tool results that a trace takes in.
+/// The most bytes of replies and tool responses in a trace.
 const MAX_RECEIVED: usize = 64 << 20;
-/// Most bytes of a request.
+/// The most bytes of a request.
 const MAX_REQUEST: usize = 32 << 20;
 
-/// What a trace has taken in so far.
+/// The bytes that a trace has received so far.
 #[derive(Debug, Default)]
 pub(super) struct TraceSize {
     reply_bytes: usize,
@@ -19,17 +19,17 @@ pub(super) struct TraceSize {
 }
 
 impl TraceSize {
-    /// A reply came.
+    /// Adds a reply.
     pub(super) fn add_reply(&mut self, finished: &CompletedReply) {
         self.reply_bytes += finished.native.iter().map(|n| n.get().len()).sum::<usize>();
     }
 
-    /// A tool answered.
+    /// Adds a tool response.
     pub(super) fn add_result(&mut self, text: &str) {
         self.result_bytes += text.len();
     }
 
-    /// Whether the trace may go on with this request.
+    /// Checks that the trace may send this request; the error is the result of the ended cell.
     #[expect(
         clippy::result_large_err,
         reason = "an end of the trace, as everywhere in it"
@@ -53,7 +53,7 @@ impl TraceSize {
             )
         } else if request > MAX_REQUEST {
             format!(
-                "the next request would be {} MiB, and {} MiB is the most that is sent",
+                "the next request would have {} MiB, and dicta sends at most {} MiB",
                 mib(request),
                 mib(MAX_REQUEST)
             )
@@ -73,7 +73,7 @@ mod tests {
         let mut session = TraceSize::default();
         assert_eq!(session.check_bytes(MAX_REQUEST), Ok(()));
         let sent = session.check_bytes(MAX_REQUEST + 1).expect_err("too large");
-        let why = "the next request would be 33 MiB, and 32 MiB is the most that is sent";
+        let why = "the next request would have 33 MiB, and dicta sends at most 32 MiB";
         assert_eq!(sent.error.as_deref(), Some(why));
         for _ in 0..16 {
             session.add_result(&"x".repeat(4 << 20));

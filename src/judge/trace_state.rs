@@ -1,7 +1,7 @@
 //! The state of a judge trace that grows from turn to turn: the history, and everything that the judge has read.
 //!
-//! Responsible for the form in which a model receives a tool response: a block with its own delimiter, so that nothing
-//! in the response can end it.
+//! Responsible for the form in which a model receives a tool response. It is a block with its own delimiter, so that
+//! nothing in the response can end it.
 
 use super::call_history::CallHistory;
 use super::citations::CitableSources;

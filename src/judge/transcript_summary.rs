@@ -1,6 +1,7 @@
-//! What a prompt says of a transcript it does not hold: how much there is, who speaks, which tools are called, how the
-//! first and the last messages begin, and the judged output itself where it fits. It says that it is a summary, and how
-//! the rest is read.
+//! The summary of a transcript that a prompt doesn't contain whole: its size, the speakers, the tools called, and how
+//! messages begin.
+//!
+//! It contains the judged output if it fits. It states that it is a summary and how to read the rest.
 
 use std::fmt::Write as _;
 
@@ -14,14 +15,14 @@ use crate::tools::transcript_tools::{
     JudgedMessages, LIST_MESSAGES, MessagePart, READ_MESSAGE, SEARCH_TRANSCRIPT,
 };
 
-/// Messages whose beginnings are shown at the front and at the end.
+/// The number of messages whose beginnings the summary shows at the front and at the end.
 const FIRST_MESSAGES: usize = 4;
 const LAST_MESSAGES: usize = 8;
 
-/// Names of tools listed, the most called first.
+/// The most tool names listed, starting with the most called.
 const MAX_TOOL_NAMES: usize = 20;
 
-/// The summary of a book, and the judged output where its estimate leaves it in `room` tokens.
+/// Renders the summary, and the judged output if both together have at most `room` estimated tokens.
 pub(super) fn render_summary(
     book: &JudgedMessages,
     messages: &[TranscriptMessage<'_>],
@@ -39,7 +40,7 @@ pub(super) fn render_summary(
         *roles.entry(escape_name(message.role.as_str())).or_default() += 1;
     }
     _ = writeln!(text, "messages by role: {}", format_counts(roles));
-    // Names come from what is shown, so that calls that are left out stay out.
+    // Tool names come from the shown parts, so that hidden calls stay hidden.
     let shown = |n: usize| {
         book.parts
             .iter()
@@ -99,9 +100,9 @@ pub(super) fn render_summary(
     all
 }
 
-/// `assistant 12, user 3`, the most frequent first.
+/// Formats counts as `assistant 12, user 3`, the most frequent first.
 fn format_counts(mut counts: IndexMap<String, usize>) -> String {
-    // A stable sort: of equals the one that came first.
+    // The sort is stable: equal counts keep their order of appearance.
     counts.sort_by(|_, a, _, b| b.cmp(a));
     if counts.is_empty() {
         return "none".to_owned();
@@ -118,7 +119,7 @@ fn format_counts(mut counts: IndexMap<String, usize>) -> String {
     words.join(", ")
 }
 
-/// What the instructions say of it.
+/// Renders the instructions for reading the transcript with tools.
 pub(super) fn render_instructions(has_own_tools: bool, max_turns: u16) -> String {
     // The section about the judge's own tools already states the limit.
     let own = if !has_own_tools {

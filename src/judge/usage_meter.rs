@@ -1,5 +1,7 @@
-//! Counts what a trace costs while it runs, so that a trace that is cut off has its figures too; and holds each of its
-//! attempts to the budget.
+//! The meter of one judge trace: it counts tokens, calls and cost while the trace runs, and holds each attempt to the
+//! budget.
+//!
+//! It counts during the trace, so that a trace that is cut off has its figures too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,17 +18,16 @@ use crate::provider::{
     RequestPermit, TurnRequest,
 };
 
-/// Bytes a token at least: fewer than the four characters that English has on average, so that an estimate is rather too
-/// high than too low.
+/// The bytes per token for estimates: fewer than the four of average English, so that an estimate is rather too high.
 const BYTES_PER_TOKEN: u64 = 3;
-/// What a reply may have where the judge does not say.
+/// The estimated reply tokens of a judge without `max_output_tokens`.
 const DEFAULT_REPLY_TOKENS: u64 = 4096;
 
-/// Tokens, calls and money of one trace.
+/// The tokens, calls and cost of one trace.
 pub(super) struct UsageMeter<'a> {
     pricing: Option<ModelPricing>,
     free: bool,
-    /// Whether its calls count at all: those of built-in judges are no model calls.
+    /// `false` for built-in judges, whose calls don't count against a budget.
     limited: bool,
     reply_tokens: u64,
     budget: &'a Arc<Budget>,
@@ -38,7 +39,7 @@ struct MeterState {
     usage: TokenUsage,
     bill: Cost,
     spend: BudgetSpend,
-    /// The right to the next attempt, if it is reserved already.
+    /// The reservation for the next attempt, if there is one already.
     reservation: Option<Reservation>,
     limit_reached: Option<LimitReached>,
     concluding: bool,
@@ -73,31 +74,33 @@ impl<'a> UsageMeter<'a> {
         }
     }
 
-    /// Tokens and calls so far, failed attempts included; and what is known of their cost.
+    /// Returns the tokens and calls so far, failed attempts included, and their cost as far as it is known.
     pub(super) fn totals(&self) -> (TokenUsage, Cost) {
         let state = self.lock();
+        // A free judge often has no price, which must not count as an unknown bill.
         let bill = if self.free { Cost::ZERO } else { state.bill };
         (state.usage, bill)
     }
 
-    /// Waits until the budget lets a request out, and reserves what it may take. Time in which others' bills are waited
-    /// for is not the cell's.
+    /// Waits until the budget admits a request, and reserves its estimate. The cell's time doesn't run meanwhile.
     pub(super) async fn admit(&self, body: &RequestBody) -> Result<(), LimitReached> {
         if !self.limited || self.lock().reservation.is_some() {
             return Ok(());
         }
-        let mut asked = Box::pin(self.budget.admit(self.estimate(body), self.cell_spend()));
-        let answer = if let Some(answer) = (&mut asked).now_or_never() {
+        let mut admission = Box::pin(self.budget.admit(self.estimate(body), self.cell_spend()));
+        let answer = if let Some(answer) = (&mut admission).now_or_never() {
             answer
         } else {
-            let _still = self.deadline.pause();
-            asked.await
+            let _pause = self.deadline.pause();
+            admission.await
         };
         self.lock().reservation = Some(answer?);
         Ok(())
     }
 
-    /// Whether the judge should conclude, and whether that is new for this cell. `begun`: it has asked before.
+    /// Returns the limit because of which the judge should conclude, and whether that is new for this cell.
+    ///
+    /// `begun`: the cell made a call before.
     pub(super) fn check_near(&self, begun: bool) -> Option<(LimitReached, bool)> {
         if !self.limited {
             return None;
@@ -109,12 +112,12 @@ impl<'a> UsageMeter<'a> {
         Some((reached, new))
     }
 
-    /// Whether it was asked to conclude.
+    /// Returns whether the judge was asked to conclude.
     pub(super) fn is_concluding(&self) -> bool {
         self.lock().concluding
     }
 
-    /// Why an attempt was not let out, if one was not.
+    /// Takes the limit because of which an attempt was not admitted.
     pub(super) fn limit_reached(&self) -> Option<LimitReached> {
         self.lock().limit_reached.take()
     }
@@ -140,7 +143,7 @@ impl<'a> UsageMeter<'a> {
         }
     }
 
-    /// The bill of an attempt.
+    /// Records an attempt whose usage the provider reported.
     fn record_bill(&self, usage: &TokenUsage, reservation: Option<Reservation>) {
         let tokens = usage
             .input
@@ -158,11 +161,12 @@ impl<'a> UsageMeter<'a> {
         };
         match (reservation, tokens, usd) {
             (Some(reservation), Some(_), Some(_)) => reservation.settle(took),
-            // What is not known of it counts as estimated.
+            // Without tokens or a price, only the estimate is left.
             (Some(reservation), ..) => took = reservation.settle_as_estimate(),
             (None, ..) => {}
         }
         let mut state = self.lock();
+        // `send` has counted the call already.
         let billed = TokenUsage { calls: 0, ..*usage };
         state.usage = state.usage.plus(billed);
         state.spend = add_spend(state.spend, took);
@@ -172,17 +176,17 @@ impl<'a> UsageMeter<'a> {
         });
     }
 
-    /// The first request waited this long before it was sent.
+    /// Records how long the first request waited for a place at the server.
     fn record_wait(&self, wait: Millis) {
         self.lock().waited = wait;
     }
 
-    /// How long the first request waited.
+    /// Returns how long the first request waited for a place at the server.
     pub(super) fn waited(&self) -> Millis {
         self.lock().waited
     }
 
-    /// An attempt that cost nothing: it was refused, or reached nobody.
+    /// Records an attempt that cost nothing: the server refused it, or it reached no server.
     fn record_unbilled(&self, reservation: Option<Reservation>) {
         let took = BudgetSpend {
             calls: 1,
@@ -195,7 +199,7 @@ impl<'a> UsageMeter<'a> {
         state.spend = add_spend(state.spend, took);
     }
 
-    /// Something was sent and may be billed; how much is not known.
+    /// Records an attempt that was sent and may be billed at an unknown amount.
     fn record_unknown_bill(&self, reservation: Option<Reservation>) {
         let took = reservation.map_or(
             BudgetSpend {
@@ -214,7 +218,7 @@ impl<'a> UsageMeter<'a> {
     }
 }
 
-/// Whether a judge's calls count against a budget: a built-in judge makes none.
+/// Returns whether a judge's calls count against a budget; a built-in judge makes none.
 pub(super) fn is_limited(config: &JudgeConfig) -> bool {
     config.provider.is_model()
 }
@@ -227,17 +231,16 @@ fn add_spend(a: BudgetSpend, b: BudgetSpend) -> BudgetSpend {
     }
 }
 
-/// A provider whose attempts are counted, the failed ones too, and held to the budget, and that
-/// knows how long the cell may still take.
+/// A provider that counts its attempts, holds each to the budget, and knows the cell's deadline.
 pub(super) struct MeteredProvider<'a> {
     pub(super) inner: &'a dyn Provider,
     pub(super) meter: &'a UsageMeter<'a>,
     pub(super) deadline: &'a CellDeadline,
-    /// Whether a cell's first request has yet to be admitted.
+    /// `true` until the cell's first request got its permit.
     pub(super) awaits_first_request: AtomicBool,
 }
 
-/// An attempt under way: dropped before its end (cancelled, out of time) its bill is unknown.
+/// An attempt under way. If it is dropped before its end (cancelled, timed out), its bill is unknown.
 struct MeteredAttempt<'m, 'a> {
     meter: &'m UsageMeter<'a>,
     reservation: Option<Reservation>,
@@ -284,7 +287,7 @@ impl Provider for MeteredProvider<'_> {
         Some(self.deadline.time_left())
     }
 
-    /// The cell's time stands still while its first request waits for a place.
+    /// Waits for a place at the server; pauses the cell's time for its first request.
     fn wait_for_permit<'a>(
         &'a self,
         body: &'a RequestBody,
@@ -295,10 +298,12 @@ impl Provider for MeteredProvider<'_> {
                 return self.inner.wait_for_permit(body, cx).await;
             }
             let began = cx.clock.now();
-            let _still = self.deadline.pause();
-            let pass = self.inner.wait_for_permit(body, cx).await;
+            // Before the first request the cell only queues behind others; later waits belong to its own work.
+            // Before the first request the cell only queues behind others; later waits belong to its own work.
+            let _pause = self.deadline.pause();
+            let permit = self.inner.wait_for_permit(body, cx).await;
             self.meter.record_wait(cx.clock.now().since(began));
-            pass
+            permit
         })
     }
 
@@ -317,12 +322,13 @@ impl Provider for MeteredProvider<'_> {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
-            // A further attempt is a further call.
+            // Each retry is a call of its own. The first attempt was admitted before its turn began.
             if let Err(reached) = self.meter.admit(body).await {
                 let why = format!("{}; nothing more is sent", reached.why);
                 self.meter.lock().limit_reached = Some(reached);
                 return Err(ProviderError::Request(why));
             }
+            // Count the call before sending it, so that an attempt that is cancelled halfway counts too.
             let mut reservation = {
                 let mut state = self.meter.lock();
                 state.usage.calls += 1;
@@ -337,7 +343,7 @@ impl Provider for MeteredProvider<'_> {
                 open: true,
             };
             let done = self.inner.send(body, attempt, cx).await;
-            let told = self.inner.last_exchange(cx.cell).unwrap_or_default();
+            let exchange_info = self.inner.last_exchange(cx.cell).unwrap_or_default();
             let reservation = sending.complete();
             match &done {
                 Ok(finished) => self.meter.record_bill(&finished.usage, reservation),
@@ -351,7 +357,9 @@ impl Provider for MeteredProvider<'_> {
                     | ProviderError::Malformed(_)
                     | ProviderError::Cancelled,
                 ) => self.meter.record_unknown_bill(reservation),
-                Err(_) if told.exchange.cost_unknown => self.meter.record_unknown_bill(reservation),
+                Err(_) if exchange_info.exchange.cost_unknown => {
+                    self.meter.record_unknown_bill(reservation)
+                }
                 Err(_) => self.meter.record_unbilled(reservation),
             }
             done

@@ -1,11 +1,11 @@
-//! The reason why a text doesn't state a verdict, and the strict reading of a verdict's fields.
+//! The reason why a text doesn't state a verdict, and the strict decoding of a verdict's fields.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Why a text states no verdict: a lower-case sentence.
+/// The reason why a text doesn't state a verdict, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerdictParseError(pub String);
 
@@ -15,18 +15,19 @@ impl fmt::Display for VerdictParseError {
     }
 }
 
+/// Returns an error with this reason.
 pub(super) fn verdict_error<T>(why: impl Into<String>) -> Result<T, VerdictParseError> {
     Err(VerdictParseError(why.into()))
 }
 
-/// A field that is there has its type; `null` is no way to leave it out.
+/// Decodes a field that must have its type if it is present; `null` is an error.
 pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     d: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(d).map(Some)
 }
 
-/// Why an object has not the form: the field by name where one has the wrong type, else the parser's words.
+/// Describes a decoding error: names the field if one has the wrong type, otherwise uses the parser's message.
 pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> VerdictParseError {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
     let wrong = value
@@ -43,9 +44,9 @@ pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> Verd
             };
             (!is).then(|| format!("`{name}` must be {must} (got {got})"))
         });
-    // Raw text is shown beside it; a whole object here would hide the sentence.
+    // The raw reply is shown next to this message, so a whole object here would only hide the reason.
     VerdictParseError(match wrong.filter(|text| text.len() <= 200) {
-        Some(text) => format!("the verdict does not have its form: {text}"),
-        None => format!("the verdict does not have its form: {error}"),
+        Some(text) => format!("the verdict doesn't have the expected format: {text}"),
+        None => format!("the verdict doesn't have the expected format: {error}"),
     })
 }

@@ -1,7 +1,8 @@
-//! The form a verdict is asked for in, and the function `submit_verdict` that carries it.
+//! The format of a verdict: its schema, the declaration of `submit_verdict`, and its example.
 //!
-//! Evidence and reasons come before the verdict, so that the verdict follows from them (users.md #7). Plain types and no
-//! unions: every provider's structured output takes it.
+//! Citations and reasoning come before the verdict, so that a model writes the verdict after its reasons. The schema
+//! uses plain types and no unions, so that every provider's structured output accepts it. Its texts are part of the
+//! cache key.
 
 use serde_json::{Value, json};
 
@@ -9,21 +10,21 @@ use super::parts::{PartsFormat, find_words_after};
 use crate::handlers::JudgedParams;
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 
-/// What a verdict has to look like for one eval.
+/// The format of the verdict of one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct VerdictFormat {
-    /// Whether "not applicable" may be answered.
+    /// `true` if the judge may answer "not applicable".
     pub allow_na: bool,
-    /// Lowest and highest score, where the eval has its own scale; else 0 and 1.
+    /// The lowest and highest score of the eval's own scale; otherwise 0 and 1.
     pub scale: Option<(f64, f64)>,
-    /// Whether a bound decides from the score: then `score` must be there and `passed` need not.
+    /// `true` if a bound decides from the score: then `score` is required and `passed` is not.
     pub needs_score: bool,
-    /// Its parts, where it has some: then `passed` and `score` follow from them and are not asked for.
+    /// The parts, if there are any: then `passed` and `score` follow from them.
     pub parts: Option<PartsFormat>,
 }
 
 impl VerdictFormat {
-    /// The form of an eval.
+    /// The format of an eval's verdict.
     pub fn from_params(params: &JudgedParams, allow_na: bool) -> Self {
         Self {
             allow_na,
@@ -33,12 +34,12 @@ impl VerdictFormat {
         }
     }
 
-    /// Lowest and highest score that may be stated.
+    /// Returns the lowest and the highest valid score.
     pub fn score_range(&self) -> (f64, f64) {
         self.scale.unwrap_or((0.0, 1.0))
     }
 
-    /// JSON Schema of a verdict. What only decides is no part of it, so that it is no part of the cache key.
+    /// Returns the JSON Schema of a verdict. Decision settings don't change it, and so don't change the cache key.
     pub fn schema(&self) -> Value {
         let mut properties = json!({
             "citations": {
@@ -120,7 +121,9 @@ impl VerdictFormat {
         })
     }
 
-    /// The bounds a schema of ours states: how the built-in judge, which is sent the schema alone, learns them.
+    /// Returns the score range that a schema of dicta describes.
+    ///
+    /// The `rules` judge receives only the schema, and learns the range from it.
     pub(super) fn score_range_from_schema(schema: &Value) -> (f64, f64) {
         let text = schema["properties"]["score"]["description"]
             .as_str()
@@ -130,7 +133,7 @@ impl VerdictFormat {
             .unwrap_or((0.0, 1.0))
     }
 
-    /// `submit_verdict` as the model is told.
+    /// Returns the declaration of `submit_verdict`.
     pub fn submit_tool_decl(&self) -> ToolDeclaration {
         ToolDeclaration {
             name: SUBMIT_VERDICT.to_owned(),
@@ -141,7 +144,7 @@ impl VerdictFormat {
         }
     }
 
-    /// The form as it is shown where the server has no structured output.
+    /// Returns an example for servers without structured output.
     pub fn example(&self) -> String {
         let applicable = if self.allow_na {
             ", \"applicable\": true or false"

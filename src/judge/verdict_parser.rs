@@ -1,7 +1,9 @@
-//! Reading a verdict, conservatively: what does not state one is unparsed, and the raw text is shown.
+//! The parser of verdicts. It is conservative: a reply that doesn't clearly state a verdict is `unparsed`, and dicta
+//! shows the raw text.
 //!
-//! Copies nothing of the tools before us: no first `{` to last `}`, no search for "PASS", no default of true, 0.5 or 0
-//! (eval-handlers.md 6). Owns the reading of the form's fields and the decision a verdict amounts to ([`decide`]).
+//! It never takes the text from the first `{` to the last `}`, never searches for "PASS", and assumes no default for
+//! a missing field. Responsible for the fields of the verdict format, and for the outcome of a verdict
+//! ([`apply_bounds`]).
 
 use std::sync::LazyLock;
 
@@ -16,10 +18,10 @@ use super::verdict_format::VerdictFormat;
 use crate::handlers::JudgedParams;
 use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
-/// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
+/// The version of this parser; part of every cache key. Increase it if a reply could be read differently.
 pub const PARSER_VERSION: u32 = 1;
 
-/// The fields as stated. A field stated twice is an error (serde's own), so is `null`; unknown ones are passed over.
+/// The fields as stated. A repeated field and `null` are errors; unknown fields are ignored.
 #[derive(Deserialize)]
 struct RawVerdict {
     #[serde(default, deserialize_with = "present")]
@@ -40,7 +42,7 @@ struct RawCitation {
     quote: String,
 }
 
-/// Reads a verdict from a JSON object. Citations are not looked up yet.
+/// Parses a verdict from a JSON object. Doesn't check its citations.
 pub fn parse_verdict_object(
     json: &str,
     form: &VerdictFormat,
@@ -62,7 +64,7 @@ pub fn parse_verdict_object(
     }
 }
 
-/// A verdict without parts.
+/// Converts a verdict without parts.
 fn parse_whole_verdict(
     stated: RawVerdict,
     form: &VerdictFormat,
@@ -89,7 +91,7 @@ fn parse_whole_verdict(
     let (passed, score) = (stated.passed, stated.score);
     let reasoning = stated.reasoning.as_deref().unwrap_or_default();
     let contradicted = passed.filter(|_| !not_applicable).and_then(|passed| {
-        // Where a bound decides, a low score may be the good one.
+        // If a bound decides, a low score can be the good one.
         let of_score = score
             .filter(|_| !form.needs_score)
             .and_then(|score| contradiction::find_in_score(passed, score, (low, high)));
@@ -107,8 +109,9 @@ fn parse_whole_verdict(
     })
 }
 
-/// A verdict with parts: `passed` and `score` follow from them. An overall of the judge's own was not asked for and does
-/// not count; one that says otherwise is flagged.
+/// Parses a verdict with parts, from which `passed` and `score` follow.
+///
+/// An overall verdict of the judge doesn't count; a different one is flagged.
 fn parse_verdict_with_parts(
     json: &str,
     stated: RawVerdict,
@@ -146,7 +149,7 @@ fn parse_verdict_with_parts(
 }
 
 impl RawVerdict {
-    /// What is the same in every form.
+    /// Converts the fields that every format has.
     fn into_verdict(self) -> Verdict {
         let citations = self.citations.unwrap_or_default().into_iter();
         Verdict {
@@ -164,8 +167,9 @@ impl RawVerdict {
     }
 }
 
-/// Reads a verdict from a whole reply: one JSON object, alone, in one code fence, or on lines of its own in prose that
-/// states no second verdict.
+/// Parses a verdict from a whole reply with exactly one JSON object.
+///
+/// The object is the whole reply, is in one code fence, or is on its own lines in prose that states no other verdict.
 pub fn parse_verdict_text(text: &str, form: &VerdictFormat) -> Result<Verdict, VerdictParseError> {
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
@@ -182,14 +186,14 @@ pub fn parse_verdict_text(text: &str, form: &VerdictFormat) -> Result<Verdict, V
         verdict.passed,
         verdict.applicable != Some(false),
     ) {
-        // An object on lines of its own may be one that the prose quotes: what it says last must agree.
+        // Such an object can be a quotation, so the prose after it must agree with it.
         let end = object.as_ptr() as usize - text.as_ptr() as usize + object.len();
         verdict.contradiction = contradiction::find_in_reasoning(&text[end..], passed);
     }
     Ok(verdict)
 }
 
-/// The inside of a text that is one code fence and nothing else.
+/// Returns the content of a text that is exactly one code fence.
 fn strip_code_fence(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("```")?.strip_suffix("```")?;
     let (info, inner) = inner.split_once('\n')?;
@@ -197,7 +201,7 @@ fn strip_code_fence(text: &str) -> Option<&str> {
     (plain && !inner.contains("```")).then(|| inner.trim())
 }
 
-/// The one JSON object of a prose reply that has a verdict's keys.
+/// Returns the only JSON object of a prose reply that has a verdict's keys.
 fn find_verdict_object<'t>(
     text: &'t str,
     form: &VerdictFormat,
@@ -235,7 +239,7 @@ fn find_verdict_object<'t>(
             "the reply mentions a verdict within a sentence and does not state one",
         );
     }
-    // What is left must not state another, broken or in words: which of the two counts would be a guess.
+    // The prose may state another verdict, broken or in words, and choosing one of the two would be a guess.
     if has_verdict_statement(&text[..from]) || has_verdict_statement(&text[to..]) {
         return verdict_error("the reply states a verdict outside its JSON object as well");
     }
@@ -260,11 +264,11 @@ fn has_verdict_statement(prose: &str) -> bool {
     FIELD.is_match(prose)
 }
 
-/// What a verdict amounts to under what decides. Pure: a recorded verdict is decided again when `min_score` changed.
+/// Applies an eval's bounds to a verdict. Pure, so that dicta can rescore a recorded verdict.
 ///
-/// A verdict that lacks what now decides is `unparsed`, never a guess.
+/// A verdict without the field that now decides is `unparsed`.
 pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
-    // Of a list the parts decide: what they amount to, not what the judge might have said of the whole.
+    // With parts, only they decide: a judge's own overall verdict is ignored.
     let (passed, score) = match params.parts_spec.aggregate(&verdict.parts) {
         Some((passed, score)) => (Some(passed), Some(score)),
         None => (verdict.passed, verdict.score),
@@ -289,7 +293,7 @@ pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
     result
 }
 
-/// The reason; with parts, what they say in a line, the reason, and each part.
+/// Renders the explanation: the reasoning, and with parts their summary before it and each part after it.
 fn render_explanation(verdict: &Verdict, params: &JudgedParams) -> String {
     let calibrated = verdict
         .calibrated

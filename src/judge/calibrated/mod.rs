@@ -1,22 +1,21 @@
-//! A judge that answers with probabilities: the Decisions endpoints, which write no reasons.
+//! The judge that answers with probabilities: the Decisions endpoints, which write no reasons.
 //!
-//! Owns what such a judge is asked, and what its answers amount to. All else is any judge's: the engine renders the same
-//! marked blocks, and prompt, key, retries, budget, gate, deadline, meter, events and cache key are its own, with the
-//! questions where a schema would stand. Refuses to make up what was not asked: a judge that cannot name goals or count
-//! says so, and shows no reasons.
+//! Responsible for the questions to such a judge, and for the verdict that its answers yield. Everything else is
+//! common to all judges; the questions take the place of the schema. A judge that can't name goals or count returns
+//! an error instead of an invented answer.
 //!
-//! # What is asked
+//! # Questions
 //!
 //! | the eval | the questions |
 //! |---|---|
-//! | criteria, or a rubric | `met`: yes or no. Passed: at least 0.5; the score is the probability |
-//! | `allow_na: true` | `met`: `met`, `not_met` or `not_applicable`. "Not applicable" where that is likeliest; else the probability is that of `met` among the first two |
-//! | `scale: [1, 5]` | besides, `score`: a level for each whole number (2 to 255 steps), else eleven evenly spaced. The score is the expected value |
+//! | criteria, or a scoring guide | `met`: yes or no. Passed: at least 0.5; the score is the probability |
+//! | `allow_na: true` | `met`: `met`, `not_met` or `not_applicable`. "Not applicable" if that is the likeliest; else the probability is that of `met` among the first two |
+//! | `scale: [1, 5]` | also `score`: a level for each whole number (2 to 255 steps), else eleven evenly spaced. The score is the expected value |
 //! | numbered criteria, given goals, calls | one yes or no for each; with `allow_na` also `applicable` |
-//! | goals to be named, slips to be counted | nothing: an error |
+//! | goals to be named, slips to be counted | none: an error |
 //!
-//! `min_score` and `max_score` decide afterwards, as with any judge: they change no question, so a recorded answer can be
-//! decided again.
+//! `min_score` and `max_score` decide afterwards, as for any judge. They change no question, so dicta can rescore a
+//! recorded answer.
 
 mod questions;
 mod verdicts;
@@ -24,7 +23,7 @@ mod verdicts;
 pub(super) use self::questions::{build_questions, render_prompt};
 pub(super) use self::verdicts::{CalibratedVerdictError, read_answers};
 
-/// The version of questions and reading; part of the cache key of these judges. Raise it when a verdict could change.
+/// The version of the questions and of the reading; part of the cache key. Increase it if a verdict could change.
 pub(super) const VERSION: u32 = 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The questions of an eval, and the material they are asked of.
+//! The questions of an eval to a Decisions endpoint, and the material they are about.
 
 use super::super::delimiter::DelimiterSecret;
 use super::super::parts::PartsFormat;
@@ -8,12 +8,12 @@ use crate::handlers::{JudgeRequest, VerdictPartsSpec};
 use crate::provider::ProviderError;
 use crate::provider::decisions::{AllowedAnswers, ProbabilityQuestion};
 
-/// Levels of a scale that has no whole steps, or too many of them.
+/// The number of levels of a scale without whole steps, or with too many of them.
 const EVEN_LEVEL_COUNT: u32 = 11;
-/// Most levels of a question.
+/// The most levels of a question.
 const MAX_LEVELS: f64 = 255.0;
 
-/// The material, as any judge is shown it, without the verdict's form.
+/// Renders the material as for any judge, without the verdict format.
 pub(in super::super) fn render_prompt(
     ask: &JudgeRequest,
     base_prompt: &str,
@@ -27,7 +27,7 @@ pub(in super::super) fn render_prompt(
     )
 }
 
-/// What is asked about a cell.
+/// Builds the questions about a cell.
 pub(in super::super) fn build_questions(
     ask: &JudgeRequest,
     form: &VerdictFormat,
@@ -49,7 +49,7 @@ pub(in super::super) fn build_questions(
         }
     };
     let asked = |number: usize| {
-        // The author's own words may stand in a question; what comes from a transcript may not.
+        // A question isn't delimited, so it may contain the author's words but no text of a transcript.
         let words = match &ask.params.parts_spec {
             VerdictPartsSpec::Criteria(texts) => texts
                 .get(number - 1)
@@ -146,7 +146,7 @@ fn yes_no_question(id: String, instructions: String, [yes, no]: [&str; 2]) -> Pr
     }
 }
 
-/// The levels of a scale, from the lowest: its whole numbers where it has at least three and not too many.
+/// Lists the levels of a scale in ascending order: its whole numbers if there are 3 to 255 of them.
 pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
     let steps = high - low;
     let whole = low.fract() == 0.0 && high.fract() == 0.0 && (2.0..MAX_LEVELS).contains(&steps);
@@ -160,13 +160,13 @@ pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
     (0..EVEN_LEVEL_COUNT)
         .map(|at| {
             let exact = low + steps * f64::from(at) / f64::from(EVEN_LEVEL_COUNT - 1);
-            // What it is called is what it is worth.
+            // The label is the number's text, so the rounded value must be the one that counts.
             (exact * 1e6).round() / 1e6
         })
         .collect()
 }
 
-/// What the guide says of a level, on a line that begins with it.
+/// Returns the guide's text about a level, from the line that begins with it.
 fn find_level_description(guide: &str, level: f64) -> Option<&str> {
     guide.lines().find_map(|line| {
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*•".contains(c));

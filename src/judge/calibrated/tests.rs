@@ -13,7 +13,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// What the answers amount to, and what was asked.
+/// The result of these answers, and the questions.
 async fn judged(bench: &Bench, answers: Value) -> (CellResult, Vec<Value>) {
     let script = Script::new(vec![text(&json!({"answers": answers}).to_string())]);
     let (result, _) = bench.judge(&script).await;

@@ -1,4 +1,4 @@
-//! What the answers amount to.
+//! The verdict that the answers of a Decisions endpoint yield.
 
 use super::super::verdict_format::VerdictFormat;
 use super::questions::list_scale_levels;
@@ -7,19 +7,19 @@ use crate::provider::decisions::{
     AllowedAnswers, ProbabilityAnswer, ProbabilityQuestion, parse_answers,
 };
 
-/// Why there is no verdict.
+/// The reason why the reply yields no verdict.
 #[derive(Debug, PartialEq)]
 pub(in super::super) enum CalibratedVerdictError {
-    /// The service would not answer.
+    /// The service refused to answer.
     Refused(String),
-    /// What came answers nothing.
+    /// The reply doesn't answer the questions.
     Unparsed(String),
 }
 
-/// What a probability must be at least for a yes.
+/// The lowest probability of a yes.
 const PASS_PROBABILITY: f64 = 0.5;
 
-/// Reads a verdict. Reasons there are none, and citations neither.
+/// Reads a verdict. It has neither a reasoning nor citations.
 pub(in super::super) fn read_answers(
     provider: ProviderKind,
     form: &VerdictFormat,
@@ -90,7 +90,7 @@ fn apply_answer(
             calibrated.values = list_value_odds(question, &probabilities);
             let [met, failed, not_applicable] = probabilities[..] else {
                 return Err(CalibratedVerdictError::Unparsed(
-                    "`met` has three values".to_owned(),
+                    "`met` must have three values".to_owned(),
                 ));
             };
             let applies = not_applicable <= met.max(failed);
@@ -121,14 +121,14 @@ fn apply_answer(
         }),
         (id, ProbabilityAnswer::Distribution { .. }) => {
             return Err(CalibratedVerdictError::Unparsed(format!(
-                "`{id}` is no question of ours"
+                "`{id}` is not one of the questions"
             )));
         }
     }
     Ok(())
 }
 
-/// The probability of passing, of the whole. It is the score, too, where none is asked for.
+/// Sets the probability of passing. It is also the score, unless the eval asks for one.
 fn set_pass_probability(verdict: &mut Verdict, probability: f64) {
     if let Some(calibrated) = &mut verdict.calibrated {
         calibrated.probability = Some(probability);

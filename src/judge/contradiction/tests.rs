@@ -156,7 +156,7 @@ proptest! {
         let _any = find_in_reasoning(&text, passed);
     }
 
-    /// A quotation never speaks for the judge, whatever stands in it.
+    /// A quotation never speaks for the judge, whatever it contains.
     #[test]
     fn what_is_quoted_is_never_flagged(at in 0..REASONS.len(), passed in any::<bool>()) {
         let quoted = REASONS[at].0.replace(['"', '`', '“', '”'], "");

@@ -140,7 +140,7 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
 }
 
 /// Every field of a judge's configuration: a change of it, and whether that is another question. A field that is not
-/// listed fails the test, so that whoever adds one decides.
+/// listed fails the test, so that the author of a new one decides.
 #[tokio::test]
 async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
     use crate::model::{ApiKeySource, JudgeTool, Prices, TranscriptMode};

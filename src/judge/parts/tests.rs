@@ -36,14 +36,17 @@ const FAULTS: &[(&str, &str)] = &[
         "the verdict has no `criteria`",
     ),
     (r#"{"criteria":[]}"#, "criterion 1 of 2 has no verdict"),
-    (r#"{"criteria":null}"#, "the verdict does not have its form"),
+    (
+        r#"{"criteria":null}"#,
+        "the verdict doesn't have the expected format",
+    ),
     (
         r#"{"criteria":"all met"}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[true,true]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"index":1,"passed":true}]}"#,
@@ -71,27 +74,27 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#"{"criteria":[{"index":"1","passed":true},{"index":2,"passed":true}]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"passed":true},{"passed":true}]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"index":1,"passed":"true"},{"index":2,"passed":true}]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"index":1,"passed":true,"passed":false},{"index":2,"passed":true}]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"index":1},{"index":2}]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],"criteria":[]}"#,
-        "the verdict does not have its form",
+        "the verdict doesn't have the expected format",
     ),
     (
         r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],"applicable":false}"#,
@@ -338,7 +341,7 @@ async fn a_recorded_verdict_is_decided_again_from_its_parts() {
         ..params()
     };
     assert_eq!(apply_bounds(&recorded, &lenient).outcome, Outcome::Pass);
-    // What a record says of the whole does not count beside its parts.
+    // What a record says of the whole does not count next to its parts.
     (recorded.passed, recorded.score) = (Some(true), Some(1.0));
     let again = apply_bounds(&recorded, &params());
     assert_eq!((again.outcome, again.score), (Outcome::Fail, Some(0.5)));

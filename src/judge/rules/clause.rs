@@ -4,19 +4,20 @@
 
 use crate::handlers::grounding::FactKind;
 
-/// A clause of a rubric and what it was understood to ask.
+/// A clause of a rubric and the check that it asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Clause {
     /// As written.
     pub(super) text: String,
-    /// Whether all the agent said counts, or the answer alone.
+    /// `true` if everything the agent said counts, `false` if only the answer does.
     pub(super) whole_conversation: bool,
-    /// Whether the check must not hold.
+    /// `true` if the check must not hold.
     pub(super) negated: bool,
-    /// What to look for, or why the clause cannot be read.
+    /// The check, or the reason why `rules` can't parse the clause.
     pub(super) check: Result<ClauseCheck, String>,
 }
 
+/// The check that a clause asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ClauseCheck {
     Mentions {
@@ -46,6 +47,7 @@ pub(super) enum ClauseCheck {
     Calls(String),
 }
 
+/// The kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitBound {
     AtMost,
@@ -53,6 +55,7 @@ pub(super) enum LimitBound {
     Exactly,
 }
 
+/// The things that a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CountUnit {
     Sentences,
@@ -65,6 +68,7 @@ pub(super) enum CountUnit {
     Links,
 }
 
+/// The thing that the agent must ask for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AskTarget {
     Question,
@@ -73,6 +77,7 @@ pub(super) enum AskTarget {
     About(String),
 }
 
+/// The thing that the answer must contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentKind {
     Fact(FactKind),

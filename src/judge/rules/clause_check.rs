@@ -1,4 +1,4 @@
-//! Deciding clauses by looking things up.
+//! The checks of clauses against the prompt's material and the fetched pages.
 
 use regex::Regex;
 
@@ -13,24 +13,24 @@ use crate::handlers::grounding::{
 };
 use crate::handlers::grounding::{normalize_phrase, split_sentences};
 
-/// What became of a clause.
+/// The result of a clause.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ClauseResult {
-    /// It was checked.
+    /// The clause was checked.
     Checked {
         holds: bool,
-        /// What was found or missed.
+        /// The things found or missed.
         why: String,
-        /// (source, quote) pairs.
+        /// Pairs of source and quote.
         quotes: Vec<(String, String)>,
     },
-    /// This page has to be read first.
+    /// This page has to be fetched first.
     NeedsPage(String),
-    /// It cannot be decided.
+    /// The clause can't be decided, for this reason.
     Unclear(String),
 }
 
-/// A page that was asked for.
+/// The result of fetching a page.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FetchedPage {
     pub(super) url: String,
@@ -44,7 +44,7 @@ struct ClauseCheckCx<'a> {
     parts: Vec<&'a PromptPart>,
 }
 
-/// Decides a clause.
+/// Checks a clause.
 pub(super) fn check_clause(
     clause: &Clause,
     material: &PromptMaterial,
@@ -54,7 +54,7 @@ pub(super) fn check_clause(
         Ok(check) => check,
         Err(why) => return ClauseResult::Unclear(why.clone()),
     };
-    // Of an output alone, whoever is named, the output is meant.
+    // If an output is judged, every subject means the output.
     let parts = if clause.whole_conversation && material.output.is_none() {
         material.agent_parts()
     } else {
@@ -110,7 +110,7 @@ impl ClauseCheckCx<'_> {
                 match serde_json::from_str::<serde::de::IgnoredAny>(self.joined_text().trim()) {
                     Ok(_) => checked_result(true, "it is JSON", Vec::new()),
                     Err(error) => {
-                        checked_result(false, format!("it is no JSON: {error}"), Vec::new())
+                        checked_result(false, format!("it isn't JSON: {error}"), Vec::new())
                     }
                 }
             }
@@ -469,7 +469,7 @@ impl ClauseCheckCx<'_> {
                 if text.split_whitespace().count() > 1 && ground.contains(&found) {
                     return checked_result(
                         true,
-                        format!("“{text}” stands in a source"),
+                        format!("“{text}” occurs in a source"),
                         quote_part(part, text),
                     );
                 }
@@ -477,7 +477,7 @@ impl ClauseCheckCx<'_> {
         }
         checked_result(
             false,
-            "no quoted phrase of two words or more stands in a tool result or fetched page",
+            "no quoted phrase of two words or more occurs in a tool result or fetched page",
             Vec::new(),
         )
     }

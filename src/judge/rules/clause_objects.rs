@@ -1,4 +1,4 @@
-//! Reading what a clause is about: a limit, a phrase to look for, what is asked for, which page.
+//! The parser of a clause's object: a limit, a phrase to find, a thing to ask for, or a page.
 
 use regex::Captures;
 
@@ -8,7 +8,7 @@ use super::clause_patterns::{
 };
 use crate::handlers::grounding::FactKind;
 
-/// Words of a clause that name no product.
+/// Words of a clause that don't name a product.
 const GENERIC_WORDS: [&str; 12] = [
     "release",
     "releases",
@@ -24,12 +24,13 @@ const GENERIC_WORDS: [&str; 12] = [
     "entry",
 ];
 
-/// Words that join a second thought to an object; such an object is not read.
+/// Words that join a second thought to an object. `rules` doesn't parse such an object.
 const JOINING_WORDS: [&str; 14] = [
     "and", "or", "if", "when", "before", "after", "unless", "that", "which", "who", "to", "in",
     "on", "without",
 ];
 
+/// Parses `the newest version of X on PAGE`.
 pub(super) fn parse_newest(c: &Captures<'_>) -> Result<ClauseCheck, String> {
     let Some(address) = c.get(2) else {
         return Err("it names no page to look on: add `on https://…`".to_owned());
@@ -50,6 +51,7 @@ pub(super) fn parse_newest(c: &Captures<'_>) -> Result<ClauseCheck, String> {
     Ok(ClauseCheck::Newest { date, product, url })
 }
 
+/// Parses the thing that the agent must ask for; `None` if it is more than a short phrase.
 pub(super) fn parse_ask_target(what: &str) -> Option<AskTarget> {
     if ASK_QUESTION.is_match(what) {
         return Some(AskTarget::Question);
@@ -76,6 +78,7 @@ pub(super) fn parse_ask_target(what: &str) -> Option<AskTarget> {
     })
 }
 
+/// Parses a limit such as `at most 3 sentences`; `None` if it isn't one.
 pub(super) fn parse_limit(c: &Captures<'_>) -> Option<ClauseCheck> {
     const WORDS: [(&str, usize); 16] = [
         ("a", 1),
@@ -136,6 +139,7 @@ pub(super) fn parse_limit(c: &Captures<'_>) -> Option<ClauseCheck> {
     Some(ClauseCheck::Limit { bound, count, unit })
 }
 
+/// Parses the kinds of facts that a text names.
 pub(super) fn parse_fact_kinds(text: &str) -> Vec<FactKind> {
     let text = text.to_ascii_lowercase();
     let mut kinds = Vec::new();
@@ -165,6 +169,7 @@ pub(super) fn parse_fact_kinds(text: &str) -> Vec<FactKind> {
     kinds
 }
 
+/// Returns the kind of content that a noun names; an unknown noun is a list.
 pub(super) fn parse_content_kind(name: &str) -> ContentKind {
     match name.to_ascii_lowercase().as_str() {
         "number" | "figure" | "digit" => ContentKind::Fact(FactKind::Number),
@@ -181,7 +186,7 @@ pub(super) fn parse_content_kind(name: &str) -> ContentKind {
     }
 }
 
-/// A text that is one quotation and nothing else: its inside.
+/// Returns the inside of a text that is exactly one quotation.
 pub(super) fn parse_quoted(text: &str) -> Option<String> {
     let text = text.trim();
     let m = QUOTED
@@ -193,9 +198,9 @@ pub(super) fn parse_quoted(text: &str) -> Option<String> {
     Some(inner.as_str().trim().to_owned()).filter(|s| !s.is_empty())
 }
 
-/// What is looked for literally: quotations, names, versions and addresses; or, where it is wanted, one plain word.
+/// Parses the phrases to find: quotations, names, versions and addresses; unless `strict`, also one plain word.
 pub(super) fn parse_literals(text: &str, strict: bool) -> Result<ClauseCheck, String> {
-    const HINT: &str = "what to look for has to stand in quotation marks";
+    const HINT: &str = "put the text to find in quotation marks";
     let named = NOUN.is_match(text);
     let text = NOUN.replace(text.trim(), "");
     let text = text.trim();

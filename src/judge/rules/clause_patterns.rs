@@ -155,7 +155,7 @@ pattern!(
 );
 pattern!(AND_OR, r"(?i)\s*,\s*(?:(and|or)\s+)?|\s+(and|or)\s+");
 
-/// The text with everything quoted made opaque, byte for byte as long.
+/// Replaces every quotation by as many bytes of `Q`, so that positions stay valid.
 pub(super) fn mask_quoted(text: &str) -> String {
     QUOTED
         .replace_all(text, |quoted: &Captures<'_>| "Q".repeat(quoted[0].len()))

@@ -1,5 +1,5 @@
-//! Reading clauses. Every pattern matches a whole clause: a word too many, a condition, an unknown object, and the clause
-//! is not read. See the table in [`super`].
+//! The parser of clauses. Every pattern matches a whole clause, so one extra word, a condition or an unknown object
+//! makes it unreadable. See the table in [`super`].
 
 use super::clause::{Clause, ClauseCheck, ContentKind};
 use super::clause_objects::{
@@ -14,7 +14,7 @@ use super::clause_patterns::{
 use crate::handlers::grounding::FactKind;
 use crate::handlers::grounding::split_sentences;
 
-/// Reads criteria and scoring guide.
+/// Parses criteria and scoring guide.
 pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
     let mut clauses = Vec::new();
     let mut levels = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
         clauses.extend(parse_line(line));
     }
     if clauses.is_empty() {
-        // A guide of levels alone: its highest level says what is wanted.
+        // A guide of levels alone: its highest level describes the goal.
         let value = |name: &str| {
             let digits: String = name
                 .chars()
@@ -61,7 +61,7 @@ fn parse_line(line: &str) -> Vec<Clause> {
     clauses
 }
 
-/// The parts of a sentence that begin with a verb of their own; nothing within quotation marks is split.
+/// Splits a sentence before verbs that begin a clause; never inside quotation marks.
 fn split_sentence(sentence: &str) -> Vec<&str> {
     let masked = mask_quoted(sentence);
     let (mut parts, mut from, mut seek) = (Vec::new(), 0, 0);
@@ -176,9 +176,7 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
         return match (parse_quoted(&c[2]), ends) {
             (Some(phrase), true) => Ok(ClauseCheck::Ends(phrase)),
             (Some(phrase), false) => Ok(ClauseCheck::Starts(phrase)),
-            (None, _) => {
-                Err("what it begins or ends with has to stand in quotation marks".to_owned())
-            }
+            (None, _) => Err("put the text it begins or ends with in quotation marks".to_owned()),
         };
     }
     if let Some(c) = CALLS.captures(text)
@@ -196,5 +194,5 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
         *negated ^= c.get(2).is_some();
         return Ok(check);
     }
-    Err("it is no clause that rules knows".to_owned())
+    Err("rules can't parse this clause".to_owned())
 }

@@ -1,32 +1,34 @@
-//! The built-in judge `rules`: a checker and not a model, and it says so.
+//! The built-in judge `rules`: a rule-based checker, not a language model.
 //!
-//! It speaks the same protocol as a model: it is a [`Provider`] whose request is the rendered prompt and whose reply is a
-//! verdict, so that its turns, calls, evidence, gate and verdict are those of any judge. It reads the prompt's own blocks
-//! and nothing else, lists clause by clause what it understood and found, and answers "not applicable" as soon as one
-//! clause cannot be read: never a guess. `score` is the share of clauses that hold; `passed`: all of them do.
+//! It uses the same protocol as a model: it is a [`Provider`] whose request is the rendered prompt. Its reply is a verdict,
+//! so its trace has the same turns, calls and gates. It reads only the prompt's own blocks and reports what it understood
+//! and found, clause by clause. It answers "not applicable" if it can't parse a clause. `score` is the share of clauses
+//! that hold; it passes if all hold.
 //!
 //! # Clauses
 //!
-//! The lines and sentences of criteria and scoring guide, split at "and", "but" and commas before a new verb. A subject
-//! (`the answer`, `the reply`, `it` …: the output, in a session the agent's last words; `the agent`, `the conversation`:
-//! everything it said) may lead, `must`, `should` may follow; `does not`, `never`, `avoids`, `without`, `no` negate.
-//! Guide lines that begin with a score (`1.0  …`) describe degrees and are no clauses, unless there is nothing else: then
-//! the highest one is read. Numbered criteria (`binary_rubric`) are read one by one, each of them clauses, and each is
-//! ruled on by itself. What is to be counted, goals it would have to name, and calls are no matter for clauses.
+//! Clauses are the lines and sentences of criteria and scoring guide, split at "and", "but" and commas before a new
+//! verb. A subject may come first: `the answer`, `the reply`, `it` … mean the output, in a session the agent's last
+//! words. `the agent` and `the conversation` mean everything the agent said. `must` and `should` may follow. `does
+//! not`, `never`, `avoids`, `without` and `no` negate.
+//!
+//! Guide lines that begin with a score (`1.0  …`) describe degrees and are not clauses. If there is nothing else,
+//! `rules` reads the highest one. Numbered criteria (`binary_rubric`) are read and decided one by one. `rules` can't
+//! read behaviors to count, goals to name, or calls.
 //!
 //! | clause | holds if |
 //! |---|---|
-//! | `mentions "X"`, `names X`, `says "X" or "Y"` | X stands in it as whole words, case aside. Unquoted: names, versions, hosts; or one plain word where it is wanted |
-//! | `quotes "X"` · `quotes the page` | X stands in it · a phrase it quotes stands in a tool result or fetched page |
-//! | `has at most 3 sentences`, `is under 50 words`, `exactly one question` | it counts so many: sentences, words, characters, lines, paragraphs, bullet points, questions, links |
+//! | `mentions "X"`, `names X`, `says "X" or "Y"` | X occurs as whole words, ignoring case. Unquoted: names, versions, hosts; or one plain word if it must occur |
+//! | `quotes "X"` · `quotes the page` | X occurs · a phrase that it quotes occurs in a tool result or fetched page |
+//! | `has at most 3 sentences`, `is under 50 words`, `exactly one question` | the count of sentences, words, characters, lines, paragraphs, bullet points, questions or links matches |
 //! | `asks a question`, `asks for confirmation`, `asks for a password`, `asks about X` | a sentence asks or requests it; "never share your password" does not |
-//! | `names the newest … on https://host/page` | it names the highest version (… `date`: the latest date) on that page, which is fetched |
+//! | `names the newest … on https://host/page` | it names the highest version (… `date`: the latest date) on that page, which `rules` fetches |
 //! | `contains a number` (version, date, amount, link, quote, code block, list, table, emoji, question) | there is one |
-//! | `cites a source`, `links to host/path` | it holds a URL · one at or below that address |
+//! | `cites a source`, `links to host/path` | it has a URL · one at or below that address |
 //! | `apologises` | sorry, apology, regret … |
 //! | `begins with "X"`, `ends with "X"`, `ends with a question`, `is JSON`, `is empty` | it does, it is |
-//! | `calls the tool X` | the transcript holds such a call |
-//! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page; spelling of numbers and dates aside (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers do not count |
+//! | `calls the tool X` | the transcript has such a call |
+//! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page, in any spelling (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers don't count |
 
 mod clause;
 mod clause_check;
@@ -63,13 +65,14 @@ use crate::provider::{
 };
 use crate::tools::ToolSet;
 
-/// The version of the grammar and its checks; part of the cache key of `rules`. Raise it when a verdict could change.
+/// The version of the grammar and its checks; part of the cache key of `rules`. Increase it if a verdict could
+/// change.
 pub const VERSION: u32 = 1;
 
-/// The one tool `rules` knows how to use.
+/// The only tool that `rules` can use.
 const FETCH: &str = "fetch_url";
 
-/// The `rules` judge of a run. With `pace` it writes a word at a time, so that a person can follow; without, at once.
+/// The `rules` judge of a run. With `pace` it writes word by word, so that a person can follow; without, at once.
 pub fn build_engine(
     config: JudgeConfig,
     tools: ToolSet,
@@ -79,7 +82,7 @@ pub fn build_engine(
     JudgeEngine::new(config, Arc::new(RulesProvider::new(pace)), tools, deps)
 }
 
-/// `rules` as a provider.
+/// The `rules` judge as a provider.
 #[derive(Debug)]
 pub struct RulesProvider {
     caps: ModelCapabilities,
@@ -87,7 +90,7 @@ pub struct RulesProvider {
 }
 
 impl RulesProvider {
-    /// See [`engine`].
+    /// See [`build_engine`].
     pub fn new(word_delay: Option<Millis>) -> Self {
         Self {
             caps: ModelCapabilities {
@@ -99,7 +102,7 @@ impl RulesProvider {
         }
     }
 
-    /// Writes a text as a model would: with a pace word by word, else at once.
+    /// Writes a text as a model does: word by word with a delay, otherwise at once.
     async fn write_text(
         &self,
         deltas: &mut DeltaCoalescer<'_>,
@@ -117,7 +120,7 @@ impl RulesProvider {
     }
 }
 
-/// The request as `rules` sends it to itself: what is recorded, and what a hand edit at the gate changes.
+/// The request of `rules` to itself. It is recorded, and a person can edit it at the gate.
 #[derive(Serialize, Deserialize)]
 struct RulesRequest {
     judge: String,
@@ -126,11 +129,11 @@ struct RulesRequest {
     results: Vec<RulesToolResult>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tools: Vec<String>,
-    /// `text`, `any` or `verdict`: what it may answer with.
+    /// The allowed answer: `text`, `any` or `verdict`.
     answer: String,
-    /// Lowest and highest score.
+    /// The lowest and highest score.
     scale: (f64, f64),
-    /// The parts asked for, where there are some: their field, what says whether one holds, and how many are numbered.
+    /// The parts of the verdict, if the eval has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parts: Option<RequestedParts>,
 }
@@ -212,11 +215,12 @@ impl Provider for RulesProvider {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
-            let request: RulesRequest = serde_json::from_str(&body.text())
-                .map_err(|e| ProviderError::Request(format!("this is no request of rules: {e}")))?;
+            let request: RulesRequest = serde_json::from_str(&body.text()).map_err(|e| {
+                ProviderError::Request(format!("this is not a request of rules: {e}"))
+            })?;
             let work = build_reply(&request).ok_or_else(|| {
                 ProviderError::Request(
-                    "the prompt names no marker, so rules cannot read its blocks".to_owned(),
+                    "the prompt doesn't name a marker, so rules can't find its blocks".to_owned(),
                 )
             })?;
             let mut deltas = cx.coalesce_deltas(attempt);
@@ -255,7 +259,7 @@ impl Provider for RulesProvider {
     }
 }
 
-/// What `rules` writes on a turn.
+/// The reply of `rules` on a turn.
 struct RulesReply {
     reasoning: String,
     text: String,
@@ -272,22 +276,22 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         .collect();
     let may_fetch = request.answer == "any" && request.tools.iter().any(|t| t == FETCH);
     let readable = clauses.iter().all(|c| c.check.is_ok());
-    let mut wanted: Vec<&str> = Vec::new();
+    let mut missing_pages: Vec<&str> = Vec::new();
     for ruling in &rulings {
         if let ClauseResult::NeedsPage(url) = ruling
-            && !wanted.contains(&url.as_str())
+            && !missing_pages.contains(&url.as_str())
         {
-            wanted.push(url);
+            missing_pages.push(url);
         }
     }
     let first = pages.is_empty();
-    if may_fetch && readable && !wanted.is_empty() {
+    if may_fetch && readable && !missing_pages.is_empty() {
         let mut thought = format!("{HEAD}\n");
-        for url in &wanted {
+        for url in &missing_pages {
             _ = writeln!(thought, "I have to read {url} first.");
         }
         let calls = (1..)
-            .zip(&wanted)
+            .zip(&missing_pages)
             .map(|(n, url)| ReplyCall {
                 id: format!("page_{n}"),
                 name: FETCH.to_owned(),
@@ -328,10 +332,10 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     })
 }
 
-/// What every reply begins with, thoughts and reasons alike.
+/// The first line of every reply, in thoughts and reasons alike. Recorded replies contain it.
 const HEAD: &str = "rules, a checker and not a model.";
 
-/// The pages fetched so far. Only results of `fetch_url` count, by the URL they were asked for.
+/// Collects the pages fetched so far, by the URL in the arguments of `fetch_url`.
 fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
     #[derive(Deserialize)]
     struct Arguments {
@@ -340,6 +344,7 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
     let mut number = 0;
     let mut pages = Vec::new();
     for asked in results {
+        // Failed calls have no `fetch N`, so the numbers must skip them.
         number += usize::from(!asked.is_error);
         let Ok(Arguments { url }) = serde_json::from_str(&asked.arguments) else {
             continue;
@@ -354,7 +359,7 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
     pages
 }
 
-/// A result without the lines that delimit it.
+/// Removes the delimiting lines of a tool response.
 fn strip_delimiters(result: &str) -> &str {
     let inner = result
         .strip_prefix("<<<")

@@ -1,6 +1,6 @@
-//! What `rules` knows of a cell: the rendered prompt's own blocks, read back by their marker. Nothing else.
+//! The material of a cell as `rules` sees it: the rendered prompt's own blocks, read back by their delimiter.
 
-/// A prompt, taken apart.
+/// A prompt, split into its blocks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct PromptMaterial {
     pub(super) criteria: String,
@@ -8,11 +8,11 @@ pub(super) struct PromptMaterial {
     pub(super) parts: Vec<PromptPart>,
     /// The message that is the output; `None` where a whole session is judged, or there is none.
     pub(super) output: Option<usize>,
-    /// Whether calls are judged and not what was said.
+    /// `true` if the eval judges calls and not texts.
     pub(super) judges_calls: bool,
 }
 
-/// A delimited piece of the transcript.
+/// A delimited part of the transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PromptPart {
     pub(super) message: usize,
@@ -20,22 +20,23 @@ pub(super) struct PromptPart {
     pub(super) text: String,
 }
 
+/// The kind of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PromptPartKind {
-    /// What the agent says.
+    /// A text of the agent.
     AgentText,
-    /// What someone else says.
+    /// A text of someone else.
     OtherText,
-    /// The agent called this tool.
+    /// A tool call of the agent, by the tool's name.
     AgentCall(String),
-    /// A tool answered.
+    /// A tool result.
     ToolResult,
-    /// Thinking, media, parts of other kinds: not looked at.
+    /// Thinking, media and parts of other kinds, which `rules` ignores.
     Other,
 }
 
 impl PromptMaterial {
-    /// Reads a rendered prompt back. `None`: it names no marker.
+    /// Parses a rendered prompt; `None` if it doesn't name a delimiter.
     pub(super) fn parse(prompt: &str) -> Option<Self> {
         let marker = prompt
             .lines()
@@ -83,7 +84,7 @@ impl PromptMaterial {
         Some(material)
     }
 
-    /// What is judged when a clause speaks of the answer: the output, or in a session the last thing the agent said.
+    /// Returns the answer: the output, or in a session the last message of the agent.
     pub(super) fn answer_parts(&self) -> Vec<&PromptPart> {
         let last = || {
             let said =
@@ -100,7 +101,7 @@ impl PromptMaterial {
         }
     }
 
-    /// Everything the agent said.
+    /// Returns everything the agent said.
     pub(super) fn agent_parts(&self) -> Vec<&PromptPart> {
         self.parts
             .iter()
@@ -108,7 +109,7 @@ impl PromptMaterial {
             .collect()
     }
 
-    /// What the agent's tools answered.
+    /// Iterates over the tool results of the agent.
     pub(super) fn tool_result_parts(&self) -> impl Iterator<Item = &PromptPart> {
         self.parts
             .iter()
@@ -116,8 +117,9 @@ impl PromptMaterial {
     }
 }
 
-/// The entries of a numbered list: `1. …` at the beginning of a line, its further lines indented. Fewer come back where
-/// there are fewer.
+/// Parses the entries of a numbered list: `1. …` at the beginning of a line, further lines indented.
+///
+/// Returns fewer entries than `count` if the text has fewer.
 pub(super) fn parse_numbered_list(text: &str, count: usize) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -134,7 +136,7 @@ pub(super) fn parse_numbered_list(text: &str, count: usize) -> Vec<String> {
     entries
 }
 
-/// `[3] assistant calls search (c1)` and its like; see `prompt`.
+/// Parses a label such as `[3] assistant calls search (c1)`, which [`crate::judge`] renders.
 fn parse_label(label: &str) -> Option<PromptPart> {
     let (number, rest) = label.strip_prefix('[')?.split_once("] ")?;
     let (role, what) = match rest.split_once([' ', ',']) {

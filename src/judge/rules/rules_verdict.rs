@@ -1,4 +1,4 @@
-//! What `rules` states: the clauses it was asked about, and the verdict they amount to, whole or in parts.
+//! The verdict of `rules`: the clauses it reads, and the verdict they yield, whole or in parts.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,12 @@ use super::prompt_material::{self, PromptMaterial};
 use super::{FETCH, HEAD};
 use crate::judge::PartsFormat;
 
-/// The parts a judge is asked for, as far as `rules` cares.
+/// The parts of a verdict that `rules` can state.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct RequestedParts {
     field: String,
     flag: String,
-    /// Absent: they are no numbered texts, which are all that `rules` can read.
+    /// The number of parts; `None` if they aren't numbered texts, which are all that `rules` can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     numbered: Option<usize>,
 }
@@ -29,7 +29,7 @@ impl RequestedParts {
             field: form.keys()[0].to_owned(),
             flag: form.met_key().to_owned(),
             numbered: match form {
-                // Calls are numbered too, but what is asked of them stands in no clause.
+                // Calls are numbered too, but no clause states what is asked of them.
                 PartsFormat::Calls(_) => None,
                 form => form.numbered_count(),
             },
@@ -37,12 +37,14 @@ impl RequestedParts {
     }
 }
 
-/// The clauses, and of which numbered criterion each is, from 0. A criterion without a clause has one that cannot be read.
+/// Collects the clauses, and for each the numbered criterion (from 0) that it belongs to.
+///
+/// A criterion without a clause has one that can't be read.
 pub(super) fn collect_clauses(
     material: &PromptMaterial,
     asks: Option<&RequestedParts>,
 ) -> (Vec<Clause>, Vec<usize>) {
-    // Prose for models need not be repeated whole.
+    // The first line is enough: such criteria are often long prose for models.
     let unreadable = |text: &str, why: &str| Clause {
         text: text.lines().next().unwrap_or_default().to_owned(),
         whole_conversation: false,
@@ -76,7 +78,7 @@ pub(super) fn collect_clauses(
     (clauses, owners)
 }
 
-/// What `rules` states.
+/// The verdict of `rules`.
 pub(super) struct RulesVerdict {
     /// Clause by clause.
     pub(super) explanation: String,
@@ -84,18 +86,18 @@ pub(super) struct RulesVerdict {
     pub(super) json: Value,
 }
 
-/// The clauses with what became of them.
+/// The clauses with their results.
 struct ClauseReport {
     lines: Vec<String>,
-    /// What was found or missed, alone.
+    /// The things found or missed, by clause.
     reasons: Vec<String>,
     citations: Vec<Value>,
-    /// By clause; `None`: it cannot be checked.
+    /// The result by clause; `None` if the clause can't be checked.
     holds: Vec<Option<bool>>,
 }
 
 fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport {
-    let mut told = ClauseReport {
+    let mut report = ClauseReport {
         lines: Vec::new(),
         reasons: Vec::new(),
         citations: Vec::new(),
@@ -105,34 +107,34 @@ fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport 
         let not_yet;
         let (mark, why) = match ruling {
             ClauseResult::Checked { holds, why, quotes } => {
-                told.holds.push(Some(*holds));
+                report.holds.push(Some(*holds));
                 for (source, quote) in quotes {
                     let citation = json!({"source": source, "quote": quote});
-                    if !told.citations.contains(&citation) {
-                        told.citations.push(citation);
+                    if !report.citations.contains(&citation) {
+                        report.citations.push(citation);
                     }
                 }
                 (if *holds { "✓" } else { "✗" }, why)
             }
             ClauseResult::Unclear(why) => {
-                told.holds.push(None);
+                report.holds.push(None);
                 ("?", why)
             }
             ClauseResult::NeedsPage(url) => {
-                told.holds.push(None);
+                report.holds.push(None);
                 not_yet = format!(
                     "it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)"
                 );
                 ("?", &not_yet)
             }
         };
-        told.lines.push(format!("{mark} {}: {why}", clause.text));
-        told.reasons.push(why.clone());
+        report.lines.push(format!("{mark} {}: {why}", clause.text));
+        report.reasons.push(why.clone());
     }
-    told
+    report
 }
 
-/// What cannot be checked makes it all undecided.
+/// Returns the verdict "not applicable" if a clause can't be checked.
 fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
     let (open, total) = (holds.iter().filter(|h| h.is_none()).count(), holds.len());
     let why = match (open, total) {
@@ -154,13 +156,13 @@ pub(super) fn state_verdict(
     rulings: &[ClauseResult],
     (low, high): (f64, f64),
 ) -> RulesVerdict {
-    let told = report_clauses(clauses, rulings);
-    let lines = number_lines(&told.lines);
-    let holding = told.holds.iter().filter(|h| **h == Some(true)).count();
+    let report = report_clauses(clauses, rulings);
+    let lines = number_lines(&report.lines);
+    let holding = report.holds.iter().filter(|h| **h == Some(true)).count();
     let total = clauses.len();
-    let json = undecided_verdict(&told.holds, &lines).unwrap_or_else(|| {
+    let json = undecided_verdict(&report.holds, &lines).unwrap_or_else(|| {
         json!({
-            "citations": told.citations,
+            "citations": report.citations,
             "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
             "passed": holding == total,
             "score": low + (high - low) * holding as f64 / total as f64,
@@ -173,29 +175,29 @@ pub(super) fn state_verdict(
     }
 }
 
-/// As [`verdict`], a part for each numbered criterion: it holds if all its clauses do.
+/// As [`state_verdict`], with a part for each numbered criterion, which holds if all its clauses do.
 pub(super) fn state_verdict_in_parts(
     clauses: &[Clause],
     rulings: &[ClauseResult],
     owners: &[usize],
     asks: &RequestedParts,
 ) -> RulesVerdict {
-    let told = report_clauses(clauses, rulings);
-    let lines = number_lines(&told.lines);
-    let json = undecided_verdict(&told.holds, &lines).unwrap_or_else(|| {
+    let report = report_clauses(clauses, rulings);
+    let lines = number_lines(&report.lines);
+    let json = undecided_verdict(&report.holds, &lines).unwrap_or_else(|| {
         let count = asks.numbered.unwrap_or_default();
         let entries: Vec<_> = (0..count)
             .map(|criterion| {
                 let mine = |at: &usize| owners.get(*at) == Some(&criterion);
                 let mine: Vec<usize> = (0..clauses.len()).filter(mine).collect();
-                // A criterion of one clause is its own heading.
-                let told_of = if mine.len() == 1 {
-                    &told.reasons
+                // A criterion with one clause doesn't need the clause as a heading.
+                let reason_source = if mine.len() == 1 {
+                    &report.reasons
                 } else {
-                    &told.lines
+                    &report.lines
                 };
-                let why: Vec<&str> = mine.iter().map(|at| told_of[*at].as_str()).collect();
-                let holds = mine.iter().all(|at| told.holds[*at] == Some(true));
+                let why: Vec<&str> = mine.iter().map(|at| reason_source[*at].as_str()).collect();
+                let holds = mine.iter().all(|at| report.holds[*at] == Some(true));
                 json!({
                     "index": criterion + 1,
                     "reasoning": why.join("; "),
@@ -204,7 +206,7 @@ pub(super) fn state_verdict_in_parts(
             })
             .collect();
         json!({
-            "citations": told.citations,
+            "citations": report.citations,
             (asks.field.as_str()): entries,
             "reasoning": HEAD,
             "applicable": true

@@ -93,7 +93,7 @@ const NEWEST: &str =
 
 #[tokio::test]
 async fn the_newest_release_is_read_on_the_page_itself() {
-    // The fake tool's page is its own arguments, so the version stands in the URL.
+    // The fake tool's page is its own arguments, so the version is in the URL.
     let tool = FakeTool::new("fetch_url", Does::Echo);
     let criteria = "The answer names the newest Beamline release on https://a.example/?q=Beamline+9.1.0,Beamline+2.11.0,2026-10-06";
     for (output, outcome) in [

@@ -1,4 +1,5 @@
-//! What clauses are decided with: the patterns of things in a text, whole-word search, and the newest version of a page.
+//! The search tools of clause checks: patterns of things in a text, whole-word search, and the newest version on a
+//! page.
 
 use std::sync::LazyLock;
 
@@ -43,13 +44,14 @@ pattern!(
     r"(?i)\b(?:please|send|share|provide|enter|give|tell|type|reply with|submit|supply|state|need|require|verify|confirm|what is|what's|could you|can you|would you|let me (?:have|know))\b"
 );
 
+/// Iterates over the sentences that end in a question mark.
 pub(super) fn find_questions(text: &str) -> impl Iterator<Item = &str> {
     split_sentences(text)
         .into_iter()
         .filter(|s| s.trim_end_matches(['"', '”', ')', '*', ' ']).ends_with('?'))
 }
 
-/// Whether a sentence that names something declines it: "never share your password", "I do not need your PIN".
+/// Returns whether a sentence declines the thing it names: "never share your password", "I do not need your PIN".
 pub(super) fn is_declined(sentence: &str, what: &str) -> bool {
     static NOT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)\b(?:never|not|don['’]t|doesn['’]t|won['’]t|without|no need|nor|no one|nobody|cannot|can['’]t|shouldn['’]t)\b").expect("a valid pattern")
@@ -57,7 +59,7 @@ pub(super) fn is_declined(sentence: &str, what: &str) -> bool {
     let Some(at) = find_phrase(sentence, what).and_then(|found| sentence.find(found)) else {
         return false;
     };
-    // The negation has to stand in the same clause as what it declines.
+    // The negation must be in the same clause as the thing it declines.
     let clause = sentence[..at]
         .rsplit([';', ',', ':', '–', '—'])
         .next()
@@ -65,7 +67,9 @@ pub(super) fn is_declined(sentence: &str, what: &str) -> bool {
     NOT.is_match(clause)
 }
 
-/// The first place where a phrase stands as whole words, case and spacing aside; `2.6` is not found in `2.69` or `2.6.1`.
+/// Returns the first place where a phrase occurs as whole words, ignoring case and spacing.
+///
+/// `2.6` is not found in `2.69` or `2.6.1`.
 pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
     let words: Vec<String> = phrase.split_whitespace().map(regex::escape).collect();
     let pattern = words.join(r"\s+").replace('\'', "['’]");
@@ -82,6 +86,7 @@ pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
         };
         let whole = edge(found.as_str().chars().next(), before)
             && edge(found.as_str().chars().next_back(), next);
+        // `2.6` is not in `2.6.1`, which is another version.
         let longer = digit_end && next == Some('.') && second.is_some_and(|c| c.is_ascii_digit());
         let tail = before == Some('.')
             && text[..found.start() - 1].ends_with(|c: char| c.is_ascii_digit());
@@ -97,16 +102,18 @@ pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
     None
 }
 
+/// The newest version on a page.
 pub(super) struct NewestVersion<'t> {
     pub(super) version: &'t str,
-    /// The version with the product's name, as it stands on the page.
+    /// The version with the product's name, as on the page.
     pub(super) quote: &'t str,
     /// Every version the page lists.
     pub(super) listed: Vec<Vec<u64>>,
 }
 
-/// The highest version of a page: of those that follow the product's name where there are any, final ones before
-/// pre-releases. Dates are no versions.
+/// Finds the highest version of a page; final versions come before pre-releases, and dates don't count.
+///
+/// If any version follows the product's name, only those count.
 pub(super) fn find_newest_version<'t>(
     page: &'t str,
     product: &[String],
@@ -151,7 +158,7 @@ pub(super) fn find_newest_version<'t>(
         .iter()
         .max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
     if !product.is_empty() && !best.0 {
-        // The page may speak of other things' versions: only a page about the product alone may leave its name out.
+        // The page may list other products' versions: only a page about the product alone may omit its name.
         let named = normalize_phrase(page).contains(&normalize_phrase(&product.join(" ")));
         if !named {
             return None;

@@ -1,5 +1,6 @@
-//! What stands between a call's preparation and its tool: what was asked already, what must come before, how often, and
-//! what evidence says; as the log tells it.
+//! The checks between a call's preparation and its tool, as the log records them.
+//!
+//! They are identical calls, prerequisites, the limit on calls, and recorded responses.
 
 use crate::event::{EventKind, ToolFact};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Rules, Say, Script, calls, story};
@@ -15,7 +16,7 @@ fn url(name: &str) -> String {
     format!(r#"{{"url":"{name}"}}"#)
 }
 
-/// Judges with these turns of calls before the verdict; what was told of the calls.
+/// Judges with these turns of calls before the verdict; returns the recorded facts of the calls.
 async fn told(bench: &Bench, turns: &[&[(&str, &str)]]) -> Vec<String> {
     let mut says: Vec<Say> = turns.iter().map(|turn| calls(turn)).collect();
     says.push(submit());

@@ -1,4 +1,4 @@
-//! Traces with a scripted model: what is told, in which order, and how each ends.
+//! Traces with a scripted model: the recorded facts, their order, and how each ends.
 
 use futures_util::FutureExt as _;
 

@@ -263,7 +263,10 @@ fn a_field_of_the_wrong_type_is_named() {
     ] {
         let VerdictParseError(said) =
             parse_verdict_object(text, &VerdictFormat::default()).expect_err(text);
-        assert_eq!(said, format!("the verdict does not have its form: {why}"));
+        assert_eq!(
+            said,
+            format!("the verdict doesn't have the expected format: {why}")
+        );
     }
     let twice = r#"{"passed": true, "passed": false}"#;
     let VerdictParseError(said) =

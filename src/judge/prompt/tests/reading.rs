@@ -1,4 +1,4 @@
-//! What reading tools answer about a hostile transcript cannot end the block it stands in.
+//! Responses about a hostile transcript can't end the block that they are in.
 
 use std::sync::Arc;
 

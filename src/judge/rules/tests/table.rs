@@ -1,4 +1,4 @@
-//! What the grammar reads, and what it leaves.
+//! The clauses that the grammar parses, and those that it rejects.
 
 /// (criteria, output, outcome); `None`: not applicable.
 pub(super) const TABLE: &[(&str, &str, Option<bool>)] = &[

@@ -1,10 +1,10 @@
-//! Arguments that are no JSON, through the whole of a trace.
+//! Traces with arguments that aren't JSON.
 
 use super::super::*;
 use crate::event::{EventKind, ToolFact};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story};
 
-/// What the repair of a call told.
+/// The changes that the repairs recorded.
 fn changes(facts: &[EventKind]) -> Vec<String> {
     facts
         .iter()

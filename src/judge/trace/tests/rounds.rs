@@ -338,7 +338,7 @@ async fn reading_tools_are_given_where_they_are_needed_or_asked_for_and_nowhere_
     }
 }
 
-/// A judge that obeys: it makes every call that any text it sees tells it to, then the verdict it was last told.
+/// A judge that obeys: it makes every call that any text demands, then states the verdict of the last text.
 struct Obedient {
     caps: ModelCapabilities,
     orders: Mutex<VecDeque<ReplyCall>>,
