@@ -1,20 +1,20 @@
-//! The attempts of one model call: waits for the limits, sends, waits, sends again, and tells each as a fact.
+//! The attempts of one model call: it waits for the limits, sends, waits and sends again, and records each attempt.
 
 use super::retry::{FailedAttempt, RetryAction, choose_retry_action};
 use super::{CompletedReply, ExchangeInfo, Provider, ProviderError, RequestBody};
 use crate::event::{CallCx, TurnFact};
 use crate::model::{Millis, TokenUsage};
 
-/// What is done after a failed attempt: how long to wait and why, `None` if there is no further one.
+/// The wait before the next attempt and its reason; `None` if there is no further attempt.
 type RetryWait = Option<(Millis, String)>;
 
-/// Sends a body with retries: one [`Provider::send`] an attempt, each told as a fact, the waits on the clock of `cx`.
-/// Emits `held`, `attempt_started`, `delta`, `attempt_failed`; the caller emits `started` and `finished`.
+/// Sends a body with retries by the table of [`super::retry`], at most [`Provider::max_attempts`] times.
 ///
-/// [`Provider::max_attempts`] in all, by the table of [`super::retry`]. Where the server says that it does not take a
-/// setting, the next attempt goes out at once without it ([`Provider::without`]), once for each setting; those do not
-/// count. Returns which attempt succeeded, from 1. Cancelled at any wait it returns [`ProviderError::Cancelled`] and
-/// leaves nothing behind.
+/// Returns the reply and the number of the attempt that succeeded, from 1. Emits `held`, `attempt_started`, `delta`
+/// and `attempt_failed`; the caller emits `started` and `finished`. Waits use the clock of `cx`.
+///
+/// If the server refuses a setting, the next attempt omits it and follows at once, once for each setting; these
+/// attempts don't count. If it is cancelled during a wait, it returns [`ProviderError::Cancelled`].
 pub async fn call_with_retries(
     provider: &dyn Provider,
     body: &RequestBody,
@@ -29,30 +29,30 @@ pub async fn call_with_retries(
         last_error: None,
         left_out: Vec::new(),
     };
-    let mut less: Option<RequestBody> = None;
+    let mut shorter_body: Option<RequestBody> = None;
     loop {
         if cx.cancel.is_cancelled() {
             return Err(ProviderError::Cancelled);
         }
-        let body = less.as_ref().unwrap_or(body);
+        let body = shorter_body.as_ref().unwrap_or(body);
         let error = match state.send(body).await {
             Ok(finished) => return Ok((state.attempt, finished)),
             Err(error) => error,
         };
-        let told = provider.last_exchange(cx.cell).unwrap_or_default();
+        let exchange_info = provider.last_exchange(cx.cell).unwrap_or_default();
         provider.forget_exchange(cx.cell);
         if let Some(shorter) = state.without_refused_setting(body, &error) {
             let what = shorter.dropped.last().map_or("it", |d| d.what.as_str());
             let why = format!("{error}; asking again without `{what}`");
             let wait = Some((Millis(0), format!("without `{what}`")));
-            state.emit_failed(&error, why, &told, wait).await;
-            less = Some(shorter);
+            state.emit_failed(&error, why, &exchange_info, wait).await;
+            shorter_body = Some(shorter);
             continue;
         }
-        let (error, wait) = state.plan_wait(error, &told);
+        let (error, wait) = state.plan_wait(error, &exchange_info);
         let next = wait.as_ref().map(|(wait, _)| *wait);
         state
-            .emit_failed(&error, error.to_string(), &told, wait)
+            .emit_failed(&error, error.to_string(), &exchange_info, wait)
             .await;
         let Some(wait) = next else {
             return Err(error);
@@ -66,35 +66,37 @@ pub async fn call_with_retries(
     }
 }
 
-/// One call under way.
+/// The state of one call.
 struct CallAttempts<'a> {
     provider: &'a dyn Provider,
     cx: &'a CallCx,
-    /// The number of the last one begun, from 1.
+    /// The number of the last attempt, from 1.
     attempt: u8,
-    /// Those that count against the most there may be.
+    /// The attempts that count against the limit.
     counted_attempts: u8,
     waited: Millis,
-    /// How the last one failed, in words.
+    /// The message of the last failure.
     last_error: Option<String>,
-    /// Settings that were left out in this call.
+    /// The settings that this call omitted.
     left_out: Vec<String>,
 }
 
 impl CallAttempts<'_> {
-    /// One attempt, once the limits let it begin.
+    /// Waits for a permit, then makes one attempt.
     async fn send(&mut self, body: &RequestBody) -> Result<CompletedReply, ProviderError> {
         self.attempt = self.attempt.saturating_add(1);
         self.counted_attempts = self.counted_attempts.saturating_add(1);
         let attempt = self.attempt;
         let pass = self.provider.wait_for_permit(body, self.cx).await;
         self.cx.turn(TurnFact::AttemptStarted { attempt }).await;
+        // The place at the server is held until this attempt has its reply.
         let _held = pass?;
         self.provider.send(body, attempt, self.cx).await
     }
 
-    /// The body without a setting that the refusal names; once for each, so that a server that wants a setting both
-    /// ways ends the call.
+    /// Returns the body without a refused setting, once for each setting.
+    ///
+    /// A server that refuses a setting both with and without it ends the call this way.
     fn without_refused_setting(
         &mut self,
         body: &RequestBody,
@@ -110,14 +112,13 @@ impl CallAttempts<'_> {
         Some(shorter)
     }
 
-    /// How long to wait before the next attempt, if there is one; an error that more patience might have mended says
-    /// so.
+    /// Plans the wait before the next attempt. If there is none because of a limit on waiting, the error says that.
     fn plan_wait(
         &mut self,
         error: ProviderError,
-        told: &ExchangeInfo,
+        exchange_info: &ExchangeInfo,
     ) -> (ProviderError, RetryWait) {
-        let said = error.to_string();
+        let message = error.to_string();
         let cx = self.cx;
         let next = choose_retry_action(&FailedAttempt {
             error: &error,
@@ -125,11 +126,11 @@ impl CallAttempts<'_> {
             max_attempts: self.provider.max_attempts(),
             waited: self.waited,
             time_left: self.provider.time_left(),
-            server_advice: told.should_retry,
-            is_same_error: self.last_error.as_ref() == Some(&said),
+            server_advice: exchange_info.should_retry,
+            is_same_error: self.last_error.as_ref() == Some(&message),
             jitter: derive_jitter(cx.cell.0, cx.turn.0, self.attempt),
         });
-        self.last_error = Some(said);
+        self.last_error = Some(message);
         let more = match next {
             RetryAction::Retry {
                 wait,
@@ -143,7 +144,9 @@ impl CallAttempts<'_> {
                 return (error, Some((wait, why.to_owned())));
             }
             RetryAction::Stop => return (error, None),
-            RetryAction::SameError => "it says so twice, so it is about the request".to_owned(),
+            RetryAction::SameError => {
+                "the server sent the same error twice, so a retry can't help".to_owned()
+            }
             RetryAction::WaitTooLong(asked) => format!(
                 "limited until {}: the server asks to wait {asked}, longer than a call waits",
                 format_moment_ahead(cx, asked)
@@ -159,7 +162,7 @@ impl CallAttempts<'_> {
         &self,
         error: &ProviderError,
         why: String,
-        told: &ExchangeInfo,
+        exchange_info: &ExchangeInfo,
         wait: RetryWait,
     ) {
         let (retry_in, wait_why) = wait.unzip();
@@ -172,13 +175,13 @@ impl CallAttempts<'_> {
                 retry_in,
                 billed: error.billed_usage(),
                 wait_why,
-                exchange: (*told != known).then(|| told.exchange.clone()),
+                exchange: (*exchange_info != known).then(|| exchange_info.exchange.clone()),
             })
             .await;
     }
 }
 
-/// The moment that is this far ahead, to the second.
+/// Formats the moment that is this far ahead, to the second.
 fn format_moment_ahead(cx: &CallCx, ahead: Millis) -> String {
     let now: Option<jiff::Timestamp> = cx.clock.wall_time().0.parse().ok();
     let seconds = i64::try_from(ahead.0.div_ceil(1000)).unwrap_or(i64::MAX);
@@ -192,8 +195,9 @@ fn format_moment_ahead(cx: &CallCx, ahead: Millis) -> String {
     )
 }
 
-/// A number from 0 to 1 that is the same for the same attempt of the same cell, and spread over cells: waits differ
-/// between judges and a test can foretell them.
+/// Returns a number from 0 to 1 that is the same for the same attempt of the same cell.
+///
+/// Waits differ between cells, so that refused requests don't return together, and tests can predict them.
 pub(super) fn derive_jitter(cell: u32, turn: u16, attempt: u8) -> f64 {
     let mut seed = [0; 8];
     seed[..4].copy_from_slice(&cell.to_le_bytes());
@@ -206,7 +210,7 @@ pub(super) fn derive_jitter(cell: u32, turn: u16, attempt: u8) -> f64 {
 }
 
 impl ProviderError {
-    /// The HTTP status, if there was one.
+    /// The HTTP status, if the server sent one.
     pub fn status(&self) -> Option<u16> {
         match self {
             ProviderError::Status { status, .. } => Some(*status),
@@ -214,7 +218,7 @@ impl ProviderError {
         }
     }
 
-    /// What the failed attempt cost, where the server said so.
+    /// The token counts of the failed attempt, if the server sent them.
     pub fn billed_usage(&self) -> Option<TokenUsage> {
         match self {
             ProviderError::Cut { billed, .. } => *billed,
@@ -222,7 +226,7 @@ impl ProviderError {
         }
     }
 
-    /// The same, its words with more to say.
+    /// Appends more text to the error's message.
     fn append_message(mut self, more: &str) -> Self {
         use std::fmt::Write as _;
         let words = match &mut self {

@@ -1,4 +1,4 @@
-//! What models take, as far as it is known before the first call. What the table does not know, the server says.
+//! The capabilities of models, as far as they are known before the first call. The server reports the rest.
 
 pub(super) mod claude;
 
@@ -9,14 +9,15 @@ use crate::model::{JudgeConfig, ProviderKind};
 /// A family of models that lacks something.
 struct ModelLimitation {
     provider: ProviderKind,
-    /// What the model's name begins with, a vendor before `/` left out.
+    /// The beginning of the model's name, without a vendor before `/`.
     prefix: &'static str,
-    /// The setting it does not take; `schema` for structured output.
+    /// The setting that it rejects; `schema` for structured output.
     lacks: &'static str,
     why: &'static str,
 }
 
-/// Longer prefixes first: a row with an empty `lacks` ends the search for a family that is an exception.
+/// Longer prefixes come first: a row with an empty `lacks` ends the search for a family that is an exception.
+///
 /// From the vendors' model pages as of 2026-11, and reports of their 400s.
 const LIMITATIONS: &[ModelLimitation] = &[
     new_openai_limitation("gpt-5-chat", "", ""),
@@ -75,7 +76,7 @@ const fn new_gemini_limitation(
     }
 }
 
-/// Whose models these are: OpenAI's are the same over both of its protocols.
+/// Returns the vendor of the models: OpenAI's models are the same in both of its protocols.
 const fn normalize_provider(provider: ProviderKind) -> ProviderKind {
     match provider {
         ProviderKind::OpenaiResponses => ProviderKind::Openai,
@@ -83,7 +84,7 @@ const fn normalize_provider(provider: ProviderKind) -> ProviderKind {
     }
 }
 
-/// What the judge's model takes, and which of the judge's settings it does not.
+/// Returns the capabilities of the judge's model, and the judge's settings that it rejects.
 pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec<&'static str>) {
     // Vertex AI serves other vendors' models in their own dialects.
     let on_vertex = config.provider == ProviderKind::Vertex;

@@ -1,7 +1,8 @@
-//! One attempt over HTTP, whatever the dialect: posts, reads while it streams, and says truly how it ended.
+//! One attempt over HTTP for every dialect: it posts the body, reads the reply while it streams, and classifies how
+//! it ended.
 //!
-//! Owns headers, the reading loop, what a failure means, and what was learned of the model's settings. The dialect
-//! writes bodies and reads frames. The key enters the headers and the redactor and no other place.
+//! Responsible for headers, the reading loop, the meaning of failures, and the settings that servers refused. The
+//! dialect writes bodies and reads frames. The key enters only the headers and the redactor.
 
 mod failures;
 mod posting_auth;
@@ -27,25 +28,25 @@ use crate::model::{
 };
 use crate::net::{LlmClient, LlmResponse, NetError};
 
-/// Longest time a reply may take from the sending of its request to its end, whatever comes on the way: a server that
-/// only says it is alive does not answer.
+/// The longest time from sending a request to the end of its reply, because a server can keep a connection alive
+/// without replying.
 const WHOLE: Millis = Millis(15 * 60_000);
-/// How long an answer that is not streamed may take to begin.
+/// The longest time until a reply that isn't streamed begins.
 const DOCUMENT_FIRST_BYTE_TIMEOUT: Millis = Millis(10 * 60_000);
 
-/// What differs between protocols.
+/// The differences between wire protocols.
 pub(super) trait Dialect: Send + Sync {
-    /// Where to post.
+    /// The URL for requests.
     fn url(&self) -> &str;
-    /// The header that carries the key: its name and what precedes the key.
+    /// The header with the key: its name and the prefix of its value.
     fn key_header(&self) -> (&'static str, &'static str);
-    /// Headers that the protocol asks for besides; a user's own of the same name win.
+    /// Other headers that the protocol requires; a user's own header of the same name wins.
     fn extra_headers(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()
     }
-    /// The settings a server may refuse and we can leave out.
+    /// The settings that a server may refuse and dicta can omit.
     fn omittable_settings(&self) -> &'static [OmittableSetting];
-    /// The body as pieces, without the settings that `omit` names.
+    /// Builds the body as pieces, without the settings in `omit`.
     fn build_body_pieces(
         &self,
         turn: &TurnRequest<'_>,
@@ -55,58 +56,60 @@ pub(super) trait Dialect: Send + Sync {
     fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader>;
 }
 
-/// Makes a reply of frames.
+/// The reader that turns frames into a reply.
 pub(super) trait ReplyReader: Send {
-    /// Takes a frame; what is new for the screen is added to `new`.
+    /// Reads a frame and appends new text for the screen to `new`.
     fn read_frame(
         &mut self,
         frame: SseFrame,
         new: &mut NewDeltas,
     ) -> Result<StreamProgress, ProviderError>;
-    /// Takes the body of a reply that was not streamed.
+    /// Reads the body of a reply that wasn't streamed.
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError>;
-    /// The server ended its reply in the middle and is to be asked for the rest: the member to add to the request's
-    /// body, as JSON (`"key":value`). What comes next is added to what came. Asked once a reply ended.
+    /// Returns the member that asks for the rest of a reply, as JSON (`"key":value`), if the server ended it in the
+    /// middle.
+    ///
+    /// The client adds it to the request's body and reads the next reply into the same reader.
     fn take_continuation(&mut self) -> Option<String> {
         None
     }
-    /// The stream has ended where it should, as far as HTTP knows.
+    /// Returns the reply after the stream ended without an HTTP error.
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError>;
-    /// What the server has said so far that it costs.
+    /// The token counts that the server has reported so far.
     fn billed_usage(&self) -> Option<TokenUsage>;
 }
 
-/// Text that came, by the part it belongs to.
+/// New text by the part it belongs to.
 pub(super) type NewDeltas = Vec<(DeltaPart, String)>;
 
-/// Whether more is to come.
+/// The state of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamProgress {
-    /// Read on.
+    /// More frames may follow.
     More,
-    /// The server's own end mark came.
+    /// The server sent its own end mark.
     Done,
 }
 
-/// Settings to leave out, by [`Param::setting`].
+/// The settings to omit, by [`OmittableSetting::setting`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct OmittedSettings {
-    /// The judge's settings that this model is known not to take. What the user wrote into `extra_body` stays.
+    /// The judge's settings that this model is known to reject. The user's `extra_body` is not affected.
     pub(super) unsupported: Vec<&'static str>,
-    /// What the server refused, wherever it was written.
+    /// The settings that the server refused, also in `extra_body`.
     pub(super) refused: Vec<&'static str>,
-    /// What the server wants under [`Param::instead`].
+    /// The settings that the server wants under [`OmittableSetting::replacement_key`].
     pub(super) renamed: Vec<&'static str>,
 }
 
 impl OmittedSettings {
-    /// Whether the judge's own setting is left out.
+    /// Returns whether the judge's own setting is omitted.
     pub(super) fn contains(&self, setting: &str) -> bool {
         self.unsupported.contains(&setting) || self.refused.contains(&setting)
     }
 }
 
-/// What servers taught us of this model since the start.
+/// The settings that servers refused since the start.
 #[derive(Debug, Default)]
 struct LearnedSettings {
     omitted: OmittedSettings,
@@ -117,26 +120,26 @@ struct LearnedSettings {
 pub(super) struct ProviderClient {
     dialect: Box<dyn Dialect>,
     capabilities: ModelCapabilities,
-    /// Caps hold what to leave out as text for people; this is the same for the dialect.
+    /// The settings of `capabilities.dropped`, by name for the dialect.
     unsupported: Vec<&'static str>,
     stream: bool,
     headers: Vec<(String, String)>,
-    /// Without userinfo and query: for people.
+    /// The URL without userinfo and query, for messages.
     shown_url: String,
-    /// Where no key is sent: why, for a server that wants one.
+    /// The reason why no key is sent, for a server that requires one.
     missing_key_reason: Option<String>,
     redactor: Redactor,
-    /// In the place of a key.
+    /// Google access tokens, if they replace a key.
     tokens: Option<Arc<GoogleTokens>>,
     http: LlmClient,
     learned: Mutex<LearnedSettings>,
     max_attempts: u8,
-    /// The last exchange of each cell, until somebody has read it.
+    /// The last exchange of each cell, until its reader discards it.
     exchanges: Mutex<HashMap<CellIx, ExchangeInfo>>,
 }
 
 impl ProviderClient {
-    /// `known` are the settings that `caps` says the model does not take.
+    /// `unsupported` are the settings that the model is known to reject.
     pub(super) fn new(
         dialect: Box<dyn Dialect>,
         capabilities: ModelCapabilities,
@@ -152,13 +155,13 @@ impl ProviderClient {
             "application/json"
         };
         headers.push(("accept".to_owned(), accept.to_owned()));
-        let asked = dialect.extra_headers().into_iter();
-        headers.extend(asked.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let extra = dialect.extra_headers().into_iter();
+        headers.extend(extra.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(key) = key {
             let (name, prefix) = dialect.key_header();
             headers.push((name.to_owned(), format!("{prefix}{key}")));
         }
-        // What the user wrote wins over ours: gateways have their own ways to carry a key.
+        // The user's own headers win: gateways carry keys in their own ways.
         headers.retain(|(name, _)| {
             !config
                 .headers
@@ -167,6 +170,7 @@ impl ProviderClient {
         });
         let own = config.headers.iter();
         headers.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        // Users put keys into headers of any name, so every header value is a secret.
         let secrets = key
             .into_iter()
             .chain(config.headers.values().map(String::as_str));
@@ -204,7 +208,7 @@ impl ProviderClient {
         exchanges.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server's or a system's words without our secrets, cut.
+    /// Removes secrets from a text of a server or the system, and cuts it.
     fn redact(&self, text: &str) -> String {
         match self.redactor.redact(text) {
             Some(clean) => server_error::truncate_text(&clean),
@@ -212,18 +216,19 @@ impl ProviderClient {
         }
     }
 
-    /// One exchange, and what is known of it besides its reply.
+    /// Runs one exchange and records its details.
     async fn run_exchange(
         &self,
         body: &RequestBody,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<CompletedReply, ProviderError> {
-        let mut told = ExchangeInfo::default();
+        let mut exchange_info = ExchangeInfo::default();
         let mut reader = self.dialect.new_reply_reader(cx.turn);
         let read = tokio::select! {
+            // A reply that is complete in time wins over the deadline.
             biased;
-            read = self.request_reply(body, &mut *reader, &mut told, cx, deltas) => read,
+            read = self.request_reply(body, &mut *reader, &mut exchange_info, cx, deltas) => read,
             () = cx.clock.sleep(WHOLE) => Err(truncated_error(format!("{OVERDUE}{WHOLE}"))),
         };
         let billed = reader.billed_usage().map(TokenUsage::without_zero_counts);
@@ -234,11 +239,11 @@ impl ProviderClient {
                 ..finished
             })
             .map_err(|error| self.redact_error(error, billed));
-        told.exchange.cost_unknown |= match &done {
+        exchange_info.exchange.cost_unknown |= match &done {
             Ok(_) => false,
             Err(error) => error.may_be_billed() && billed.is_none(),
         };
-        self.exchanges().insert(cx.cell, told);
+        self.exchanges().insert(cx.cell, exchange_info);
         done
     }
 
@@ -246,18 +251,19 @@ impl ProviderClient {
         &self,
         body: &RequestBody,
         reader: &mut dyn ReplyReader,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut text = bytes::Bytes::from(body.text());
         loop {
-            let mut response = self.post_with_auth(&text, told, cx).await?;
-            self.read_response_headers(&response, told, cx);
+            let mut response = self.post_with_auth(&text, exchange_info, cx).await?;
+            self.read_response_headers(&response, exchange_info, cx);
             if !(200..300).contains(&response.status) {
-                return Err(self.status_error(response, cx, told).await);
+                return Err(self.status_error(response, cx, exchange_info).await);
             }
             let coding = response.header("content-encoding").unwrap_or("identity");
+            // dicta doesn't ask for compression, and the readers below can't decompress.
             if !coding.eq_ignore_ascii_case("identity") {
                 let coding = server_error::truncate_text(coding);
                 return Err(ProviderError::Malformed(format!(
@@ -265,9 +271,10 @@ impl ProviderClient {
                 )));
             }
             if self.stream {
-                self.stream(&mut response, reader, told, cx, deltas).await?;
+                self.stream(&mut response, reader, exchange_info, cx, deltas)
+                    .await?;
             } else {
-                self.read_document(&mut response, reader, told, cx, deltas)
+                self.read_document(&mut response, reader, exchange_info, cx, deltas)
                     .await?;
             }
             let rest = reader.take_continuation();
@@ -287,17 +294,17 @@ impl ProviderClient {
         &self,
         response: &mut LlmResponse,
         reader: &mut dyn ReplyReader,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut framing = SseParser::default();
         let mut frames = Vec::new();
-        while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
-            // Frames before a fault are read first: what was billed, or an error that explains it, stands in them.
+        while let Some(chunk) = next_chunk(response, exchange_info, cx, deltas).await? {
+            // Frames before a fault are read first: they can contain the token counts, or an error that explains it.
             let pushed = framing.push(&chunk, &mut frames);
             if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
-                // The end of the body usually lies in the same packet; reading it frees the connection for reuse.
+                // The end of the body is usually in the same packet; reading it frees the connection for reuse.
                 let _end = response.next_chunk().now_or_never();
                 return Ok(());
             }
@@ -313,12 +320,12 @@ impl ProviderClient {
         &self,
         response: &mut LlmResponse,
         reader: &mut dyn ReplyReader,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut bytes = Vec::new();
-        while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
+        while let Some(chunk) = next_chunk(response, exchange_info, cx, deltas).await? {
             bytes.extend_from_slice(&chunk);
         }
         let text = String::from_utf8(bytes).map_err(|_| framing_error(SseFrameError::NotUtf8))?;
@@ -330,7 +337,7 @@ impl ProviderClient {
         done
     }
 
-    /// The error as it leaves us: without secrets, and with what the reply cost.
+    /// Redacts an error and adds the token counts of the reply.
     fn redact_error(&self, error: ProviderError, billed: Option<TokenUsage>) -> ProviderError {
         match error {
             ProviderError::Cut { why, .. } => ProviderError::Cut {
@@ -432,7 +439,7 @@ impl Provider for ProviderClient {
 /// The next piece of the body; what was gathered goes out while nothing comes.
 async fn next_chunk(
     response: &mut LlmResponse,
-    told: &mut ExchangeInfo,
+    exchange_info: &mut ExchangeInfo,
     cx: &CallCx,
     deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
@@ -450,7 +457,7 @@ async fn next_chunk(
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
             chunk = &mut coming => {
                 let chunk = chunk.map_err(|error| broken_body_error(&error))?;
-                told.exchange.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                exchange_info.exchange.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
                 return Ok(chunk);
             }
             () = quiet => deltas.flush().await,
@@ -505,7 +512,7 @@ pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
     ProviderError::Malformed(format!("{what}: `{}`", server_error::truncate_text(text)))
 }
 
-/// An error that stands in the reply.
+/// Returns the error that a reply contains.
 pub(super) fn in_stream_error(error: serde_json::Value) -> ProviderError {
     let said = server_error::parse_error_value(error);
     ProviderError::InStream {

@@ -1,11 +1,12 @@
-//! How many tokens some models take, prompt and reply together, by the beginning of their names.
+//! The context windows of known models in tokens, prompt and reply together, by the beginning of their names.
 //!
-//! From the vendors' model pages as of 2026-11; where a page gives prompt and reply apart, the prompt's figure stands
-//! here. Smaller is safer: a transcript that would have fitted is then read with tools. What is not listed is not known.
+//! From the vendors' model pages as of 2026-11. If a page states prompt and reply separately, this is the figure of
+//! the prompt. A figure that is too small is safe: a judge then reads the transcript with tools. Models that aren't
+//! listed have an unknown window.
 
 use crate::model::ProviderKind;
 
-/// Longer prefixes before shorter ones of the same family.
+/// Longer prefixes come before shorter ones of the same family.
 const CONTEXT_WINDOWS: &[(&str, u64)] = &[
     ("gpt-5-chat", 128_000),
     ("gpt-5", 272_000),
@@ -31,21 +32,22 @@ const CONTEXT_WINDOWS: &[(&str, u64)] = &[
     ("claude", 200_000),
 ];
 
-/// The window of a model, where it is known; a vendor before `/` is left out.
+/// Returns the window of a model, if it is known; ignores a vendor before `/`.
 pub fn find_context_window(provider: ProviderKind, model: &str) -> Option<u64> {
     if !provider.is_model() {
         return None;
     }
     let name = model.rsplit('/').next().unwrap_or_default();
-    // `gpt-4` is no word for `gpt-42`; `gpt-5.1`, `gpt-5-mini` and `claude-3-5-sonnet@20240620` are of their family.
-    let of = |prefix: &str| {
+    // `gpt-4` is not the family of `gpt-42`; `gpt-5.1`, `gpt-5-mini` and `claude-3-5-sonnet@20240620` belong to
+    // theirs.
+    let is_family = |prefix: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| {
             !rest.starts_with(|c: char| c.is_ascii_digit() || c.is_alphabetic())
         })
     };
     CONTEXT_WINDOWS
         .iter()
-        .find(|(prefix, _)| of(prefix))
+        .find(|(prefix, _)| is_family(prefix))
         .map(|(_, tokens)| *tokens)
 }
 

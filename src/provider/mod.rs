@@ -1,14 +1,16 @@
-//! Model dialects over one transport: pure request bodies, frames, attempts.
+//! The providers of language models: one client over HTTP, and one dialect for each wire protocol.
 //!
-//! Owns how a model is spoken to. `body()` is pure (`dicta prompt`, the cache key and a hand edit at the gate use it);
-//! `send()` is ONE attempt; [`call`] owns the attempts and tells each as a fact. Refuses to know verdicts, tools' work or
-//! files. History is sent back as the provider's own items, byte for byte, beside our reading of them.
-
+//! Responsible for request bodies, streamed replies, attempts and retries, and for reading request bodies back for
+//! people. `build_body` is pure, because `dicta prompt`, the cache key and an edit at the gate use it. `send` is one
+//! attempt, and [`call_with_retries`] makes the attempts and records each. Does not know verdicts, tools or files.
+//! The history is sent back as the provider's own items, byte for byte.
 //!
-//! How it is laid out: a *dialect* (`openai`, `gemini`) writes bodies and reads frames; `client` is one attempt over
-//! HTTP, the same for all; `frames` is the framing; [`retry`] the policy with its table; `refusal` reads what servers
-//! say when they refuse. **Adding a dialect**: a folder that implements `client::Dialect` and `client::Reader`, a case
-//! in [`build`], rows in `caps`.
+//! A *dialect* (`openai_chat`, `openai_responses`, `anthropic`, `gemini`, `decisions`) writes bodies, reads replies
+//! and explains bodies. `client` makes one attempt over HTTP for all of them, `sse` splits streams into frames,
+//! [`retry`] decides about further attempts, `server_error` reads error bodies.
+//!
+//! **To add a dialect**, add a folder that implements `client::Dialect` and `client::ReplyReader` with an
+//! `explain_body`. Then add a case in [`build_provider`] and in [`explain_request_body`], and rows in `capabilities`.
 
 mod anthropic;
 mod attempts;
@@ -55,28 +57,30 @@ use crate::net::LlmClient;
 
 /// A dialect bound to one judge's configuration, key and client.
 pub trait Provider: Send + Sync {
-    /// What the model takes.
+    /// The capabilities of the model.
     fn capabilities(&self) -> &ModelCapabilities;
-    /// The exact request for a turn. Pure: same input, same bytes, until a server teaches us what its model does not
-    /// take ([`Provider::without`]); then `dropped` says so.
+    /// Builds the exact request of a turn. Pure, until a server refuses a setting of its model.
+    ///
+    /// After that ([`Provider::without_refused_setting`]) the body omits the setting, and `dropped` lists it.
     fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError>;
-    /// One attempt: sends the body, emits deltas as `attempt` through `cx`, and returns the whole reply.
+    /// Makes one attempt: sends the body, emits deltas as `attempt` through `cx`, and returns the whole reply.
     fn send<'a>(
         &'a self,
         body: &'a RequestBody,
         attempt: u8,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>>;
-    /// Attempts of one call in all.
+    /// The most attempts of one call.
     fn max_attempts(&self) -> u8 {
         retry::MAX_ATTEMPTS
     }
-    /// What the cell's deadline leaves; `None` where there is none.
+    /// The time until the cell's deadline; `None` if there is no deadline.
     fn time_left(&self) -> Option<Millis> {
         None
     }
-    /// Waits until the limits of this provider's key let another attempt begin, and tells the wait
-    /// (`TurnFact::Held`). Whoever holds the pass holds a place; dropping it gives the place back.
+    /// Waits until the limits of this provider's key allow another attempt, and records the wait (`TurnFact::Held`).
+    ///
+    /// The permit holds a place at the server until it is dropped.
     fn wait_for_permit<'a>(
         &'a self,
         body: &'a RequestBody,
@@ -85,17 +89,18 @@ pub trait Provider: Send + Sync {
         let _ = (body, cx);
         Box::pin(std::future::ready(Ok(RequestPermit::default())))
     }
-    /// What is known of the last exchange for this cell besides its reply, until [`Provider::forget`].
+    /// Returns details of the last exchange for this cell, until [`Provider::forget_exchange`].
     fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {
         let _ = cell;
         None
     }
-    /// Nobody asks for the last exchange of this cell any more.
+    /// Discards the details of the last exchange for this cell.
     fn forget_exchange(&self, cell: CellIx) {
         let _ = cell;
     }
-    /// The body again without the setting that this refusal names as not taken, its last `dropped` saying so; `None`
-    /// where the refusal names none. It is remembered: later bodies leave it out.
+    /// Returns the body without the setting that this error refuses; `None` if it refuses none.
+    ///
+    /// Later bodies omit the setting too. The last entry of `dropped` describes it.
     fn without_refused_setting(
         &self,
         body: &RequestBody,
@@ -106,8 +111,7 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// Tool declarations as the requests of a provider hold them: JSON; `None` for one that calls no functions, or is asked of
-/// nobody.
+/// Renders tool declarations as JSON in a provider's format; `None` for a provider without function calls.
 pub fn render_tool_declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -> Option<String> {
     let render = match kind {
         ProviderKind::Openai => openai_chat::render_tool_declarations,
@@ -152,80 +156,82 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
     None
 }
 
-/// Leave to send one request: a place at the server, held while this lives. The default holds none.
+/// The permission to send one request, with a place at the server while it lives. The default has no place.
 #[derive(Default)]
 pub struct RequestPermit(Option<Box<dyn std::any::Any + Send + Sync>>);
 
 impl RequestPermit {
-    /// A pass that gives back its place when it is dropped, as `place` does.
+    /// A permit that gives back its place when it is dropped.
     pub fn with_slot(place: impl Send + Sync + 'static) -> Self {
         Self(Some(Box::new(place)))
     }
 
-    /// Whether a place is held.
+    /// Returns whether the permit holds a place.
     pub fn has_slot(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// What a server let on about an exchange besides its reply.
+/// The details of an exchange, without its reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExchangeInfo {
-    /// For the log.
+    /// The details that the event log records.
     pub exchange: HttpExchange,
-    /// Whether trying again may help, where that was said (`x-should-retry`) or the failure itself says it.
+    /// The server's or the failure's own advice about a retry (`x-should-retry`), if there is any.
     pub should_retry: Option<bool>,
-    /// What is left of its limits.
+    /// The rest of the server's rate limits.
     pub rate_limits: RateLimitStatus,
 }
 
-/// What a model takes, known before the first call.
+/// The capabilities of a model, as far as they are known before the first call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelCapabilities {
-    /// Whether it has structured output.
+    /// `true` if the model has structured output.
     pub structured_output: bool,
-    /// Whether a function can be forced.
+    /// `true` if a request can force a function call.
     pub forced_call: bool,
-    /// Settings of the judge that this model does not take.
+    /// The settings of the judge that this model doesn't accept.
     pub dropped: Vec<DroppedSetting>,
 }
 
-/// What the model may answer with.
+/// The kinds of reply that a request allows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolChoice {
-    /// Text alone; the request holds no tool key at all.
+    /// Only text; the request has no tool key.
     NoTools,
-    /// Text in this JSON Schema (structured output); no tool key either. A decisions endpoint, which writes no text, gets
-    /// its questions here ([`decisions`]).
+    /// Text of this JSON Schema (structured output), without a tool key. For a decisions endpoint, its questions
+    /// ([`decisions`]).
     Schema(serde_json::Value),
     /// Text or any of the declared functions.
     Auto,
-    /// This function alone.
+    /// Only this function.
     ForcedTool(String),
 }
 
-/// One turn to be asked.
+/// The content of one request.
 #[derive(Debug, Clone)]
 pub struct TurnRequest<'a> {
-    /// Everything so far.
+    /// The conversation so far.
     pub history: &'a [HistoryItem],
-    /// Declared functions; empty with [`Choice::NoTools`] and [`Choice::Schema`].
+    /// The declared functions; empty with [`ToolChoice::NoTools`] and [`ToolChoice::Schema`].
     pub tools: &'a [ToolDeclaration],
-    /// What it may answer with.
+    /// The kinds of reply that are allowed.
     pub tool_choice: ToolChoice,
 }
 
-/// A request body as pieces: concatenated they are the exact JSON. Large pieces (a history item each) are recorded once.
+/// A request body as pieces whose concatenation is the exact JSON.
+///
+/// Large pieces (one for each history item) are recorded once, however many turns repeat them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestBody {
-    /// In order. Never holds a key: keys travel in headers.
+    /// The pieces in order. They never contain a key: keys travel in headers.
     pub pieces: Vec<Arc<str>>,
-    /// What was left out for this model.
+    /// The settings that were omitted for this model.
     pub dropped: Vec<DroppedSetting>,
 }
 
 impl RequestBody {
-    /// The exact bytes.
+    /// Returns the whole body.
     pub fn text(&self) -> String {
         self.pieces.concat()
     }
@@ -234,16 +240,16 @@ impl RequestBody {
 /// A complete reply.
 #[derive(Debug, Clone)]
 pub struct CompletedReply {
-    /// The provider's own items in order, as received; what goes back.
+    /// The provider's own items in order, as received, which later requests send back.
     pub native: Vec<Arc<RawValue>>,
-    /// Our reading.
+    /// The reply as dicta reads it.
     pub reply: ModelReply,
-    /// What it cost.
+    /// The token counts.
     pub usage: TokenUsage,
 }
 
 impl CompletedReply {
-    /// Why a reply that hit its token limit is none.
+    /// Explains that the reply hit its token limit, and how to avoid it.
     pub fn explain_token_limit(&self) -> String {
         let why = "the reply hit its token limit before it was complete";
         let silent = self.reply.text.trim().is_empty() && self.reply.calls.is_empty();
@@ -262,59 +268,59 @@ impl CompletedReply {
     }
 }
 
-/// Why an attempt, or all of them, failed.
+/// The failure of an attempt, or of all attempts.
 #[derive(Debug, Clone, Error)]
 pub enum ProviderError {
-    /// The request cannot be built.
+    /// dicta can't build or send the request.
     #[error("{0}")]
     Request(String),
-    /// No connection, or it broke before the first byte.
+    /// There is no connection, or it broke before the first byte.
     #[error("cannot reach {url}: {why}")]
     Connect {
-        /// Where to.
+        /// The address.
         url: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The server refused.
+    /// The server refused the request.
     #[error("{status} from {url}: {message}")]
     Status {
         /// The HTTP status.
         status: u16,
-        /// Where from.
+        /// The address.
         url: String,
-        /// What the server said, redacted and cut.
+        /// The server's message, redacted and cut.
         message: String,
-        /// How long it asked to wait (`Retry-After` in all its forms, Gemini's `RetryInfo`).
+        /// The delay that the server asks for (`Retry-After` in all its forms, Gemini's `RetryInfo`).
         retry_after: Option<Millis>,
-        /// Whether trying again cannot help (a daily quota, a bad key).
+        /// `true` if a retry can't help (a daily quota, an invalid key).
         terminal: bool,
     },
-    /// The stream ended without its end mark, or a cap was hit: the reply is no reply.
+    /// The stream ended without its end mark, or exceeded a limit, so there is no reply.
     #[error("the reply was cut: {why}")]
     Cut {
-        /// How.
+        /// The reason.
         why: String,
-        /// What it cost, where known.
+        /// The token counts, if they are known.
         billed: Option<TokenUsage>,
     },
-    /// An error inside the stream.
+    /// The server reported an error inside the stream.
     #[error("the server reported an error in its reply: {message}")]
     InStream {
-        /// What it said.
+        /// The server's message.
         message: String,
-        /// Whether another attempt may help.
+        /// `true` if another attempt may succeed.
         retryable: bool,
     },
-    /// Bytes that are not the protocol.
+    /// The bytes don't follow the protocol.
     #[error("the reply is not the protocol: {0}")]
     Malformed(String),
-    /// The work is no longer wanted.
+    /// The work was cancelled.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// Whether a verdict mode fits a judge with or without tools; what `auto` becomes.
+/// Returns the verdict mode of a judge with or without tools; replaces `auto`.
 pub fn resolve_verdict_mode(
     mode: VerdictMode,
     has_tools: bool,
@@ -328,10 +334,10 @@ pub fn resolve_verdict_mode(
     }
 }
 
-/// Builds the dialect for a judge. `key` is the key itself; it enters headers only.
+/// Builds the provider of a judge. `key` is the key itself and enters only headers. Sends nothing.
 ///
-/// A kind without a dialect in this version, an unusable `base_url` and an `extra_body` that speaks for the judge are
-/// [`ProviderError::Request`]. Sends nothing.
+/// Returns [`ProviderError::Request`] for a kind without a dialect, an invalid `base_url`, and an `extra_body` with a
+/// key that dicta sets itself.
 pub fn build_provider(
     config: &JudgeConfig,
     key: Option<&str>,
@@ -341,7 +347,7 @@ pub fn build_provider(
     Ok(Arc::new(client))
 }
 
-/// As [`build`], for a judge that Google's credentials speak for: each request carries an access token.
+/// Builds the provider of a judge that uses Google credentials: each request has an access token.
 pub fn build_provider_with_tokens(
     config: &JudgeConfig,
     tokens: &Arc<google_auth::GoogleTokens>,
@@ -352,11 +358,11 @@ pub fn build_provider_with_tokens(
     Ok(Arc::new(client.with_tokens(Arc::clone(tokens))))
 }
 
-/// What speaks for a judge.
+/// The authentication of a judge's requests.
 enum RequestAuth<'a> {
-    /// A key, or nothing.
+    /// A key, or none.
     Key(Option<&'a str>),
-    /// Access tokens, made of credentials that belong to this project.
+    /// Access tokens from credentials that belong to this project.
     GoogleTokens(Option<&'a str>),
 }
 
@@ -387,6 +393,7 @@ fn client(
         RequestAuth::Key(key) => *key,
         RequestAuth::GoogleTokens(_) => None,
     };
+    // Decisions endpoints send one JSON document and refuse `stream`.
     let unary = config.provider.is_decisions();
     let config = &JudgeConfig {
         stream: config.stream && !unary,

@@ -1,4 +1,4 @@
-//! What both dialects need to write a body: settings, `extra_body`, and JSON put together of pieces.
+//! The parts of request bodies that all dialects share: settings, `extra_body`, and JSON built from pieces.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::server_error::OmittableSetting;
 use super::{ProviderError, ToolChoice, TurnRequest};
 use crate::model::{HistoryBlock, JudgeConfig, ToolDeclaration};
 
-/// A JSON object in the making, cut into pieces where large parts begin and end.
+/// A JSON object under construction, cut into pieces where large parts begin and end.
 #[derive(Debug)]
 pub(super) struct BodyBuilder {
     closed_pieces: Vec<Arc<str>>,
@@ -18,7 +18,7 @@ pub(super) struct BodyBuilder {
 }
 
 impl BodyBuilder {
-    /// An object without members yet.
+    /// An object without members.
     pub(super) fn new() -> Self {
         Self {
             closed_pieces: Vec::new(),
@@ -26,17 +26,19 @@ impl BodyBuilder {
         }
     }
 
-    /// A member.
+    /// Adds a member.
     pub(super) fn add_member(&mut self, key: &str, value: &impl Serialize) {
         self.write_key(key);
         self.open_piece.push_str(&to_json(value));
     }
 
-    /// A member that is an array; each element is a piece of its own, its comma included.
+    /// Adds a member that is an array; each element with its comma is a piece of its own.
     pub(super) fn add_array(&mut self, key: &str, elements: Vec<String>) {
         self.write_key(key);
         self.open_piece.push('[');
         for (at, element) in elements.into_iter().enumerate() {
+            // The comma is part of the element's piece, so a longer history only adds pieces and the recorded ones
+            // stay shared.
             if at == 0 {
                 self.close_piece();
                 self.closed_pieces.push(element.into());
@@ -47,7 +49,7 @@ impl BodyBuilder {
         self.open_piece.push(']');
     }
 
-    /// The declared functions, a piece of its own that bodies share. Whether there are any: without, there is no key.
+    /// Adds the declared functions as a piece that bodies share; returns whether there are any.
     pub(super) fn add_tools(&mut self, declared: Option<Arc<str>>) -> bool {
         let Some(declared) = declared else {
             return false;
@@ -58,14 +60,14 @@ impl BodyBuilder {
         true
     }
 
-    /// All members of a map.
+    /// Adds all members of a map.
     pub(super) fn add_members(&mut self, map: &Map<String, Value>) {
         for (key, value) in map {
             self.add_member(key, value);
         }
     }
 
-    /// The object, complete.
+    /// Returns the pieces of the complete object.
     pub(super) fn finish(mut self) -> Vec<Arc<str>> {
         self.open_piece.push('}');
         self.close_piece();
@@ -88,12 +90,12 @@ impl BodyBuilder {
     }
 }
 
-/// Any of our own values as JSON text.
+/// Formats one of dicta's own values as JSON.
 pub(super) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("strings, numbers and maps with string keys are JSON")
 }
 
-/// The declared functions a request names: none where the model must answer in text.
+/// Returns the functions that a request declares: none if the model must reply in text.
 pub(super) fn check_declared_tools<'t>(
     turn: &TurnRequest<'t>,
 ) -> Result<&'t [ToolDeclaration], ProviderError> {
@@ -104,12 +106,12 @@ pub(super) fn check_declared_tools<'t>(
             Ok(turn.tools)
         }
         ToolChoice::ForcedTool(name) => Err(ProviderError::Request(format!(
-            "the model can only call a function that is declared, and `{name}` is not"
+            "the request forces the function `{name}`, which it doesn't declare"
         ))),
     }
 }
 
-/// Keys of `extra_body` that would say something else than the judge's own configuration does.
+/// The keys of `extra_body` that would contradict the judge's own configuration.
 const RESERVED_KEYS: [&str; 15] = [
     "model",
     "messages",
@@ -128,7 +130,7 @@ const RESERVED_KEYS: [&str; 15] = [
     "candidateCount",
 ];
 
-/// `extra_body` as a map, or why it cannot be one.
+/// Parses `extra_body`; returns an error if it isn't a mapping or has a reserved key.
 pub(super) fn parse_extra_body(config: &JudgeConfig) -> Result<Map<String, Value>, ProviderError> {
     let map = match &config.extra_body {
         None | Some(Value::Null) => Map::new(),
@@ -149,13 +151,13 @@ pub(super) fn parse_extra_body(config: &JudgeConfig) -> Result<Map<String, Value
     {
         None => Ok(map),
         Some(key) => Err(ProviderError::Request(format!(
-            "judge `{}`: extra_body must not hold `{key}`: dicta sets it from the judge's own keys",
+            "judge `{}`: remove `{key}` from extra_body: dicta sets it from the judge's own keys",
             config.name
         ))),
     }
 }
 
-/// Adds `extra` to the settings, objects merged, everything else replaced; then takes out what the server refused.
+/// Merges `extra` into the settings (objects merge, everything else is replaced), then removes refused settings.
 pub(super) fn merge_settings(
     settings: &mut Map<String, Value>,
     extra: &Map<String, Value>,
@@ -195,7 +197,7 @@ fn remove_path(map: &mut Map<String, Value>, path: &[&str]) {
     }
 }
 
-/// Blocks of one user item, neighbours of a kind joined by a blank line.
+/// Joins neighboring blocks of the same kind with a blank line.
 pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
     let mut out: Vec<HistoryBlock> = Vec::new();
     for block in blocks {
@@ -211,14 +213,14 @@ pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
     out
 }
 
-/// Says that a history cannot be sent: a defect of the caller, told instead of sent.
+/// Returns the error for a history that can't be sent, because responses and calls don't match.
 pub(super) fn unpaired_responses_error(answers: usize, calls: usize) -> ProviderError {
     ProviderError::Request(format!(
-        "the history holds {answers} answers to {calls} calls"
+        "the history has {answers} tool responses to {calls} calls"
     ))
 }
 
-/// A configured or default base as a URL.
+/// Parses the configured or default base URL.
 pub(super) fn parse_base_url(
     config: &JudgeConfig,
     default: &str,
@@ -235,7 +237,7 @@ pub(super) fn parse_base_url(
     })
 }
 
-/// The path of a base without its last slash, with the version at its end: `version` where it has none of its own.
+/// Returns the path of a base URL without its last slash; appends `version` if it doesn't end in one.
 pub(super) fn append_version(base: &url::Url, version: &str) -> String {
     let path = base.path().trim_end_matches('/');
     match path.rsplit('/').next() {
@@ -244,7 +246,7 @@ pub(super) fn append_version(base: &url::Url, version: &str) -> String {
     }
 }
 
-/// `v1`, `v1beta`, `v1alpha2`.
+/// Returns whether a path segment is a version: `v1`, `v1beta`, `v1alpha2`.
 fn is_version(segment: &str) -> bool {
     let rest = segment.strip_prefix('v').unwrap_or_default();
     let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,82 +1,86 @@
-//! Whether and when a failed attempt is tried again: one pure function. (How servers say "later" is read in `delay`.)
+//! The retry policy: one pure function that decides whether and when a failed attempt is repeated.
 //!
-//! | what happened | again? | the wait |
+//! `server_limits` reads the delays that servers ask for.
+//!
+//! | the failure | retry? | the wait |
 //! |---|---|---|
 //! | no connection, a reset, no byte in time | yes | back-off from 0.5 s |
-//! | no trust in the server's certificate, an answer that is not HTTP | no | |
+//! | an untrusted server certificate, a reply that is not HTTP | no | |
 //! | 408, 409, 5xx | yes | the server's delay, else back-off from 0.5 s |
 //! | 429, 503, 529 | yes | the server's delay, else back-off from 2 s |
-//! | 500 twice in the same words from a server on this machine | no | |
+//! | 500 twice with the same message from a server on this machine | no | |
 //! | 400 or 422 that names a setting | yes, without it; once for each setting | none |
 //! | any other status | no | |
-//! | any status with `x-should-retry: true` or `false` | as it says | as above |
+//! | any status with `x-should-retry: true` or `false` | by its value | as above |
 //! | a quota that waiting does not refill soon (`insufficient_quota`, Gemini's per-day quotas) | no | |
-//! | the reply was cut, or is not the protocol | yes; what came is void | back-off from 0.5 s |
-//! | a reply larger than a cap, or not at its end after 15 min | no | |
-//! | an error inside the reply | by its code, as the statuses above; yes if it has none | back-off from 0.5 s |
-//! | the request cannot be built, or was cancelled | no | |
+//! | a reply that was cut or doesn't follow the protocol | yes, from the beginning | back-off from 0.5 s |
+//! | a reply larger than a limit, or not at its end after 15 min | no | |
+//! | an error inside the reply | by its code, as the statuses above; yes without a code | back-off from 0.5 s |
+//! | a request that can't be built, or was cancelled | no | |
 //!
-//! Four attempts in all (`max_attempts`); those that only leave out a setting do not count. A server's delay is
-//! `retry-after-ms`, `Retry-After` (seconds or an HTTP date, measured against the reply's own `Date`), Gemini's
-//! `RetryInfo`, or the reset of a limit of which nothing is left; it is kept, plus up to 10 % so that judges who were
-//! refused together do not come back together. One above 120 s is not waited for: the error says until when. Back-off
-//! doubles each time and is fully jittered: anything from 0 to that much. The waits of one call add up to 120 s at
-//! most, and one that would not end before the cell's own deadline is not begun.
+//! There are four attempts in all (`max_attempts`); those that only omit a setting don't count. A server's delay is
+//! `retry-after-ms`, `Retry-After`, Gemini's `RetryInfo`, or the reset of an exhausted limit. `Retry-After` is in
+//! seconds or an HTTP date, relative to the reply's own `Date`.
+//!
+//! dicta waits for the server's delay plus up to 10%, so that judges that were refused together don't return
+//! together. It doesn't wait longer than 120 s; the error then names the time. Back-off doubles each time and is
+//! fully jittered, from 0 to the full value. The waits of one call are at most 120 s together, and no wait goes
+//! beyond the cell's deadline.
 
 use super::ProviderError;
 use crate::model::{Millis, is_loopback_url};
 
-/// Attempts in all.
+/// The number of attempts.
 pub const MAX_ATTEMPTS: u8 = 4;
-/// Longest wait for one attempt, and for all of a call together.
+/// The longest wait for one attempt, and for all attempts of a call together.
 pub const MAX_WAIT: Millis = Millis(120_000);
-/// How the text of a [`ProviderError::Cut`] begins when a cap was hit: more attempts would hit it again.
+/// The first words of a [`ProviderError::Cut`] about a limit on size: another attempt would reach the limit again.
 pub(super) const CAPPED: &str = "it is larger than ";
-/// The same for a reply that never came to its end.
+/// The first words of a [`ProviderError::Cut`] about a reply that didn't end in time.
 pub(super) const OVERDUE: &str = "it did not end within ";
 
 /// A failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedAttempt<'e> {
-    /// How it failed.
+    /// The error.
     pub error: &'e ProviderError,
-    /// Which one it was, from 1.
+    /// Its number, from 1.
     pub attempt: u8,
-    /// How many there are.
+    /// The most attempts of the call.
     pub max_attempts: u8,
-    /// What this call has waited before.
+    /// The time that this call has waited so far.
     pub waited: Millis,
-    /// What the cell's deadline leaves, where there is one.
+    /// The time until the cell's deadline, if there is one.
     pub time_left: Option<Millis>,
-    /// What the server says of trying again (`x-should-retry`), or what the failure itself does.
+    /// The server's or the failure's own advice (`x-should-retry`).
     pub server_advice: Option<bool>,
-    /// The attempt before failed in the same words.
+    /// `true` if the attempt before failed with the same message.
     pub is_same_error: bool,
     /// A number from 0 to 1 that spreads the waits.
     pub jitter: f64,
 }
 
-/// What to do after a failed attempt.
+/// The action after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryAction {
-    /// Try again after this long.
+    /// Try again.
     Retry {
-        /// How long.
+        /// The wait before it.
         wait: Millis,
-        /// Whether the server asked for it.
+        /// `true` if the server asked for this wait.
         server_asked: bool,
     },
-    /// It would not help.
+    /// Stop: another attempt wouldn't help.
     Stop,
-    /// A server on this machine says the same 500 again: it is about the request.
+    /// Stop: a server on this machine sent the same 500 again, so the request causes it.
     SameError,
-    /// The server asks for more patience than we have.
+    /// Stop: the server asks for a longer wait than dicta allows.
     WaitTooLong(Millis),
-    /// The next attempt would begin this much later, after the cell's deadline.
+    /// Stop: the next attempt would begin this much later, after the cell's deadline.
     NoTime(Millis),
 }
 
-/// The table of this module's first lines.
+/// Applies the table in this module's documentation.
 pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     let FailedAttempt {
         attempt, waited, ..
@@ -85,7 +89,7 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
         Ok(plan) => plan,
         Err(next) => return next,
     };
-    // A delay of 0 is no delay: everybody would come back at once.
+    // A delay of 0 doesn't spread the requests: all judges would return at once.
     let asked = asked.filter(|delay| delay.0 > 0);
     if let Some(delay) = asked
         && waited + delay > MAX_WAIT
@@ -98,6 +102,7 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     let wait = if let Some(delay) = asked {
         delay + scale_by_jitter(delay.0 / 10, failed.jitter)
     } else {
+        // The cap only prevents an overflow of the shift; `MAX_WAIT` limits the wait.
         let doublings = u32::from(attempt.saturating_sub(1)).min(10);
         scale_by_jitter(base << doublings, failed.jitter)
     };
@@ -111,7 +116,7 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     }
 }
 
-/// The server's delay and the first back-off, or why there is no further attempt.
+/// Returns the server's delay and the first back-off in milliseconds, or the reason to stop.
 fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), RetryAction> {
     match failed.error {
         ProviderError::Status { terminal: true, .. } => Err(RetryAction::Stop),
@@ -123,7 +128,7 @@ fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), Retry
         } => match status {
             _ if failed.server_advice == Some(false) => Err(RetryAction::Stop),
             429 | 503 | 529 => Ok((*retry_after, 2000)),
-            // Servers that run models here answer 500 to mistakes of their clients.
+            // Servers that run models locally answer 500 to mistakes of their clients.
             500 if failed.is_same_error && is_loopback_url(url) => Err(RetryAction::SameError),
             408 | 409 | 500..=599 => Ok((*retry_after, 500)),
             _ if failed.server_advice == Some(true) => Ok((*retry_after, 500)),
@@ -158,7 +163,7 @@ fn scale_by_jitter(most: u64, chance: f64) -> Millis {
     Millis((most as f64 * chance.clamp(0.0, 1.0)) as u64)
 }
 
-/// Whether a status, or a code that a stream gives in its place, is worth another attempt.
+/// Returns whether a status, or a code that a stream gives instead, allows another attempt.
 pub(super) fn is_retryable_status(status: u64) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }

@@ -1,4 +1,4 @@
-//! What a server says when it refuses: the message of an error, and which setting it does not take.
+//! The errors that servers report: the message, and the setting that a server refuses.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -6,22 +6,24 @@ use serde_json::value::RawValue;
 use super::RequestBody;
 use crate::event::DroppedSetting;
 
-/// Longest text of a server that an error carries, in characters.
+/// The most characters of a server's text in an error.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// An error as a server's JSON has it, whatever its shape.
+/// An error of a server, whatever its JSON looks like.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServerError {
-    /// For people: the server's code and parameter, then its message. Not yet redacted, not yet cut.
+    /// The text for people: the server's code and parameter, then its message. Not redacted or cut yet.
     pub(super) message: String,
-    /// A number in the place of a status.
+    /// A number instead of a status.
     pub(super) code: Option<u64>,
     /// The error itself, for details.
     pub(super) error: Value,
 }
 
-/// Reads an error body: `{"error": {…}}`, `{"error": "…"}`, a one-element array of those (Gemini), `{"message": …}`,
-/// `{"detail": …}`, or text.
+/// Parses an error body.
+///
+/// Accepts `{"error": {…}}`, `{"error": "…"}`, a one-element array of those (Gemini), `{"message": …}`, `{"detail":
+/// …}`, and text.
 pub(super) fn parse_error_body(body: &str) -> ServerError {
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let parsed = match parsed {
@@ -40,7 +42,7 @@ pub(super) fn parse_error_body(body: &str) -> ServerError {
     }
 }
 
-/// Reads what stands under `error`.
+/// Parses the value of `error`.
 pub(super) fn parse_error_value(error: Value) -> ServerError {
     let text = |key: &str| error.get(key).and_then(Value::as_str);
     let mut message = match &error {
@@ -52,13 +54,13 @@ pub(super) fn parse_error_value(error: Value) -> ServerError {
             (None, None) => error.to_string(),
         },
     };
-    // OpenRouter keeps the words of the server behind it here.
+    // OpenRouter puts the message of the server behind it here.
     if let Some(raw) = error.pointer("/metadata/raw").and_then(Value::as_str) {
         message = format!("{message}: {raw}");
     }
     let kind = text("code").or(text("status")).or(text("type"));
     let kind = kind.filter(|kind| kind.parse::<u64>().is_err());
-    // First, so that it survives the cut.
+    // The code comes first, so that cutting the text keeps it.
     message = match (kind, text("param")) {
         (Some(kind), Some(param)) => format!("{kind} (param {param}): {message}"),
         (Some(kind), None) => format!("{kind}: {message}"),
@@ -78,13 +80,15 @@ pub(super) fn parse_error_value(error: Value) -> ServerError {
 }
 
 impl ServerError {
-    /// Whether another attempt may help, when this stands inside a reply that began well. An error that gives no code
-    /// is taken for a passing one: the request itself had been accepted.
+    /// Returns whether another attempt may succeed, if this error is inside a reply that began well.
+    ///
+    /// An error without a code counts as temporary, because the server had accepted the request.
     pub(super) fn is_retryable(&self) -> bool {
         if super::server_limits::is_quota_exhausted(&self.error) {
             return false;
         }
         if let Some(code) = self.code {
+            // 499 is a gateway's code for a client that closed the connection.
             return super::retry::is_retryable_status(code) || code == 499;
         }
         let word = |key: &str| self.error.get(key).and_then(Value::as_str);
@@ -95,7 +99,7 @@ impl ServerError {
     }
 }
 
-/// The first 500 characters. Control characters stay: whoever shows a text shows them.
+/// Returns the first 500 characters. Keeps control characters; the code that displays the text handles them.
 pub(super) fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -103,20 +107,20 @@ pub(super) fn truncate_text(text: &str) -> String {
     }
 }
 
-/// A setting that a body may hold and a server may refuse.
+/// A setting in a request body that a server may refuse.
 #[derive(Debug)]
 pub(super) struct OmittableSetting {
-    /// Our word for it, as in dicta.yaml.
+    /// The name in dicta.yaml.
     pub(super) setting: &'static str,
-    /// How servers name it when they refuse it.
+    /// The names that servers use when they refuse it.
     pub(super) server_names: &'static [&'static str],
-    /// Where it stands in the body: paths of keys.
+    /// The paths of keys to it in the body.
     pub(super) body_paths: &'static [&'static [&'static str]],
-    /// The key to send the same value under, if the server names that one instead.
+    /// The key for the same value, if the server names that key instead.
     pub(super) replacement_key: Option<&'static str>,
 }
 
-/// A setting that is left out once it is refused, under no other name.
+/// A setting that is omitted once a server refuses it.
 pub(super) const fn new_omittable_setting(
     setting: &'static str,
     named: &'static [&'static str],
@@ -130,8 +134,9 @@ pub(super) const fn new_omittable_setting(
     }
 }
 
-/// The setting that a refusal names as not taken, if it names one. A value out of range is the user's to mend and is
-/// none.
+/// Returns the setting that a message refuses, if it names one.
+///
+/// A value out of range is a mistake that the user must fix, so it doesn't count.
 pub(super) fn find_refused_setting<'p>(
     params: &'p [OmittableSetting],
     message: &str,
@@ -150,17 +155,17 @@ pub(super) fn find_refused_setting<'p>(
         "cannot find field",
         "is not enabled",
         "not available",
-        // Of two settings that do not go together, as Anthropic says it.
+        // Anthropic's words about two settings that exclude each other.
         "may not be enabled",
         "may only be set",
     ];
     let lower = message.to_lowercase();
-    // A schema the server cannot use is a defect to be seen, not a setting to be left out.
+    // A schema that the server can't use is a defect that must be visible, so it isn't omitted.
     let hinted = HINTS.iter().any(|hint| lower.contains(hint));
     if !hinted || lower.contains("invalid schema") {
         return None;
     }
-    // What the server itself calls the parameter wins over words in its sentence.
+    // The server's own name of the parameter wins over words in its sentence.
     let (_, param) = message.split_once("(param ").unwrap_or_default();
     let (param, _) = param.split_once(')').unwrap_or_default();
     let place = |text: &str, param: &OmittableSetting| {
@@ -189,8 +194,9 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
         .map(|(at, _)| at)
 }
 
-/// The body without a setting, or with it under its other name. `None` where it does not hold it. All else stays as
-/// it is, byte for byte.
+/// Returns the body without a setting, or with it under its other key; `None` if the body doesn't have it.
+///
+/// All other bytes stay unchanged.
 pub(super) fn remove_setting(
     body: &RequestBody,
     param: &OmittableSetting,

@@ -1,34 +1,34 @@
-//! How servers say "later", and what is left: the delays and limits in headers and error bodies.
+//! The delays and rate limits that servers report in headers and error bodies.
 //!
-//! Every time is taken relative to the reply's own `Date`, so that a wrong clock on this side does no harm. What cannot
-//! be read says nothing.
+//! Times are relative to the reply's own `Date`, so that a wrong local clock does no harm. Unreadable values are
+//! ignored.
 
 use serde_json::Value;
 
 use crate::model::Millis;
 
-/// What a server said of its limits.
+/// The rate limits that a server reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateLimitStatus {
-    /// Of requests.
+    /// The limit on requests.
     pub requests: Option<RemainingLimit>,
-    /// Of tokens.
+    /// The limit on tokens.
     pub tokens: Option<RemainingLimit>,
 }
 
-/// What is left of a limit.
+/// The rest of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemainingLimit {
-    /// How many may still be used.
+    /// The amount that is left.
     pub remaining: u64,
-    /// How many there are when it is full, where that was said.
+    /// The full amount, if the server reported it.
     pub limit: Option<u64>,
-    /// When the limit is full again, from now.
+    /// The time until the limit is full again.
     pub reset: Option<Millis>,
 }
 
 impl RateLimitStatus {
-    /// How long until something may be sent again, where nothing is left.
+    /// The time until a request is possible again, if a limit is exhausted.
     pub fn time_until_refill(&self) -> Option<Millis> {
         let both = [self.requests, self.tokens];
         let spent = both
@@ -39,8 +39,10 @@ impl RateLimitStatus {
     }
 }
 
-/// The delay that a reply's headers ask for. `header` looks one up by its lower-case name; `now` is our wall clock in
-/// seconds since 1970, for servers that send no `Date`.
+/// Reads the delay that headers ask for.
+///
+/// `header` returns a header by its lower-case name. `now` is the local time in seconds since 1970, for servers
+/// without `Date`.
 pub(super) fn delay_from_headers<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     now: Option<i64>,
@@ -57,13 +59,13 @@ pub(super) fn delay_from_headers<'h>(
     Some(Millis::from_secs(u64::try_from(until - from).unwrap_or(0)))
 }
 
-/// A number of at least 0.
+/// Parses a number of at least 0.
 fn parse_number(text: &str) -> Option<f64> {
     let n: f64 = text.trim().parse().ok()?;
     (n.is_finite() && n >= 0.0).then_some(n)
 }
 
-/// Seconds since 1970 of an HTTP date, in the three forms of RFC 9110 5.6.7.
+/// Parses an HTTP date in the three forms of RFC 9110 5.6.7 to seconds since 1970.
 fn parse_http_date(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(zoned) = jiff::fmt::rfc2822::parse(text) {
@@ -80,7 +82,7 @@ fn parse_http_date(text: &str) -> Option<i64> {
         })
 }
 
-/// What the headers say is left: `x-ratelimit-*` (OpenAI and its kin) and `anthropic-ratelimit-*`.
+/// Reads `x-ratelimit-*` (OpenAI and compatible servers) and `anthropic-ratelimit-*`.
 pub(super) fn rate_limits_from_headers<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     now: Option<i64>,
@@ -108,7 +110,9 @@ pub(super) fn rate_limits_from_headers<'h>(
     }
 }
 
-/// How long until a limit is full again: `6m0s`, `250ms`, seconds, seconds or milliseconds since 1970, RFC 3339.
+/// Parses the time until a limit is full again.
+///
+/// Accepts `6m0s`, `250ms`, seconds, seconds or milliseconds since 1970, and RFC 3339.
 fn parse_reset(text: &str, now: Option<i64>) -> Option<Millis> {
     let text = text.trim();
     let since = |then_ms: f64| {
@@ -117,6 +121,7 @@ fn parse_reset(text: &str, now: Option<i64>) -> Option<Millis> {
     };
     if let Some(n) = parse_number(text) {
         return match n {
+            // Below 1e8 it can only be a duration; 1e8 s since 1970 is 1973, 1e11 ms too.
             n if n < 1e8 => Some(Millis::from_secs_f64(n)),
             n if n < 1e11 => since(n * 1000.0),
             n => since(n),
@@ -128,7 +133,7 @@ fn parse_reset(text: &str, now: Option<i64>) -> Option<Millis> {
     parse_go_duration(text)
 }
 
-/// Go's way to write a duration: `1h2m3.5s`, `17ms`.
+/// Parses a duration as Go writes it: `1h2m3.5s`, `17ms`.
 fn parse_go_duration(text: &str) -> Option<Millis> {
     let mut rest = text;
     let mut seconds = 0.0;
@@ -154,7 +159,7 @@ fn parse_go_duration(text: &str) -> Option<Millis> {
     (!text.is_empty()).then(|| Millis::from_secs_f64(seconds))
 }
 
-/// The delay in Gemini's error details: `RetryInfo { retryDelay: "34.4s" }`.
+/// Reads the delay in Gemini's error details: `RetryInfo { retryDelay: "34.4s" }`.
 pub(super) fn delay_from_details(error: &Value) -> Option<Millis> {
     find_details(error, "google.rpc.RetryInfo")
         .find_map(|info| info.get("retryDelay")?.as_str()?.strip_suffix('s'))
@@ -162,7 +167,7 @@ pub(super) fn delay_from_details(error: &Value) -> Option<Millis> {
         .map(Millis::from_secs_f64)
 }
 
-/// Whether an error's JSON names a quota that waiting a little does not refill.
+/// Returns whether an error names a quota that a short wait does not refill.
 pub(super) fn is_quota_exhausted(error: &Value) -> bool {
     let says = |key: &str| error.get(key).and_then(Value::as_str);
     if [says("code"), says("type")].contains(&Some("insufficient_quota")) {

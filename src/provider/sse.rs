@@ -1,47 +1,49 @@
-//! Bytes → lines → server-sent events, for any split of the bytes.
+//! The parser of server-sent events: bytes → lines → frames, for any split of the bytes.
 //!
-//! Owns framing and its caps; knows no dialect. Lenient where real servers deviate (`data:` without its space, a last
-//! event without its blank line), and it loses nothing: what is no SSE field comes out as [`Frame::Stray`], because
-//! that is where Gemini puts an error in mid-stream (a bare, pretty-printed JSON object after the last `data:` line).
+//! Responsible for framing and its limits; knows no dialect. It accepts known deviations of servers: `data:` without
+//! a space, a last event without its blank line. It loses nothing: lines that aren't SSE fields become
+//! [`SseFrame::Stray`]. Gemini reports errors in mid-stream that way, as a bare, pretty-printed JSON object after the
+//! last `data:` line.
+//!
 //! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>.
 
-/// Longest line, in bytes.
+/// The longest line, in bytes.
 const MAX_LINE: usize = 1 << 20;
-/// Largest event or stray object, in bytes, line ends counted.
+/// The largest event or stray object, in bytes with line ends.
 const MAX_EVENT: usize = 8 << 20;
-/// Most lines of one event: empty `data:` lines pass every count of bytes.
+/// The most lines of one event: empty `data:` lines pass every limit on bytes.
 const MAX_EVENT_LINES: usize = 10_000;
-/// Most empty or comment lines in a row: a server that only says it is alive does not answer.
+/// The most empty or comment lines in a row: a server that only keeps the connection alive doesn't reply.
 const MAX_IDLE_LINES: usize = 100_000;
 
-/// The fields that events have.
+/// The fields of events.
 const SSE_FIELDS: [&str; 4] = ["data:", "event:", "id:", "retry:"];
 
-/// Something a server sent.
+/// A unit of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SseFrame {
     /// An event with data.
     Event {
-        /// Its `event:` field; empty for most.
+        /// The `event:` field; empty for most events.
         name: String,
-        /// Its `data:` lines, joined with line feeds.
+        /// The `data:` lines, joined with line feeds.
         data: String,
-        /// `false`: the stream ended before the blank line that ends an event.
+        /// `false` if the stream ended before the blank line that ends an event.
         complete: bool,
     },
-    /// Lines that are no SSE field: a JSON value from its first brace to its last, or one other line.
+    /// Lines that aren't SSE fields: a JSON value from its first brace to its last, or one other line.
     Stray {
         /// The text, lines joined with line feeds.
         text: String,
-        /// `false`: the stream ended inside a JSON value, or inside the name of a field.
+        /// `false` if the stream ended inside a JSON value, or inside the name of a field.
         complete: bool,
     },
 }
 
-/// Why bytes are no frames.
+/// The reason why bytes can't be split into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SseFrameError {
-    /// A cap was hit: a few words with the cap.
+    /// A limit was exceeded: a few words with the limit.
     TooLarge(&'static str),
     /// A line is not UTF-8.
     NotUtf8,
@@ -53,7 +55,7 @@ pub(super) struct SseParser {
     line: Vec<u8>,
     /// The last byte was a CR: an LF now belongs to it.
     after_cr: bool,
-    /// A line was seen, so that a byte order mark can no longer come.
+    /// A line was read, so a byte order mark can't follow.
     bom_checked: bool,
     name: String,
     data: Option<String>,
@@ -63,7 +65,7 @@ pub(super) struct SseParser {
 }
 
 impl SseParser {
-    /// Takes a chunk; complete frames are added to `out`.
+    /// Parses a chunk and appends complete frames to `out`.
     pub(super) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -89,9 +91,9 @@ impl SseParser {
         self.append_to_line(bytes)
     }
 
-    /// The stream has ended: what is left comes out, flagged as incomplete.
+    /// Ends the stream and appends the rest as incomplete frames.
     pub(super) fn finish(mut self, out: &mut Vec<SseFrame>) -> Result<(), SseFrameError> {
-        // The end may lie inside a character: what there is of it is no fault of the text before it.
+        // The stream may end inside a character; the text before it is still valid.
         if let Err(error) = std::str::from_utf8(&self.line)
             && error.error_len().is_none()
         {
@@ -145,7 +147,7 @@ impl SseParser {
         }
         let text = std::str::from_utf8(bytes).map_err(|_| SseFrameError::NotUtf8)?;
         let done = self.take_line(text, out);
-        // The buffer is kept for the next line.
+        // Reuse the buffer for the next line.
         self.line = line;
         self.line.clear();
         done
@@ -216,7 +218,7 @@ impl SseParser {
 
     fn add_stray(&mut self, line: &str, out: &mut Vec<SseFrame>) -> Result<(), SseFrameError> {
         self.idle_lines = 0;
-        // A server that goes over to another format has finished its event.
+        // A server that changes to another format has finished its event.
         self.end_event(out);
         let stray = self.stray.get_or_insert_with(StrayText::default);
         if stray.text.len() + line.len() > MAX_EVENT {
@@ -233,7 +235,7 @@ impl SseParser {
     }
 }
 
-/// Lines outside SSE, gathered while a JSON value is open.
+/// Lines outside SSE, collected while a JSON value is open.
 #[derive(Debug, Default)]
 struct StrayText {
     text: String,

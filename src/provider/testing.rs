@@ -1,4 +1,4 @@
-//! Reads scripted bytes as a client would, without a socket.
+//! Test helpers that read scripted bytes as a client does, without a socket.
 
 use super::client::{Dialect, NewDeltas, OmittedSettings, ReplyReader, StreamProgress};
 use super::sse::SseParser;
@@ -6,7 +6,7 @@ use super::{CompletedReply, ProviderError, ToolChoice, TurnRequest};
 use crate::event::DeltaPart;
 use crate::model::{HistoryBlock, HistoryItem, TokenUsage, ToolDeclaration};
 
-/// What a stream of these chunks becomes, and the deltas on the way.
+/// Reads a stream of chunks; returns the reply and its deltas.
 pub(super) fn read(
     mut reader: Box<dyn ReplyReader>,
     chunks: &[&[u8]],
@@ -32,7 +32,7 @@ pub(super) fn read(
     Ok((reader.finish()?, new))
 }
 
-/// The law of deltas: those of a reply concatenate to it.
+/// Asserts that the deltas of a reply concatenate to it.
 pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &NewDeltas) {
     let of = |part: DeltaPart| -> String {
         let texts = new.iter().filter(|(p, _)| *p == part);
@@ -46,8 +46,10 @@ pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &NewDelt
     }
 }
 
-/// A prefix of a good stream is a fault or the same reply (usage may not have come yet), never another one. Returns
-/// how many prefixes were whole replies.
+/// Asserts that every prefix of a valid stream is a failure or the same reply, and returns the number of whole
+/// replies.
+///
+/// Usage may be missing in a prefix.
 pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn ReplyReader>, stream: &str) -> usize {
     let (whole, _) = read(make(), &[stream.as_bytes()]).expect("the stream is good");
     let mut good = 0;
@@ -84,7 +86,7 @@ pub(super) fn opening() -> Vec<HistoryItem> {
     ])]
 }
 
-/// The body as one text.
+/// Returns the body as one text.
 pub(super) fn body(
     dialect: &dyn Dialect,
     history: &[HistoryItem],

@@ -1,24 +1,24 @@
-//! Tool declarations as a dialect spells them, rendered once a judge and run.
+//! Tool declarations in a dialect's format, rendered once per judge and run.
 //!
-//! A dialect keeps one [`Declared`] and asks it for the piece of each body. The piece is shared: every turn of every
-//! cell holds the same text.
+//! A dialect has one [`ToolDeclarationCache`] and takes the piece of each body from it. All bodies share the piece,
+//! because every turn of every cell has the same text.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::ToolDeclaration;
 
-/// Most different lists that are kept: a judge has one for each form of verdict its evals ask for.
+/// The most lists that are cached: a judge has one for each verdict format of its evals.
 const MAX_CACHED_LISTS: usize = 64;
 
-/// The lists of declarations that were asked for so far.
+/// The rendered lists of declarations.
 #[derive(Debug, Default)]
 pub(super) struct ToolDeclarationCache {
     rendered_lists: Mutex<Vec<(Vec<ToolDeclaration>, Arc<str>)>>,
 }
 
 impl ToolDeclarationCache {
-    /// The JSON of these declarations: what `render` made of them the first time. `None` where there are none, so that
-    /// no body gets an empty list.
+    /// Returns the JSON of these declarations, rendered on first use; `None` for an empty list, so that the body has
+    /// no key for it.
     pub(super) fn get_or_render(
         &self,
         tools: &[ToolDeclaration],

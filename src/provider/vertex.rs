@@ -1,17 +1,19 @@
-//! Vertex AI: where it answers. What is said there is said in the model's own dialect.
+//! Vertex AI: its URLs. The requests and replies are those of the model's own dialect.
 //!
-//! `https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…`;
-//! `global` has no prefix, `us` and `eu` have hosts of their own. With an API key ("express mode") there is no project in
-//! the path. Claude answers `rawPredict` and `streamRawPredict` there. Format: Google's REST reference and its Python SDK.
+//! The URL is
+//! `https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…`.
+//! `global` has no prefix; `us` and `eu` have hosts of their own. With an API key ("express mode") the path has no
+//! project. Claude models use `rawPredict` and `streamRawPredict`. Format: Google's REST reference and its Python
+//! SDK.
 
 use super::client::Dialect;
 use super::{ProviderError, RequestAuth, anthropic, gemini, request_body};
 use crate::model::JudgeConfig;
 
 const API_VERSION: &str = "v1beta1";
-/// As Anthropic's own SDK asks there.
+/// The version that Anthropic's own SDK uses on Vertex AI.
 const CLAUDE_API_VERSION: &str = "v1";
-/// Anthropic's dialect as Vertex AI speaks it; stands in the body, and the model in the address alone.
+/// The version of Anthropic's dialect on Vertex AI. It is in the body; the model is only in the URL.
 const CLAUDE_DIALECT_VERSION: &str = "vertex-2023-10-16";
 
 /// The dialect of a judge on Vertex AI.
@@ -34,7 +36,7 @@ pub(super) fn build_dialect(
     url.set_path(&path);
     let endpoint = anthropic::AnthropicEndpoint {
         url: url.into(),
-        // Express mode is for Google's own models; should that change, its key travels as theirs does.
+        // Express mode serves only Google's own models today. If that changes, the key uses the same header.
         key_header: ("x-goog-api-key", ""),
         version: None,
         version_in_body: Some(CLAUDE_DIALECT_VERSION),
@@ -44,7 +46,7 @@ pub(super) fn build_dialect(
     )?))
 }
 
-/// Whether Vertex AI serves this model in Anthropic's dialect.
+/// Returns whether Vertex AI serves this model in Anthropic's dialect.
 pub(super) fn is_claude(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     model.contains("publishers/anthropic/")
@@ -52,7 +54,7 @@ pub(super) fn is_claude(model: &str) -> bool {
         || name.starts_with("claude")
 }
 
-/// The model's address, without the method.
+/// Builds the model's URL without the method.
 fn build_model_url(
     config: &JudgeConfig,
     auth: &RequestAuth<'_>,
@@ -81,7 +83,7 @@ fn build_model_url(
         for (what, word) in [("project", project), ("location", location)] {
             if !is_path_word(what, word) {
                 return Err(refused(format!(
-                    "`{word}` is no name of a Google Cloud {what}"
+                    "`{word}` is not a name of a Google Cloud {what}"
                 )));
             }
         }
@@ -96,6 +98,7 @@ fn build_model_url(
     let path = request_body::append_version(&url, version);
     let model = build_model_path(&config.model);
     let place = match place {
+        // A full resource name already contains project and location.
         Some((project, location)) if !model.starts_with("projects/") => {
             format!("/projects/{project}/locations/{location}")
         }
@@ -113,7 +116,7 @@ fn build_host(location: Option<&str>) -> String {
     }
 }
 
-/// A model as a resource: Google's own by its bare name, another publisher's, a tuned one's endpoint.
+/// Returns a model as a resource: Google's own by its bare name, another publisher's, or a tuned model's endpoint.
 fn build_model_path(model: &str) -> String {
     let parts: Vec<&str> = model.split('/').collect();
     match parts[..] {
@@ -125,9 +128,9 @@ fn build_model_path(model: &str) -> String {
     }
 }
 
-/// What may stand in a host and a path without changing where they lead.
+/// Returns whether a text can be part of a host and a path without changing where they lead.
 fn is_path_word(what: &str, text: &str) -> bool {
-    // `example.com:project` is how old projects of a domain are named.
+    // Old projects of a domain are named `example.com:project`.
     let more = |c: char| what == "project" && matches!(c, '_' | '.' | ':');
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || more(c);
     !text.is_empty() && text.len() <= 100 && text.chars().all(allowed) && !text.contains("..")
@@ -244,7 +247,7 @@ mod tests {
         for evil in ["evil.example/#", "a@b", "a/../b", "a?b", "", ".."] {
             let told = url(&config("m", Some(evil)), &RequestAuth::GoogleTokens(None));
             assert!(
-                told.ends_with("is no name of a Google Cloud location"),
+                told.ends_with("is not a name of a Google Cloud location"),
                 "{told}"
             );
             let mut other = config("m", Some("global"));

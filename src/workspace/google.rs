@@ -53,7 +53,7 @@ pub fn load_google_credentials(
             let from = format!("{} ({from})", path.display());
             let text = files::read_text(&path, MAX_CREDENTIALS_BYTES)
                 .map_err(|why| told(format!("the Google credentials {from}: the file {why}")))?;
-            GoogleCredentials::parse(&text, &from).map_err(told)?
+            GoogleCredentials::parse(&text, &from).map_err(|error| told(error.to_string()))?
         }
     };
     let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));

@@ -1,8 +1,8 @@
-//! Content blocks put together of their events.
+//! Content blocks built from their events.
 //!
-//! A block is kept as the server wrote it. Where deltas made it, its members are those of its start with the gathered
-//! ones set; members we do not know stay. A call's `input` is the concatenated text if that is JSON, and else that text
-//! as a JSON string, which says truly what came and which `history` never sends.
+//! A block stays as the server wrote it. If deltas built it, it has the members of its start with the collected ones
+//! set; unknown members stay. A call's `input` is the concatenated text if that is JSON, otherwise that text as a
+//! JSON string. That records exactly what arrived, and `history` never sends it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::super::client::{NewDeltas, malformed_error};
 use crate::event::DeltaPart;
 use crate::model::{CallIx, ReplyCall, TurnIx};
 
-/// Most blocks of one reply.
+/// The most blocks of one reply.
 const MAX_BLOCKS: usize = 2000;
 
 type RawMembers = IndexMap<String, Box<RawValue>>;
@@ -31,24 +31,24 @@ pub(super) struct AnthropicBlocks {
 
 #[derive(Debug)]
 struct AnthropicBlock {
-    /// The server's key for it: not a position.
+    /// The server's key of the block; not a position.
     index: u64,
     kind: String,
-    /// As it began.
+    /// The block as it began.
     start: Box<RawValue>,
     id: String,
     name: String,
-    /// What the start held: text, thinking, or a call's input.
+    /// The content of the start: text, thinking, or a call's input.
     initial_text: String,
-    /// What deltas brought of the same.
+    /// The same content from deltas.
     delta_text: Option<String>,
     signature: Option<String>,
     citations: Vec<Value>,
-    /// Which of the reply's calls it is.
+    /// The number of the call in the reply.
     call_ix: Option<CallIx>,
 }
 
-/// A block's own fields, as far as we read them.
+/// The fields of a block that dicta reads.
 #[derive(Debug, Default, serde::Deserialize)]
 struct AnthropicBlockStart<'a> {
     #[serde(rename = "type", default)]
@@ -66,14 +66,14 @@ struct AnthropicBlockStart<'a> {
 }
 
 impl<'a> AnthropicBlockStart<'a> {
-    /// Of a kind that we do not read, the kind alone.
+    /// Parses a block; for a kind that dicta doesn't read, only the kind.
     fn parse(raw: &'a RawValue) -> Result<Self, ProviderError> {
         #[derive(serde::Deserialize)]
         struct Kind {
             #[serde(rename = "type")]
             kind: String,
         }
-        let fault = |_| malformed_error("it holds a block that is none", raw.get());
+        let fault = |_| malformed_error("it contains an invalid block", raw.get());
         let Kind { kind } = serde_json::from_str(raw.get()).map_err(fault)?;
         if !["text", "thinking", "tool_use"].contains(&kind.as_str()) {
             return Ok(Self {
@@ -98,7 +98,7 @@ impl AnthropicBlocks {
         self.blocks.is_empty()
     }
 
-    /// A block begins.
+    /// Begins a block.
     pub(super) fn start(
         &mut self,
         index: u64,
@@ -108,7 +108,7 @@ impl AnthropicBlocks {
         let start = AnthropicBlockStart::parse(raw)?;
         let id = start.id.unwrap_or_default();
         let known = self.blocks.iter().rev().find(|block| block.index == index);
-        // Told twice, as some gateways do.
+        // Some gateways send the same start twice.
         let again =
             |b: &AnthropicBlock| b.kind == start.kind && b.id == id && b.delta_text.is_none();
         if known.is_some_and(again) {
@@ -116,7 +116,7 @@ impl AnthropicBlocks {
         }
         if self.blocks.len() >= MAX_BLOCKS {
             return Err(ProviderError::Malformed(format!(
-                "it holds more than {MAX_BLOCKS} blocks"
+                "it contains more than {MAX_BLOCKS} blocks"
             )));
         }
         let mut call = None;
@@ -157,7 +157,7 @@ impl AnthropicBlocks {
         Ok(())
     }
 
-    /// More of a block. Kinds of deltas we do not know change nothing.
+    /// Adds a delta to a block. Unknown kinds of deltas change nothing.
     pub(super) fn add_delta(
         &mut self,
         index: u64,
@@ -175,7 +175,7 @@ impl AnthropicBlocks {
             _ => return Ok(()),
         };
         if !self.blocks.iter().any(|block| block.index == index) {
-            // A server that leaves out the start of a text.
+            // Some servers omit the start of a text.
             let start = to_raw_value(&serde_json::json!({"type": of, of: ""}));
             let start = start.expect("a map of strings is JSON");
             self.start(index, &start, new)?;
@@ -205,8 +205,9 @@ impl AnthropicBlocks {
         Ok(())
     }
 
-    /// Nothing more comes: calls whose arguments came with their start, or never, are told; ids are made for those that
-    /// have none of their own, or answers would have nothing to refer to.
+    /// Ends the reply: emits arguments that arrived with the start, or never, and creates missing ids.
+    ///
+    /// Tool responses refer to ids, so each call needs a unique one.
     pub(super) fn finish(&mut self, new: &mut NewDeltas) {
         let mut ids = HashSet::new();
         for block in self
@@ -229,7 +230,7 @@ impl AnthropicBlocks {
         }
     }
 
-    /// All text of a kind.
+    /// Returns all text of a kind.
     pub(super) fn text_of_type(&self, kind: &str) -> String {
         let all = self.blocks.iter().filter(|block| block.kind == kind);
         all.flat_map(|block| [Some(&block.initial_text), block.delta_text.as_ref()])
@@ -238,7 +239,7 @@ impl AnthropicBlocks {
             .collect()
     }
 
-    /// Our reading of the calls.
+    /// Returns the calls as dicta reads them.
     pub(super) fn calls(&self) -> Vec<ReplyCall> {
         let calls = self.blocks.iter().filter(|block| block.call_ix.is_some());
         let calls = calls.map(|block| ReplyCall {
@@ -249,10 +250,10 @@ impl AnthropicBlocks {
         calls.collect()
     }
 
-    /// The blocks as they go back. A text of nothing but space is left out: the service refuses it.
+    /// Returns the blocks to send back, without texts of only white space, which the service refuses.
     pub(super) fn native(&self) -> Vec<Arc<RawValue>> {
-        let told = self.blocks.iter().filter(|block| !block.is_blank());
-        told.map(|block| Arc::from(block.native())).collect()
+        let sent = self.blocks.iter().filter(|block| !block.is_blank());
+        sent.map(|block| Arc::from(block.native())).collect()
     }
 }
 
@@ -319,7 +320,7 @@ fn find_member_id(start: &str) -> Option<String> {
         .id
 }
 
-/// A call's arguments as they stand in a whole block: an object nobody wrote anything into is none yet.
+/// Returns the arguments in a block's start. An empty object means that deltas bring them.
 fn initial_arguments(input: &RawValue) -> String {
     match serde_json::from_str::<Value>(input.get()) {
         Ok(Value::Object(map)) if map.is_empty() => String::new(),

@@ -1,11 +1,13 @@
-//! The history as messages. What the model said goes back as its own content blocks, byte for byte and in order: a
-//! thinking block is signed, and the service refuses a turn that lost or changed one.
+//! The history as messages. The model's content blocks are sent back byte for byte and in order.
 //!
-//! **The exception** is the `input` of a `tool_use` that is no JSON object (it was cut, or streamed without checks): the
-//! canonical form stands in its place, `view.calls[i].raw`, or `{}` where that is no object either. Only those bytes
-//! change.
+//! A thinking block is signed, and the service refuses a turn that lost or changed one.
 //!
-//! What the user says in a row stands in one message, answers to calls first: the protocol wants turns to alternate.
+//! **The exception** is the `input` of a `tool_use` that isn't a JSON object, because it was cut or streamed without
+//! checks. dicta sends the canonical form instead, `reply.calls[i].raw`, or `{}` if that isn't an object either. Only
+//! those bytes change.
+//!
+//! Consecutive texts of the user form one message, tool responses first, because the protocol requires alternating
+//! turns.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -15,14 +17,16 @@ use super::super::ProviderError;
 use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
-/// A message in the making.
+/// A message under construction.
 struct AnthropicRequestMessage {
     role: &'static str,
     content: Vec<String>,
 }
 
-/// The instructions, and the messages. Instructions of the first item are `system`; later ones keep their place, as text
-/// of the user. `nudge` is said last.
+/// Renders the instructions and the messages.
+///
+/// Instructions in the first item become `system`; later ones keep their place as text of the user. `nudge` comes
+/// last.
 pub(super) fn render_messages(
     history: &[HistoryItem],
     nudge: Option<&str>,
@@ -109,7 +113,7 @@ fn render_result_block(id: &str, answer: &ToolResponse) -> String {
 struct AnthropicToolUse<'a> {
     #[serde(rename = "type")]
     kind: String,
-    /// `null` is something that stands there; only a missing key is none.
+    /// `null` is a value; only a missing key is `None`.
     #[serde(borrow, default, deserialize_with = "present")]
     input: Option<&'a RawValue>,
 }
@@ -118,7 +122,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// A block as it goes back. `calls` are the canonical arguments of the calls from here on.
+/// Renders a block that is sent back. `calls` are the canonical arguments of the remaining calls.
 fn render_native_block<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'v str>) -> String {
     let text = block.get();
     let Ok(used) = serde_json::from_str::<AnthropicToolUse<'_>>(text) else {
@@ -131,7 +135,7 @@ fn render_native_block<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'
     let Some(input) = used.input.map(RawValue::get).filter(|i| !is_object(i)) else {
         return text.to_owned();
     };
-    // `input` borrows from `text`, so this is its place there.
+    // `input` borrows from `text`, so its address gives its position.
     let from = input.as_ptr() as usize - text.as_ptr() as usize;
     [&text[..from], canonical, &text[from + input.len()..]].concat()
 }

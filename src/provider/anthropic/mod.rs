@@ -1,13 +1,13 @@
 //! Anthropic Messages, and the servers that speak it.
 //!
-//! `base_url` + `/v1/messages` (a base that ends in its version keeps it), `x-api-key`, `anthropic-version`. Format:
-//! Anthropic's reference, and the deviations that [`stream`] tolerates.
+//! Posts to `base_url` + `/v1/messages` (a base that ends in a version keeps it), with `x-api-key` and
+//! `anthropic-version`. Format: Anthropic's reference, and the deviations that [`stream`] accepts.
 //!
-//! **The version is 2023-06-01** unless `headers:` says another. The newer one, 2026-10-21, takes nothing that the older
-//! does not, refuses every sampling setting and so every judge with a temperature, and gateways do not know it.
+//! **The version is 2023-06-01** unless `headers:` sets another. The newer one, 2026-10-21, accepts nothing more. It
+//! refuses every sampling setting, and so every judge with a temperature, and gateways don't know it.
 //!
-//! **A function cannot be forced of a model that thinks** (the service refuses the pair). The last turn of such a judge
-//! declares that function alone, lets the model choose, and says in words what is left to choose.
+//! **A function can't be forced if the model thinks**, because the service refuses the combination. On the last turn
+//! of such a judge, dicta declares only that function, lets the model choose, and adds a text that names it.
 
 mod blocks;
 mod explain;
@@ -33,14 +33,16 @@ use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
 const API_VERSION: &str = "2023-06-01";
 
-/// The least a model thinks where it thinks by a budget.
+/// The smallest thinking budget that the service accepts, in tokens.
 const LEAST_BUDGET: u32 = 1024;
 
-/// Both settings that stand under `output_config`: an older server knows neither.
+/// Both settings under `output_config`: an older server knows neither.
 const OUTPUT_CONFIG: &str = "structured output and effort";
 
-/// What a server may refuse and we can leave out. `Thinking` with a capital begins the sentence that forbids it beside
-/// a forced call; what is left out then is the forced call.
+/// The settings that a server may refuse and dicta can omit.
+///
+/// The server's message about thinking with a forced call begins with `Thinking`; the forced call is omitted then, so
+/// only lower-case `thinking` matches.
 const OMITTABLE_SETTINGS: [OmittableSetting; 4] = [
     new_omittable_setting("temperature", &["temperature"], &[&["temperature"]]),
     new_omittable_setting("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
@@ -56,23 +58,24 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 4] = [
     ),
 ];
 
-/// Where requests go, how the key travels and where the version stands: all that differs where somebody else hosts
-/// Claude. On Vertex the address names the model, the key is a bearer token and the version is `anthropic_version` in
-/// the body.
+/// The differences between the hosts of Claude: the URL, the header of the key, and the place of the version.
+///
+/// On Vertex AI the URL names the model, the key is a bearer token, and the version is `anthropic_version` in the
+/// body.
 #[derive(Debug, Clone)]
 pub(super) struct AnthropicEndpoint {
-    /// Where to post.
+    /// The URL for requests.
     pub(super) url: String,
-    /// The header that carries the key: its name and what precedes the key.
+    /// The header with the key: its name and the prefix of its value.
     pub(super) key_header: (&'static str, &'static str),
-    /// `anthropic-version`, where it is a header.
+    /// The `anthropic-version`, if it is a header.
     pub(super) version: Option<&'static str>,
-    /// `anthropic_version`, where it stands in the body instead; the body then names no model.
+    /// The `anthropic_version`, if it is in the body instead. The body then names no model.
     pub(super) version_in_body: Option<&'static str>,
 }
 
 impl AnthropicEndpoint {
-    /// Anthropic itself, or a server that speaks as it does.
+    /// The endpoint of Anthropic itself, or of a compatible server.
     fn from_config(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/');
@@ -105,7 +108,7 @@ impl AnthropicDialect {
         Self::with_endpoint(config, AnthropicEndpoint::from_config(config)?)
     }
 
-    /// The dialect somewhere else.
+    /// The dialect at another endpoint.
     pub(super) fn with_endpoint(
         config: &JudgeConfig,
         endpoint: AnthropicEndpoint,
@@ -122,7 +125,7 @@ impl AnthropicDialect {
         })
     }
 
-    /// Whether the model thinks, as far as the server lets it.
+    /// Returns whether the model thinks, unless the server refused that.
     fn is_thinking(&self, omit: &OmittedSettings) -> bool {
         claude::is_thinking(&self.config) && !omit.contains("reasoning")
     }
@@ -168,17 +171,17 @@ impl AnthropicDialect {
         map.insert("stream".to_owned(), json!(self.config.stream));
         merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         if !has_tools {
-            // They may stand in `extra_body`; without tools they are none of ours.
+            // `extra_body` may contain it, and the service refuses it without tools.
             map.shift_remove("disable_parallel_tool_use");
         }
         map
     }
 }
 
-/// `reasoning` as `thinking` and, under `effort`, what belongs into `output_config`.
+/// Converts `reasoning` to `thinking` and, under the key `effort`, the value for `output_config`.
 ///
-/// A word is an effort where the model decides itself how much it thinks, and else a budget that leaves at least as much
-/// of the limit for the answer; a number is a budget as it stands.
+/// A word is an effort if the model decides how much it thinks. Otherwise it is a budget that leaves at least half of
+/// the limit for the reply. A number is the budget itself.
 fn build_thinking_settings(
     config: &JudgeConfig,
     limit: u32,
@@ -218,10 +221,11 @@ fn build_thinking_settings(
         ) => {
             let mut thinking = json!({"type": "adaptive"});
             if hides {
-                // What is not shown cannot be read by whoever has to trust the verdict.
+                // A person must be able to read the reasoning behind a verdict.
                 thinking["display"] = json!("summarized");
             }
             set("thinking", thinking);
+            // Anthropic has no `minimal`; `low` is its lowest effort.
             let effort = if effort == "minimal" { "low" } else { effort };
             set("effort", json!(effort));
         }
@@ -235,7 +239,7 @@ fn build_thinking_settings(
             set("thinking", thinking_budget(tokens));
         }
         (ThinkingMode::Budget, None) => {
-            let wanted = match effort {
+            let budget = match effort {
                 "minimal" | "low" => LEAST_BUDGET,
                 "medium" => 8192,
                 _ => 24_576,
@@ -247,7 +251,7 @@ fn build_thinking_settings(
                     2 * LEAST_BUDGET
                 ));
             }
-            set("thinking", thinking_budget(wanted.min(room)));
+            set("thinking", thinking_budget(budget.min(room)));
         }
     }
     Ok(out)
@@ -257,7 +261,7 @@ fn thinking_budget(tokens: u32) -> Value {
     json!({"type": "enabled", "budget_tokens": tokens})
 }
 
-/// The declared functions as the protocol spells them.
+/// Renders the declared functions in this protocol's format.
 pub(super) fn render_tool_declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})

@@ -1,12 +1,15 @@
-//! Reads a message, streamed or whole, from Anthropic and from servers that nearly speak its protocol.
+//! The reader of a message, streamed or whole, from Anthropic and from servers that nearly speak its protocol.
 //!
-//! A streamed message is complete with `message_stop` after a stop reason, and never before: anything else is
-//! [`ProviderError::Cut`].
+//! A streamed message is complete with `message_stop` after a stop reason. Every other end is [`ProviderError::Cut`].
 //!
-//! Tolerated (each seen in the field): `index` is a key, and a block may begin before the one before it stopped; a block's
-//! stop may be missing; `tool_use` without `input` or id; `message_start` twice, or with content already in it; pings,
-//! events and deltas of kinds we do not know; errors in Anthropic's shape and OpenAI's, in a frame or outside SSE; a
-//! message in one JSON document although a stream was asked for.
+//! Accepted deviations, each seen in practice:
+//!
+//! - `index` is a key, a block may begin before the previous one stopped, and a block's stop may be missing;
+//! - `tool_use` without `input` or id;
+//! - `message_start` twice, or with content;
+//! - pings, and unknown events and deltas;
+//! - errors in Anthropic's shape and OpenAI's, in a frame or outside SSE;
+//! - a message in one JSON document although dicta requested a stream.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,19 +24,19 @@ use super::super::{CompletedReply, ProviderError};
 use super::blocks::AnthropicBlocks;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
-/// Gathers one message.
+/// The state of one message.
 #[derive(Debug)]
 pub(super) struct AnthropicReplyReader {
     blocks: AnthropicBlocks,
-    /// Content that came with the start, by position; a block that begins in its place replaces it.
+    /// The content in `message_start`, by position. A block that begins at the same position replaces it.
     prefilled: Vec<Option<Box<RawValue>>>,
     stop: Option<String>,
-    /// What a refusal says of itself.
+    /// The details of a refusal.
     stop_details: Option<Value>,
     usage: AnthropicUsage,
     events: usize,
     done: bool,
-    /// The first line that was no frame, to explain a reply that is none.
+    /// The first line outside SSE, to explain a reply without events.
     stray: Option<String>,
 }
 
@@ -61,7 +64,7 @@ struct AnthropicMessage<'a> {
     error: Option<Value>,
 }
 
-/// Figures as they came; later ones replace earlier ones, absent ones nothing.
+/// The counts as reported; later ones replace earlier ones, missing ones change nothing.
 #[derive(Debug, Default)]
 struct AnthropicUsage {
     input: Option<u64>,
@@ -88,7 +91,7 @@ impl AnthropicUsage {
         );
     }
 
-    /// `input_tokens` leaves out what the cache took and gave; ours holds it.
+    /// Converts the counts. `input_tokens` excludes the cache; dicta's count includes it.
     fn to_usage(&self) -> Option<TokenUsage> {
         let cache = self
             .cache_written
@@ -185,7 +188,7 @@ impl AnthropicReplyReader {
                 self.blocks.finish(new);
                 self.done = true;
             }
-            // A whole message where a stream was asked for.
+            // A whole message although dicta requested a stream.
             "message" if self.events == 1 => self.read_message(text, new)?,
             // `ping`, `content_block_stop`, and what later versions bring.
             _ => {}
@@ -209,7 +212,7 @@ impl AnthropicReplyReader {
         }
     }
 
-    /// Content that came with the start is content where nothing began in its place.
+    /// Begins a block from the content in `message_start`, unless an event began one at this position.
     fn continue_prefilled(&mut self, index: u64, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let place = usize::try_from(index).ok();
         let held = place.and_then(|at| self.prefilled.get_mut(at)?.take());
@@ -221,12 +224,12 @@ impl AnthropicReplyReader {
 
     fn read_message(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let message: AnthropicMessage<'_> = serde_json::from_str(text)
-            .map_err(|_| malformed_error("it is no message of Anthropic's", text))?;
+            .map_err(|_| malformed_error("it is not an Anthropic message", text))?;
         if let Some(error) = message.error.as_ref().filter(|error| !error.is_null()) {
             return Err(parse_reported_error(error.clone()));
         }
         if message.content.is_none() && message.stop_reason.is_none() {
-            return Err(malformed_error("it is no message of Anthropic's", text));
+            return Err(malformed_error("it is not an Anthropic message", text));
         }
         self.merge_envelope(&message);
         for (index, raw) in (0..).zip(message.content.into_iter().flatten()) {
@@ -242,13 +245,13 @@ impl AnthropicReplyReader {
         Ok(match reason {
             "max_tokens" => StopReason::Length,
             "model_context_window_exceeded" => {
-                // As a token limit it is an end without a verdict; unlike one, no other limit helps.
+                // Like a token limit it ends the reply without a verdict, but no higher limit helps.
                 return Err(truncated_error(format!(
                     "{CAPPED}what is left of the model's context window ({reason})"
                 )));
             }
             "refusal" => StopReason::Refused(self.describe_refusal()),
-            // What gateways say in front of other vendors' models.
+            // Gateways in front of other vendors' models use these words.
             "content_filter" | "safety" => StopReason::Refused(reason.to_owned()),
             "pause_turn" => {
                 return Err(ProviderError::InStream {
@@ -263,7 +266,7 @@ impl AnthropicReplyReader {
         })
     }
 
-    /// `refusal (cyber): why`.
+    /// Formats a refusal as `refusal (cyber): why`.
     fn describe_refusal(&self) -> String {
         let word = |key: &str| self.stop_details.as_ref()?.get(key)?.as_str();
         let mut text = "refusal".to_owned();
@@ -278,7 +281,7 @@ impl AnthropicReplyReader {
     }
 }
 
-/// An error inside a reply, by the types that Anthropic has; what is of another shape is read as any server's.
+/// Parses an error inside a reply by Anthropic's error types; other shapes are parsed like any server's.
 fn parse_reported_error(error: Value) -> ProviderError {
     let kind = error.get("type").and_then(Value::as_str);
     let known = match kind {
@@ -329,7 +332,8 @@ impl ReplyReader for AnthropicReplyReader {
                 if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
                     return Err(truncated_error("it ended inside an event"));
                 }
-                // The one is no part of this protocol, but gateways send it; the other keeps a connection alive.
+                // `[DONE]` doesn't belong to this protocol, but gateways send it. An empty event keeps the connection
+                // alive.
                 if data != "[DONE]" && !data.is_empty() {
                     self.read_event(&name, data, new)?;
                 }
@@ -344,7 +348,9 @@ impl ReplyReader for AnthropicReplyReader {
                     self.read_message(&text, new)?;
                 }
                 _ if !complete => {
-                    return Err(truncated_error("it ended inside a line that is no event"));
+                    return Err(truncated_error(
+                        "it ended inside a line that is not an event",
+                    ));
                 }
                 _ => {
                     self.stray.get_or_insert(text);

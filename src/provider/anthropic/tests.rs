@@ -75,7 +75,7 @@ fn a_function_is_forced_where_the_model_does_not_think_first() {
         json!({"type": "tool", "name": "submit_verdict"})
     );
     assert_eq!(forced["tools"].as_array().map(Vec::len), Some(2));
-    // A model that thinks is told in words, and has nothing else to call.
+    // A text asks a model that thinks for the call, and no other function is declared.
     let mut thinking = config();
     thinking.reasoning = Some("low".to_owned());
     let told = sent(&thinking, only());
@@ -362,7 +362,7 @@ fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_me
 
 #[test]
 fn a_broken_input_goes_back_in_canonical_form_and_nothing_else_changes() {
-    // (as it stands in the block, what the judge made of it, what is sent)
+    // (the input in the block, the judge's canonical form, the input that is sent)
     let cases = [
         (r#""{\"a\": 1""#, r#"{"a":1}"#, r#"{"a":1}"#),
         (r#""{\"a\": 1""#, r#"{"a": 1"#, "{}"),

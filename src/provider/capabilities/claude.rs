@@ -1,19 +1,19 @@
-//! What Claude models take, by their generation: `claude-sonnet-4-5-20250929` is 4.5, whoever hosts it.
+//! The capabilities of Claude models by generation: `claude-sonnet-4-5-20250929` is 4.5, on every host.
 //!
-//! A Claude whose name states no generation is taken for a newer one than this table knows. Models that are none of
-//! Claude's (llama.cpp and gateways speak the protocol too) are taken to lack structured output and nothing else: a
-//! server that ignores the key would be judged by what it never read.
+//! A Claude model whose name states no generation counts as newer than this table. Other models behind this protocol
+//! (llama.cpp, gateways) count as lacking structured output and nothing else. A server that ignored the schema would
+//! return replies that dicta rejects.
 
 use super::super::ModelCapabilities;
 use crate::event::DroppedSetting;
 use crate::model::JudgeConfig;
 
-/// Major and minor.
+/// Major and minor version.
 type ClaudeGeneration = (u8, u8);
 
 const NEWEST: ClaudeGeneration = (u8::MAX, u8::MAX);
 
-/// Models from a generation to another, both included, that lack something.
+/// A range of generations, both ends included, that lacks something.
 struct ClaudeLimitation {
     from: ClaudeGeneration,
     to: ClaudeGeneration,
@@ -52,14 +52,14 @@ const fn new_limitation(
     }
 }
 
-/// From this version of the API on no model takes a sampling setting.
+/// The first version of the API in which no model accepts a sampling setting.
 const WITHOUT_SAMPLING: &str = "2026-10-21";
 
-/// The generation a name states; `None` for a model that is no Claude.
+/// Returns the generation in a model's name; `None` for a model that isn't a Claude model.
 fn parse_generation(model: &str) -> Option<ClaudeGeneration> {
     let (_, name) = model.split_once("claude")?;
     let numbers = name.split(['-', '.', '@', ':']).map(str::parse::<u8>);
-    // Dates are no numbers of this size; words stand before the numbers or after them.
+    // A date is too large for `u8`; words come before or after the numbers.
     let mut numbers = numbers
         .skip_while(Result::is_err)
         .take_while(Result::is_ok)
@@ -78,19 +78,19 @@ fn find_limitation(model: &str, what: &str) -> Option<&'static str> {
     Some(row.why)
 }
 
-/// How a model is told to think.
+/// The way in which a request makes a model think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) enum ThinkingMode {
-    /// It decides itself; `output_config.effort` says how hard.
+    /// The model decides; `output_config.effort` sets how much.
     Adaptive {
-        /// It hides what it thinks unless asked for a summary.
+        /// `true` if the model hides its reasoning unless the request asks for a summary.
         hides_reasoning: bool,
     },
-    /// A budget in tokens.
+    /// The request sets a budget in tokens.
     Budget,
 }
 
-/// How this model is told to think.
+/// Returns the thinking mode of a model.
 pub(in crate::provider) fn find_thinking_mode(model: &str) -> ThinkingMode {
     match parse_generation(model) {
         Some(generation) if generation >= (4, 6) => ThinkingMode::Adaptive {
@@ -100,8 +100,10 @@ pub(in crate::provider) fn find_thinking_mode(model: &str) -> ThinkingMode {
     }
 }
 
-/// Most tokens of a reply where the judge states none: the protocol requires a number, and models refuse one beyond
-/// their own. Where thinking counts towards it there has to be room for both.
+/// Returns the most tokens of a reply for a judge without a limit.
+///
+/// The protocol requires a number, and models reject one above their own limit. If thinking counts toward it, both
+/// need room.
 pub(in crate::provider) fn default_max_tokens(model: &str) -> u32 {
     match parse_generation(model) {
         Some(generation) if generation <= (3, 4) => 4096,
@@ -110,7 +112,7 @@ pub(in crate::provider) fn default_max_tokens(model: &str) -> u32 {
     }
 }
 
-/// Whether the model thinks before it answers: then no function can be forced, and no temperature set.
+/// Returns whether the model thinks before it replies: then no function can be forced, and no temperature set.
 pub(in crate::provider) fn is_thinking(config: &JudgeConfig) -> bool {
     let own = config.extra_body.as_ref();
     if let Some(kind) = own.and_then(|body| body.pointer("/thinking/type")?.as_str()) {
@@ -121,12 +123,12 @@ pub(in crate::provider) fn is_thinking(config: &JudgeConfig) -> bool {
         && find_limitation(&config.model, "reasoning").is_none()
 }
 
-/// Whether `reasoning` says that there be none.
+/// Returns whether `reasoning` turns thinking off.
 pub(in crate::provider) fn is_thinking_off(effort: &str) -> bool {
     matches!(effort, "none" | "off" | "0")
 }
 
-/// What a judge over Anthropic Messages takes, and which of its settings are left out.
+/// Returns the capabilities of a judge over Anthropic Messages, and its settings that are omitted.
 pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec<&'static str>) {
     let model = &config.model;
     let named = |why: &str| format!("{model}: {why}");
@@ -164,7 +166,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     (caps, known)
 }
 
-/// Whether the user's own `anthropic-version` is one without sampling settings. Versions are dates.
+/// Returns whether the user's own `anthropic-version` is one without sampling settings. Versions are dates.
 fn is_newer_api(config: &JudgeConfig) -> bool {
     let mut headers = config.headers.iter();
     headers.any(|(name, version)| {

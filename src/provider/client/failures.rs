@@ -1,17 +1,17 @@
-//! How an exchange fails, in our words: no server, a refusal, and what its headers say beside it.
+//! The failures of an exchange in dicta's words: no server, a refusal, and the headers of a reply.
 
 use super::super::{ExchangeInfo, server_error, server_limits};
 use super::{CallCx, ProviderClient, ProviderError};
 use crate::model::Millis;
 use crate::net::{LlmResponse, NetError, WaitPhase};
 
-/// Longest error body that is read, in bytes; the text shown of it is far shorter.
+/// The most bytes read of an error body; the text shown of it is far shorter.
 const MAX_ERROR_BODY: usize = 256 << 10;
-/// How long is waited for all of an error body.
+/// The longest wait for the rest of an error body.
 const ERROR_BODY_TIMEOUT: Millis = Millis(10_000);
-/// Longest name of a request that is kept, in characters.
+/// The most characters kept of a request's id.
 const MAX_REQUEST_ID: usize = 200;
-/// Where servers put their name for a request.
+/// The headers in which servers send a request's id.
 const REQUEST_ID_HEADERS: [&str; 6] = [
     "x-request-id",
     "request-id",
@@ -22,15 +22,15 @@ const REQUEST_ID_HEADERS: [&str; 6] = [
 ];
 
 impl ProviderClient {
-    /// No reply at all.
+    /// Converts an error without a reply.
     pub(super) fn connection_error(
         &self,
         error: &NetError,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
     ) -> ProviderError {
         let why = self.redact(&error.to_string());
         if !error.is_transient() {
-            told.should_retry = Some(false);
+            exchange_info.should_retry = Some(false);
         }
         let never_sent = matches!(
             error,
@@ -43,7 +43,7 @@ impl ProviderClient {
                     ..
                 }
         );
-        told.exchange.cost_unknown = !never_sent;
+        exchange_info.exchange.cost_unknown = !never_sent;
         match error {
             NetError::BadUrl { .. } | NetError::BadHeader { .. } => ProviderError::Request(why),
             _ => ProviderError::Connect {
@@ -53,12 +53,12 @@ impl ProviderClient {
         }
     }
 
-    /// A status that is no success.
+    /// Converts a status that is not a success.
     pub(super) async fn status_error(
         &self,
         mut response: LlmResponse,
         cx: &CallCx,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
     ) -> ProviderError {
         let status = response.status;
         let mut bytes = Vec::new();
@@ -70,18 +70,18 @@ impl ProviderClient {
                 chunk = response.next_chunk() => chunk,
                 () = &mut late => break,
             };
-            // A reason that breaks off is still one: the status is what counts.
+            // A reason that breaks off is still useful: the status is what counts.
             let Ok(Some(chunk)) = chunk else { break };
             bytes.extend_from_slice(&chunk);
         }
-        told.exchange.bytes = bytes.len() as u64;
-        let said = server_error::parse_error_body(&String::from_utf8_lossy(&bytes));
+        exchange_info.exchange.bytes = bytes.len() as u64;
+        let error = server_error::parse_error_body(&String::from_utf8_lossy(&bytes));
         let header = |name: &str| response.header(name);
         let asked = server_limits::delay_from_headers(header, wall_clock_seconds(cx));
-        let mut message = self.redact(&said.message);
+        let mut message = self.redact(&error.message);
         if let Some(to) = header("location").filter(|_| (300..400).contains(&status)) {
             message = self.redact(&format!(
-                "it redirects to {to}; set base_url to where it answers"
+                "it redirects to {to}; set base_url to that server"
             ));
         }
         if let Some(keyless) = self
@@ -96,31 +96,32 @@ impl ProviderClient {
             url: self.shown_url.clone(),
             message,
             retry_after: asked
-                .or_else(|| server_limits::delay_from_details(&said.error))
-                .or_else(|| told.rate_limits.time_until_refill()),
-            terminal: server_limits::is_quota_exhausted(&said.error)
-                || told.should_retry == Some(false),
+                .or_else(|| server_limits::delay_from_details(&error.error))
+                .or_else(|| exchange_info.rate_limits.time_until_refill()),
+            terminal: server_limits::is_quota_exhausted(&error.error)
+                || exchange_info.should_retry == Some(false),
         }
     }
 
-    /// What the reply's head says beside its status.
+    /// Records the details in the reply's headers.
     pub(super) fn read_response_headers(
         &self,
         response: &LlmResponse,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
     ) {
         let header = |name: &str| response.header(name);
         let id = REQUEST_ID_HEADERS.iter().find_map(|name| header(name));
-        told.exchange.request_id = id
+        exchange_info.exchange.request_id = id
             .map(|id| self.redact(&id.chars().take(MAX_REQUEST_ID).collect::<String>()))
             .filter(|id| !id.is_empty());
-        told.should_retry = match header("x-should-retry") {
+        exchange_info.should_retry = match header("x-should-retry") {
             Some("true") => Some(true),
             Some("false") => Some(false),
             _ => None,
         };
-        told.rate_limits = server_limits::rate_limits_from_headers(header, wall_clock_seconds(cx));
+        exchange_info.rate_limits =
+            server_limits::rate_limits_from_headers(header, wall_clock_seconds(cx));
     }
 }
 
@@ -130,7 +131,7 @@ fn wall_clock_seconds(cx: &CallCx) -> Option<i64> {
 }
 
 impl ProviderError {
-    /// Whether the model may have written something that is billed, though there is no reply.
+    /// Returns whether the model may have written something that is billed, although there is no reply.
     pub(super) fn may_be_billed(&self) -> bool {
         matches!(
             self,
@@ -142,6 +143,7 @@ impl ProviderError {
     }
 }
 
+/// Returns a URL without userinfo and query.
 pub(super) fn display_url(url: &str) -> String {
     match url::Url::parse(url) {
         Ok(mut url) => {

@@ -1,5 +1,6 @@
-//! Sends a body with whatever speaks for the judge: its key stands in the headers already, an access token of Google's is
-//! fetched first, and fetched anew once where the server refuses it.
+//! The sending of a body with its authentication: a key in the headers, or a Google access token.
+//!
+//! A token is fetched before the request, and fetched again once if the server refuses it.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::provider::{ExchangeInfo, ProviderError};
 const QUOTA_PROJECT: &str = "x-goog-user-project";
 
 impl ProviderClient {
-    /// Sends Google's access tokens in the place of a key, unless the user's own headers carry one.
+    /// Sends Google access tokens instead of a key, unless the user's own headers contain one.
     pub(in crate::provider) fn with_tokens(mut self, tokens: Arc<GoogleTokens>) -> Self {
         let has = |headers: &[(String, String)], name: &str| {
             headers
@@ -35,18 +36,20 @@ impl ProviderClient {
         self
     }
 
-    /// Sends the body; with a token of Google's that is refused once more, with a fresh one.
+    /// Sends the body; sends it once more with a new token if the server refuses the first.
     pub(super) async fn post_with_auth(
         &self,
         body: &Bytes,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
     ) -> Result<LlmResponse, ProviderError> {
         let Some(tokens) = &self.tokens else {
-            return self.post_once(None, body, told, cx).await;
+            return self.post_once(None, body, exchange_info, cx).await;
         };
         let token = self.fetch_token(tokens, None, cx).await?;
-        let response = self.post_once(Some(&token), body, told, cx).await?;
+        let response = self
+            .post_once(Some(&token), body, exchange_info, cx)
+            .await?;
         if response.status != 401 {
             return Ok(response);
         }
@@ -54,13 +57,13 @@ impl ProviderClient {
         let fresh = self.fetch_token(tokens, Some(&token), cx).await?;
         emit_note(
             cx,
-            "the server refused the access token (401); asking again with a fresh one",
+            "the server refused the access token (401); trying again with a new one",
         )
         .await;
-        self.post_once(Some(&fresh), body, told, cx).await
+        self.post_once(Some(&fresh), body, exchange_info, cx).await
     }
 
-    /// A token, known to every redactor before it is used.
+    /// Fetches a token and adds it to every redactor before it is used.
     async fn fetch_token(
         &self,
         tokens: &GoogleTokens,
@@ -83,12 +86,12 @@ impl ProviderClient {
         &self,
         token: Option<&str>,
         body: &Bytes,
-        told: &mut ExchangeInfo,
+        exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
     ) -> Result<LlmResponse, ProviderError> {
         let mut limits = ReplyLimits::default();
         if !self.stream {
-            // All of it comes at once, when all of it is written.
+            // The whole reply arrives at once, after the model has written all of it.
             limits.first_byte = DOCUMENT_FIRST_BYTE_TIMEOUT;
         }
         let signed: Vec<(String, String)>;
@@ -106,18 +109,18 @@ impl ProviderClient {
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            response = posting => response.map_err(|error| self.connection_error(&error, told)),
+            response = posting => response.map_err(|error| self.connection_error(&error, exchange_info)),
         }
     }
 }
 
-/// Tells what happened inside one attempt.
+/// Records a note about one attempt.
 pub(super) async fn emit_note(cx: &CallCx, text: &str) {
     let (cell, text) = (Some(cx.cell), text.to_owned());
     cx.out.send(EventKind::Note { cell, text }).await;
 }
 
-/// The body with one more member; `None` where it is no object (a person may have edited it).
+/// Returns the body with one more member; `None` if it isn't an object, because a person may have edited it.
 pub(super) fn append_member(body: &str, member: &str) -> Option<String> {
     let open = body.trim_end().strip_suffix('}')?;
     let comma = if open.trim_end().ends_with('{') {

@@ -1,4 +1,4 @@
-//! Reads what a decisions endpoint answers, against what it was asked.
+//! The parser of a Decisions endpoint's answers, which it checks against the questions.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,31 +10,31 @@ use serde_json::Value;
 use super::{AllowedAnswers, ProbabilityQuestion};
 use crate::model::ProviderKind;
 
-/// How far the probabilities of one question may be from 1 in all: services round, and keep off 0 and 1.
+/// The largest difference of a question's probabilities from 1 in all, because services round and avoid 0 and 1.
 const PROBABILITY_TOLERANCE: f64 = 0.1;
 
-/// An answer, its numbers checked.
+/// An answer with checked numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProbabilityAnswer {
-    /// How likely it is that the answer is yes.
+    /// The probability of a yes.
     Yes {
         /// From 0 to 1.
         probability: f64,
-        /// How sure the service is of that, where it says.
+        /// The confidence of the service, if it states one.
         confidence: Option<f64>,
     },
-    /// How likely each option or level is, in the order of the question.
+    /// The probability of each option or level, in the order of the question.
     Distribution {
         /// From 0 to 1 each, 1 in all.
         probabilities: Vec<f64>,
-        /// How sure the service is of that, where it says.
+        /// The confidence of the service, if it states one.
         confidence: Option<f64>,
     },
-    /// The question is refused: the service's word.
+    /// The service refused the question, with this text.
     Refused(String),
 }
 
-/// Why a reply answers nothing: a lower-case sentence.
+/// The reason why a reply doesn't answer the questions, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbabilityAnswerError(pub String);
 
@@ -91,7 +91,7 @@ struct GoogleDecisionsReply {
     answers: UniquePairs<RawProbabilityAnswer>,
 }
 
-/// A mapping in which no key stands twice.
+/// An object in which no key occurs twice.
 #[derive(Debug)]
 struct UniquePairs<T>(Vec<(String, T)>);
 
@@ -107,7 +107,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for UniquePairs<T> {
                 let mut all: Vec<(String, T)> = Vec::new();
                 while let Some((key, value)) = map.next_entry::<String, T>()? {
                     if all.iter().any(|(other, _)| *other == key) {
-                        return Err(serde::de::Error::custom(format!("`{key}` stands twice")));
+                        return Err(serde::de::Error::custom(format!("`{key}` occurs twice")));
                     }
                     all.push((key, value));
                 }
@@ -118,7 +118,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for UniquePairs<T> {
     }
 }
 
-/// The answers to these questions, in their order.
+/// Parses the answers to these questions, in their order.
 pub fn parse_answers(
     provider: ProviderKind,
     questions: &[ProbabilityQuestion],
@@ -230,7 +230,7 @@ fn check_probability(id: &str, what: &str, p: f64) -> Result<f64, ProbabilityAns
     }
 }
 
-/// The probabilities in the order of what was offered.
+/// Orders the probabilities like the options of the question.
 fn order_probabilities(
     id: &str,
     offered: &[(String, String)],
@@ -293,7 +293,7 @@ fn order_probabilities(
     Ok(all)
 }
 
-/// What is said to be chosen is one of what was offered, and none of it is likelier.
+/// Checks that the stated choice is one of the options, and that no other option is likelier.
 fn check_choice(
     id: &str,
     offered: &[(String, String)],

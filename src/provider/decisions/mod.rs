@@ -1,18 +1,20 @@
-//! The Decisions endpoints of OpenAI and Google: questions go in, calibrated probabilities come out, no words.
+//! The Decisions endpoints of OpenAI and Google: requests have questions, replies have calibrated probabilities and
+//! no text.
 //!
-//! Owns what the two protocols say and how their answers are read, strictly: a missing answer, one of another kind or under
-//! another name, a number that is no probability is [`NoAnswers`], never a default. What is asked, and what the answers
-//! amount to, the judge knows. One request, one JSON document: nothing is streamed and no function is called.
+//! Responsible for the two protocols and for reading their answers strictly. A missing answer, one of another kind or
+//! name, or a number that isn't a probability is a [`ProbabilityAnswerError`], never a default. The judge knows the
+//! questions and what the answers mean. There is one request and one JSON document; nothing is streamed, and no
+//! function is called.
 //!
-//! A turn is put as usual: the material as text of the user, and in the place of the schema of [`Choice::Schema`] the
-//! [`Question`]s.
+//! A turn has the material as text of the user, and the [`ProbabilityQuestion`]s as the schema of
+//! [`ToolChoice::Schema`].
 //!
 //! | | OpenAI `/decisions` | Google `/v1beta/decisions` |
 //! |---|---|---|
 //! | yes or no | `predicate` → `probability` | `noul` → `noul` |
 //! | one of several | `choice` → `probabilities: [{value, probability}]` | `choice` → `probabilities: {value: p}` |
 //! | a degree | `score` → `probabilities: [{label, probability}]` | `score` → `probabilities: {"0": p, …}` |
-//! | questions, answers | lists in the same order | mappings by id |
+//! | questions, answers | arrays in the same order | objects by id |
 
 mod answers;
 mod explain;
@@ -44,24 +46,24 @@ use crate::model::{
 /// A question that is answered with probabilities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbabilityQuestion {
-    /// Its name, by us.
+    /// The name that dicta gives it.
     pub id: String,
-    /// What is asked.
+    /// The text of the question.
     pub instructions: String,
-    /// How it may be answered.
+    /// The allowed answers.
     #[serde(rename = "among")]
     pub allowed_answers: AllowedAnswers,
 }
 
-/// What may be answered.
+/// The allowed answers of a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AllowedAnswers {
-    /// Yes or no: what each means.
+    /// Yes or no, each with its meaning.
     YesNo(String, String),
-    /// One of these: its name and what it means.
+    /// One of these options: name and meaning.
     Options(Vec<(String, String)>),
-    /// One of these degrees, from the lowest: its label and what it means.
+    /// One of these levels in ascending order: label and meaning.
     Levels(Vec<(String, String)>),
 }
 
@@ -96,7 +98,7 @@ impl DecisionsDialect {
             .find(|key| extra.contains_key(**key))
         {
             return Err(ProviderError::Request(format!(
-                "judge `{}`: extra_body must not hold `{key}`: it is made of the eval",
+                "judge `{}`: remove `{key}` from extra_body: dicta builds it from the eval",
                 config.name
             )));
         }
@@ -116,11 +118,11 @@ impl DecisionsDialect {
     fn render_questions(&self, turn: &TurnRequest<'_>) -> Result<Value, ProviderError> {
         let ToolChoice::Schema(questions) = &turn.tool_choice else {
             return Err(ProviderError::Request(
-                "a decisions endpoint is asked questions and calls nothing".to_owned(),
+                "a decisions endpoint needs questions and can't call functions".to_owned(),
             ));
         };
         let questions: Vec<ProbabilityQuestion> = serde_json::from_value(questions.clone())
-            .map_err(|error| ProviderError::Request(format!("these are no questions: {error}")))?;
+            .map_err(|error| ProviderError::Request(format!("these are not questions: {error}")))?;
         if questions.len() > self.max_questions() {
             return Err(ProviderError::Request(format!(
                 "the eval makes {} questions and the endpoint takes {} at once; split its criteria over several evals",
@@ -149,7 +151,7 @@ fn render_openai_question(question: &ProbabilityQuestion) -> Value {
     match &question.allowed_answers {
         AllowedAnswers::YesNo(yes, no) => {
             asked["type"] = "predicate".into();
-            // It has no place of its own for what the two mean.
+            // A predicate has no field for the meanings of true and false.
             asked["instructions"] =
                 format!("{} True: {yes} False: {no}", question.instructions).into();
         }
@@ -229,11 +231,11 @@ impl Dialect for DecisionsDialect {
     }
 }
 
-/// All that is said, as one text: the endpoints know no roles that would keep the instructions apart.
+/// Joins the conversation to one text, because the endpoints have no roles.
 fn join_history(history: &[HistoryItem]) -> Result<String, ProviderError> {
     let [HistoryItem::User(blocks)] = history else {
         return Err(ProviderError::Request(
-            "a decisions endpoint is asked once, and has no conversation".to_owned(),
+            "a decisions endpoint takes one request and no conversation".to_owned(),
         ));
     };
     let texts: Vec<&str> = blocks
@@ -245,7 +247,7 @@ fn join_history(history: &[HistoryItem]) -> Result<String, ProviderError> {
     Ok(texts.join("\n\n"))
 }
 
-/// Keeps the document as it came: what it answers is read against the questions, elsewhere.
+/// Keeps the reply's document as received; [`parse_answers`] reads it with the questions.
 #[derive(Debug, Default)]
 struct DecisionsReplyReader {
     text: String,
@@ -262,7 +264,7 @@ impl ReplyReader for DecisionsReplyReader {
     ) -> Result<StreamProgress, ProviderError> {
         let (SseFrame::Event { data: text, .. } | SseFrame::Stray { text, .. }) = frame;
         Err(malformed_error(
-            "it is a stream, and none was asked for",
+            "it is a stream, which dicta did not request",
             &text,
         ))
     }
@@ -315,7 +317,7 @@ impl ReplyReader for DecisionsReplyReader {
     }
 }
 
-/// Why the whole was not looked at, if it was not.
+/// Returns the reason why the service didn't evaluate the request, if it gave one.
 fn find_block_reason(reply: &Value) -> Option<String> {
     let reason = ["prompt_feedback", "promptFeedback"]
         .iter()

@@ -1,4 +1,5 @@
-//! What a finish reason means: an answer, a refusal, or a fault. The list is open: a word we do not know is passed on.
+//! The meaning of a finish reason: an answer, a refusal, or a fault. Unknown words are passed on, because the list is
+//! open.
 
 use serde_json::Value;
 
@@ -6,32 +7,32 @@ use super::super::ProviderError;
 use super::super::client::truncated_error;
 use crate::model::StopReason;
 
-/// The reply is to be asked for its rest.
+/// The reply must be requested again for its rest.
 pub(super) const CONTINUATION: &str = "CONTINUATION";
 
-/// Whether this says anything: the default of the field does not.
+/// Returns whether the reason has a meaning: the field's default has none.
 pub(super) fn is_specified(reason: &str) -> bool {
     !reason.is_empty() && reason != "FINISH_REASON_UNSPECIFIED"
 }
 
-/// Why the reply ended. A fault of the reply is an error, whatever stands in it: what came before it is no answer.
+/// Returns the reason why the reply ended. If the reply is faulty, this is an error whatever text came before.
 pub(super) fn read_finish_reason(
     finish: &str,
     message: Option<&str>,
     has_calls: bool,
 ) -> Result<StopReason, ProviderError> {
-    let told = match message {
+    let reason = match message {
         Some(message) => format!("{finish}: {message}"),
         None => finish.to_owned(),
     };
     let fault = |retryable: bool| {
         Err(ProviderError::InStream {
-            message: format!("the model stopped with {told}"),
+            message: format!("the model stopped with {reason}"),
             retryable,
         })
     };
     Ok(match finish {
-        // aimock says FUNCTION_CALL where the service says STOP.
+        // aimock sends FUNCTION_CALL where the service sends STOP.
         "STOP" | "FUNCTION_CALL" if has_calls => StopReason::ToolCalls,
         "STOP" => StopReason::Stop,
         "MAX_TOKENS" => StopReason::Length,
@@ -45,8 +46,8 @@ pub(super) fn read_finish_reason(
         | "LANGUAGE"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => StopReason::Refused(told),
-        // The model's slip: another try may go well.
+        | "IMAGE_RECITATION" => StopReason::Refused(reason),
+        // The model made a mistake that another attempt may avoid.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "OTHER" => return fault(true),
         "UNEXPECTED_TOOL_CALL"
         | "TOO_MANY_TOOL_CALLS"
@@ -59,11 +60,11 @@ pub(super) fn read_finish_reason(
                 "the server stopped in the middle of it, and gave no rest of it",
             ));
         }
-        _ => StopReason::Other(told),
+        _ => StopReason::Other(reason),
     })
 }
 
-/// Why a prompt was blocked, from `promptFeedback`.
+/// Returns the reason why a prompt was blocked, from `promptFeedback`.
 pub(super) fn find_block_reason(feedback: &Value) -> Option<String> {
     let text = |key: &str| feedback.get(key).and_then(Value::as_str);
     let reason = text("blockReason")?;
@@ -76,7 +77,7 @@ pub(super) fn find_block_reason(feedback: &Value) -> Option<String> {
     })
 }
 
-/// A blocked prompt has no answer, whatever came beside.
+/// Returns the stop reason of a blocked prompt. It has no answer, even if the reply has other content.
 pub(super) fn blocked_prompt_stop(why: &str) -> StopReason {
     StopReason::Refused(format!("the prompt was blocked: {why}"))
 }

@@ -1,6 +1,8 @@
-//! The history as contents. What the model said goes back as its own parts, in order, never merged and never touched:
-//! a thought signature belongs to the part it came on, and the service refuses a turn that lost one. What another
-//! service's model said has no parts of ours: it is written anew, with the mark that Google gives for such history.
+//! The history as contents. The model's parts are sent back in order, never merged and never changed.
+//!
+//! A thought signature belongs to the part it came with, and the service refuses a turn that lost one. A turn of
+//! another provider's model has no such parts. dicta rewrites it and adds the mark that Google defines for such
+//! history.
 
 use std::sync::Arc;
 
@@ -13,9 +15,9 @@ use super::super::ProviderError;
 use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse};
 
-/// The instructions, and one element for each history item that says something.
+/// Renders the instructions, and one element for each history item with content.
 ///
-/// Instructions of the first item become `systemInstruction`; later ones keep their place, as text of the user.
+/// Instructions of the first item become `systemInstruction`; later ones keep their place as text of the user.
 pub(super) fn render_contents(
     history: &[HistoryItem],
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
@@ -80,10 +82,10 @@ pub(super) fn render_contents(
     Ok((system, all))
 }
 
-/// What is accepted in the place of a signature for a call that a Gemini model did not make.
+/// The value that the service accepts as the signature of a call that no Gemini model made.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
-/// Whether a turn is none of this dialect's: other services' items say what they are in keys that a part never has.
+/// Returns whether a turn is from another dialect, whose items have keys that a part never has.
 fn is_foreign(native: &[Arc<RawValue>], view: &ModelReply) -> bool {
     #[derive(Deserialize)]
     struct Other {
@@ -99,14 +101,14 @@ fn is_foreign(native: &[Arc<RawValue>], view: &ModelReply) -> bool {
     native.iter().any(is_other) || native.is_empty() && says_something
 }
 
-/// A foreign turn as contents: its text and its calls, the first of them marked.
+/// Renders a foreign turn: its text and its calls, the first of them with the mark.
 fn render_foreign_turn(view: &ModelReply) -> Option<String> {
     let mut parts = Vec::new();
     if !view.text.is_empty() {
         parts.push(text_of(&json!({"text": view.text})));
     }
     for (at, call) in view.calls.iter().enumerate() {
-        // Arguments that were no object could not be run either. Numbers stay as written.
+        // Arguments that weren't an object were never run. The text stays, so that numbers keep their spelling.
         let args = if is_object(&call.raw) {
             &call.raw
         } else {
@@ -130,11 +132,11 @@ fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// A native function call: what its response must repeat.
+/// The members of a function call that its response must repeat.
 #[derive(Debug, Deserialize)]
 struct GeminiFunctionCall {
     name: String,
-    /// Sent back only where one came.
+    /// Sent back only if the call had one.
     id: Option<String>,
 }
 
@@ -151,7 +153,7 @@ fn parse_function_call(part: &RawValue) -> Option<GeminiFunctionCall> {
     })
 }
 
-/// All answers to one model turn stand in one user content, in call order.
+/// Renders all responses to one model turn as one user content, in call order.
 fn render_function_responses(answers: &[ToolResponse], calls: &[GeminiFunctionCall]) -> String {
     let parts: Vec<_> = answers
         .iter()

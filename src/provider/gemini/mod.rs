@@ -1,8 +1,8 @@
-//! Gemini API: `generateContent` and its stream; Vertex AI speaks it too, at other addresses.
+//! The Gemini API: `generateContent` and its stream. Vertex AI speaks it too, at other URLs.
 //!
-//! `base_url` + `/v1beta/models/{model}:streamGenerateContent?alt=sse` (a base that ends in its version keeps it),
-//! `x-goog-api-key`. Format: Google's REST reference and captures of the service. A function is never forced together
-//! with a JSON reply type: the server refuses the pair, and [`Choice`] cannot spell it.
+//! Posts to `base_url` + `/v1beta/models/{model}:streamGenerateContent?alt=sse` (a base that ends in a version keeps
+//! it), with `x-goog-api-key`. Format: Google's REST reference and recordings of the service. The server refuses a
+//! forced function together with a JSON reply type, and [`ToolChoice`] can't express both.
 
 mod explain;
 mod finish_reason;
@@ -28,7 +28,7 @@ use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 const DEFAULT_BASE: &str = "https://generativelanguage.googleapis.com";
 const API_VERSION: &str = "v1beta";
 
-/// What a server may refuse and we can leave out; names in both spellings in which the service writes them.
+/// The settings that a server may refuse and dicta can omit. The service writes the names in both spellings.
 const OMITTABLE_SETTINGS: [OmittableSetting; 5] = [
     new_omittable_setting(
         "temperature",
@@ -92,7 +92,7 @@ impl GeminiDialect {
         Self::with_model_url(config, url)
     }
 
-    /// For the model at this address (Vertex AI has its own).
+    /// The dialect for the model at this URL (Vertex AI has its own).
     pub(super) fn with_model_url(
         config: &JudgeConfig,
         mut url: url::Url,
@@ -113,7 +113,7 @@ impl GeminiDialect {
         })
     }
 
-    /// Everything but who said what and the functions.
+    /// Builds everything except the conversation and the functions.
     fn build_settings(&self, turn: &TurnRequest<'_>, omit: &OmittedSettings) -> Map<String, Value> {
         let mut generation = Map::new();
         let mut set = |setting: &str, key: &str, value: Value| {
@@ -151,9 +151,10 @@ impl GeminiDialect {
     }
 }
 
-/// `reasoning` as a thinking configuration. Gemini 2.5 takes a budget in tokens (the figures are those of Google's own
-/// OpenAI-compatible endpoint; 2.5 Pro cannot be turned off, 128 is its least), later ones a level. A number is a
-/// budget for any model.
+/// Converts `reasoning` to a thinking configuration.
+///
+/// Gemini 2.5 uses a budget in tokens, with the values of Google's own OpenAI-compatible endpoint. Gemini 2.5 Pro
+/// can't turn thinking off, and 128 is its minimum. Later models use a level. A number is a budget for any model.
 fn build_thinking_config(model: &str, effort: &str) -> Value {
     let budget = |tokens: i64| json!({"includeThoughts": true, "thinkingBudget": tokens});
     if let Ok(tokens) = effort.parse() {
@@ -168,6 +169,7 @@ fn build_thinking_config(model: &str, effort: &str) -> Value {
         "minimal" | "low" => budget(1024),
         "medium" => budget(8192),
         "high" | "xhigh" | "max" => budget(24_576),
+        // -1 lets the model choose its budget.
         _ => budget(-1),
     }
 }

@@ -1,6 +1,8 @@
-//! A call whose arguments come piece by piece (Vertex AI's `streamFunctionCallArguments`): each piece names a path and a
-//! value; texts for the same path are joined. What goes back is one part, as if the call had come whole: the service
-//! takes pieces in no request. All else that stood on its parts (a signature) stays as it came.
+//! A call whose arguments arrive in pieces (Vertex AI's `streamFunctionCallArguments`).
+//!
+//! Each piece has a path and a value; texts for the same path are joined. dicta sends back one part, as if the call
+//! had arrived whole, because requests can't contain pieces. The other members of its parts (a signature) stay
+//! unchanged.
 
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use serde_json::{Map, Value};
 use super::super::ProviderError;
 use super::super::client::malformed_error;
 
-/// Deepest path.
+/// The longest path.
 const MAX_DEPTH: usize = 64;
 
 /// A value, or more of a text, at a path.
@@ -27,15 +29,15 @@ pub(super) struct GeminiPartialArg {
     null_value: bool,
 }
 
-/// `null_value` is there: its value is null, or the word `NULL_VALUE`.
+/// Returns `true` if `null_value` is present: its value is null, or the word `NULL_VALUE`.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     serde::de::IgnoredAny::deserialize(from).map(|_| true)
 }
 
-/// A call that is still coming.
+/// A call that is still arriving.
 #[derive(Debug)]
 pub(super) struct OpenFunctionCall {
-    /// Where its part and its reading stand.
+    /// The positions of its part and of its call in the reply.
     pub(super) native_index: usize,
     pub(super) call_index: usize,
     args: Value,
@@ -69,10 +71,10 @@ impl OpenFunctionCall {
         Ok(open)
     }
 
-    /// Keeps what stands on a part beside its piece of the call; what came first stays.
+    /// Adds the members of a part except its piece of the call; the first value of a member stays.
     pub(super) fn merge_part_members(&mut self, raw: &RawValue) -> Result<(), ProviderError> {
         let members: IndexMap<String, Box<RawValue>> = serde_json::from_str(raw.get())
-            .map_err(|_| malformed_error("a part is none of generateContent's", raw.get()))?;
+            .map_err(|_| malformed_error("a part has an unknown shape", raw.get()))?;
         for (key, value) in members {
             self.part_members.entry(key).or_insert(value);
         }
@@ -104,7 +106,7 @@ impl OpenFunctionCall {
         Ok(())
     }
 
-    /// The arguments, and the part that goes back.
+    /// Returns the arguments, and the part that is sent back.
     pub(super) fn finish(&self) -> Result<(String, Arc<RawValue>), ProviderError> {
         let broken = || malformed_error("a call in pieces cannot be put together", "");
         let args = self.args.to_string();
@@ -141,7 +143,7 @@ fn to_json_object(map: &IndexMap<String, Box<RawValue>>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// `$.a.b[0]`, `$['a b'][0]`. `None` for what is no such path.
+/// Parses `$.a.b[0]` or `$['a b'][0]`; `None` for any other path.
 fn parse_path(path: &str) -> Option<Vec<PartialArgStep<'_>>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
@@ -172,10 +174,10 @@ fn parse_path(path: &str) -> Option<Vec<PartialArgStep<'_>>> {
     Some(steps)
 }
 
-/// A path leads through what is no mapping or list.
+/// A path that leads through a value that is neither an object nor an array.
 struct PathMismatch;
 
-/// What stands at a path; `None` where nothing does yet.
+/// Returns the value at a path; `None` if there is none yet.
 fn find_at_path<'v>(
     root: &'v mut Value,
     steps: &[PartialArgStep<'_>],
@@ -196,7 +198,8 @@ fn find_at_path<'v>(
     Ok(Some(at))
 }
 
-/// Puts a value at a path, making what leads there. Lists grow one by one: a far index would be memory for nothing.
+/// Sets the value at a path and creates the values on the way. Arrays grow one by one: a far index would waste
+/// memory.
 fn set_at_path(root: &mut Value, steps: &[PartialArgStep<'_>], value: Value) -> Option<()> {
     let mut at = root;
     for step in steps {

@@ -1,8 +1,9 @@
-//! Reads a `generateContent` reply, streamed or whole.
+//! The reader of a `generateContent` reply, streamed or whole.
 //!
-//! The stream ends at the end of the body and nowhere else: older replies carry `finishReason` on every frame, so the
-//! last one counts. A reply without any is [`ProviderError::Cut`]. After some frames the body may go on with a bare
-//! JSON error outside SSE; that is an error, not an end. A reply that ends in `CONTINUATION` is asked for its rest.
+//! The stream ends only at the end of the body: older replies have `finishReason` on every frame, so the last one
+//! counts. A reply without any is [`ProviderError::Cut`]. After some frames the body may continue with a bare JSON
+//! error outside SSE, which is an error and not an end. A reply that ends in `CONTINUATION` is requested again for
+//! its rest.
 
 use std::sync::Arc;
 
@@ -20,12 +21,12 @@ use super::partial_args::{GeminiPartialArg, OpenFunctionCall};
 use crate::event::DeltaPart;
 use crate::model::{CallIx, ModelReply, ReplyCall, TokenUsage, TurnIx};
 
-/// Most calls of one reply.
+/// The most calls of one reply.
 const MAX_CALLS: usize = 1000;
-/// How often a reply's rest is asked for.
+/// The most requests for a reply's rest.
 const MAX_CONTINUATIONS: usize = 3;
 
-/// Gathers one reply.
+/// The state of one reply.
 #[derive(Debug)]
 pub(super) struct GeminiReplyReader {
     turn: TurnIx,
@@ -35,11 +36,11 @@ pub(super) struct GeminiReplyReader {
     finish_message: Option<String>,
     block_reason: Option<String>,
     usage: Option<TokenUsage>,
-    /// Of the replies before, where this is the rest of one.
+    /// The usage of the replies before, if this is the rest of one.
     earlier_usage: Option<TokenUsage>,
     frames: usize,
     stray: Option<String>,
-    /// A call whose arguments are still coming.
+    /// The call whose arguments are still arriving.
     open_call: Option<OpenFunctionCall>,
     continuation: Option<String>,
     continuations: usize,
@@ -88,7 +89,7 @@ struct GeminiCallPart<'a> {
     name: Option<String>,
     #[serde(borrow)]
     args: Option<&'a RawValue>,
-    /// Vertex AI streams arguments piece by piece, where it is asked to.
+    /// Vertex AI streams arguments in pieces on request.
     partial_args: Option<Vec<GeminiPartialArg>>,
     will_continue: Option<bool>,
 }
@@ -114,7 +115,7 @@ impl GeminiReplyReader {
 
     fn read_chunk(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let chunk: GeminiChunk<'_> = serde_json::from_str(text)
-            .map_err(|_| malformed_error("an event is no generateContent response", text))?;
+            .map_err(|_| malformed_error("an event is not a generateContent response", text))?;
         self.frames += 1;
         if let Some(usage) = &chunk.usage_metadata {
             self.usage = Some(read_usage(usage));
@@ -147,22 +148,24 @@ impl GeminiReplyReader {
         Ok(())
     }
 
-    /// One response, or an array of them: what the service sends without `alt=sse`, and how it wraps some errors.
+    /// Reads one response, or an array of them.
+    ///
+    /// The service sends arrays without `alt=sse`, and wraps some errors in them.
     fn read_chunks(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         if !text.trim_start().starts_with('[') {
             return self.read_chunk(text, new);
         }
         let all: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| malformed_error("it is no generateContent response", text))?;
+            .map_err(|_| malformed_error("it is not a generateContent response", text))?;
         all.into_iter()
             .try_for_each(|one| self.read_chunk(one.get(), new))
     }
 
     fn read_part(&mut self, raw: &RawValue, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let part: GeminiPart<'_> = serde_json::from_str(raw.get())
-            .map_err(|_| malformed_error("a part is none of generateContent's", raw.get()))?;
+            .map_err(|_| malformed_error("a part has an unknown shape", raw.get()))?;
         if part.text.as_deref() == Some("") && has_only_text(raw) {
-            // It says nothing and carries nothing, and some models refuse an empty text when it comes back.
+            // It has no content, and some models refuse an empty text in the history.
             return Ok(());
         }
         match part.function_call {
@@ -188,7 +191,7 @@ impl GeminiReplyReader {
         Ok(())
     }
 
-    /// A call: whole, or its beginning. Its part was added to `native` already.
+    /// Reads a whole call, or its beginning. The caller has added its part to `native`.
     fn read_call(
         &mut self,
         call: GeminiCallPart<'_>,
@@ -206,7 +209,7 @@ impl GeminiReplyReader {
         }
         let args = call.args.map_or("{}", RawValue::get);
         let id = call.id.filter(|id| !id.is_empty());
-        // One that a call before has too names neither; what goes back is what came, in the native part.
+        // A repeated id identifies neither call. The native part keeps what arrived.
         let id = id.filter(|id| self.reply.calls.iter().all(|other| other.id != *id));
         self.reply.calls.push(ReplyCall {
             id: id.unwrap_or_else(|| format!("call_{}_{at}", self.turn.0)),
@@ -226,7 +229,7 @@ impl GeminiReplyReader {
         Ok(())
     }
 
-    /// A part without a name while a call is open: more of its arguments, or its end.
+    /// Reads a part without a name while a call is open: more of its arguments, or its end.
     fn continue_call(
         &mut self,
         call: GeminiCallPart<'_>,
@@ -243,7 +246,8 @@ impl GeminiReplyReader {
         self.close_call(new)
     }
 
-    /// The open call is complete. Its closing part may never come: the next call or the end of the reply close it too.
+    /// Completes the open call. Its closing part may be missing, so the next call and the end of the reply close it
+    /// too.
     fn close_call(&mut self, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let Some(open) = self.open_call.take() else {
             return Ok(());
@@ -271,7 +275,7 @@ fn to_call_ix(at: usize) -> CallIx {
     CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
-/// Whether a text part holds nothing but its text.
+/// Returns whether a text part has no other member.
 fn has_only_text(raw: &RawValue) -> bool {
     let map: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(raw.get());
     map.is_ok_and(|map| map.len() == 1)
@@ -289,7 +293,7 @@ impl ReplyReader for GeminiReplyReader {
                 if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
                     return Err(truncated_error("it ended inside an event"));
                 }
-                // No part of this protocol, but gateways send both.
+                // Neither belongs to this protocol, but gateways send both.
                 if !data.is_empty() && data != "[DONE]" {
                     self.read_chunks(data, new)?;
                 }
@@ -297,7 +301,9 @@ impl ReplyReader for GeminiReplyReader {
             SseFrame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
                 Ok(Value::Object(_) | Value::Array(_)) => self.read_chunks(&text, new)?,
                 _ if !complete => {
-                    return Err(truncated_error("it ended inside a line that is no event"));
+                    return Err(truncated_error(
+                        "it ended inside a line that is not an event",
+                    ));
                 }
                 _ => {
                     self.stray.get_or_insert(text);
@@ -372,7 +378,7 @@ impl ReplyReader for GeminiReplyReader {
     }
 }
 
-/// Figures are cumulative: the last ones count. `candidatesTokenCount` leaves thinking out; ours holds it.
+/// Reads the counts, which are cumulative. `candidatesTokenCount` excludes thinking; dicta's count includes it.
 fn read_usage(usage: &Value) -> TokenUsage {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {

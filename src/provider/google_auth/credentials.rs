@@ -1,4 +1,4 @@
-//! What a credentials file says. Errors name the file and what is wrong with it, never what it holds.
+//! The content of a credentials file. Errors name the file and the problem, never the content.
 
 use std::fmt;
 
@@ -7,18 +7,29 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::Value;
+use thiserror::Error;
 
-/// Where tokens are asked for, where a file does not say.
+/// The URL for tokens, if the file names none.
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 /// The metadata server of a machine in Google's cloud.
 const METADATA_HOST: &str = "metadata.google.internal";
-/// Lines of a private key that are long enough to be its substance.
+/// The shortest line of a private key that the redactor hides.
 const MIN_SECRET_LINE: usize = 32;
 
-/// Who we are to Google.
+/// A credentials file that dicta can't use. The message never quotes the file.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the Google credentials in {file} {problem}")]
+pub struct GoogleCredentialsError {
+    /// The name of the file.
+    pub file: String,
+    /// The problem, beginning with a verb.
+    pub problem: String,
+}
+
+/// The credentials of a judge at Google.
 pub struct GoogleCredentials {
     pub(super) kind: CredentialsKind,
-    /// Where they come from, for people.
+    /// The source of the credentials, for messages.
     pub(super) origin: String,
     project: Option<String>,
     quota_project: Option<String>,
@@ -27,7 +38,7 @@ pub struct GoogleCredentials {
 pub(super) enum CredentialsKind {
     ServiceAccount(Box<ServiceAccount>),
     User(UserCredentials),
-    /// Host, with its port where it has one.
+    /// The host, with its port if it has one.
     Metadata(String),
 }
 
@@ -35,7 +46,7 @@ pub(super) struct ServiceAccount {
     pub(super) email: String,
     pub(super) key_id: Option<String>,
     pub(super) key: RsaKeyPair,
-    /// As written: for the redactor.
+    /// The key as written, for the redactor.
     pem: String,
     pub(super) token_uri: String,
 }
@@ -48,7 +59,7 @@ pub(super) struct UserCredentials {
 }
 
 impl fmt::Debug for GoogleCredentials {
-    /// Without what they hold.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
             .field("from", &self.origin)
@@ -72,15 +83,17 @@ struct RawCredentialsFile {
 }
 
 impl GoogleCredentials {
-    /// Reads a credentials file's text; `from` names it in errors.
-    pub fn parse(text: &str, from: &str) -> Result<Self, String> {
-        let refused = |why: &str| format!("the Google credentials in {from} {why}");
-        // serde's own words could quote what stands in the file.
+    /// Parses a credentials file; `from` names it in errors.
+    pub fn parse(text: &str, from: &str) -> Result<Self, GoogleCredentialsError> {
+        let refused = |problem: &str| GoogleCredentialsError {
+            file: from.to_owned(),
+            problem: problem.to_owned(),
+        };
+        // serde's own messages could quote the file's content.
         let value: Value =
-            serde_json::from_str(text).map_err(|_| refused("cannot be read: they are no JSON"))?;
-        let file: RawCredentialsFile = serde_json::from_value(value).map_err(|_| {
-            refused("cannot be read: it is a mapping of texts that such a file holds")
-        })?;
+            serde_json::from_str(text).map_err(|_| refused("cannot be read: they are not JSON"))?;
+        let file: RawCredentialsFile = serde_json::from_value(value)
+            .map_err(|_| refused("cannot be read: the file must be a mapping of texts"))?;
         let needs = |value: Option<String>, key: &str| {
             let value = value.filter(|value| !value.trim().is_empty());
             value.ok_or_else(|| refused(&format!("lack `{key}`")))
@@ -116,7 +129,7 @@ impl GoogleCredentials {
             }
             _ => {
                 return Err(refused(
-                    "are of no kind that is known: `type` must be service_account or authorized_user",
+                    "have an unknown type: `type` must be service_account or authorized_user",
                 ));
             }
         };
@@ -129,7 +142,7 @@ impl GoogleCredentials {
         })
     }
 
-    /// Those of the machine dicta runs on, as its metadata server gives them; `host` is `GCE_METADATA_HOST`.
+    /// The credentials of the machine that dicta runs on, from its metadata server. `host` is `GCE_METADATA_HOST`.
     pub fn from_metadata_server(host: Option<&str>) -> Self {
         let host = host.unwrap_or(METADATA_HOST).to_owned();
         Self {
@@ -140,12 +153,12 @@ impl GoogleCredentials {
         }
     }
 
-    /// The project that the file belongs to, where it says so.
+    /// The project that the file belongs to, if it names one.
     pub fn project(&self) -> Option<&str> {
         self.project.as_deref()
     }
 
-    /// The project that is billed for requests, where the file says so.
+    /// The project that is billed for requests, if the file names one.
     pub fn quota_project(&self) -> Option<&str> {
         self.quota_project.as_deref()
     }
@@ -159,7 +172,7 @@ impl GoogleCredentials {
         self
     }
 
-    /// What must never be recorded. A private key by its lines, so that a piece of it is found too.
+    /// The texts that must never be recorded. A private key is split into lines, so that a part of it is found too.
     pub fn secrets(&self) -> Vec<&str> {
         match &self.kind {
             CredentialsKind::ServiceAccount(account) => account
@@ -176,16 +189,16 @@ impl GoogleCredentials {
 
 fn parse_key_pair(pem: &str) -> Result<RsaKeyPair, &'static str> {
     let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes())
-        .map_err(|_| "hold a private_key that is no PKCS#8 key in PEM form")?;
+        .map_err(|_| "have a private_key that is not a PKCS#8 key in PEM form")?;
     RsaKeyPair::from_pkcs8(der.secret_pkcs8_der())
-        .map_err(|_| "hold a private_key that is no RSA key of 2048 bits or more")
+        .map_err(|_| "have a private_key that is not an RSA key of 2048 bits or more")
 }
 
-/// A refresh token and a signed request for a token go there: only over TLS, or to this machine (tests).
+/// Checks the URL for tokens. A refresh token or a signed request goes there, so it must use TLS or be this machine.
 fn check_token_uri(token_uri: String) -> Result<String, &'static str> {
     const UNSAFE: &str =
-        "name a token_uri that is not https: what proves who you are would go there in the clear";
-    let url = url::Url::parse(&token_uri).map_err(|_| "name a token_uri that is no URL")?;
+        "name a token_uri that is not https: the secrets sent there would not be encrypted";
+    let url = url::Url::parse(&token_uri).map_err(|_| "name a token_uri that is not a URL")?;
     let is_loopback = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),

@@ -1,17 +1,17 @@
-//! Google credentials: which kind a file holds, and access tokens made of it.
+//! Google credentials: parsing a credentials file, and fetching access tokens with it.
 //!
-//! Owns reading a credentials file's text, signing, asking for tokens, and when a token is too old. Refuses to know where
-//! such a file lies (that is the workspace's) and what a token is used for. A token enters a request's header and the
-//! redactors, and no other place; a private key and a refresh token enter the request for a token and the redactors.
+//! Responsible for parsing the file's text, signing, requesting tokens, and their expiry. Does not know where the
+//! file is (the workspace does) or what a token is used for. A token enters only a request's header and the
+//! redactors. A private key or a refresh token enters only the request for a token and the redactors.
 //!
-//! Kinds: a service account's key, gcloud's user file, and the metadata server of a machine in Google's cloud. The
-//! others (workload identity and its like) are named and refused.
+//! Supported are a service account's key, gcloud's user file, and the metadata server of a machine in Google's cloud.
+//! Other kinds (workload identity and similar) are rejected by name.
 
 mod credentials;
 mod token_request;
 mod tokens;
 
-pub use credentials::GoogleCredentials;
+pub use credentials::{GoogleCredentials, GoogleCredentialsError};
 pub use tokens::GoogleTokens;
 
 #[cfg(test)]

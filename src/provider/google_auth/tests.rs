@@ -15,7 +15,7 @@ fn account() -> Value {
 }
 
 fn parsed(file: &Value) -> Result<GoogleCredentials, String> {
-    GoogleCredentials::parse(&file.to_string(), "f.json")
+    GoogleCredentials::parse(&file.to_string(), "f.json").map_err(|error| error.to_string())
 }
 
 #[test]
@@ -69,26 +69,23 @@ fn what_is_wrong_with_a_file_is_told_without_what_it_holds() {
             with("type", json!("impersonated_service_account")),
             "are of the kind `impersonated_service_account`",
         ),
-        (
-            with("type", json!("hunter2-kind")),
-            "are of no kind that is known",
-        ),
-        (with("type", Value::Null), "are of no kind that is known"),
+        (with("type", json!("hunter2-kind")), "have an unknown type"),
+        (with("type", Value::Null), "have an unknown type"),
         (with("client_email", json!("")), "lack `client_email`"),
         (
             with("private_key", json!("hunter2")),
-            "no PKCS#8 key in PEM form",
+            "not a PKCS#8 key in PEM form",
         ),
         (
             with("private_key", json!(pem("RSA PRIVATE"))),
-            "no PKCS#8 key in PEM form",
+            "not a PKCS#8 key in PEM form",
         ),
         (
             with(
                 "private_key",
                 json!("-----BEGIN PRIVATE KEY-----\naHVudGVyMg==\n-----END PRIVATE KEY-----\n"),
             ),
-            "no RSA key",
+            "not an RSA key",
         ),
         (with("private_key", json!({"hunter2": 1})), "cannot be read"),
         (
@@ -123,5 +120,5 @@ fn what_is_wrong_with_a_file_is_told_without_what_it_holds() {
     }
     let told =
         GoogleCredentials::parse("{\"refresh_token\": hunter2", "f.json").expect_err("no JSON");
-    assert!(!told.contains("hunter2"));
+    assert!(!told.to_string().contains("hunter2"));
 }

@@ -1,4 +1,4 @@
-//! One request for an access token: what is sent for each kind of credentials, and what the answer means.
+//! One request for an access token: its content for each kind of credentials, and the meaning of the reply.
 
 use ring::rand::SystemRandom;
 use ring::signature::RSA_PKCS1_SHA256;
@@ -12,25 +12,25 @@ use crate::event::Redactor;
 use crate::model::Millis;
 use crate::net::{LlmClient, LlmResponse, NetError, ReplyLimits};
 
-/// All of Google's cloud, as Google's own libraries ask for it: what the account may do narrows it.
+/// All of Google's cloud, as Google's own libraries request it. The account's permissions narrow it.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-/// How long a signed request for a token may be used.
+/// The lifetime of a signed request for a token, in seconds.
 const ASSERTION_LIFETIME: i64 = 3600;
-/// The longest answer that is read, in bytes.
+/// The most bytes of a reply.
 const MAX_RESPONSE_BYTES: u64 = 256 << 10;
-/// A token that does not say how long it lives is asked for again after this.
+/// The lifetime of a token that doesn't state one.
 const DEFAULT_TOKEN_LIFETIME: Millis = Millis(300_000);
-/// The longest that a token is believed to live.
+/// The longest lifetime that dicta believes.
 const MAX_TOKEN_LIFETIME: Millis = Millis(24 * 3_600_000);
 
-/// A token server.
+/// The limits for a token server.
 const TOKEN_SERVER_LIMITS: ReplyLimits = ReplyLimits {
     connect: Millis(5000),
     first_byte: Millis(20_000),
     idle: Millis(20_000),
     total_bytes: MAX_RESPONSE_BYTES,
 };
-/// The metadata server is next door, or not there at all.
+/// The limits for the metadata server, which is either very close or absent.
 const METADATA_SERVER_LIMITS: ReplyLimits = ReplyLimits {
     connect: Millis(1000),
     first_byte: Millis(3000),
@@ -38,7 +38,7 @@ const METADATA_SERVER_LIMITS: ReplyLimits = ReplyLimits {
     total_bytes: MAX_RESPONSE_BYTES,
 };
 
-/// What a token server gave.
+/// A token with its lifetime.
 pub(super) struct GrantedToken {
     pub(super) token: String,
     pub(super) lifetime: Millis,
@@ -50,7 +50,7 @@ struct RawTokenGrant {
     expires_in: Option<f64>,
 }
 
-/// Asks for a token, once.
+/// Requests a token once.
 pub(super) async fn request_token(
     credentials: &GoogleCredentials,
     http: &LlmClient,
@@ -113,7 +113,7 @@ async fn request_from_token_server(
     if (200..300).contains(&status) {
         return parse_token(&answer);
     }
-    // A server may repeat what it was sent.
+    // A server may repeat the secrets that it received.
     let sent = form.iter().skip(1).map(|(_, value)| *value);
     let redactor = Redactor::new(sent.chain(credentials.secrets()));
     let said = describe_oauth_error(&answer);
@@ -121,7 +121,7 @@ async fn request_from_token_server(
     Err(refused_token_error(credentials, uri, status, &said))
 }
 
-/// A refusal: what time may mend is left to the retry policy, everything else is the user's to mend.
+/// Converts a refusal: the retry policy handles temporary failures, the user must fix all others.
 fn refused_token_error(
     credentials: &GoogleCredentials,
     uri: &str,
@@ -137,15 +137,15 @@ fn refused_token_error(
             terminal: false,
         };
     }
-    let mend = match &credentials.kind {
+    let fix = match &credentials.kind {
         CredentialsKind::User(_) => "run `gcloud auth application-default login` again",
         CredentialsKind::ServiceAccount(_) => {
-            "see whether the service account's key is still valid, and whether this machine's clock is right"
+            "check that the service account's key is still valid and that this machine's clock is right"
         }
-        CredentialsKind::Metadata(_) => "see whether this machine has a service account",
+        CredentialsKind::Metadata(_) => "check that this machine has a service account",
     };
     ProviderError::Request(format!(
-        "no Google access token for {}: {uri} answered {status}: {said}; {mend}",
+        "no Google access token for {}: {uri} answered {status}: {said}; {fix}",
         credentials.origin
     ))
 }
@@ -171,9 +171,9 @@ async fn request_from_metadata_server(
     let response = http.get(&url, &headers, METADATA_SERVER_LIMITS).await;
     let response = response.map_err(|error| absent(&error))?;
     if response.header("metadata-flavor") != Some("Google") {
-        // A captive portal or a proxy: what it says is no token.
+        // A captive portal or a proxy sent this, so the content is not a token.
         return Err(none(&format!(
-            "what answers at {host} is no metadata server of Google's"
+            "the server at {host} is not Google's metadata server"
         )));
     }
     let status = response.status;
@@ -203,7 +203,7 @@ async fn read_text(mut response: LlmResponse) -> Result<String, NetError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The answer is not told where it cannot be read: it may be a token.
+/// Parses a token. The error doesn't quote the reply, which may contain a token.
 fn parse_token(answer: &str) -> Result<GrantedToken, ProviderError> {
     let grant: RawTokenGrant = serde_json::from_str(answer).map_err(|_| {
         ProviderError::Malformed("Google's token server gave no access token".to_owned())

@@ -1,4 +1,4 @@
-//! Access tokens: kept while they are good, asked for once however many wait for one.
+//! Access tokens: cached until they expire, and requested once however many requests wait for one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,24 +13,32 @@ use crate::clock::Clock;
 use crate::model::Millis;
 use crate::net::LlmClient;
 
-/// A token is not used in the last of its time: a request takes a while, and clocks differ. As in Google's libraries.
+/// The time before its expiry in which a token isn't used, because a request takes time and clocks differ. As in
+/// Google's libraries.
 const EXPIRY_MARGIN: Millis = Millis(225_000);
 
-/// One judge's tokens.
+/// The tokens of one judge.
 pub struct GoogleTokens {
     credentials: GoogleCredentials,
     http: LlmClient,
     clock: Arc<dyn Clock>,
     cache: Mutex<TokenCache>,
-    /// Requests for a token that have ended, so that who waited through one that failed does not ask again at once.
+    /// The number of finished requests for a token, so that a task that waited for a failed request doesn't repeat it
+    /// at once.
     finished_requests: AtomicU64,
 }
 
 #[derive(Default)]
 struct TokenCache {
     token: Option<CachedToken>,
-    /// The last failure, and which request it was.
-    failed: Option<(u64, ProviderError)>,
+    /// The last failure.
+    failed: Option<FailedTokenRequest>,
+}
+
+struct FailedTokenRequest {
+    /// The number of the request, from 1.
+    number: u64,
+    error: ProviderError,
 }
 
 struct CachedToken {
@@ -47,7 +55,7 @@ impl fmt::Debug for GoogleTokens {
 }
 
 impl GoogleTokens {
-    /// Tokens made of these credentials. Asks for none yet.
+    /// Tokens for these credentials. Requests none yet.
     pub fn new(credentials: GoogleCredentials, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             credentials,
@@ -58,50 +66,58 @@ impl GoogleTokens {
         })
     }
 
-    /// What they are made of.
+    /// The credentials.
     pub fn credentials(&self) -> &GoogleCredentials {
         &self.credentials
     }
 
-    /// A token that is good for a while yet, and is not `refused`. One request at a time: the others wait for its
-    /// outcome. Whoever uses the token teaches it to its redactors first.
+    /// Returns a token that is valid for a while and isn't `refused`. Only one request runs at a time; the others
+    /// wait for its result.
+    ///
+    /// The caller adds the token to its redactors before it uses the token.
     pub(in crate::provider) async fn get(
         &self,
         refused: Option<&str>,
     ) -> Result<Arc<str>, ProviderError> {
-        let came = self.finished_requests.load(Ordering::SeqCst);
-        let mut held = self.cache.lock().await;
-        if let Some(token) = &held.token
+        let finished_before = self.finished_requests.load(Ordering::SeqCst);
+        // The lock is held during the request on purpose: other tasks wait for its result instead of sending their
+        // own.
+        let mut cache = self.cache.lock().await;
+        if let Some(token) = &cache.token
             && self.clock.now() < token.expires_at
             && refused != Some(&*token.text)
         {
             return Ok(Arc::clone(&token.text));
         }
-        if let Some((request, error)) = &held.failed
-            && *request > came
+        // A request that failed while this task waited for the lock answers this task too.
+        if let Some(failed) = &cache.failed
+            && failed.number > finished_before
         {
-            return Err(error.clone());
+            return Err(failed.error.clone());
         }
-        // From before it is asked for: it lives from when it was made.
+        // The time before the request: a token's lifetime begins when the server makes it.
         let now = self.clock.now();
         let answer =
             token_request::request_token(&self.credentials, &self.http, &*self.clock).await;
-        let request = self.finished_requests.fetch_add(1, Ordering::SeqCst) + 1;
+        let number = self.finished_requests.fetch_add(1, Ordering::SeqCst) + 1;
         match answer {
             Ok(granted) => {
                 let text: Arc<str> = granted.token.as_str().into();
-                // One that lives for less than twice the margin would be asked for at every use.
+                // A token that lives for less than twice the margin would otherwise be requested for every use.
                 let margin = EXPIRY_MARGIN.min(Millis(granted.lifetime.0 / 2));
-                held.failed = None;
-                held.token = Some(CachedToken {
+                cache.failed = None;
+                cache.token = Some(CachedToken {
                     text: Arc::clone(&text),
                     expires_at: now + granted.lifetime - margin,
                 });
                 Ok(text)
             }
             Err(error) => {
-                held.token = None;
-                held.failed = Some((request, error.clone()));
+                cache.token = None;
+                cache.failed = Some(FailedTokenRequest {
+                    number,
+                    error: error.clone(),
+                });
                 Err(error)
             }
         }

@@ -1,10 +1,10 @@
-//! The history as chat messages. What the model said goes back byte for byte, with one exception.
+//! The history as chat messages. The model's messages are sent back byte for byte, with one exception.
 //!
-//! **The exception.** A server may answer 5xx to past arguments that are not JSON (llama.cpp and others parse them for
-//! their templates). So where a native call's `function.arguments` is not the text of a JSON object, the canonical form
-//! stands in its place: `view.calls[i].raw`, which the judge sets to the canonical text for the items it sends back;
-//! where that is no JSON object either, `{}`. An object that stands there unquoted is written as the string that the
-//! protocol asks for. Only those bytes change.
+//! **The exception.** A server may answer 5xx to past arguments that aren't JSON, because llama.cpp and others parse
+//! them for their templates. If a call's `function.arguments` isn't the text of a JSON object, dicta sends the
+//! canonical form instead. That is `reply.calls[i].raw`, which the judge sets to the canonical text, or `{}` if that
+//! isn't a JSON object either. An unquoted object is written as the string that the protocol requires. Only those
+//! bytes change.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -26,8 +26,9 @@ struct ChatToolMessage<'a> {
     content: &'a str,
 }
 
-/// One element for each history item, in order; messages of one item are joined by commas. Items without any message
-/// are left out.
+/// Renders one element for each history item, in order; messages of one item are joined by commas.
+///
+/// Omits items without messages.
 pub(super) fn render_messages(history: &[HistoryItem]) -> Result<Vec<String>, ProviderError> {
     let mut all = Vec::with_capacity(history.len());
     let mut calls: &ModelReply = &ModelReply::default();
@@ -106,7 +107,7 @@ struct RawAssistantCall<'a> {
 
 #[derive(Deserialize)]
 struct RawAssistantFunction<'a> {
-    /// `null` is something that stands there; only a missing key is none.
+    /// `null` is a value; only a missing key is `None`.
     #[serde(borrow, default, deserialize_with = "present")]
     arguments: Option<&'a RawValue>,
 }
@@ -118,7 +119,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<String, ProviderError> {
     let text = native.get();
     let message: RawAssistantMessage<'_> = serde_json::from_str(text)
-        .map_err(|_| client::malformed_error("a past reply is no chat message", text))?;
+        .map_err(|_| client::malformed_error("a past reply is not a chat message", text))?;
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for (at, call) in message.tool_calls.iter().flatten().enumerate() {
@@ -135,7 +136,7 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
             Err(_) if is_object(written) => to_json(&written),
             _ => to_json(&canonical()),
         };
-        // `arguments` borrows from `text`, so this is its place there.
+        // `arguments` borrows from `text`, so its address gives its position.
         let from = written.as_ptr() as usize - text.as_ptr() as usize;
         out.push_str(&text[copied..from]);
         out.push_str(&replacement);

@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, and the many servers that speak it.
 //!
-//! `base_url` + `/chat/completions`, `authorization: Bearer`. Formats: OpenAI's reference, and the deviations of Ollama,
-//! vLLM, llama.cpp, LM Studio and `OpenRouter` that [`stream`] tolerates.
+//! Posts to `base_url` + `/chat/completions`, with `authorization: Bearer`. Format: OpenAI's reference, and the
+//! deviations of Ollama, vLLM, llama.cpp, LM Studio and `OpenRouter` that [`stream`] accepts.
 
 mod explain;
 mod history;
@@ -25,7 +25,7 @@ use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
-/// What a server may refuse and we can leave out.
+/// The settings that a server may refuse and dicta can omit.
 const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
     new_omittable_setting("temperature", &["temperature"], &[&["temperature"]]),
     new_omittable_setting("seed", &["seed"], &[&["seed"]]),
@@ -59,7 +59,7 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
 pub(super) struct ChatDialect {
     config: JudgeConfig,
     url: String,
-    /// OpenAI itself: newer names are wanted, and the end mark is never missing.
+    /// `true` for OpenAI itself, which wants the newer names and never omits the end mark.
     is_openai: bool,
     tool_declarations: ToolDeclarationCache,
     extra_body: Map<String, Value>,
@@ -81,7 +81,7 @@ impl ChatDialect {
         })
     }
 
-    /// The key for the token limit: the other one once this one was refused.
+    /// Returns the key for the token limit: the other one after a server refused the first.
     fn token_limit_key(&self, omit: &OmittedSettings) -> Option<&'static str> {
         let (first, second) = if self.is_openai {
             ("max_completion_tokens", "max_tokens")
@@ -145,7 +145,7 @@ impl ChatDialect {
         }
         merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         if !has_tools {
-            // The one tool key that may stand in `extra_body`: without tools it is none of ours.
+            // `extra_body` may contain it, and servers refuse it without tools.
             map.shift_remove("parallel_tool_calls");
         }
         map

@@ -1,12 +1,17 @@
-//! Reads a chat completion, streamed or whole, from OpenAI and from servers that nearly speak its protocol.
+//! The reader of a chat completion, streamed or whole, from OpenAI and from servers that nearly speak its protocol.
 //!
-//! A reply is complete once a `finish_reason` came *and* the stream ended: with `[DONE]`, or, from any server but
-//! api.openai.com, with the proper end of the HTTP body (llama.cpp and gateways leave the mark out; a body that breaks
-//! off is an error of HTTP and never gets here). Anything else is [`ProviderError::Cut`].
+//! A reply is complete if a `finish_reason` arrived *and* the stream ended with `[DONE]`. Except for api.openai.com,
+//! the proper end of the HTTP body is enough, because llama.cpp and gateways omit the mark. A body that breaks off is
+//! an HTTP error and never gets here. Every other end is [`ProviderError::Cut`].
 //!
-//! Tolerated (each seen in the field): `index` is a key, not a position, and may be missing or the same for all calls;
-//! ids missing or repeated; `arguments` as an object; `content` null, absent or a list; a reply in one JSON document
-//! although a stream was asked for; errors as object or text, in a frame, as an `error` event or outside SSE.
+//! Accepted deviations, each seen in practice:
+//!
+//! - `index` is a key, not a position, and may be missing or the same for all calls;
+//! - missing or repeated ids;
+//! - `arguments` as an object;
+//! - `content` null, absent or an array;
+//! - a reply in one JSON document although dicta requested a stream;
+//! - errors as object or text, in a frame, as an `error` event, or outside SSE.
 
 use std::sync::Arc;
 
@@ -22,14 +27,14 @@ use super::tool_calls::ChatToolCalls;
 use crate::event::DeltaPart;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
-/// Gathers one reply.
+/// The state of one reply.
 #[derive(Debug)]
 pub(super) struct ChatReplyReader {
-    /// Whether a missing `[DONE]` is a cut.
+    /// `true` if a missing `[DONE]` means that the reply was cut.
     strict: bool,
     text: String,
     reasoning: String,
-    /// The key under which the server sends its thinking; what it is sent back under.
+    /// The key of the server's reasoning, which also sends it back.
     reasoning_key: &'static str,
     refusal: String,
     reasoning_details: Vec<Value>,
@@ -38,9 +43,9 @@ pub(super) struct ChatReplyReader {
     usage: Option<TokenUsage>,
     done: bool,
     chunks: usize,
-    /// The first line that was no frame, to explain a reply that is none.
+    /// The first line outside SSE, to explain a reply without events.
     stray: Option<String>,
-    /// The message of a reply that was not streamed, as received.
+    /// The message of a reply that wasn't streamed, as received.
     message: Option<Box<RawValue>>,
 }
 
@@ -82,9 +87,9 @@ impl ChatReplyReader {
         let Some(choice) = first else {
             return Ok(());
         };
-        let said = choice.get("delta").or_else(|| choice.get("message"));
-        if let Some(said) = said {
-            self.read_message(said, new)?;
+        let message = choice.get("delta").or_else(|| choice.get("message"));
+        if let Some(message) = message {
+            self.read_message(message, new)?;
         }
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str)
             && !finish.is_empty()
@@ -94,10 +99,10 @@ impl ChatReplyReader {
         Ok(())
     }
 
-    fn read_message(&mut self, said: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
+    fn read_message(&mut self, message: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
         for key in ["reasoning", "reasoning_content"] {
             // Some send the same text under both names.
-            if let Some(thought) = said.get(key).and_then(Value::as_str)
+            if let Some(thought) = message.get(key).and_then(Value::as_str)
                 && !thought.is_empty()
             {
                 self.reasoning_key = key;
@@ -106,12 +111,12 @@ impl ChatReplyReader {
                 break;
             }
         }
-        if let Some(details) = said.get("reasoning_details").and_then(Value::as_array) {
+        if let Some(details) = message.get("reasoning_details").and_then(Value::as_array) {
             for detail in details {
                 merge_reasoning_detail(&mut self.reasoning_details, detail);
             }
         }
-        match said.get("content") {
+        match message.get("content") {
             Some(Value::String(text)) => self.add_text(text, new),
             Some(Value::Array(parts)) => {
                 let texts = parts.iter().filter_map(|p| p.get("text")?.as_str());
@@ -121,10 +126,10 @@ impl ChatReplyReader {
             }
             _ => {}
         }
-        if let Some(refusal) = said.get("refusal").and_then(Value::as_str) {
+        if let Some(refusal) = message.get("refusal").and_then(Value::as_str) {
             self.refusal.push_str(refusal);
         }
-        let calls = said.get("tool_calls").and_then(Value::as_array);
+        let calls = message.get("tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
             if let Some((ix, args)) = self.calls.add_delta(call)?
                 && !args.is_empty()
@@ -147,7 +152,7 @@ impl ChatReplyReader {
         match finish {
             "content_filter" => StopReason::Refused(finish.to_owned()),
             "length" | "max_tokens" => StopReason::Length,
-            // Some say `stop` beside calls; some say `tool_calls` and make none.
+            // Some servers send `stop` with calls, and some send `tool_calls` without any.
             "stop" | "tool_calls" | "function_call" if !self.calls.is_empty() => {
                 StopReason::ToolCalls
             }
@@ -156,7 +161,7 @@ impl ChatReplyReader {
         }
     }
 
-    /// The assistant message, put together of its deltas: what OpenAI would have sent in one piece.
+    /// Builds the assistant message from its deltas, as OpenAI would have sent it whole.
     fn build_native_message(&self) -> Value {
         let mut message = Map::new();
         let mut set = |key: &str, value: Value| {
@@ -217,7 +222,7 @@ impl ReplyReader for ChatReplyReader {
                 // An event without content keeps the connection alive.
                 Err(_) if data.trim().is_empty() => Ok(StreamProgress::More),
                 _ => Err(malformed_error(
-                    "an event is no chat completion chunk",
+                    "an event is not a chat completion chunk",
                     &data,
                 )),
             },
@@ -232,7 +237,9 @@ impl ReplyReader for ChatReplyReader {
                         return Err(in_stream_error(map.remove("error").unwrap_or_default()));
                     }
                     _ if !complete => {
-                        return Err(truncated_error("it ended inside a line that is no event"));
+                        return Err(truncated_error(
+                            "it ended inside a line that is not an event",
+                        ));
                     }
                     _ => {
                         self.stray.get_or_insert(text);
@@ -249,7 +256,7 @@ impl ReplyReader for ChatReplyReader {
             Err(error) if error.is_eof() => {
                 return Err(truncated_error("it ended inside its JSON"));
             }
-            _ => return Err(malformed_error("it is no chat completion", body)),
+            _ => return Err(malformed_error("it is not a chat completion", body)),
         };
         self.read_chunk(&reply, new)?;
         self.message = find_message(body);
@@ -272,7 +279,7 @@ impl ReplyReader for ChatReplyReader {
             return Err(in_stream_error("the finish reason is `error`".into()));
         }
         let native = match &self.message {
-            // Ids of ours must stand in it too, or the answers would have nothing to refer to.
+            // The message must contain created ids too, because the tool responses refer to them.
             Some(message) if !self.calls.has_generated_ids() => Arc::from(message.clone()),
             _ => Arc::from(
                 serde_json::value::to_raw_value(&self.build_native_message())

@@ -228,7 +228,7 @@ fn six_rounds_go_back_byte_for_byte_with_broken_arguments_in_canonical_form() {
     let mut history = opening();
     let mut natives = Vec::new();
     for n in 0..6 {
-        // Spacing, escapes and unknown fields of a gateway's own, which no writer of ours would make.
+        // Spacing, escapes and unknown fields of a gateway's own, which dicta itself never writes.
         let broken = n == 3;
         let args = if broken {
             "{\\\"url\\\":"

@@ -1,11 +1,11 @@
-//! Tool calls put together of deltas, by servers that agree on little but the pieces' order.
+//! Tool calls built from deltas. Servers agree on little except the order of the pieces.
 
 use serde_json::{Map, Value, json};
 
 use super::super::ProviderError;
 use crate::model::{CallIx, ReplyCall, TurnIx};
 
-/// Most calls of one reply.
+/// The most calls of one reply.
 const MAX_CALLS: usize = 1000;
 
 /// The calls of one reply, in the order they began.
@@ -17,13 +17,13 @@ pub(super) struct ChatToolCalls {
 
 #[derive(Debug, Default)]
 struct ChatToolCall {
-    /// The server's key for it: not a position, it may begin at 1.
+    /// The server's key of the call; not a position, and it may begin at 1.
     index: Option<u64>,
     id: String,
     generated_id: bool,
     name: String,
     arguments: String,
-    /// What else the server sent with it (signatures of gateways), to go back with it.
+    /// The other members of the call (signatures of gateways), which are sent back with it.
     extra_members: Map<String, Value>,
 }
 
@@ -39,12 +39,12 @@ impl ChatToolCalls {
         self.calls.is_empty()
     }
 
-    /// Whether an id had to be made up.
+    /// Returns whether a call has an id that dicta created.
     pub(super) fn has_generated_ids(&self) -> bool {
         self.calls.iter().any(|call| call.generated_id)
     }
 
-    /// Takes a delta; returns the call it belongs to and the arguments it adds.
+    /// Reads a delta; returns its call and the arguments that it adds.
     pub(super) fn add_delta(
         &mut self,
         delta: &Value,
@@ -65,7 +65,7 @@ impl ChatToolCalls {
         };
         let at = match self.find_continued(index, id, name) {
             Some(at) => at,
-            // A piece of nothing: neither a place nor a name.
+            // An empty piece without a position or a name belongs to no call.
             None if index.is_none() && id.is_empty() && name.is_empty() => {
                 return Ok(None);
             }
@@ -88,7 +88,7 @@ impl ChatToolCalls {
         Ok(Some((to_call_ix(at), arguments)))
     }
 
-    /// The call that a delta continues.
+    /// Returns the call that a delta continues.
     fn find_continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
@@ -98,9 +98,9 @@ impl ChatToolCalls {
         let names_itself = !id.is_empty() || !name.is_empty();
         let other_id = !id.is_empty() && !call.generated_id && call.id != id;
         let begins = match index {
-            // The same place for all calls: seen from gateways. A name with another id is another call.
+            // Gateways send the same index for all calls. A name with another id begins another call.
             Some(_) => other_id && !name.is_empty(),
-            // Without a place a call begins where one is named, unless the last one is only named again.
+            // Without an index a call begins with a name, unless the delta only repeats the last name.
             None => names_itself && (other_id || !name.is_empty() && call.is_complete()),
         };
         (!begins).then_some(at)
@@ -122,7 +122,7 @@ impl ChatToolCalls {
         Ok(at)
     }
 
-    /// Our reading.
+    /// Returns the calls as dicta reads them.
     pub(super) fn to_reply_calls(&self) -> Vec<ReplyCall> {
         let calls = self.calls.iter().map(|call| ReplyCall {
             id: call.id.clone(),
@@ -132,7 +132,7 @@ impl ChatToolCalls {
         calls.collect()
     }
 
-    /// As they stand in an assistant message.
+    /// Returns the calls as members of an assistant message.
     pub(super) fn native(&self) -> Value {
         let calls = self.calls.iter().map(|call| {
             let mut native = json!({"id": call.id, "type": "function",

@@ -1,8 +1,10 @@
-//! The history as input items. What the model said goes back item by item, byte for byte and in order: a reasoning item
-//! belongs directly before its call, and the service refuses a turn that moved or lost one.
+//! The history as input items. The model's items are sent back byte for byte and in order.
 //!
-//! **The one exception**, as in `openai`: where a call's `arguments` are not the text of a JSON object, the canonical form
-//! stands in their place (servers answer 5xx to broken ones); where that is none either, `{}`. Only those bytes change.
+//! A reasoning item belongs directly before its call, and the service refuses a turn that moved or lost one.
+//!
+//! **The one exception** is the same as in `openai_chat`. If a call's `arguments` isn't the text of a JSON object,
+//! dicta sends the canonical form, because servers answer 5xx to invalid ones. If that isn't an object either, it
+//! sends `{}`. Only those bytes change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,9 +21,10 @@ struct ResponsesCallOutput<'a> {
     output: &'a str,
 }
 
-/// The instructions, and one element for each history item that says something; items of one are joined by commas.
+/// Renders the instructions, and one element for each history item with content; items of one element are joined by
+/// commas.
 ///
-/// Instructions of the first item become `instructions`; later ones keep their place, as a message of their own.
+/// Instructions of the first item become `instructions`; later ones keep their place as messages.
 pub(super) fn render_input(
     history: &[HistoryItem],
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
@@ -100,7 +103,7 @@ fn render_native_items<'a>(
     for raw in native {
         let text = raw.get();
         let item: RawResponsesItem<'_> = serde_json::from_str(text)
-            .map_err(|_| client::malformed_error("a past reply holds no item", text))?;
+            .map_err(|_| client::malformed_error("a past reply contains an invalid item", text))?;
         if !out.is_empty() {
             out.push(',');
         }
@@ -118,7 +121,7 @@ fn render_native_items<'a>(
             out.push_str(text);
             continue;
         };
-        // `arguments` borrows from `text`, so this is its place there.
+        // `arguments` borrows from `text`, so its address gives its position.
         let from = arguments.as_ptr() as usize - text.as_ptr() as usize;
         out.push_str(&text[..from]);
         out.push_str(&instead);
@@ -127,7 +130,7 @@ fn render_native_items<'a>(
     Ok(out)
 }
 
-/// What stands in the place of arguments that are not the text of a JSON object; `None` where they are.
+/// Returns the replacement for arguments that aren't the text of a JSON object; `None` if they are.
 fn repair_arguments(written: &str, canonical: &str) -> Option<String> {
     match serde_json::from_str::<String>(written) {
         Ok(inner) if is_object(&inner) => None,

@@ -1,8 +1,8 @@
 //! OpenAI Responses, and the servers that nearly speak it.
 //!
-//! `base_url` + `/responses`, `authorization: Bearer`. Nothing is kept at the server (`store: false`): the reasoning that
-//! must survive tool turns comes encrypted and goes back as it came. The protocol has no seed; that one is left out is
-//! recorded (`caps`).
+//! Posts to `base_url` + `/responses`, with `authorization: Bearer`. The server stores nothing (`store: false`). The
+//! reasoning that must survive tool turns arrives encrypted and is sent back unchanged. The protocol has no seed, and
+//! dicta records that it omits one (`capabilities`).
 
 mod explain;
 mod history;
@@ -27,8 +27,9 @@ use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
-/// What a server may refuse and we can leave out. The summary stands before the whole: a refusal of `reasoning.summary`
-/// names both.
+/// The settings that a server may refuse and dicta can omit.
+///
+/// The summary comes before the whole: a refusal of `reasoning.summary` names both.
 const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
     new_omittable_setting(
         "reasoning summary",
@@ -69,7 +70,7 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
     new_omittable_setting("store", &["store"], &[&["store"]]),
 ];
 
-/// Keys of `extra_body` that would say what the history says, or have the reply come another way.
+/// The keys of `extra_body` that would contradict the history, or change how the reply arrives.
 const RESPONSES_RESERVED_KEYS: [&str; 6] = [
     "input",
     "instructions",
@@ -83,7 +84,7 @@ const RESPONSES_RESERVED_KEYS: [&str; 6] = [
 pub(super) struct ResponsesDialect {
     config: JudgeConfig,
     url: String,
-    /// OpenAI itself, whose word on how a reply ended can be relied on.
+    /// `true` for OpenAI itself, which reports reliably how a reply ended.
     is_openai: bool,
     extra_body: Map<String, Value>,
     tool_declarations: ToolDeclarationCache,
@@ -102,7 +103,7 @@ impl ResponsesDialect {
             .find(|key| RESPONSES_RESERVED_KEYS.contains(&key.as_str()))
         {
             return Err(ProviderError::Request(format!(
-                "judge `{}`: extra_body must not hold `{key}`: dicta sends the whole conversation itself",
+                "judge `{}`: remove `{key}` from extra_body: dicta sends the whole conversation itself",
                 config.name
             )));
         }
@@ -163,14 +164,14 @@ impl ResponsesDialect {
         set("stream", "stream", json!(self.config.stream));
         merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         if !has_tools {
-            // The tool keys that may stand in `extra_body`: without tools they are none of ours.
+            // `extra_body` may contain them, and servers refuse them without tools.
             map.shift_remove("parallel_tool_calls");
             map.shift_remove("max_tool_calls");
         }
         map
     }
 
-    /// The token limit that is sent.
+    /// Returns the token limit of the request.
     fn token_limit(&self) -> Option<u64> {
         let own = self.config.max_output_tokens.map(u64::from);
         let written = self
@@ -181,10 +182,10 @@ impl ResponsesDialect {
     }
 }
 
-/// The declared functions as the protocol spells them: flat.
+/// Renders the declared functions in this protocol's flat format.
 pub(super) fn render_tool_declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
-        // `strict` is said either way: left out, the service takes it for true.
+        // `strict` is always present, because its default is true.
         json!({"type": "function", "name": tool.name, "description": tool.description,
             "parameters": tool.schema, "strict": strict_schema::can_be_strict(&tool.schema)})
     });

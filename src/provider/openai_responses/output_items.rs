@@ -1,7 +1,8 @@
-//! The output items of one reply, put together of events by servers that disagree on how an item is named.
+//! The output items of one reply, built from events. Servers disagree on how an event names its item.
 //!
-//! OpenAI counts them (`output_index`), llama.cpp does not and names them by `item_id`, and elsewhere ids change between
-//! events of one item. So: by index where there is one, else by id, else the item of that kind that is still open.
+//! OpenAI counts items (`output_index`), llama.cpp names them by `item_id`, and other servers change the id between
+//! events of one item. So dicta looks for the index if there is one, then for the id, then for the open item of that
+//! kind.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,7 +11,7 @@ use super::super::ProviderError;
 use super::super::client::malformed_error;
 use crate::model::{CallIx, ReplyCall, TurnIx};
 
-/// Most items of one reply.
+/// The most items of one reply.
 const MAX_ITEMS: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(super) enum OutputItemKind {
     Message,
     Call(CallIx),
     Reasoning,
-    /// Compactions, calls of the server's own tools, and what is yet to be invented: goes back, is not read.
+    /// Compactions, calls of the server's own tools, and future kinds: sent back, but not read.
     Other,
 }
 
@@ -28,13 +29,13 @@ pub(super) struct OutputItem {
     index: Option<u64>,
     id: String,
     pub(super) kind: OutputItemKind,
-    /// The text of a message or the arguments of a call, as far as they came.
+    /// The text of a message or the arguments of a call so far.
     pub(super) text: String,
-    /// A message that is not the answer.
+    /// `true` for a message that isn't the answer.
     pub(super) commentary: bool,
     name: String,
     call_id: String,
-    /// As received at its end; what goes back.
+    /// The complete item as received, which later requests send back.
     pub(super) received: Option<Box<RawValue>>,
 }
 
@@ -46,18 +47,18 @@ pub(super) struct OutputItems {
     all: Vec<OutputItem>,
 }
 
-/// What an event says of the item it belongs to.
+/// The reference of an event to its item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemRef<'e> {
     pub(super) index: Option<u64>,
     pub(super) id: &'e str,
     pub(super) call_id: &'e str,
-    /// The item's type as the item spells it.
+    /// The item's type in the protocol.
     pub(super) kind: &'e str,
 }
 
 impl<'e> ItemRef<'e> {
-    /// Of an event about a part of an item.
+    /// The reference of an event about a part of an item.
     pub(super) fn from_part_event(event: &'e Value, kind: &'e str) -> Self {
         Self {
             index: event.get("output_index").and_then(Value::as_u64),
@@ -67,7 +68,7 @@ impl<'e> ItemRef<'e> {
         }
     }
 
-    /// Of an event that holds the item itself.
+    /// The reference of an event that contains the item.
     pub(super) fn from_item(index: Option<u64>, item: &'e Value) -> Self {
         Self {
             index,
@@ -91,7 +92,7 @@ impl OutputItems {
         &self.all
     }
 
-    /// The item that an event means; a new one where it means none that is known.
+    /// Returns the item that an event refers to, and begins a new one if none matches.
     pub(super) fn find_or_begin(
         &mut self,
         place: ItemRef<'_>,
@@ -103,7 +104,7 @@ impl OutputItems {
         Ok(&mut self.all[at])
     }
 
-    /// The item that begins here. One that has begun already is only named again.
+    /// Begins an item. If it began already, the event only repeats it.
     pub(super) fn begin_item(
         &mut self,
         place: ItemRef<'_>,
@@ -135,7 +136,7 @@ impl OutputItems {
         let by_index = place
             .index
             .and_then(|index| by(&|slot| slot.index == Some(index)));
-        // An item that is counted is not one that is counted otherwise, whatever it is called.
+        // Items with different indexes differ, even with the same id.
         let same = |slot: &OutputItem| slot.index.is_none() || place.index.is_none();
         let by_id = || {
             let named =
@@ -145,7 +146,7 @@ impl OutputItems {
             };
             by(&named).or_else(|| by(&called))
         };
-        // Without a count, what is known by no name is the first that is still open: ids change on the way.
+        // Without an index, an unknown id means the first open item, because some servers change ids.
         let first = || {
             self.all
                 .iter()

@@ -1,12 +1,12 @@
-//! Reads a response, streamed or whole.
+//! The reader of a response, streamed or whole.
 //!
-//! An event is what the `type` in its data says; its SSE name counts only where there is none. A reply is complete once
-//! `response.completed` or `response.incomplete` came; `[DONE]` is no end mark of this protocol (gateways add it), and a
-//! stream without its last event is [`ProviderError::Cut`]. The items that go back are those of
-//! `response.output_item.done`: earlier copies may lack their encrypted part.
+//! The `type` in an event's data is its kind; the SSE name counts only without it. A reply is complete with
+//! `response.completed` or `response.incomplete`. `[DONE]` isn't an end mark of this protocol (gateways add it), and
+//! a stream without its last event is [`ProviderError::Cut`]. The items that are sent back are those of
+//! `response.output_item.done`, because earlier copies may lack their encrypted part.
 //!
-//! **The token limit.** llama.cpp calls a reply `completed` that ended at its token limit. So a server other than OpenAI
-//! that wrote as many tokens as were allowed has been cut off, whatever it calls that.
+//! **The token limit.** llama.cpp reports a reply as `completed` that ended at its token limit. So if a server other
+//! than OpenAI wrote as many tokens as allowed, dicta treats the reply as cut off.
 
 use std::sync::Arc;
 
@@ -23,23 +23,23 @@ use super::output_items::{ItemRef, OutputItemKind, OutputItems, str_member};
 use crate::event::DeltaPart;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
-/// Gathers one reply.
+/// The state of one reply.
 #[derive(Debug)]
 pub(super) struct ResponsesReplyReader {
-    /// The tokens allowed, where the server does not say itself that they were used up.
+    /// The token limit, for a server that doesn't report reliably that it was reached.
     limit: Option<u64>,
     items: OutputItems,
     reasoning: String,
-    /// A paragraph of thinking has ended.
+    /// `true` after the end of a paragraph of reasoning.
     paragraph_ended: bool,
     refusal: String,
-    /// An item says of itself that it is not complete.
+    /// `true` if an item reports that it is incomplete.
     unfinished: bool,
-    /// How it ended; `None`: not yet.
+    /// The end of the reply; `None` before it ended.
     end: Option<ResponsesEnd>,
     usage: Option<TokenUsage>,
     events: usize,
-    /// The first line that was no event, to explain a reply that is none.
+    /// The first line outside SSE, to explain a reply without events.
     stray: Option<String>,
 }
 
@@ -107,10 +107,10 @@ impl ResponsesReplyReader {
             }
             "response.output_item.done" => {
                 let native: RawResponsesEvent<'_> = serde_json::from_str(data)
-                    .map_err(|_| malformed_error("an item's end holds no item", data))?;
+                    .map_err(|_| malformed_error("an item's end contains no item", data))?;
                 let raw = native
                     .item
-                    .ok_or_else(|| malformed_error("an item's end holds no item", data))?;
+                    .ok_or_else(|| malformed_error("an item's end contains no item", data))?;
                 self.finish_item(event["output_index"].as_u64(), &event["item"], raw, new)?;
             }
             "response.output_text.delta" => {
@@ -129,20 +129,20 @@ impl ResponsesReplyReader {
             | "response.failed"
             | "response.cancelled" => {
                 let last: RawResponsesFinalEvent<'_> = serde_json::from_str(data)
-                    .map_err(|_| malformed_error("its last event holds no response", data))?;
+                    .map_err(|_| malformed_error("its last event contains no response", data))?;
                 let output = last.response.map(|r| r.output).unwrap_or_default();
                 let says = kind.trim_start_matches("response.");
                 self.finish_response(&event["response"], says, &output, new)?;
                 return Ok(StreamProgress::Done);
             }
-            // `…done` of a part says what its pieces said; the item's end says it once more. What is not known is
-            // passed over: vendors add events monthly.
+            // The `…done` event of a part repeats its pieces, and the item's end repeats it once more. Vendors add
+            // events often, so unknown ones are ignored.
             _ => {}
         }
         Ok(StreamProgress::More)
     }
 
-    /// A piece of a message or of a call's arguments.
+    /// Adds a piece of a message or of a call's arguments.
     fn add_piece(
         &mut self,
         kind: &str,
@@ -189,7 +189,7 @@ impl ResponsesReplyReader {
         new.push((DeltaPart::Thought, piece));
     }
 
-    /// An item as it ended: what goes back, and what its pieces lacked.
+    /// Completes an item: stores it to be sent back, and emits the text that its pieces lacked.
     fn finish_item(
         &mut self,
         index: Option<u64>,
@@ -198,7 +198,7 @@ impl ResponsesReplyReader {
         new: &mut NewDeltas,
     ) -> Result<(), ProviderError> {
         if !item.is_object() {
-            return Err(malformed_error("an item is no object", raw.get()));
+            return Err(malformed_error("an item is not an object", raw.get()));
         }
         let slot = self.items.find_or_begin(ItemRef::from_item(index, item))?;
         if slot.received.is_some() {
@@ -240,7 +240,7 @@ impl ResponsesReplyReader {
         Ok(())
     }
 
-    /// The response as it ended. `says` is the last word of the last event, or of a whole reply its status.
+    /// Completes the response. `says` is the last word of the last event's type, or the status of a whole reply.
     fn finish_response(
         &mut self,
         response: &Value,
@@ -301,7 +301,7 @@ impl ResponsesReplyReader {
         Ok(())
     }
 
-    /// Takes items from the last event that had no event of their own: all, or the ends of those that began.
+    /// Adds items of the last event that had no event of their own: all items, or the ends of those that began.
     fn add_missing_items(
         &mut self,
         output: &[&RawValue],
@@ -366,7 +366,7 @@ impl ReplyReader for ResponsesReplyReader {
                 _ if name == "error" => Err(in_stream_error(data.into())),
                 // An event without content keeps the connection alive.
                 Err(_) if data.trim().is_empty() => Ok(StreamProgress::More),
-                _ => Err(malformed_error("an event is no JSON object", &data)),
+                _ => Err(malformed_error("an event is not a JSON object", &data)),
             },
             SseFrame::Stray { text, complete } => {
                 match serde_json::from_str::<Value>(&text) {
@@ -378,7 +378,9 @@ impl ReplyReader for ResponsesReplyReader {
                         return Err(in_stream_error(value["error"].take()));
                     }
                     _ if !complete => {
-                        return Err(truncated_error("it ended inside a line that is no event"));
+                        return Err(truncated_error(
+                            "it ended inside a line that is not an event",
+                        ));
                     }
                     _ => {
                         self.stray.get_or_insert(text);
@@ -395,16 +397,16 @@ impl ReplyReader for ResponsesReplyReader {
             Err(error) if error.is_eof() => {
                 return Err(truncated_error("it ended inside its JSON"));
             }
-            _ => return Err(malformed_error("it is no response", body)),
+            _ => return Err(malformed_error("it is not a response", body)),
         };
         if let Some(error) = response.get("error").filter(|e| !e.is_null()) {
             return Err(in_stream_error(error.clone()));
         }
         if !Self::is_response(&response) {
-            return Err(malformed_error("it is no response", body));
+            return Err(malformed_error("it is not a response", body));
         }
-        let native: RawResponsesEvent<'_> =
-            serde_json::from_str(body).map_err(|_| malformed_error("it is no response", body))?;
+        let native: RawResponsesEvent<'_> = serde_json::from_str(body)
+            .map_err(|_| malformed_error("it is not a response", body))?;
         let says = match str_member(&response, "status") {
             "" => "completed",
             status => status,
@@ -455,7 +457,7 @@ impl ReplyReader for ResponsesReplyReader {
     }
 }
 
-/// The error of an error event, which stands in it or under `error`.
+/// Returns the error of an error event, which is the event itself or its `error`.
 fn find_error(event: &Value) -> Value {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
         return error.clone();
@@ -468,7 +470,7 @@ fn find_error(event: &Value) -> Value {
     error
 }
 
-/// The text of a message, and what it refuses.
+/// Returns the text of a message and its refusal.
 fn read_message_content(item: &Value) -> (String, String) {
     let (mut text, mut refusal) = (String::new(), String::new());
     match &item["content"] {
@@ -484,7 +486,7 @@ fn read_message_content(item: &Value) -> (String, String) {
     (text, refusal)
 }
 
-/// The paragraphs of a reasoning item that may be read.
+/// Returns the readable paragraphs of a reasoning item.
 fn read_reasoning_summary(item: &Value) -> Vec<&str> {
     let of = |key: &str| {
         let parts = item[key].as_array().into_iter().flatten();

@@ -1,9 +1,11 @@
-//! Whether a function's schema satisfies strict mode, which the service would otherwise refuse with a 400.
+//! The check of a function's schema against strict mode, whose violation makes the service refuse the request.
 
 use serde_json::{Map, Value};
 
-/// What strict mode knows, beside `properties` and the like that are looked into. Anything else is not strict: to leave
-/// strictness out costs little, a refused request costs the verdict.
+/// The keywords of strict mode, except `properties` and others that are checked recursively.
+///
+/// A schema with any other keyword isn't declared strict: less strictness costs little, a refused request costs the
+/// verdict.
 const STRICT_KEYWORDS: [&str; 16] = [
     "type",
     "title",
@@ -23,7 +25,7 @@ const STRICT_KEYWORDS: [&str; 16] = [
     "maxItems",
 ];
 
-/// Whether the schema of a function's parameters may be declared strict.
+/// Returns whether a function with this schema may be declared strict.
 pub(super) fn can_be_strict(schema: &Value) -> bool {
     let root = schema.as_object();
     root.is_some_and(|root| root.get("type") == Some(&Value::from("object"))) && is_strict(schema)

@@ -187,9 +187,7 @@ async fn a_redirect_is_not_followed_with_a_key() {
         let error = result.expect_err("a redirect");
         assert_eq!((error.status(), waits.len()), (Some(status), 0));
         assert!(
-            error
-                .to_string()
-                .contains("set base_url to where it answers"),
+            error.to_string().contains("set base_url to that server"),
             "{error}"
         );
     }

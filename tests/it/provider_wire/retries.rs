@@ -113,7 +113,7 @@ async fn a_server_here_that_says_500_twice_means_the_request() {
     let (result, _, waits) = bench.call().await;
     let error = result.expect_err("a mistake of ours").to_string();
     assert!(
-        error.contains("it says so twice, so it is about the request"),
+        error.contains("the server sent the same error twice, so a retry can't help"),
         "{error}"
     );
     assert_eq!((bench.server.requests().len(), waits.len()), (2, 1));

@@ -276,7 +276,7 @@ async fn a_refused_token_is_replaced_once() {
     assert_eq!(bench.requests("/token").len(), 2);
     assert_eq!(
         bench.notes(),
-        ["the server refused the access token (401); asking again with a fresh one"]
+        ["the server refused the access token (401); trying again with a new one"]
     );
     let bench = Bench::of_user(|request, _| {
         Reply::status(401).body(format!(

@@ -242,7 +242,7 @@ fn what_servers_do_differently_is_the_same_reply() {
         native(&read)[0],
         r#"{"type":"tool_use","id":"a","name":"f","input":{"n":1}}"#
     );
-    // Indexes from 1, ids absent and repeated, arguments with the start, the start told twice.
+    // Indexes from 1, ids absent and repeated, arguments with the start, the start sent twice.
     let odd = [
         start(),
         start(),
@@ -287,7 +287,7 @@ fn what_servers_do_differently_is_the_same_reply() {
     let read = finished(&stream.concat());
     assert_eq!(read.reply.text, "once");
     assert_eq!(read.reply.calls, [call("p", "f", "{\"n\":2}")]);
-    // What we do not know is passed over; a text of nothing but space is not sent back.
+    // Unknown blocks are skipped; a text of only white space is not sent back.
     let unknown = [
         start(),
         event(&json!({"type": "session_note", "index": "x", "message": null}))

@@ -338,7 +338,7 @@ fn a_repaired_call_goes_back_signed_as_it_came_and_anew_in_canonical_form() {
         }],
         ..ModelReply::default()
     };
-    // A part of its own is signed, whatever stands in it.
+    // A part of its own is signed, whatever it contains.
     let part = r#"{"functionCall":{"name":"f","args":"{a: 1"},"thoughtSignature":"s=="}"#;
     // (where it comes from, what the judge made of its arguments, what is sent)
     let foreign = r#"{"role":"assistant","tool_calls":[]}"#;

@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// What it is, the deltas, and the calls (id, name, arguments) they make.
+/// Name, deltas, and the calls (id, name, arguments) that they form.
 type Case<'a> = (&'a str, Vec<String>, &'a [(&'a str, &'a str, &'a str)]);
 
 #[test]

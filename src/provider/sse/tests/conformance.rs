@@ -1,6 +1,8 @@
 //! The cases of eventsource-parser's and `LaunchDarkly`'s test suites as data, by category, each at every split of its
-//! bytes. Where we differ on purpose it is said: `id` and `retry` mean nothing to a reply to a POST, lines that are no
-//! field are kept as strays, and an event without its blank line comes out flagged instead of being dropped.
+//! bytes.
+//!
+//! dicta differs on purpose in three points. It ignores `id` and `retry`, which have no meaning in a reply to a POST. It
+//! keeps lines that aren't fields as strays. It flags an event without its blank line instead of dropping it.
 
 use crate::provider::sse::{SseFrame, SseParser};
 
@@ -11,7 +13,7 @@ const fn just(data: &'static str) -> Event {
     ("", data)
 }
 
-/// What it is, the stream, its complete events.
+/// Name, stream, and its complete events.
 const CASES: &[(&str, &str, &[Event])] = &[
     // Byte order mark.
     ("bom at the start", "\u{feff}data: a\n\n", &[just("a")]),
@@ -197,7 +199,7 @@ const CASES: &[(&str, &str, &[Event])] = &[
     ("nothing", "", &[]),
 ];
 
-/// What these chunks hold: complete events, and whether anything else came out.
+/// Returns the complete events of these chunks, and all other frames.
 fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Vec<SseFrame>) {
     let (mut framer, mut all) = (SseParser::default(), Vec::new());
     for chunk in chunks {
