@@ -1,7 +1,7 @@
-//! Time as a value that can be handed in: the system's, or a fake one that tests move by hand.
+//! Time as an injectable value: the system's clock, or a fake clock that tests move.
 //!
-//! Every deadline, back-off, debounce and coalescing interval of dicta runs on a [`Clock`]; none uses tokio's or
-//! reqwest's own timers, so that a paused trace can stop its deadline and a test needs no sleep.
+//! Every deadline, back-off, debounce and coalescing interval of dicta runs on a [`Clock`]. None uses the timers of
+//! tokio or reqwest, so that a paused judge trace can stop its deadline and a test needs no sleep.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use crate::model::{Millis, WallTime};
 
-/// A boxed future, the shape of every asynchronous trait method of dicta.
+/// A boxed future: the return type of every asynchronous trait method of dicta.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Monotonic time, wall time, and waiting.
+/// A source of monotonic time, wall time, and waiting.
 pub trait Clock: Send + Sync {
-    /// Monotonic; from an arbitrary start.
+    /// Returns the monotonic time since an arbitrary start.
     fn now(&self) -> Millis;
-    /// The date, for headers and labels.
+    /// Returns the date and time, for headers and labels.
     fn wall_time(&self) -> WallTime;
     /// Returns once `d` has passed on this clock.
     fn sleep(&self, d: Millis) -> BoxFuture<'_, ()>;
@@ -31,7 +31,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock that reads 0 now.
+    /// Creates a clock that reads 0 now.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -63,7 +63,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until [`FakeClock::advance`] moves it.
+/// A clock that does not move until [`FakeClock::advance`] moves it.
 #[derive(Debug, Clone, Default)]
 pub struct FakeClock {
     inner: Arc<Mutex<FakeClockState>>,
@@ -72,32 +72,33 @@ pub struct FakeClock {
 #[derive(Debug, Default)]
 struct FakeClockState {
     now: Millis,
-    /// Sleepers by (wake time, order of arrival).
+    /// Sleepers by wake time and order of arrival.
     sleepers: BTreeMap<(Millis, u64), tokio::sync::oneshot::Sender<()>>,
     arrivals: u64,
 }
 
 impl FakeClock {
-    /// A clock that reads 0.
+    /// Creates a clock that reads 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves time forward, waking every sleeper whose moment comes, in order.
+    /// Moves time forward and wakes every sleeper that is due, in order.
     pub fn advance(&self, d: Millis) {
         let mut inner = self.lock();
         inner.now = inner.now + d;
         let now = inner.now;
         let later = inner.sleepers.split_off(&(now + Millis(1), 0));
         let due = std::mem::replace(&mut inner.sleepers, later);
+        // Waking runs other code, which may lock the clock again.
         drop(inner);
         for (_, wake) in due {
-            // A sleeper that was dropped no longer listens.
+            // The sleeper was dropped.
             let _gone = wake.send(());
         }
     }
 
-    /// The moment the next sleeper wakes, if any sleeps: what a test advances to.
+    /// Returns the time at which the next sleeper wakes, if any sleeps.
     pub fn next_wake(&self) -> Option<Millis> {
         let mut inner = self.lock();
         inner.sleepers.retain(|_, wake| !wake.is_closed());
@@ -130,7 +131,7 @@ impl Clock for FakeClock {
         let arrival = inner.arrivals;
         inner.sleepers.insert((at, arrival), wake);
         Box::pin(async move {
-            // An error means that the clock itself is gone: nobody waits any more.
+            // An error means that the clock was dropped, so no one waits any more.
             let _gone = woken.await;
         })
     }

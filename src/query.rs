@@ -1,8 +1,8 @@
-//! A JMESPath expression that cannot run away: what it may cost is known before it runs. For the eval type `json_path` and
-//! for `map:` of dicta.yaml.
+//! JMESPath expressions with bounded cost, for the eval type `json_path` and for `map:` of dicta.yaml.
 //!
-//! The crate has no limit of its own. But JMESPath has no loops and sees nothing outside the value it stands on, so that
-//! only lists and objects it builds (`[@, @][]`) multiply its data; how much they do can be read off the expression.
+//! The `jmespath` crate has no limit of its own. JMESPath has no loops and sees nothing outside its current value. So
+//! only the lists and objects that an expression builds (`[@, @][]`) multiply its data, and the expression itself
+//! shows by how much. Does not read files or transcripts.
 
 use std::fmt;
 
@@ -12,21 +12,21 @@ use jmespath::{
 };
 use serde_json::Value;
 
-/// What to say where an expression is refused.
+/// The help text for an invalid expression.
 pub const JMESPATH_HELP: &str = "the language is JMESPath, see https://jmespath.org";
 
-/// Longer expressions are refused, in bytes.
+/// The largest length of an expression, in bytes.
 const MAX_LENGTH: usize = 4_096;
-/// More signs than this nest too deep for a parser that calls itself.
+/// The largest number of operators and brackets. The parser is recursive, and more of them could nest too deep.
 const MAX_PUNCTUATION: usize = 200;
-/// Steps and negative indexes beyond it overflow in the crate.
+/// The largest slice step or index. Larger ones overflow in the crate.
 const MAX_STEP: u32 = 1 << 24;
-/// How often an expression may multiply its data.
+/// The largest factor by which an expression may multiply its data.
 const MAX_GROWTH: usize = 4_096;
-/// What may be looked at in one search: bytes of data times growth.
+/// The largest amount of work in one search: bytes of data times growth.
 const MAX_WORK: usize = 256 << 20;
 
-/// A compiled expression. Two are the same if they are written the same.
+/// A compiled expression. Two expressions are equal if their texts are equal.
 #[derive(Clone, PartialEq)]
 pub struct JmesPathQuery {
     expression: Expression<'static>,
@@ -36,7 +36,7 @@ pub struct JmesPathQuery {
 
 impl Eq for JmesPathQuery {}
 
-/// A step of an expression that does nothing but lead to one place.
+/// A step of an expression that only leads to one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathStep {
     /// A key of an object.
@@ -45,7 +45,7 @@ pub enum PathStep {
     Index(usize),
 }
 
-/// What expressions are asked of: a value, made ready once for all of them.
+/// A value that was converted once for any number of expressions.
 #[derive(Debug, Clone)]
 pub struct QueryData {
     value: Rcvar,
@@ -53,7 +53,7 @@ pub struct QueryData {
 }
 
 impl QueryData {
-    /// Makes a value ready. The error is a sentence.
+    /// Converts a value. The error is a sentence.
     pub fn prepare(value: &Value) -> Result<Self, String> {
         let ready = Variable::from_serializable(value).map_err(|why| describe_error(&why))?;
         Ok(Self {
@@ -70,7 +70,7 @@ impl fmt::Debug for JmesPathQuery {
 }
 
 impl JmesPathQuery {
-    /// Reads an expression. The error is what is wrong with it, to be said after its name: `is empty`.
+    /// Compiles an expression. The error follows the name of the param: `is empty`.
     pub fn compile(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Err("is empty".to_owned());
@@ -89,10 +89,10 @@ impl JmesPathQuery {
         };
         let signs = text.bytes().filter(|b| sign(b)).count();
         if signs > MAX_PUNCTUATION {
-            return Err(format!("holds {signs} signs, more than {MAX_PUNCTUATION}"));
+            return Err(format!("contains {signs} operators and brackets, more than {MAX_PUNCTUATION}"));
         }
         let expression = jmespath::compile(text)
-            .map_err(|why| format!("is no JMESPath expression: {}", describe_error(&why)))?;
+            .map_err(|why| format!("is not a JMESPath expression: {}", describe_error(&why)))?;
         let growth = estimate_growth(expression.as_ast())?;
         if growth > MAX_GROWTH {
             return Err(format!(
@@ -108,22 +108,23 @@ impl JmesPathQuery {
         })
     }
 
-    /// As it was written.
+    /// Returns the expression as written.
     pub fn as_str(&self) -> &str {
         self.expression.as_str()
     }
 
-    /// Where it leads, if that is all it does: such a place can be found without making data ready.
+    /// Returns the path if the expression only leads to one place. Such a place can be found without converting the
+    /// data.
     pub fn path(&self) -> Option<&[PathStep]> {
         self.path.as_deref()
     }
 
-    /// What it finds in a value. The error is a sentence.
+    /// Searches a value. The error is a sentence.
     pub fn search(&self, data: &Value) -> Result<Value, String> {
         self.search_prepared(&QueryData::prepare(data)?)
     }
 
-    /// The same, in a value that is ready. Objects in the result have their keys sorted: JMESPath knows no order of keys.
+    /// Searches a converted value. Objects in the result have sorted keys, because JMESPath has no order of keys.
     pub fn search_prepared(&self, data: &QueryData) -> Result<Value, String> {
         let size = data.size;
         if size.saturating_mul(self.growth) > MAX_WORK {
@@ -139,11 +140,11 @@ impl JmesPathQuery {
                 describe_error(&why)
             )
         })?;
-        serde_json::to_value(&*found).map_err(|why| format!("the result is no JSON: {why}"))
+        serde_json::to_value(&*found).map_err(|why| format!("the result is not JSON: {why}"))
     }
 }
 
-/// The steps of an expression that only leads to a place; `false` for one that does more.
+/// Collects the steps of an expression that only leads to one place; returns `false` for any other expression.
 fn collect_steps(ast: &Ast, path: &mut Vec<PathStep>) -> bool {
     match ast {
         Ast::Identity { .. } => true,
@@ -158,6 +159,7 @@ fn collect_steps(ast: &Ast, path: &mut Vec<PathStep>) -> bool {
             }
             Err(_) => false,
         },
+        // A negative index counts from the end, so its place depends on the data.
         Ast::Subexpr { lhs, rhs, .. } => collect_steps(lhs, path) && collect_steps(rhs, path),
         _ => false,
     }
@@ -178,7 +180,7 @@ fn describe_error(why: &JmespathError) -> String {
     format!("{reason} (at character {})", why.offset + 1)
 }
 
-/// About how long a value is as text.
+/// Returns about the length of a value as JSON text, in bytes.
 fn estimate_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
@@ -193,7 +195,8 @@ fn estimate_size(value: &Value) -> usize {
     }
 }
 
-/// By how much an expression may multiply what it stands on. The error says what of it cannot run.
+/// Returns the factor by which an expression may multiply its current value. The error names the part that cannot
+/// run.
 fn estimate_growth(ast: &Ast) -> Result<usize, String> {
     let chain = |a: &Ast, b: &Ast| Ok(estimate_growth(a)?.saturating_mul(estimate_growth(b)?));
     match ast {
@@ -228,7 +231,7 @@ fn estimate_growth(ast: &Ast) -> Result<usize, String> {
     }
 }
 
-/// Of expressions that stand on the same value.
+/// Adds the growth of expressions that read the same value.
 fn sum_growth<'a>(parts: impl IntoIterator<Item = &'a Ast>) -> Result<usize, String> {
     let mut parts = parts.into_iter();
     parts.try_fold(0_usize, |all, part| {
@@ -238,8 +241,9 @@ fn sum_growth<'a>(parts: impl IntoIterator<Item = &'a Ast>) -> Result<usize, Str
 
 fn function_growth(name: &str, args: &[Ast]) -> Result<usize, String> {
     if DEFAULT_RUNTIME.get_function(name).is_none() {
-        return Err(format!("calls `{name}`, which is no function of JMESPath"));
+        return Err(format!("calls `{name}`, which is not a JMESPath function"));
     }
+    // A separator from the data could be as long as the data and would be repeated once per item.
     if name == "join" && !matches!(args.first(), Some(Ast::Literal { .. }) | None) {
         return Err(
             "joins with a text from the data: write it out, as in join(', ', names)".to_owned(),
@@ -249,7 +253,7 @@ fn function_growth(name: &str, args: &[Ast]) -> Result<usize, String> {
     for arg in args {
         let grows = estimate_growth(arg)?;
         match arg {
-            // Asked of each item.
+            // Runs once per item, so it multiplies.
             Ast::Expref { .. } => each = each.saturating_mul(grows),
             _ => values = values.saturating_add(grows),
         }

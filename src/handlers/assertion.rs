@@ -1,5 +1,7 @@
-//! `assertion` and `guardrail`, PromptKit's types around another one. A rubric's loader resolves them to the eval they are
-//! around (`rubric::wrapper`); here is what authors read of them.
+//! `assertion` and `guardrail`, PromptKit's types around another type.
+//!
+//! The rubric loader replaces them with the eval inside (`rubric::wrapper`). This file contains only their
+//! documentation and schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,17 +16,18 @@ use crate::rubric::ParamProblem;
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "read by the loader; here they are its schema")]
 pub(super) struct AssertionEval {
-    /// The type that decides.
+    /// The type of the eval inside.
     #[schemars(length(min = 1))]
     eval_type: String,
-    /// Its params.
+    /// The params of the eval inside.
     #[serde(default)]
     eval_params: Map<String, Value>,
-    /// Passed if the score is at least this. Without a bound the type itself decides (PromptKit wants exactly 1.0 then).
+    /// Passes if the score is at least this. Without a bound the type itself decides (PromptKit requires exactly 1.0
+    /// in that case).
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     min_score: Option<f64>,
-    /// Passed if the score is at most this.
+    /// Passes if the score is at most this.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     max_score: Option<f64>,
@@ -33,7 +36,7 @@ pub(super) struct AssertionEval {
 impl EvalType for AssertionEval {
     const NAME: &'static str = "assertion";
     const SUMMARY: &'static str =
-        "Another type with bounds on its score; it counts and is shown as that type.";
+        "Runs another type and applies bounds to its score. dicta counts and shows it as that type.";
     const EXAMPLE: &'static str =
         "eval_type: llm_judge\neval_params: { criteria: The answer is polite }\nmin_score: 0.8";
 
@@ -47,26 +50,26 @@ impl EvalType for AssertionEval {
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "read by the loader; here they are its schema")]
 pub(super) struct GuardrailEval {
-    /// The type that decides.
+    /// The type of the eval inside.
     #[serde(default)]
     #[schemars(length(min = 1))]
     eval_type: Option<String>,
-    /// The same as `eval_type`.
+    /// Another name of `eval_type`.
     #[serde(default)]
     #[schemars(length(min = 1))]
     validator: Option<String>,
-    /// Its params.
+    /// The params of the eval inside.
     #[serde(default)]
     eval_params: Map<String, Value>,
-    /// What would be done live; shown, nothing more.
+    /// The action that a live guardrail would take. dicta only shows it.
     #[serde(default)]
     #[schemars(length(min = 1))]
     action: Option<String>,
-    /// Passed if the score is at least this. Without a bound the type itself decides.
+    /// Passes if the score is at least this. Without a bound the type itself decides.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     min_score: Option<f64>,
-    /// Passed if the score is at most this.
+    /// Passes if the score is at most this.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     max_score: Option<f64>,
@@ -75,7 +78,7 @@ pub(super) struct GuardrailEval {
 impl EvalType for GuardrailEval {
     const NAME: &'static str = "guardrail";
     const SUMMARY: &'static str =
-        "Another type as a guardrail: what would have triggered it fails, an error does neither.";
+        "Runs another type as a guardrail: fails if the guardrail would have triggered. Errors count as neither.";
     const EXAMPLE: &'static str =
         "eval_type: content_excludes\neval_params: { patterns: [password] }\naction: block";
 
@@ -85,5 +88,5 @@ impl EvalType for GuardrailEval {
 }
 
 fn wrapper_not_resolved_problem() -> ParamProblem {
-    param_problem("", "a wrapper is resolved where its rubric is loaded")
+    param_problem("", "the rubric loader must replace a wrapper with the eval inside")
 }

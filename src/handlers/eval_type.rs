@@ -10,51 +10,54 @@ use serde_json::Value;
 use super::{CompileCx, CompiledEval, ExecutionMode};
 use crate::rubric::{EvalTypeAlias, EvalTypeSpec, ParamProblem, SubEval};
 
-/// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown
-/// fields and has a doc line per field (they are what `dicta evals` and editors show).
+/// An eval type, implemented by its params: a struct that derives `Deserialize` and `JsonSchema`, denies unknown
+/// fields and has a doc line per field. `dicta evals` and editors show these lines.
 pub(super) trait EvalType: DeserializeOwned + JsonSchema {
-    /// Its name, PromptKit's where there is one.
+    /// The name of the type, the same as in PromptKit if PromptKit has the type.
     const NAME: &'static str;
-    /// One sentence: what it looks at and when it passes.
+    /// One or two sentences: the data that the type reads, and when it passes.
     const SUMMARY: &'static str;
-    /// `params` as YAML.
+    /// An example of `params`, as YAML.
     const EXAMPLE: &'static str;
-    /// Whether a judge decides it.
+    /// `true` if a judge decides it.
     const JUDGED: bool = false;
-    /// Whether its results carry a score.
+    /// `true` if its results have a score.
     const SCORED: bool = false;
-    /// Params that only decide. A check that scores has `min_score` and `max_score` without saying so.
+    /// The names of params that are decision settings. A check that scores also has `min_score` and `max_score`; the
+    /// registry adds them.
     const DECISION_SETTINGS: &'static [&'static str] = &[];
     /// Other names of the type.
     const ALIASES: &'static [EvalTypeAlias] = &[];
-    /// Other names of params: the other, then the struct's own.
+    /// Other names of params: the other name, then the field of the struct.
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[];
 
-    /// What params are where they are not written, where the struct itself cannot say it.
+    /// Defaults of params, as text for the schema, if the struct itself cannot express them.
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
-    /// Params that no transcript may choose: `{ from: metadata.x }` is refused for them.
+    /// Params that must not come from a transcript: `{ from: metadata.x }` is refused for them.
     const FIXED_PARAMS: &'static [&'static str] = &[];
 
-    /// Checks what a schema cannot say, and compiles. Every problem at once.
+    /// Checks what a schema cannot express, and compiles. Returns all problems at once.
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>>;
 
-    /// The evals it stands for, where these resolved params say that it is several (see [`Catalog::expand`]).
+    /// Returns the evals that this type replaces itself with for these resolved params; empty if it does not (see
+    /// [`EvalTypeCatalog::expand_params`](crate::rubric::EvalTypeCatalog::expand_params)).
     fn expand(_params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
         Ok(Vec::new())
     }
 
-    /// The same, for a type that cares where its rubric lies and what the workspace allows.
+    /// Like [`EvalType::compile`], for a type that depends on the rubric's folder or the workspace's permissions.
     fn compile_in(self, _home: &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.compile()
     }
 
-    /// [`Check::nature`](super::Check::nature) of its checks, where params are only known with a transcript.
+    /// Returns the [`Check::execution_mode`](super::Check::execution_mode) of its checks if params are known only
+    /// with a transcript.
     fn execution_mode(_home: &CompileCx) -> ExecutionMode {
         ExecutionMode::Inline
     }
 }
 
-/// An [`EvalType`] as a value.
+/// An [`EvalType`] as a value, so that the registry can list types of different Rust types.
 #[derive(Debug)]
 pub(super) struct EvalTypeDef {
     pub(super) build_spec: fn() -> EvalTypeSpec,
@@ -64,7 +67,7 @@ pub(super) struct EvalTypeDef {
     pub(super) fixed_params: &'static [&'static str],
 }
 
-/// One problem, without further help. The sentence begins with the param the pointer leads to: `patterns[2] is empty`.
+/// Creates a problem without help text. Its sentence begins with the param of the pointer: `patterns[2] is empty`.
 pub(super) fn param_problem(
     pointer: impl Into<String>,
     what: impl std::fmt::Display,

@@ -1,4 +1,6 @@
-//! An eval's own examples: what it finds on them. They are tests of the eval, never cells: nothing records or counts them.
+//! Runs an eval on its own examples.
+//!
+//! Examples are tests of the eval and never cells: nothing records or counts them. Does not call judges or programs.
 
 use std::sync::Arc;
 
@@ -6,8 +8,8 @@ use super::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Finding, S
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, Example, ExampleInput};
 
-/// What an eval finds on one of its examples; the example holds if the outcome is the one it expects. An eval that a judge
-/// decides finds nothing here: that is a `check_error`.
+/// Runs an eval on one of its examples. The example holds if the outcome is the expected one. For a judged eval it
+/// returns a `check_error`.
 pub fn run_example(registry: &EvalTypeRegistry, eval: &Eval, example: &Example) -> Finding {
     match registry.compile_eval(eval, &CompileCx::default()) {
         Ok(compiled) => check_example(&compiled, example),
@@ -15,8 +17,8 @@ pub fn run_example(registry: &EvalTypeRegistry, eval: &Eval, example: &Example) 
     }
 }
 
-/// What an eval finds on each of its examples, compiled once. `None` where a judge decides, or a program: none is started
-/// by itself.
+/// Runs an eval on each of its examples; compiles it once. Returns `None` if a judge or a program decides, because
+/// dicta does not start those on its own.
 pub fn run_examples(registry: &EvalTypeRegistry, eval: &Eval) -> Option<Vec<Finding>> {
     match registry.compile_eval(eval, &CompileCx::default()) {
         Ok(CompiledEval::Judged(_)) => None,
@@ -41,7 +43,7 @@ fn check_example(compiled: &CompiledEval, example: &Example) -> Finding {
     }
 }
 
-/// What an example is tried on: its transcript, or its text as all that the agent said.
+/// Returns the transcript of an example: its own, or one with its text as the only assistant message.
 pub fn example_transcript(example: &Example) -> Arc<Transcript<'static>> {
     match &example.input {
         ExampleInput::Transcript(transcript) => Arc::clone(transcript),

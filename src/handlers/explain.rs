@@ -1,4 +1,5 @@
-//! Words for explanations: short, with hidden characters made visible, because what they quote is untrusted.
+//! Formats the values in explanations: short, and with hidden characters made visible, because they are untrusted
+//! text.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -8,9 +9,9 @@ use serde_json::Value;
 
 use crate::model::make_visible;
 
-/// How many characters of a quoted text, or of a value, are shown.
+/// The largest number of characters of a quoted text or value.
 const MAX_SHOWN_CHARS: usize = 60;
-/// How many things of a kind are listed.
+/// The largest number of listed items.
 const MAX_LISTED_ITEMS: usize = 5;
 
 /// A text in quotes, escaped as in Rust and cut after 60 characters.
@@ -25,7 +26,7 @@ impl fmt::Display for QuotedText<'_> {
     }
 }
 
-/// A place in a transcript: `message 4, bytes 10..16`.
+/// A location in a transcript: `message 4, bytes 10..16`.
 pub(super) struct TextLocation {
     pub(super) message: Option<usize>,
     pub(super) bytes: Range<usize>,
@@ -40,7 +41,7 @@ impl fmt::Display for TextLocation {
     }
 }
 
-/// The first five, with commas, and how many there are more.
+/// Formats the first five items with commas, and the number of the others.
 pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     let mut out = String::new();
     let mut more = 0;
@@ -59,7 +60,7 @@ pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -
     out
 }
 
-/// A name of a tool or an argument: as it is where it is plain, else in quotes.
+/// The name of a tool or an argument: unchanged if it is plain, otherwise in quotes.
 pub(super) struct EscapedName<'a>(pub(super) &'a str);
 
 impl fmt::Display for EscapedName<'_> {
@@ -73,10 +74,10 @@ impl fmt::Display for EscapedName<'_> {
     }
 }
 
-/// A JSON value, short and fit for a terminal.
+/// A JSON value, shortened and safe for a terminal.
 pub(super) struct ShortJson<'a>(pub(super) &'a Value);
 
-/// How many bytes of a value are written before it is cut: never all of a large one.
+/// The largest number of bytes of a value that are formatted before it is cut. A value may be a whole page.
 const MAX_WRITTEN_BYTES: usize = 256;
 
 impl fmt::Display for ShortJson<'_> {
@@ -85,7 +86,7 @@ impl fmt::Display for ShortJson<'_> {
             return QuotedText(text).fmt(f);
         }
         let mut head = TruncatingWriter(Vec::new());
-        // It fails where the head is full; what is there is shown.
+        // Writing fails when the buffer is full; the text shows its contents.
         let whole = serde_json::to_writer(&mut head, self.0).is_ok();
         let text = String::from_utf8_lossy(&head.0);
         let seen = make_visible(&text, false);
@@ -97,7 +98,7 @@ impl fmt::Display for ShortJson<'_> {
     }
 }
 
-/// Takes the first bytes and refuses the rest.
+/// A writer that takes the first bytes and refuses the rest.
 struct TruncatingWriter(Vec<u8>);
 
 impl io::Write for TruncatingWriter {

@@ -1,10 +1,11 @@
-//! Handlers: the code that decides one eval on one transcript. A user hears "eval type".
+//! Handlers: the code of the eval types. Users read "eval type".
 //!
-//! Owns the registry (which is the rubric loader's [`crate::rubric::Catalog`]), one file a family, and what a check sees
-//! ([`Subject`]). **Adding a type is one file**: a params struct with docs that implements `eval_type::EvalType`, a
-//! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
-//! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`]. The one exception is `script`, whose whole
-//! purpose is to run the author's own program, where the workspace allows it.
+//! Responsible for the registry of eval types (the rubric loader's [`crate::rubric::EvalTypeCatalog`]) and for the
+//! view of a transcript that checks get ([`Subject`]). Does no I/O and calls no model: a judged eval is handed to a
+//! [`JudgeBackend`]. The exception is `script`, which runs the author's own program if the workspace allows it.
+//!
+//! A new type is one file: a params struct with docs that implements `eval_type::EvalType`, a [`Check`], and a line
+//! in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
 
 mod assertion;
 mod calls;
@@ -46,55 +47,55 @@ pub use wrap::JudgedEval;
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "there is one an eval, and it is never moved about"
+    reason = "an eval has one, and it is rarely moved"
 )]
 pub enum CompiledEval {
-    /// Decided by code.
+    /// Code decides it.
     Check(Box<dyn Check>),
-    /// Decided by a judge.
+    /// A judge decides it.
     Judged(JudgedEval),
 }
 
 /// A deterministic check, compiled once a rubric, shared by threads.
 pub trait Check: Send + Sync + std::fmt::Debug {
-    /// Decides. Pure and quick; a hostile text must not hold it for long. Between messages it may ask
-    /// [`Subject::stopped`]; what it returns then is dropped.
+    /// Decides the eval. Must be pure and fast, and must bound its work on hostile texts. Between messages it may
+    /// read [`Subject::is_cancelled`]; after a cancellation its finding is dropped.
     fn check(&self, subject: &Subject<'_>) -> Finding;
 
-    /// What a run has to know before it asks. A check that wraps others answers for them.
+    /// Returns how a run must execute the check. A check that wraps another returns the mode of the inner check.
     fn execution_mode(&self) -> ExecutionMode {
         ExecutionMode::Inline
     }
 }
 
-/// How a check may be run.
+/// The way in which a run must execute a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionMode {
-    /// At once, on the thread that reads.
+    /// At once, on the thread of the caller.
     Inline,
-    /// It waits for a program: where waiting holds up nobody.
+    /// On a thread that may block, because the check waits for a program.
     Blocking,
-    /// Not in this workspace: its cells are skipped, and this says why.
+    /// Not at all in this workspace. Its cells are skipped, and the text is the reason.
     Disabled(&'static str),
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// Pass, fail, or `check_error` when the data it needs is missing or of the wrong kind.
     pub outcome: Outcome,
-    /// Where the type scores.
+    /// The score from 0 to 1, if the type scores.
     pub score: Option<f64>,
-    /// Why, short: which pattern matched where, which call missed which argument. May have several lines, where the first
-    /// says the whole and the others show it (two aligned lists of calls).
+    /// A short reason: which pattern matched where, which call lacks which argument. The first line is the summary.
+    /// Further lines may show details, such as two aligned lists of calls.
     pub explanation: String,
-    /// The places it rests on, most telling first, at most [`Finding::MARKS`]. Not recorded: a screen decides again and shows
-    /// them where the explanation is still the same.
+    /// The locations that the finding is based on, most important first, at most [`Finding::MAX_SPANS`]. They are not
+    /// recorded: the screen runs the check again and shows them if the explanation is still the same.
     pub spans: Vec<TranscriptSpan>,
 }
 
 impl From<Finding> for CellResult {
-    /// The marks are not recorded.
+    /// Converts a finding. The spans are not recorded.
     fn from(found: Finding) -> Self {
         let mut result = if found.outcome.is_error() {
             Self::from_error(found.outcome, found.explanation)
@@ -106,22 +107,23 @@ impl From<Finding> for CellResult {
     }
 }
 
-/// A place in a transcript.
+/// A location in a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptSpan {
     /// The message's position, from 0.
     pub message: usize,
     /// The part's position in the message, from 0.
     pub part: usize,
-    /// Bytes of the part's own text: of a text, of a call's arguments, of a result's content. Empty: the part as a whole.
+    /// Bytes of the part's own text: of a text, of a call's arguments, of a result's content. Empty for the part as a
+    /// whole.
     pub bytes: Range<usize>,
 }
 
 impl Finding {
-    /// More places than these help nobody.
+    /// The largest number of spans: a reader does not look at more.
     pub const MAX_SPANS: usize = 32;
 
-    /// Pass or fail, without a score.
+    /// Creates a finding that passes or fails, without a score.
     pub fn new(passed: bool, explanation: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::from_passed(passed),
@@ -131,14 +133,14 @@ impl Finding {
         }
     }
 
-    /// With a score, 0 to 1.
+    /// Returns the finding with a score from 0 to 1.
     #[must_use]
     pub fn with_score(mut self, score: f64) -> Self {
         self.score = Some(score);
         self
     }
 
-    /// With the places it rests on; those beyond [`Finding::MARKS`] are left out.
+    /// Returns the finding with more spans; those beyond [`Finding::MAX_SPANS`] are dropped.
     #[must_use]
     pub fn with_spans(mut self, marks: impl IntoIterator<Item = TranscriptSpan>) -> Self {
         let room = Self::MAX_SPANS.saturating_sub(self.spans.len());
@@ -146,7 +148,7 @@ impl Finding {
         self
     }
 
-    /// There is nothing in the transcript that it is about.
+    /// Creates a finding for a transcript that contains nothing to check.
     pub fn not_applicable(explanation: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::NotApplicable,
@@ -154,7 +156,7 @@ impl Finding {
         }
     }
 
-    /// The data it needs is missing or of the wrong kind.
+    /// Creates a finding for data that is missing or has the wrong type.
     pub fn check_error(explanation: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::CheckError,
@@ -165,70 +167,71 @@ impl Finding {
     }
 }
 
-/// Params of a judged eval: PromptKit's `criteria`, `rubric` (shown as "scoring guide"), `model`, `system_prompt`, and
-/// what only decides.
+/// Params of a judged eval: PromptKit's `criteria`, `rubric` (shown as "scoring guide"), `model`, `system_prompt`,
+/// and the decision settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JudgedParams {
-    /// What to judge.
+    /// The criteria.
     pub criteria: String,
     /// The scoring guide, `params.rubric`.
     pub guide: String,
-    /// Another model than the judge's.
+    /// A model that replaces the judge's own.
     pub model: Option<String>,
-    /// Replaces the opening of the prompt, never its frame.
+    /// A text that replaces the opening of the prompt, never its frame.
     pub system_prompt: Option<String>,
-    /// If given, decides from the score.
+    /// The lowest score that passes, if set.
     pub min_score: Option<f64>,
-    /// Likewise.
+    /// The highest score that passes, if set.
     pub max_score: Option<f64>,
-    /// The eval's own scale, lowest and highest; the verdict's score is scaled to 0–1.
+    /// The eval's own scale, lowest and highest score. dicta converts the score to 0–1.
     pub scale: Option<(f64, f64)>,
-    /// The whole session (`llm_judge_session`), or the output alone with the conversation for context.
+    /// `true` to judge the whole conversation (`llm_judge_session`), `false` to judge the output with the
+    /// conversation as context.
     pub session: bool,
-    /// What is stated part by part.
+    /// The parts that the judge must state one by one.
     pub parts_spec: VerdictPartsSpec,
-    /// What else the judge is shown, each in a block of its own: untrusted, like the transcript.
+    /// Further texts for the judge, each in its own block. They are untrusted, like the transcript.
     pub prompt_blocks: Vec<PromptBlock>,
-    /// Whether the agent's calls and their results are left out of what the judge sees.
+    /// `true` to hide the agent's calls and their results from the judge.
     pub hide_calls: bool,
-    /// What is to be judged, in a sentence of ours, where it is neither the output nor the session.
+    /// A sentence of dicta that names the judged thing, if it is neither the output nor the whole conversation.
     pub task: Option<&'static str>,
 }
 
 /// A block of the prompt that only some evals have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBlock {
-    /// Its name, by us: `question`, `context 2`.
+    /// The name of the block, written by dicta: `question`, `context 2`.
     pub label: String,
-    /// Data: from the author, the transcript or its metadata.
+    /// Untrusted text from the author, the transcript or its metadata.
     pub text: String,
 }
 
-/// One cell to be judged, in model's nouns only.
+/// One cell to be judged, in types of `model` only.
 #[derive(Debug, Clone)]
 pub struct JudgeRequest {
-    /// The cell's number, for facts.
+    /// The number of the cell, for events.
     pub cell: CellIx,
     /// The judged transcript.
     pub transcript: Arc<Transcript<'static>>,
-    /// Messages `0..end` are judged; the last assistant one is the output.
+    /// The judge judges messages `0..end`; the last assistant message of them is the output.
     pub end: usize,
-    /// What to judge and what decides.
+    /// The criteria and the decision settings.
     pub params: JudgedParams,
-    /// Whether the judge may answer "not applicable".
+    /// `true` if the judge may answer "not applicable".
     pub allow_not_applicable: bool,
-    /// From 1; part of the cache key.
+    /// The number of the repeat, from 1. Part of the cache key.
     pub repeat: Option<u32>,
-    /// How many judges of the same jury or cascade before this one would be sent the same: each has a vote of its own, so
-    /// none takes another's recorded verdict. Part of the cache key.
+    /// The number of earlier judges in the same jury or cascade that would send the same request. Each judge has its
+    /// own vote, so none uses another's recorded verdict. Part of the cache key.
     pub duplicate_index: u32,
-    /// Metadata the rubric names, shown to the judge; empty for none.
+    /// The metadata that the rubric shows to the judge; empty if it names none.
     pub metadata: Vec<(String, JsonText<'static>)>,
 }
 
-/// A kind of judge: a chat trace, the built-in rules, recorded traces.
+/// A kind of judge: a judge trace with a model, the built-in rules, recorded traces.
 pub trait JudgeBackend: Send + Sync {
-    /// Judges one cell: emits its turns and tool calls through `cx`, and returns how it ended. Does not emit
-    /// `cell_started` and `cell_finished`: the scheduler does.
+    /// Judges one cell: emits its turns and tool calls through `cx`, and returns the result. Does not emit
+    /// `cell_started` and `cell_finished`; the scheduler does.
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult>;
 }

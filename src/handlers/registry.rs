@@ -1,4 +1,7 @@
-//! Every eval type of this build, by name: what authors see of it, how its params are checked and compiled.
+//! The registry of the eval types: their documentation and schema, and the compilation of evals.
+//!
+//! Responsible for what all types share: score bounds, defaults, schemas, and the wrappers around a check. Does not
+//! decide anything itself.
 
 use std::sync::Arc;
 
@@ -23,7 +26,7 @@ use crate::rubric::{
     Eval, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
 };
 
-/// The list. A new type is a file of its own and a line here.
+/// The list of eval types. A new type is a file and a line here.
 const TYPES: &[EvalTypeDef] = &[
     EvalTypeDef::new::<calls::AgentInvoked>(),
     EvalTypeDef::new::<calls::AgentNotInvoked>(),
@@ -94,6 +97,7 @@ const TYPES: &[EvalTypeDef] = &[
 ];
 
 impl EvalTypeDef {
+    /// Builds the value of a type.
     const fn new<T: EvalType>() -> Self {
         Self {
             build_spec: build_spec::<T>,
@@ -105,10 +109,10 @@ impl EvalTypeDef {
     }
 }
 
-/// What bounds the score of any check that scores.
+/// The params that bound the score of any check that scores.
 const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 
-/// Whether the type is a check that scores: its bounds are the registry's own.
+/// Returns `true` if the type is a check that scores. The registry then handles its bounds.
 const fn has_score_bounds<T: EvalType>() -> bool {
     T::SCORED && !T::JUDGED
 }
@@ -118,7 +122,7 @@ fn build_spec<T: EvalType>() -> EvalTypeSpec {
     if has_score_bounds::<T>() {
         for (name, what) in [("min_score", "at least"), ("max_score", "at most")] {
             schema["properties"][name] = serde_json::json!({
-                "description": format!("Decides from the score: passed if it is {what} this."),
+                "description": format!("Decision setting: the eval passes if its score is {what} this."),
                 "type": "number", "minimum": 0, "maximum": 1
             });
         }
@@ -144,26 +148,26 @@ fn build_spec<T: EvalType>() -> EvalTypeSpec {
     }
 }
 
-/// Families in the order authors read them: the folder (or file) of `handlers` that the types live in, and what they look
-/// at. Which type is in which follows from where it is.
+/// The families in the order that authors read them, each with a description. A family is the folder (or file) of
+/// `handlers` that contains the types.
 pub const FAMILIES: &[(&str, &str)] = &[
-    ("text", "what the agent said: words, patterns, length, JSON"),
+    ("text", "the agent's answers: words, patterns, length, JSON"),
     (
         "calls",
-        "its tool calls, one by one, and what they answered",
+        "single tool calls and their results",
     ),
     (
         "trajectory",
-        "its tool calls as a list: which, in what order",
+        "the list of tool calls: which tools, and in which order",
     ),
-    ("grounding", "whether its tools said so too"),
-    ("numbers", "recorded numbers: time, cost, tokens, likeness"),
-    ("judged", "what a judge decides"),
-    ("assertion", "another type with bounds around it"),
-    ("script", "a program of yours"),
+    ("grounding", "claims that tool results must support"),
+    ("numbers", "recorded metrics: latency, cost, tokens, similarity"),
+    ("judged", "decisions of a judge"),
+    ("assertion", "bounds around another type"),
+    ("script", "your own program"),
 ];
 
-/// The folder of `handlers` in the path of a type: `text` of `dicta::handlers::text::contains::Contains`.
+/// Returns the folder of `handlers` in the path of a type: `text` of `dicta::handlers::text::contains::Contains`.
 fn family_from_path(path: &'static str) -> &'static str {
     let mut steps = path.split("::").skip_while(|step| *step != "handlers");
     steps.nth(1).unwrap_or_default()
@@ -181,6 +185,7 @@ fn compile_params<T: EvalType>(
     if !has_score_bounds::<T>() {
         return read(params);
     }
+    // The struct of the type denies unknown fields, so it must not see the bounds.
     let mut own = params.clone();
     let [min, max] = ["min_score", "max_score"].map(|name| {
         let bound = own.as_object_mut().and_then(|own| own.remove(name));
@@ -201,8 +206,8 @@ fn compile_params<T: EvalType>(
     })
 }
 
-/// The schema of a params struct: inlined, and without what only a Rust reader understands. A param may be left out,
-/// but `null` is no value for it: a key without a value is a slip that must not switch a check off.
+/// Builds the schema of a params struct: inlined, and without Rust's number formats. A param may be left out, but
+/// `null` is refused: a key without a value is a mistake that must not disable a check.
 fn build_params_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.meta_schema = None;
@@ -241,9 +246,9 @@ fn simplify_property(property: &mut Value) {
     }
 }
 
-/// Every eval type of this build.
+/// All eval types of this build.
 pub struct EvalTypeRegistry {
-    /// Sorted by name.
+    /// The types, sorted by name.
     types: Vec<(EvalTypeSpec, &'static EvalTypeDef)>,
 }
 
@@ -254,15 +259,15 @@ impl Default for EvalTypeRegistry {
 }
 
 impl EvalTypeRegistry {
-    /// All built-in types.
+    /// Creates the registry of all built-in types.
     pub fn builtin() -> Self {
         let mut types: Vec<_> = TYPES.iter().map(|def| ((def.build_spec)(), def)).collect();
         types.sort_by_key(|(spec, _)| spec.name);
         Self { types }
     }
 
-    /// Compiles an eval whose params satisfy its type's schema and checks; what still fails is a sentence. It has no home:
-    /// what could run a program does not.
+    /// Compiles an eval whose params satisfy its type's schema and checks. The error is a sentence. Programs are not
+    /// allowed, because the rubric folder is unknown.
     pub fn compile(&self, kind: &str, params: &Value) -> Result<CompiledEval, String> {
         self.compile_in(kind, params, &CompileCx::default())
     }
@@ -275,24 +280,24 @@ impl EvalTypeRegistry {
     ) -> Result<CompiledEval, String> {
         let (_, def) = self
             .find_type(kind)
-            .ok_or_else(|| format!("there is no eval type `{kind}`"))?;
+            .ok_or_else(|| format!("unknown eval type `{kind}`"))?;
         (def.compile)(params, home).map_err(|problems| {
             let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
             all.join("; ")
         })
     }
 
-    /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
+    /// Compiles a whole eval: its type with its params, params from the transcript's metadata, `not` and `message`.
     pub fn compile_eval(&self, eval: &Eval, home: &CompileCx) -> Result<CompiledEval, String> {
         let (spec, def) = self
             .find_type(&eval.eval_type)
-            .ok_or_else(|| format!("there is no eval type `{}`", eval.eval_type))?;
+            .ok_or_else(|| format!("unknown eval type `{}`", eval.eval_type))?;
         let fills = spec.judged && has_variables(&eval.params);
         let mut compiled = if eval.has_metadata_params() || fills {
             let mut fixed = def.fixed_params.iter();
             let is_late = |name: &&&str| metadata_param_path(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
-                return Err(format!("{name} cannot come from a transcript"));
+                return Err(format!("{name} cannot come from a transcript: write its value in the rubric"));
             }
             let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),
@@ -310,6 +315,7 @@ impl EvalTypeRegistry {
             self.compile_in(&eval.eval_type, &eval.params, home)?
         };
         if let CompiledEval::Check(mut check) = compiled {
+            // Inside the message: a failure of the negated check needs the message as well.
             if eval.negate {
                 check = Box::new(NegatedCheck(check));
             }
@@ -345,12 +351,12 @@ impl EvalTypeCatalog for EvalTypeRegistry {
     }
 
     fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
-        // Checking is compiling: what loads is what runs.
+        // Checking compiles, so that everything that loads also runs.
         match self.find_type(kind) {
             Some((_, def)) => (def.compile)(params, &CompileCx::default())
                 .err()
                 .unwrap_or_default(),
-            None => vec![param_problem("", format!("there is no eval type `{kind}`"))],
+            None => vec![param_problem("", format!("unknown eval type `{kind}`"))],
         }
     }
 

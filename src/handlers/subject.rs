@@ -1,8 +1,8 @@
-//! What a check looks at, prepared once for all evals of a transcript and for all its messages that are judged.
+//! The view of a transcript that checks get, prepared once for all evals of a transcript and all judged messages.
 //!
-//! Everything is made when it is first asked for and kept. What does not depend on where a subject ends is shared by all
-//! prefixes of a transcript ([`Whole`]): a prefix sees the first of the messages, calls and answers. Not shared by
-//! threads: checks are, subjects are not.
+//! Everything is computed on first use and kept. All prefixes of a transcript share what does not depend on their end
+//! ([`TranscriptIndex`]): a prefix sees the first messages, calls and results. Threads share checks, but not
+//! subjects.
 
 mod transcript_index;
 
@@ -21,39 +21,40 @@ use crate::model::{ToolCall, ToolResult, Transcript, TranscriptPart};
 
 pub(super) use self::transcript_index::CheckCacheKey;
 
-/// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
+/// The view of a check: a transcript, or its messages up to one, prepared once for all evals.
 /// Calls are joined with their results by call id; texts are lower-cased at most once.
 #[derive(Debug)]
 pub struct Subject<'t> {
     /// The transcript.
     pub transcript: &'t Transcript<'t>,
-    /// Messages `0..end` are looked at.
+    /// The check reads messages `0..end`.
     pub end: usize,
     index: Rc<TranscriptIndex<'t>>,
-    /// How many of the assistant messages, and of the calls, stand before the end.
+    /// The number of assistant messages before the end.
     assistant_text_count: OnceCell<usize>,
+    /// The number of calls before the end.
     call_count: OnceCell<usize>,
     empty_text: MessageText<'t>,
     cancel_flag: Option<CancelFlag>,
 }
 
-/// The text of one assistant message, or of one tool's answer.
+/// The text of one assistant message, or of one tool result.
 #[derive(Debug, Default)]
 pub struct MessageText<'t> {
-    /// The message's position; `None`: there is no assistant message, and this is the empty text.
+    /// The position of the message; `None` without an assistant message; the text is then empty.
     pub message: Option<usize>,
-    /// Its text parts, joined with a line break.
+    /// The text parts of the message, joined with a line break.
     pub text: Cow<'t, str>,
-    /// `None` inside: the text is in lower case already.
+    /// The text in lower case; `None` inside if the text itself is in lower case.
     lowercase_cell: OnceCell<Option<String>>,
 }
 
-/// A call the agent made.
+/// A call that the agent made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubjectCall<'t> {
     /// The position of the assistant message that made it.
     pub message: usize,
-    /// Its position among the message's parts.
+    /// The position of the call among the message's parts.
     pub part: usize,
     /// The call.
     pub call: &'t ToolCall<'t>,
@@ -68,7 +69,7 @@ impl<'t> MessageText<'t> {
         }
     }
 
-    /// The text in lower case, character by character.
+    /// Returns the text in lower case, character by character.
     pub fn lowercase(&self) -> &str {
         let folded =
             self.lowercase_cell
@@ -81,7 +82,7 @@ impl<'t> MessageText<'t> {
 }
 
 impl<'t> Subject<'t> {
-    /// The whole transcript.
+    /// Creates a subject of the whole transcript.
     pub fn new(transcript: &'t Transcript<'t>) -> Self {
         Self::from_index(
             Rc::new(TranscriptIndex::new(transcript)),
@@ -89,12 +90,14 @@ impl<'t> Subject<'t> {
         )
     }
 
-    /// Messages `0..end` of a transcript: what an eval sees at `every_turn`. Results after `end` are not there yet.
+    /// Creates a subject of messages `0..end`, as an eval with `every_turn` sees them. Results after `end` do not
+    /// exist for it.
     pub fn prefix(transcript: &'t Transcript<'t>, end: usize) -> Self {
         Self::from_index(Rc::new(TranscriptIndex::new(transcript)), end)
     }
 
-    /// The same as [`Subject::prefix`] of this one's transcript, with all that this one has prepared, stop included.
+    /// Returns a subject of another prefix of the same transcript. It shares the prepared data and the cancellation
+    /// flag.
     #[must_use]
     pub fn with_end(&self, end: usize) -> Self {
         Self {
@@ -116,21 +119,22 @@ impl<'t> Subject<'t> {
         }
     }
 
-    /// The same, for checks that are to stop when told.
+    /// Returns the subject with a cancellation flag for its checks.
     #[must_use]
     pub fn with_cancel_flag(mut self, stop: &CancelFlag) -> Self {
         self.cancel_flag = Some(stop.clone());
         self
     }
 
-    /// Whether nobody wants the finding any more: a loop over messages asks, and leaves. What it found is dropped.
+    /// Returns `true` if the finding is no longer needed. A loop over messages then stops, and its finding is
+    /// dropped.
     pub fn is_cancelled(&self) -> bool {
         self.cancel_flag
             .as_ref()
             .is_some_and(CancelFlag::is_cancelled)
     }
 
-    /// The items, until nobody wants the finding any more.
+    /// Returns the items until the finding is no longer needed.
     pub(super) fn until_cancelled<I: IntoIterator>(
         &self,
         items: I,
@@ -138,7 +142,7 @@ impl<'t> Subject<'t> {
         items.into_iter().take_while(|_| !self.is_cancelled())
     }
 
-    /// The texts of the assistant messages, in order; messages without text (calls alone) are the empty text.
+    /// Returns the texts of the assistant messages, in order. A message without text (only calls) has the empty text.
     pub fn assistant_texts(&self) -> &[MessageText<'t>] {
         let all = self.index.assistant_texts();
         let is_before = |said: &MessageText<'_>| said.message.is_some_and(|at| at < self.end);
@@ -148,12 +152,13 @@ impl<'t> Subject<'t> {
         &all[..*count]
     }
 
-    /// The output: the text of the last assistant message. Without one the empty text, which is not missing data.
+    /// Returns the output: the text of the last assistant message. If there is none, the empty text; that is not
+    /// missing data.
     pub fn output(&self) -> &MessageText<'t> {
         self.assistant_texts().last().unwrap_or(&self.empty_text)
     }
 
-    /// The calls of all assistant messages, in order.
+    /// Returns the calls of all assistant messages, in order.
     pub fn calls(&self) -> &[SubjectCall<'t>] {
         let all = self.index.calls();
         let is_before = |call: &SubjectCall<'_>| call.message < self.end;
@@ -163,34 +168,37 @@ impl<'t> Subject<'t> {
         &all[..*count]
     }
 
-    /// The arguments of `self.calls()[call]`; no text at all is the empty object. The error says why they are no object.
+    /// Returns the arguments of `self.calls()[call]`; no text at all is the empty object. The error explains why they
+    /// are not an object.
     pub fn arguments(&self, call: usize) -> Result<&Map<String, Value>, &str> {
         self.index.arguments(call)
     }
 
-    /// The transcript's own metadata at a dotted path (`latency_ms`, `usage.input`); `null` is no value.
+    /// Returns the value of the transcript's own metadata at a dotted path (`latency_ms`, `usage.input`); `null`
+    /// counts as missing.
     pub fn metadata(&self, path: &str) -> Option<&Value> {
         lookup_path(self.transcript_metadata()?, path)
     }
 
-    /// The transcript's own metadata as a whole.
+    /// Returns all of the transcript's own metadata.
     pub(super) fn transcript_metadata(&self) -> Option<&Value> {
         self.index.metadata()
     }
 
-    /// What a check keeps for all the messages it is asked about; made empty. Only what does not depend on where this
-    /// subject ends belongs there.
+    /// Returns the cache of a check, shared by all messages of the transcript; empty at first. It must contain only
+    /// data that does not depend on where this subject ends.
     pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
         self.index.check_cache(of)
     }
 
-    /// The tool results of the whole transcript, with the texts of users and of the system where these count, to look
-    /// facts up in. Of the places it names, those before this subject's end count.
+    /// Returns the tool results of the whole transcript as sources of facts, with the texts of users and of the
+    /// system if they count. Of its locations, only those before this subject's end count.
     pub(super) fn grounding_sources(&self, user: bool, system: bool) -> &GroundingSources<'t> {
         self.index.grounding_sources(user, system)
     }
 
-    /// A place in what an assistant message said. `None` where there is no message, or the range leaves a part.
+    /// Returns a location in the text of an assistant message. `None` without a message, or if the range crosses
+    /// a part.
     pub fn text_span(
         &self,
         said: &MessageText<'_>,
@@ -210,13 +218,13 @@ impl<'t> Subject<'t> {
                     bytes: bytes.start - from..bytes.end - from,
                 });
             }
-            // Texts are joined with a line break.
+            // The parts are joined with a line break of one byte.
             from = to + 1;
         }
         None
     }
 
-    /// `self.calls()[call]` as a whole.
+    /// Returns the location of `self.calls()[call]` as a whole.
     pub fn call_span(&self, call: usize) -> TranscriptSpan {
         let call = &self.calls()[call];
         TranscriptSpan {
@@ -226,11 +234,12 @@ impl<'t> Subject<'t> {
         }
     }
 
-    /// A place in what was answered to `self.calls()[call]`.
+    /// Returns a location in the result of `self.calls()[call]`.
     pub fn result_span(&self, call: usize, bytes: Range<usize>) -> Option<TranscriptSpan> {
         let (message, result) = self.result(call)?;
         let parts = &self.transcript.messages[message].parts;
         let part = parts.iter().position(
+            // By address: several results may have the same call id and content.
             |part| matches!(part, TranscriptPart::ToolResult(own) if std::ptr::eq(own, result)),
         )?;
         Some(TranscriptSpan {
@@ -240,20 +249,21 @@ impl<'t> Subject<'t> {
         })
     }
 
-    /// What was answered to `self.calls()[call]`, and in which message; `None`: nothing (yet).
+    /// Returns the result of `self.calls()[call]` and the position of its message, if the call has a result before
+    /// the end.
     pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
         let result = self.index.results().get(call).copied().flatten();
         result.filter(|(message, _)| *message < self.end)
     }
 
-    /// The text that was answered to `self.calls()[call]`, to be searched; lower-cased at most once.
+    /// Returns the text of the result of `self.calls()[call]`, for searching; lower-cased at most once.
     pub fn result_text(&self, call: usize) -> Option<&MessageText<'t>> {
         let answer = self.index.result_texts().get(call)?.as_ref();
         answer.filter(|said| said.message.is_some_and(|at| at < self.end))
     }
 }
 
-/// What stands at a dotted path; `null` is no value.
+/// Returns the value at a dotted path; `null` counts as missing.
 pub(super) fn lookup_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let mut at = value;
     for step in path.split('.') {

@@ -1,4 +1,4 @@
-//! For the tests of eval types: one eval on one record, and what its params are refused for.
+//! Helpers for the tests of eval types: run one eval on one record, and list the problems of its params.
 
 use std::sync::LazyLock;
 
@@ -11,8 +11,8 @@ use crate::model::{
 };
 use crate::rubric::EvalTypeCatalog;
 
-/// A transcript from the plainest native form: `role`, text `content`, `tool_calls` of `id` and `function`.
-/// Not the reader of files: that one stands on the handlers' own floor and is tested there.
+/// Returns a transcript from the simplest native form: `role`, text `content`, `tool_calls` of `id` and `function`.
+/// Does not use the readers of `transcript`, which have their own tests.
 pub(super) fn transcript(record: &Value) -> Transcript<'static> {
     fn metadata(of: &Value) -> Option<JsonText<'static>> {
         of.get("metadata").map(JsonText::from_value)
@@ -24,7 +24,7 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
             Some("assistant") => MessageRole::Assistant,
             Some("tool") => MessageRole::Tool,
             Some("system") => MessageRole::System,
-            other => panic!("a test has no use for the role {other:?}"),
+            other => panic!("tests do not use the role {other:?}"),
         };
         let content = &message["content"];
         let mut parts = Vec::new();
@@ -61,22 +61,22 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
     }
 }
 
-/// All types; built once, since properties ask thousands of times.
+/// Returns the registry; built once, because property tests call it thousands of times.
 fn registry() -> &'static EvalTypeRegistry {
     static REGISTRY: LazyLock<EvalTypeRegistry> = LazyLock::new(EvalTypeRegistry::builtin);
     &REGISTRY
 }
 
-/// What the eval finds on a record.
+/// Runs the eval on a record.
 pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
     match registry().compile(kind, params) {
         Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
-        other => panic!("{kind} {params} is no check: {other:?}"),
+        other => panic!("{kind} {params} is not a check: {other:?}"),
     }
 }
 
-/// What the eval finds on an output alone.
+/// Runs the eval on an output alone.
 pub(super) fn on_output(kind: &str, params: &Value, output: &str) -> Finding {
     on(
         kind,
@@ -85,18 +85,18 @@ pub(super) fn on_output(kind: &str, params: &Value, output: &str) -> Finding {
     )
 }
 
-/// Whether it passes on an output; errors are neither.
+/// Returns `true` or `false` if the eval passes or fails on an output, and `None` for an error.
 pub(super) fn passes(kind: &str, params: &Value, output: &str) -> Option<bool> {
     on_output(kind, params, output).outcome.passed()
 }
 
-/// Outcome and explanation of [`on`].
+/// Returns the outcome and explanation of [`on`].
 pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, String) {
     let finding = on(kind, params, record);
     (finding.outcome, finding.explanation)
 }
 
-/// What the params are refused for, by the type's schema or by its own checks: pointer and sentence.
+/// Returns the problems of params, from the type's schema or from its own checks: pointer and sentence.
 pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
     let registry = registry();
     let spec = registry.eval_type(kind).expect("a type");
@@ -112,7 +112,7 @@ pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
     by_schema
 }
 
-/// Loads one eval of a rubric file: what its params are refused for, aliases of types and params included.
+/// Loads one eval from a rubric file, so that aliases of types and params apply. The error lists the problems.
 pub(super) fn loads(kind: &str, params: &Value) -> Result<crate::rubric::Eval, Vec<String>> {
     let file = json!({"evals": [{"id": "e", "type": kind, "params": params}]}).to_string();
     let path = std::path::Path::new("r.json");
@@ -123,12 +123,12 @@ pub(super) fn loads(kind: &str, params: &Value) -> Result<crate::rubric::Eval, V
     }
 }
 
-/// What an eval finds on a record, loaded from a file: by an alias, with params under other names.
+/// Runs an eval on a record, loaded from a file with aliases.
 pub(super) fn loaded(kind: &str, params: &Value, record: &Value) -> Finding {
     let eval = loads(kind, params).unwrap_or_else(|why| panic!("{kind} {params}: {why:?}"));
     let transcript = transcript(record);
     match EvalTypeRegistry::builtin().compile_eval(&eval, &crate::handlers::CompileCx::default()) {
         Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
-        other => panic!("{kind} {params} is no check: {other:?}"),
+        other => panic!("{kind} {params} is not a check: {other:?}"),
     }
 }

@@ -1,5 +1,7 @@
-//! What an eval of any type may say around its check: bounds on the score, `not: true`, a `message`, params from the
-//! transcript's metadata and what of it is filled into a judge's texts.
+//! The wrappers that an eval of any type may have around its check.
+//!
+//! Responsible for bounds on the score, `not: true`, `message`, and params that depend on the transcript. Does not know
+//! any eval type.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -13,8 +15,8 @@ use crate::model::{Outcome, ScoreBounds, Transcript};
 use crate::rubric::template::{self, TextPlacement};
 use crate::schema;
 
-/// Decides from the score, both bounds included. An error stays as it is; a verdict without a score is one: nothing passes
-/// a bound that was not held against it.
+/// Decides from the score, both bounds included. An error stays unchanged. A verdict without a score becomes an error,
+/// because nothing may pass a bound without a comparison.
 #[derive(Debug)]
 pub(super) struct BoundedCheck {
     pub(super) inner: Box<dyn Check>,
@@ -43,8 +45,8 @@ impl Check for BoundedCheck {
     }
 }
 
-/// `not: true`: passes where the check fails, and the reverse. An error stays one. The score is the check's, not that of
-/// its negation: it is left out, or a rubric's score would sink with what passes.
+/// `not: true`: passes where the check fails, and the reverse. An error stays an error. The score is dropped: it belongs
+/// to the inner check, and would lower the rubric score of an eval that passes.
 #[derive(Debug)]
 pub(super) struct NegatedCheck(pub(super) Box<dyn Check>);
 
@@ -66,7 +68,7 @@ impl Check for NegatedCheck {
     }
 }
 
-/// `message`: said with a failure, before why.
+/// `message`: adds the eval's message in front of a failure's explanation.
 #[derive(Debug)]
 pub(super) struct FailureMessageCheck {
     pub(super) inner: Box<dyn Check>,
@@ -87,25 +89,24 @@ impl Check for FailureMessageCheck {
     }
 }
 
-/// Params of which some come from the transcript: taken from its metadata (`{ from: metadata.expected }`), or with
-/// variables to fill in (`{{ metadata.topic }}`, judged evals only).
+/// Params that depend on the transcript: values from its metadata (`{ from: metadata.expected }`), or texts with
+/// variables (`{{ metadata.topic }}`, judged evals only).
 #[derive(Debug, Clone)]
 pub(super) struct DeferredParams {
-    /// As written.
+    /// The params as written.
     pub(super) params: Arc<Value>,
-    /// Of all params of the type.
+    /// The schema of all params of the type.
     pub(super) schema: schema::CompiledSchema,
     pub(super) eval_type: &'static EvalTypeDef,
     pub(super) compile_cx: CompileCx,
-    /// Whether texts are filled in: where a judge reads them.
+    /// `true` if texts with variables are rendered, because a judge reads them.
     pub(super) renders_templates: bool,
 }
 
-/// The one param of a judge that stands outside of the prompt's markers.
+/// The param of a judge that the prompt does not enclose in delimiters.
 const UNFRAMED_PARAM: &str = "system_prompt";
 
-/// Fills in the variables of a param, wherever in it a text has some. What comes from the metadata is none of this: it is
-/// never read as a template.
+/// Renders the variables in all texts of a param. Values from the metadata are never read as templates.
 fn render_templates(
     name: &str,
     value: &mut Value,
@@ -132,7 +133,7 @@ fn render_templates(
     }
 }
 
-/// Whether any text of some params has variables.
+/// Returns `true` if any text of the params has variables.
 pub(super) fn has_variables(value: &Value) -> bool {
     match value {
         Value::String(text) => template::is_template(text),
@@ -143,12 +144,13 @@ pub(super) fn has_variables(value: &Value) -> bool {
 }
 
 impl DeferredParams {
-    /// The eval with the params of this transcript. The error is a sentence.
+    /// Compiles the eval with the params of this transcript. The error is a sentence.
     fn compile(&self, subject: &Subject<'_>) -> Result<CompiledEval, String> {
         let mut params = (*self.params).clone();
         let written = params.as_object_mut().into_iter().flatten();
         for (name, value) in written {
             let Some(path) = crate::rubric::metadata_param_path(value) else {
+                // The model is not a text for the judge: it selects the judge.
                 if self.renders_templates && name != "model" {
                     render_templates(name, value, subject.transcript)?;
                 }
@@ -192,7 +194,7 @@ impl Check for DeferredCheck {
             subject.check_cache::<OnceCell<Result<CompiledEval, String>>>(&self.cache_key);
         match compiled.get_or_init(|| self.deferred.compile(subject)) {
             Ok(CompiledEval::Check(check)) => check.check(subject),
-            Ok(CompiledEval::Judged(_)) => Finding::check_error("this eval is a judge's"),
+            Ok(CompiledEval::Judged(_)) => Finding::check_error("a judge decides this eval"),
             Err(why) => Finding::check_error(why),
         }
     }
@@ -202,25 +204,25 @@ impl Check for DeferredCheck {
     }
 }
 
-/// What only a transcript can complete: what it says, what its metadata holds.
+/// Code that completes the params of a judged eval from the text and metadata of a transcript.
 pub(super) trait ParamsCompleter: Send + Sync + std::fmt::Debug {
-    /// The params for this transcript, or how the cell ends without a judge: what is missing (`check_error`), that there
-    /// is nothing to judge (`not_applicable`), or a fail that needs no judge. Never a pass.
+    /// Returns the params for this transcript, or the end of the cell without a judge. That is a `check_error` for
+    /// missing data, `not_applicable` if there is nothing to judge, or a fail. Never a pass.
     fn complete(&self, subject: &Subject<'_>, known: JudgedParams)
     -> Result<JudgedParams, Finding>;
 }
 
-/// A judged eval, ready to be asked about any transcript.
+/// A judged eval, ready for any transcript.
 #[derive(Debug, Clone)]
 pub struct JudgedEval {
-    /// What is known without a transcript; with params from metadata, all but the model is missing here.
+    /// The params that are known without a transcript. If some come from metadata, only the model is known.
     pub known_params: JudgedParams,
     deferred: Option<DeferredParams>,
     completer: Option<Arc<dyn ParamsCompleter>>,
 }
 
 impl JudgedEval {
-    /// One whose params are all known.
+    /// Creates an eval whose params are all known.
     pub fn new(known_params: JudgedParams) -> Self {
         Self {
             known_params,
@@ -229,7 +231,7 @@ impl JudgedEval {
         }
     }
 
-    /// One that looks into the transcript first.
+    /// Creates an eval whose params the completer completes for each transcript.
     pub(super) fn with_completer(
         known: JudgedParams,
         fill: impl ParamsCompleter + 'static,
@@ -243,7 +245,7 @@ impl JudgedEval {
     pub(super) fn from_deferred(late: DeferredParams) -> Self {
         let model = late.params.get("model").and_then(Value::as_str);
         let known = JudgedParams {
-            // Judges are built for their models before any transcript is read.
+            // A judge is built for its model before dicta reads a transcript.
             model: model.map(str::to_owned),
             ..JudgedParams::default()
         };
@@ -253,12 +255,12 @@ impl JudgedEval {
         }
     }
 
-    /// What a judge is asked about this transcript, or how the cell ends without one.
+    /// Returns the params of the judge's question about this transcript, or the end of the cell without a judge.
     pub fn resolve(&self, subject: &Subject<'_>) -> Result<JudgedParams, Finding> {
         match (&self.deferred, &self.completer) {
             (Some(late), _) => match late.compile(subject).map_err(Finding::check_error)? {
                 CompiledEval::Judged(eval) => eval.resolve(subject),
-                CompiledEval::Check(_) => Err(Finding::check_error("this eval is no judge's")),
+                CompiledEval::Check(_) => Err(Finding::check_error("no judge decides this eval")),
             },
             (None, Some(fill)) => fill.complete(subject, self.known_params.clone()),
             (None, None) => Ok(self.known_params.clone()),

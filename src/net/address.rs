@@ -1,16 +1,22 @@
-//! Which addresses are public. Default deny for IPv6: a block that IANA adds tomorrow is closed today.
+//! The table of IP addresses that are not public.
 //!
-//! Source: the IANA special-purpose registries for IPv4 and IPv6 (snapshot 2026-07-18; look at them once a year) and the
+//! Responsible for the rule that the guard applies to every address. For IPv6 everything outside `2000::/3` is
+//! closed, so a block that IANA assigns later is closed as well.
+//!
+//! Source: the IANA special-purpose registries for IPv4 and IPv6 (snapshot 2026-07-18; compare once a year) and the
 //! multicast registries. `::ffff:0:0/96` and `64:ff9b::/96` (NAT64) are judged by the IPv4 address inside.
 //!
-//! Known limit: a network's own NAT64 prefix (RFC 6052) looks like any address in `2000::/3`; only that network can close it.
+//! Known limit: a network's own NAT64 prefix (RFC 6052) looks like any address in `2000::/3`. Only that network can
+//! close it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
+/// Network, prefix length in bits, and the name of the range.
 type Ipv4Range = ([u8; 4], u32, &'static str);
+/// The first three segments of the network, the prefix length in bits, and the name of the range.
 type Ipv6Range = ([u16; 3], u32, &'static str);
 
-/// Everything else in IPv4 is public.
+/// The IPv4 ranges that are not public. Everything else in IPv4 is public.
 const CLOSED_IPV4_RANGES: [Ipv4Range; 19] = [
     ([0, 0, 0, 0], 8, "this network"),
     ([10, 0, 0, 0], 8, "private"),
@@ -30,11 +36,11 @@ const CLOSED_IPV4_RANGES: [Ipv4Range; 19] = [
     ([203, 0, 113, 0], 24, "documentation"),
     ([224, 0, 0, 0], 4, "multicast"),
     ([240, 0, 0, 0], 4, "reserved"),
-    // In no registry: the host side of a large cloud's virtual machines.
+    // Not in a registry: the host side of virtual machines in Azure.
     ([168, 63, 129, 16], 32, "cloud host"),
 ];
 
-/// What is closed inside `2000::/3`; everything outside of it is closed anyway.
+/// The closed ranges inside `2000::/3`. Everything outside of it is closed anyway.
 const CLOSED_IPV6_RANGES: [Ipv6Range; 5] = [
     ([0x2001, 0, 0], 23, "protocol assignments, Teredo"),
     ([0x2001, 0xdb8, 0], 32, "documentation"),
@@ -43,7 +49,7 @@ const CLOSED_IPV6_RANGES: [Ipv6Range; 5] = [
     ([0x3fff, 0, 0], 20, "documentation"),
 ];
 
-/// The IPv4 address inside a mapped or NAT64 address; any other address as it is.
+/// Returns the IPv4 address inside a mapped or NAT64 address, and any other address unchanged.
 pub fn unwrap_embedded_ipv4(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = ip else { return ip };
     let [.., a, b, c, d] = v6.octets();
@@ -55,7 +61,8 @@ pub fn unwrap_embedded_ipv4(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Why an address is not public: `private (10.0.0.0/8)`; `None` if it is.
+/// Returns the range that makes an address private, such as `private (10.0.0.0/8)`, or `None` if the address is
+/// public.
 pub fn find_closed_range(ip: IpAddr) -> Option<String> {
     match unwrap_embedded_ipv4(ip) {
         IpAddr::V4(v4) => find_closed_ipv4(v4).map(|(net, bits, what)| {
@@ -78,6 +85,7 @@ fn find_closed_ipv4(ip: Ipv4Addr) -> Option<&'static Ipv4Range> {
 
 fn find_closed_ipv6(ip: Ipv6Addr) -> Option<String> {
     let bits = u128::from(ip);
+    // `2000::/3`: the first three bits are 001.
     if bits >> 125 != 0b001 {
         let what = match ip.segments() {
             [0, 0, 0, 0, 0, 0, 0, 1] => "loopback",
@@ -97,8 +105,8 @@ fn find_closed_ipv6(ip: Ipv6Addr) -> Option<String> {
         })
 }
 
-/// Whether this machine itself holds the address: a route to it then starts at it. Sends nothing: connecting a datagram
-/// socket only asks the kernel for the route.
+/// Returns `true` if the address belongs to this machine: a route to it then starts at it. Sends nothing, because
+/// connecting a datagram socket only asks the kernel for the route.
 pub fn is_own_address(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -106,10 +114,11 @@ pub fn is_own_address(ip: IpAddr) -> bool {
     };
     let from = || {
         let socket = UdpSocket::bind((any, 0))?;
+        // Any port serves: no packet is sent. 9 is `discard`.
         socket.connect((ip, 9))?;
         socket.local_addr()
     };
-    // No route is no answer: then it cannot be dialled either.
+    // Without a route the address cannot be dialled either.
     from().is_ok_and(|from| from.ip() == ip)
 }
 

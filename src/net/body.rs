@@ -1,31 +1,33 @@
-//! Bodies of guarded requests, counted on the wire and again after decoding, so that no page can fill the memory.
+//! Bodies of guarded requests, counted on the wire and again after decoding.
+//!
+//! Responsible for the caps that keep a page from filling the memory. Does not read from a connection.
 
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 
-/// What may be expanded before the ratio is looked at.
+/// Bytes that may be expanded before the ratio applies: small pages compress very well.
 const RATIO_FREE_BYTES: u64 = 1 << 20;
 
-/// A body as far as it was wanted.
+/// The decoded body of a reply, up to the caps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedBody {
-    /// Decoded.
+    /// The decoded bytes.
     pub bytes: Vec<u8>,
-    /// Whether there was more than the caps admit.
+    /// `true` if the body was longer than the caps admit.
     pub truncated: bool,
 }
 
-/// Why a body is no use.
+/// The reason why a body cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BodyError {
-    /// It expands more than any honest page.
+    /// The body expands more than the ratio admits.
     DecompressionBomb,
-    /// Not what its content-encoding says.
+    /// The bytes do not match the content-encoding.
     InvalidEncoding,
 }
 
-/// Takes a body chunk by chunk.
+/// Collects a body chunk by chunk and counts its bytes.
 pub(super) struct BodyCollector {
     decoder: BodyDecoder,
     wire_bytes: u64,
@@ -40,13 +42,13 @@ enum BodyDecoder {
 struct DecodedSink {
     bytes: Vec<u8>,
     max: usize,
-    /// How many decoded bytes the wire bytes so far may become.
+    /// The largest number of decoded bytes that the wire bytes so far may become.
     allowance: u64,
     full: bool,
     bomb: bool,
 }
 
-/// Whether more is wanted.
+/// The answer to a pushed chunk: read on, or stop because a cap is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadMore {
     Yes,
@@ -54,7 +56,8 @@ pub(super) enum ReadMore {
 }
 
 impl BodyCollector {
-    /// `encoding`: the content-encoding header. One layer of gzip or none; anything else is `None`.
+    /// Creates a collector for the value of the content-encoding header. Returns `None` unless it is gzip (one layer)
+    /// or absent.
     pub(super) fn new(encoding: Option<&str>, max_wire: u64, max_decoded: usize) -> Option<Self> {
         let sink = DecodedSink {
             bytes: Vec::new(),
@@ -75,7 +78,8 @@ impl BodyCollector {
         })
     }
 
-    /// Takes a chunk as it came off the wire. `ratio`: how many bytes one may become, beyond the first MiB.
+    /// Takes a chunk as it came from the wire. `ratio` is the number of bytes that one byte may become, beyond the
+    /// first MiB.
     pub(super) fn push(&mut self, chunk: &[u8], ratio: u64) -> Result<ReadMore, BodyError> {
         let room = self.max_wire_bytes - self.wire_bytes;
         let taken = usize::try_from(room).map_or(chunk.len(), |room| room.min(chunk.len()));
@@ -85,12 +89,14 @@ impl BodyCollector {
         let written = match &mut self.decoder {
             BodyDecoder::Plain(sink) => sink.write_all(chunk),
             BodyDecoder::Gzip(decoder) => {
+                // Set before every chunk: the sink cannot see how many wire bytes there are.
                 decoder.get_mut().allowance =
                     self.wire_bytes.saturating_mul(ratio).max(RATIO_FREE_BYTES);
                 decoder.write_all(chunk)
             }
         };
         let sink = self.sink();
+        // The sink's own flags come before the decoder's error, which is only the `WriteZero` that the sink returned.
         if sink.bomb {
             return Err(BodyError::DecompressionBomb);
         }
@@ -103,7 +109,7 @@ impl BodyCollector {
             .map(|()| ReadMore::Yes)
     }
 
-    /// The body; what a decoder held back included.
+    /// Returns the body, including the bytes that the decoder held back.
     pub(super) fn finish(mut self) -> Result<FetchedBody, BodyError> {
         // A reply to HEAD announces an encoding and has no body.
         if let BodyDecoder::Gzip(decoder) = &mut self.decoder

@@ -1,4 +1,6 @@
-//! Deadlines on our own clock: around any future, and around the connecting of a client.
+//! Deadlines on dicta's clock: around a future, a whole fetch, and the connecting of a client.
+//!
+//! tokio's and reqwest's own timers are not used, so that a paused judge trace can stop its deadline.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ use crate::model::Millis;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The work's result, or `None` if `limit` passes first. Work that is already done wins.
+/// Returns the work's result, or `None` if `limit` passes first. Work that is already done wins.
 pub(crate) async fn with_timeout<T>(
     clock: &dyn Clock,
     limit: Millis,
@@ -23,13 +25,15 @@ pub(crate) async fn with_timeout<T>(
 ) -> Option<T> {
     let sleep = clock.sleep(limit);
     tokio::select! {
+        // In this order: a result that arrives together with the deadline is not lost.
         biased;
         done = work => Some(done),
         () = sleep => None,
     }
 }
 
-/// Puts a deadline on connecting (name, TCP, TLS): reqwest's own `connect_timeout` would run on tokio's time.
+/// A connector layer that puts a deadline on connecting (name, TCP, TLS). reqwest's own `connect_timeout` would use
+/// tokio's time.
 #[derive(Clone)]
 pub(super) struct ConnectDeadline {
     pub(super) clock: Arc<dyn Clock>,
@@ -78,17 +82,19 @@ where
     }
 }
 
-/// A moment on our clock by which everything must be over.
+/// The moment on dicta's clock by which a whole fetch must end.
 pub(super) struct FetchDeadline {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) at: Millis,
 }
 
 impl FetchDeadline {
+    /// Returns the time until the deadline; 0 if it has passed.
     pub(super) fn time_left(&self) -> Millis {
         self.at - self.clock.now()
     }
 
+    /// Runs work until the deadline.
     pub(super) async fn run_until<T>(
         &self,
         work: impl Future<Output = T>,
@@ -98,7 +104,7 @@ impl FetchDeadline {
             .ok_or(FetchError::Timeout)
     }
 
-    /// As [`Deadline::run`], for at most `limit`: `what` says what was waited for.
+    /// Runs work for at most `limit`, and never beyond the deadline. `what` names the phase in the error.
     pub(super) async fn run_phase<T>(
         &self,
         limit: Millis,
@@ -106,6 +112,7 @@ impl FetchDeadline {
         work: impl Future<Output = T>,
     ) -> Result<T, FetchError> {
         let left = self.time_left();
+        // The error is then that of the whole deadline, because a longer limit would not help.
         if limit >= left {
             return self.run_until(work).await;
         }

@@ -1,5 +1,7 @@
-//! Connections that are not HTTP, to what the user configured (a database): dialled as it is, private addresses
-//! included, with one lookup and a deadline on our clock. What a model or a page names never comes here.
+//! Connections that are not HTTP, to servers that the user configured, such as a database.
+//!
+//! Dials private addresses as well, with one lookup and a deadline on dicta's clock. Does not dial what a model or a
+//! page names: `guard` does.
 
 use std::net::SocketAddr;
 
@@ -12,10 +14,10 @@ use super::{NetError, WaitPhase, tls};
 use crate::clock::Clock;
 use crate::model::Millis;
 
-/// At most so many addresses of a name are tried.
+/// The largest number of a name's addresses that are tried.
 const MAX_DIALS: usize = 4;
 
-/// Connects to a host by name or address. One lookup; its addresses are tried in turn, all within `limit`.
+/// Connects to a host by name or address. Looks the name up once and tries its addresses in turn, all within `limit`.
 pub async fn dial(
     host: &str,
     port: u16,
@@ -23,6 +25,7 @@ pub async fn dial(
     clock: &dyn Clock,
     limit: Millis,
 ) -> Result<TcpStream, NetError> {
+    // An IPv6 address needs brackets before its port.
     let label = if host.contains(':') {
         format!("[{host}]:{port}")
     } else {
@@ -40,7 +43,8 @@ pub async fn dial(
                 for ip in found.into_iter().take(MAX_DIALS) {
                     match TcpStream::connect(SocketAddr::new(ip, port)).await {
                         Ok(stream) => {
-                            // Questions are small, and whoever asks waits for the answer.
+                            // Queries are small and their sender waits for the reply, so Nagle's algorithm would only
+                            // add delay.
                             let _best_effort = stream.set_nodelay(true);
                             return Ok(stream);
                         }
@@ -58,7 +62,7 @@ pub async fn dial(
     connected.unwrap_or_else(|| Err(connect_timeout_error(label, limit)))
 }
 
-/// Connects to a socket file.
+/// Connects to a Unix socket file.
 #[cfg(unix)]
 pub async fn dial_unix(
     path: &std::path::Path,
@@ -75,18 +79,19 @@ pub async fn dial_unix(
     }
 }
 
-/// A TLS configuration for such a connection: the system's roots, and those of a PEM text where one is given. It names
-/// no protocol.
+/// Returns a TLS configuration for such a connection: the system's roots, and the certificates of a PEM text if there
+/// is one.
 pub async fn dial_tls_config(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
     let read = move || {
         let mut config = match ca_pem {
             Some(pem) => tls::system_config_with(&tls::parse_certificates(&pem)?),
             None => tls::system_config(),
         }?;
+        // A database does not speak HTTP, so the configuration offers no protocol (ALPN).
         config.alpn_protocols.clear();
         Ok(config)
     };
-    // Reads the system's roots the first time.
+    // Reads the system's roots the first time, which blocks.
     let config = tokio::task::spawn_blocking(read).await;
     config.unwrap_or_else(|error| Err(error.to_string()))
 }

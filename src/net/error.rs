@@ -1,4 +1,4 @@
-//! What can go wrong on the wire, told apart. Texts name a host, never a whole URL, a header or a key.
+//! The errors of a network exchange. Their texts name a host, never a whole URL, a header or a key.
 
 use std::error::Error as StdError;
 use std::io;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::model::Millis;
 
-/// What was waited for when a deadline passed.
+/// The part of an exchange that a deadline interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitPhase {
     /// A connection (TLS included).
@@ -31,16 +31,16 @@ impl WaitPhase {
     }
 }
 
-/// Why an exchange failed below HTTP. A status of 4xx or 5xx is a reply and no error here.
+/// The reason why an exchange failed below HTTP. A status of 4xx or 5xx is a reply and not an error here.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NetError {
     /// Not an http or https URL with a host.
     #[error("cannot send to this address: {why}")]
     BadUrl {
-        /// A few words.
+        /// A short reason.
         why: String,
     },
-    /// A header that HTTP does not allow. Its value is not told.
+    /// A header that HTTP does not allow. The text does not contain its value, which may be a secret.
     #[error("header `{name}` holds characters that HTTP does not allow")]
     BadHeader {
         /// Its name.
@@ -70,7 +70,7 @@ pub enum NetError {
         /// The system's words.
         why: String,
     },
-    /// What came is not HTTP.
+    /// The server's bytes are not HTTP.
     #[error("{host} did not answer in proper HTTP: {why}")]
     Protocol {
         /// `host:port`.
@@ -83,9 +83,9 @@ pub enum NetError {
     Timeout {
         /// `host:port`.
         host: String,
-        /// What for.
+        /// The part of the exchange that took too long.
         what: WaitPhase,
-        /// How long.
+        /// The time dicta waited.
         after: Millis,
     },
     /// More than the cap allows.
@@ -99,7 +99,7 @@ pub enum NetError {
 }
 
 impl NetError {
-    /// Whether the same request could succeed later: no connection, a reset, a deadline.
+    /// Returns `true` if the same request could succeed later: no connection, a reset, a deadline.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -108,14 +108,15 @@ impl NetError {
     }
 }
 
-/// What a connect attempt ends with when its deadline passes; travels through reqwest's error chain.
+/// The error of a connect attempt whose deadline passed. It travels through reqwest's error chain.
 #[derive(Debug, Error)]
 #[error("the connect deadline passed")]
 pub(super) struct ConnectTimedOut(pub(super) Millis);
 
-/// Sorts a reqwest error. `host` is what the text names.
+/// Converts a reqwest error, by the most specific cause in its chain. `host` is the host that the text names.
 pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
     let host = host.to_owned();
+    // reqwest's own text contains the whole URL, so only causes below it are used.
     let mut innermost = String::new();
     let mut protocol = false;
     let mut link: Option<&(dyn StdError + 'static)> = error.source();
@@ -161,8 +162,8 @@ pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
     }
 }
 
-/// The TLS error that an i/o error wraps, through any number of i/o errors: connectors wrap it more than once, and
-/// `source()` skips what is wrapped.
+/// Returns the TLS error that an i/o error wraps, through any number of i/o errors. Connectors wrap it more than
+/// once, and `source()` skips the wrapped error.
 fn find_tls_error(io: &io::Error) -> Option<&rustls::Error> {
     let mut io = io;
     loop {

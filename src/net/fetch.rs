@@ -8,26 +8,26 @@ use super::NetError;
 use super::refusal::AddressRefusal;
 use crate::model::Millis;
 
-/// How long and how much one guarded fetch may take.
+/// The limits on time and size of one guarded fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// For the whole: names, hops, body.
+    /// For the whole fetch: names, hops, body.
     pub deadline: Millis,
-    /// For the lookup of a hop.
+    /// For the lookup of a hop's name.
     pub lookup: Millis,
-    /// For an address to connect, TLS included.
+    /// For connecting to one address, TLS included.
     pub connect: Millis,
     /// For a hop's headers, from the first dial.
     pub headers: Millis,
-    /// Redirects followed.
+    /// The largest number of redirects that dicta follows.
     pub redirects: u8,
-    /// Body bytes read from the wire; more is cut.
+    /// Body bytes read from the wire; the rest is cut.
     pub wire_bytes: u64,
-    /// Body bytes after decoding; more is cut.
+    /// Body bytes after decoding; the rest is cut.
     pub decoded_bytes: usize,
-    /// How many bytes one wire byte may become.
+    /// The largest number of bytes that one wire byte may become.
     pub max_expansion: u64,
-    /// Names and values of a reply's headers together.
+    /// Bytes of all names and values of a reply's headers together.
     pub header_bytes: usize,
 }
 
@@ -48,21 +48,21 @@ impl Default for FetchLimits {
     }
 }
 
-/// Why a fetch failed.
+/// The reason why a fetch failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FetchError {
-    /// The guard said no; nothing was dialled for that hop.
+    /// The guard refused a hop and dialled nothing for it.
     #[error("{0}")]
     Refused(AddressRefusal),
-    /// The deadline of the whole passed.
+    /// The deadline of the whole fetch passed.
     #[error("timeout")]
     Timeout,
-    /// One part of it took too long.
+    /// One phase took too long.
     #[error("timeout after {after} waiting for {what}")]
     PhaseTimeout {
-        /// A few words.
+        /// The phase, in a few words.
         what: &'static str,
-        /// How long it was given.
+        /// The limit of the phase.
         after: Millis,
     },
     /// The exchange failed.
@@ -74,14 +74,14 @@ pub enum FetchError {
     /// The body is not what its content-encoding says.
     #[error("the body is not valid gzip")]
     InvalidGzip,
-    /// A content-encoding that was not asked for.
+    /// A content-encoding that dicta did not offer.
     #[error("content-encoding `{0}` was not asked for")]
     UnsupportedEncoding(String),
 }
 
 impl FetchError {
-    /// Whether the same request could succeed later: no connection, a reset, no answer. Not where the deadline of the
-    /// whole passed: it is one for all there is to it, and another try would double it.
+    /// Returns `true` if the same request could succeed later: no connection, a reset, no reply. A fetch that used up
+    /// its whole deadline is not temporary, because a retry would double the deadline.
     pub fn is_transient(&self) -> bool {
         match self {
             FetchError::PhaseTimeout { .. } => true,

@@ -1,5 +1,7 @@
-//! The way out for URLs that a model, a page or a schema named. Every hop is judged, resolved once, judged again by
-//! address, and dialled at exactly the address that was judged.
+//! The guard: it fetches URLs that a model, a page or a schema names.
+//!
+//! Responsible for every hop of such a fetch: it checks the URL, resolves the name once, checks each address, and
+//! dials exactly a checked address. Does not dial what the user configured: `llm` and `dial` do.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -20,19 +22,20 @@ use super::{NetError, WaitPhase, tls};
 use crate::clock::{BoxFuture, Clock};
 use crate::model::{Hop, Millis};
 
-/// At most so many addresses of a name are tried.
+/// The largest number of a name's addresses that are tried.
 const MAX_DIALS: usize = 4;
 
-/// Is told every hop as it ends, refused ones included.
+/// An observer of hops. It gets every hop when the hop ends, refused hops included.
 pub trait HopObserver: Send + Sync {
-    /// Takes a hop.
+    /// Records one hop.
     fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()>;
 }
 
-/// Asks what others named.
+/// Fetches URLs that were not written by the user.
 ///
-/// https on port 443 at public addresses, unless [`Policy::allow`] names the host or [`Policy::origins`] the origin. No
-/// proxy, cookie, referrer, credential or connection of another hop; HTTP/1.1; one deadline.
+/// Allows https on port 443 at public addresses, unless [`AddressPolicy::allow`] names the host or
+/// [`AddressPolicy::origins`] the origin. Uses no proxy, cookie, referrer, credential or connection of another hop;
+/// HTTP/1.1; one deadline.
 pub struct AddressGuard {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolver>,
@@ -41,7 +44,7 @@ pub struct AddressGuard {
 }
 
 impl AddressGuard {
-    /// A guard with the system's roots.
+    /// Creates a guard that trusts the system's roots.
     pub fn new(policy: AddressPolicy, resolver: Arc<dyn Resolver>) -> Self {
         Self {
             policy,
@@ -51,20 +54,20 @@ impl AddressGuard {
         }
     }
 
-    /// The same, trusting the certificates of a PEM text as well.
+    /// Returns the guard, trusting the certificates of a PEM text as well.
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, String> {
         self.roots = tls::parse_certificates(pem)?;
         Ok(self)
     }
 
-    /// A warning for the screen, where more is open than the fixed policy.
+    /// Returns a warning for the screen if the policy opens more than the fixed rules.
     pub fn policy_warning(&self) -> Option<String> {
         let hosts: Vec<String> = self.policy.allow.iter().map(ToString::to_string).collect();
         let mut parts = Vec::new();
         for origin in &self.policy.origins {
             let origin = origin.ascii_serialization();
             let plain = if origin.starts_with("http:") {
-                ", and is asked without encryption"
+                ", without encryption"
             } else {
                 ""
             };
@@ -74,12 +77,13 @@ impl AddressGuard {
             parts.push(format!("{} may be private", hosts.join(", ")));
         }
         if !self.roots.is_empty() {
-            parts.push("trusts a certificate file of yours".to_owned());
+            parts.push("trusts your certificate file".to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Fetches a URL and follows its redirects. Returns once the last reply's headers are here, whatever its status.
+    /// Fetches a URL and follows its redirects. Returns when the headers of the last reply have arrived, whatever its
+    /// status.
     pub async fn get(
         &self,
         url: &str,
@@ -96,8 +100,8 @@ impl AddressGuard {
         self.send(&asking, clock, limits, hops).await
     }
 
-    /// As [`Guard::get`], with a method, headers and a body. Redirects of GET and HEAD are followed, a 3xx to any other
-    /// method is a reply.
+    /// Like [`AddressGuard::get`], with a method, headers and a body. Follows redirects of GET and HEAD; for any
+    /// other method a 3xx is a reply.
     pub async fn send(
         &self,
         asking: &GuardedRequest<'_>,
@@ -201,7 +205,7 @@ impl AddressGuard {
         Ok((target, reply))
     }
 
-    /// The one lookup of a hop. None for a literal.
+    /// Looks up the addresses of a hop's host, once. An address literal needs no lookup.
     async fn resolve_addresses(
         &self,
         target: &CheckedUrl,
@@ -228,7 +232,7 @@ impl AddressGuard {
         }))
     }
 
-    /// Tries the judged addresses in turn; each client can reach one address only.
+    /// Tries the checked addresses in order. Each client can reach one address only.
     async fn dial_addresses(
         &self,
         target: &CheckedUrl,
@@ -255,7 +259,7 @@ impl AddressGuard {
             let sending = request.build(&client, target).send();
             let error = match deadline.run_until(sending).await? {
                 Ok(reply) if reply.remote_addr().is_none_or(|a| a.ip() == *ip) => return Ok(reply),
-                // Cannot happen while the client is pinned; if it ever does, nothing of the reply is used.
+                // This cannot happen while the client is pinned. If it ever does, dicta uses nothing of the reply.
                 Ok(_) => {
                     let why = format!("the connection went elsewhere than {ip}");
                     return Err(FetchError::Refused(AddressRefusal::new(
@@ -308,7 +312,7 @@ impl AddressGuard {
         };
         let config = match self.config.get() {
             Some(config) => config.clone(),
-            // Reads the system's roots the first time.
+            // Reads the system's roots the first time, which blocks.
             None => tokio::task::spawn_blocking(build)
                 .await
                 .unwrap_or_else(|e| Err(e.to_string())),

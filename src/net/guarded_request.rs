@@ -1,4 +1,4 @@
-//! A request that a tool makes, of any method, through the guard: what of it goes where.
+//! A request that a tool sends through the guard: its method, headers and body, and the part that a redirect keeps.
 
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderValue};
@@ -9,26 +9,26 @@ use super::llm::build_header_map;
 use super::policy::{CheckedUrl, check_raw_text, has_userinfo};
 use super::refusal::{AddressRefusal, GuardRule};
 
-/// What is sent. Headers and body go to the origin of `url` alone: a redirect elsewhere goes without them, and so does
-/// all that follows it, a way back included.
+/// A request. Its headers and body go only to the origin of `url`. A redirect to another origin, and every hop after
+/// it, goes without them, even a hop back to the first origin.
 #[derive(Debug, Clone, Copy)]
 pub struct GuardedRequest<'a> {
-    /// `GET`, `POST` …
+    /// The method: `GET`, `POST` …
     pub method: &'a str,
-    /// Where to.
+    /// The URL.
     pub url: &'a str,
-    /// By name; may hold secrets.
+    /// Headers by name; the values may be secrets.
     pub headers: &'a [(String, String)],
     /// The body.
     pub body: Option<&'a [u8]>,
 }
 
-/// What a fetch says it can read, where its caller says nothing else.
+/// The `Accept` header of a fetch whose caller sets none.
 const ACCEPT: HeaderValue = HeaderValue::from_static(
     "text/html, text/*;q=0.9, application/json;q=0.9, application/xml;q=0.8, */*;q=0.1",
 );
 
-/// An [`Asking`] in the client's words.
+/// A [`GuardedRequest`] in reqwest's types.
 pub(super) struct PreparedRequest {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
@@ -41,17 +41,18 @@ impl PreparedRequest {
         let method = Method::from_bytes(asking.method.as_bytes())
             .ok()
             .filter(|m| *m != Method::CONNECT && *m != Method::TRACE)
-            .ok_or_else(|| bad(format!("`{}` is no method to send", asking.method)))?;
+            .ok_or_else(|| bad(format!("the method `{}` is not supported", asking.method)))?;
         let mut headers = build_header_map(asking.headers)?;
-        // What belongs to the connection decides where a request ends, and `host` whom it is for: never a caller's.
+        // These headers decide where a request ends and which host it is for, so a caller could smuggle a second
+        // request.
         if let Some(name) = CONNECTION_HEADERS
             .iter()
             .find(|name| headers.contains_key(**name))
         {
-            return Err(bad(format!("the header `{name}` is not a caller's to set")));
+            return Err(bad(format!("the header `{name}` cannot be set: it belongs to the connection")));
         }
         headers.entry(header::ACCEPT).or_insert(ACCEPT);
-        // Events are read as they come, which a decoder would hold back.
+        // Server-sent events are read as they arrive, and a gzip decoder would hold them back.
         let events = headers
             .get_all(header::ACCEPT)
             .iter()
@@ -65,13 +66,15 @@ impl PreparedRequest {
         })
     }
 
-    /// Whether redirects are followed: what changes something is not sent to where a reply points.
+    /// Returns `true` if dicta follows redirects. A request that may change something is not sent to an address that
+    /// a reply names.
     pub(super) fn follows_redirects(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Forgets what is for the first origin alone.
+    /// Removes the headers and the body, which are only for the first origin.
     pub(super) fn drop_headers_and_body(&mut self) {
+        // The only header that stays: the decoder depends on it.
         let encoding = self.headers.remove(header::ACCEPT_ENCODING);
         self.headers.clear();
         self.headers.insert(header::ACCEPT, ACCEPT);
@@ -96,7 +99,7 @@ impl PreparedRequest {
     }
 }
 
-/// Headers of a connection, lower case.
+/// The headers that belong to a connection, in lower case.
 const CONNECTION_HEADERS: [&str; 10] = [
     "connection",
     "content-length",
@@ -110,14 +113,15 @@ const CONNECTION_HEADERS: [&str; 10] = [
     "upgrade",
 ];
 
-/// Whether a header's name is one that [`super::Guard::send`] refuses.
+/// Returns `true` if [`super::AddressGuard::send`] refuses a header of this name.
 pub fn is_connection_header(name: &str) -> bool {
     CONNECTION_HEADERS
         .iter()
         .any(|c| c.eq_ignore_ascii_case(name))
 }
 
-/// Where a reply sends us: the full URL, or why not (with the URL as far as it could be read).
+/// Returns the full URL that a reply redirects to, or the refusal with the URL as far as it is readable. `None` if
+/// the reply is not a redirect.
 pub(super) fn find_redirect(
     from: &CheckedUrl,
     status: StatusCode,
@@ -131,7 +135,7 @@ pub(super) fn find_redirect(
     if let Err(refusal) = check_raw_text(&text) {
         return Some(Err((text, refusal)));
     }
-    // Joining forgets an empty user name, so look before.
+    // Joining drops an empty user name, so the check comes first.
     if has_userinfo(&text) {
         let refusal = AddressRefusal::new(
             GuardRule::Userinfo,

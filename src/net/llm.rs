@@ -1,4 +1,4 @@
-//! The client for model endpoints: dials what the user configured, as configured.
+//! The client for language models: it dials the endpoints that the user configured.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,15 +13,16 @@ use super::{NetError, WaitPhase, tls};
 use crate::clock::Clock;
 use crate::model::Millis;
 
-/// Who we say we are.
+/// The `User-Agent` header.
 pub(super) const USER_AGENT: &str = concat!("dicta/", env!("CARGO_PKG_VERSION"));
 
-/// How long and how much one exchange may take. The deadline of a whole cell is the caller's.
+/// The limits on time and size of one exchange. The deadline of a whole cell is the caller's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyLimits {
     /// For name, TCP and TLS together.
     pub connect: Millis,
-    /// From the start until the reply's headers, and again until the first byte of its body: models think.
+    /// From the start until the reply's headers, and again until the first byte of its body. Long, because models think
+    /// before they write.
     pub first_byte: Millis,
     /// Between two pieces of the body.
     pub idle: Millis,
@@ -41,10 +42,11 @@ impl Default for ReplyLimits {
     }
 }
 
-/// Sends requests to the endpoints a user configured. Cheap to clone; clones share connections.
+/// A client for the endpoints that the user configured. Cheap to clone; clones share connections.
 ///
-/// http and https, any host and port, loopback included. No proxy from the environment, no redirect followed (a 3xx
-/// is a reply), HTTP/1.1, connections reused. Dropping a future or a [`Response`] cancels it.
+/// Accepts http and https, any host and port, loopback included. Uses no proxy from the environment, follows no
+/// redirect (a 3xx is a reply), speaks HTTP/1.1 and reuses connections. Dropping a future or an [`LlmResponse`]
+/// cancels it.
 #[derive(Clone)]
 pub struct LlmClient {
     clock: Arc<dyn Clock>,
@@ -59,7 +61,7 @@ impl fmt::Debug for LlmClient {
 }
 
 impl LlmClient {
-    /// A client whose deadlines run on `clock`. Builds nothing yet.
+    /// Creates a client whose deadlines run on `clock`. Builds no connection yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -67,7 +69,8 @@ impl LlmClient {
         }
     }
 
-    /// Sends one request and returns once the reply's headers are here, whatever its status. One call, one attempt.
+    /// Sends one request and returns when the reply's headers have arrived, whatever its status. One call is one
+    /// attempt.
     pub async fn post(
         &self,
         url: &str,
@@ -78,7 +81,7 @@ impl LlmClient {
         self.send(url, headers, Some(body.into()), limits).await
     }
 
-    /// As [`ModelClient::post`], but asks without a body: which models a server has.
+    /// Like [`LlmClient::post`], but a GET without a body, to list a server's models.
     pub async fn get(
         &self,
         url: &str,
@@ -137,7 +140,7 @@ impl LlmClient {
             return Ok(client.clone());
         }
         let config = if https {
-            // Reads the system's roots the first time.
+            // Reads the system's roots the first time, which blocks.
             tokio::task::spawn_blocking(tls::system_config)
                 .await
                 .unwrap_or_else(|error| Err(error.to_string()))
@@ -150,6 +153,7 @@ impl LlmClient {
         };
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(config.map_err(failed)?)
+            // A key may not go to another host, and the caller counts every attempt.
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -163,7 +167,7 @@ impl LlmClient {
             })
             .build()
             .map_err(|error| failed(error.to_string()))?;
-        // Two first calls at once may both build one: the first stays, so that connections are shared.
+        // Two first calls at the same time may both build one. The first stays, so that they share connections.
         Ok(self
             .lock_clients()
             .entry((https, connect))
@@ -188,13 +192,13 @@ pub struct LlmResponse {
 }
 
 impl LlmResponse {
-    /// A header's value, where it is there once or more (the first) and is text.
+    /// Returns a header's value, if it is text; the first one if there are several.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.reply.headers().get(name)?.to_str().ok()
     }
 
-    /// The next piece of the body, `None` at its proper end. A body cut short is an error, where the server gave a
-    /// length or chunks; without either its end cannot be told from a cut.
+    /// Returns the next piece of the body, or `None` at its end. A body that ends early is an error if the server
+    /// sent a length or chunks. Without either, dicta cannot recognize a cut.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, NetError> {
         let (what, limit) = if self.received == 0 {
             (WaitPhase::FirstByte, self.limits.first_byte)
@@ -226,7 +230,7 @@ impl LlmResponse {
 }
 
 impl fmt::Debug for LlmResponse {
-    /// Without headers: a server may echo what it was sent.
+    /// Leaves headers out: a server may echo what it received.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
             .field("status", &self.status)

@@ -1,11 +1,13 @@
-//! The only builder of HTTP clients, and the guard on every address that a model or a page names.
+//! The only builder of HTTP clients, and the guard for every address that a model or a page names.
 //!
-//! Owns the ways out, and there is no other. [`ModelClient`] and [`dial`] dial what the user configured, loopback and plain
-//! http included. [`Guard`] dials what somebody else named: every hop is judged on its raw text, its parts and every
-//! address its name resolves to, and only a judged address is dialled. Both clients refuse proxies from the environment, redirects on their own
-//! account, HTTP/2, and timers other than our [`Clock`](crate::clock::Clock).
+//! Responsible for all network connections except those of MCP processes. [`LlmClient`] and [`dial`] dial what the
+//! user configured, loopback and plain http included. [`AddressGuard`] dials what others named: it checks the raw
+//! text, the parts and every address of each hop, and dials only a checked address.
 //!
-//! Nobody outside this module names `reqwest`.
+//! Both HTTP clients refuse proxies from the environment, automatic redirects, HTTP/2, and timers other than dicta's
+//! [`Clock`](crate::clock::Clock).
+//!
+//! Only this module uses `reqwest`. Does not know any provider or page format.
 
 mod address;
 mod body;

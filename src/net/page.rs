@@ -1,4 +1,4 @@
-//! The reply to a guarded request, and how its body is read: whole up to the caps, or piece by piece while it comes.
+//! The reply to a guarded request, and its body: whole up to the caps, or piece by piece while it arrives.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::{NetError, WaitPhase};
 use crate::clock::Clock;
 use crate::model::Millis;
 
-/// The last reply of a fetch, its body still to come.
+/// The last reply of a fetch. Its body has not been read yet.
 pub struct FetchReply {
-    /// Where it came from, after redirects.
+    /// The URL after redirects.
     pub url: String,
     /// The HTTP status.
     pub status: u16,
@@ -27,22 +27,22 @@ pub struct FetchReply {
 }
 
 impl FetchReply {
-    /// A header's value, where it is text.
+    /// Returns a header's value, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.reply.headers().get(name)?.to_str().ok()
     }
 
-    /// The size the server announced, in bytes on the wire.
+    /// Returns the size that the server announced, in bytes on the wire.
     pub fn announced_size(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
 
-    /// How much of the deadline is left.
+    /// Returns the time until the deadline of the fetch.
     pub fn time_left(&self) -> Millis {
         self.deadline.time_left()
     }
 
-    /// Reads the body up to the caps, within what is left of the deadline.
+    /// Reads the body up to the caps, before the deadline of the fetch.
     pub async fn read_body(mut self) -> Result<FetchedBody, FetchError> {
         let encoding = self.content_encoding();
         let mut body = BodyCollector::new(
@@ -71,9 +71,9 @@ impl FetchReply {
         body.finish().map_err(sort)
     }
 
-    /// The body piece by piece, for replies that go on for as long as there is news (server-sent events). The deadline of
-    /// the whole ends here: instead no piece may take longer than `idle`, and all of them together are at most `total`
-    /// bytes. An encoded body is refused.
+    /// Returns the body piece by piece, for replies without an end (server-sent events). The deadline of the fetch no
+    /// longer applies. Instead, each piece may take `idle`, and all pieces together may have `total` bytes. An
+    /// encoded body is refused.
     pub fn into_stream(self, idle: Millis, total: u64) -> Result<BodyStream, FetchError> {
         if let Some(encoding) = self.content_encoding()
             && !matches!(encoding.trim(), "" | "identity")
@@ -104,14 +104,14 @@ impl FetchReply {
 
 impl fmt::Debug for FetchReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page")
+        f.debug_struct("FetchReply")
             .field("url", &self.url)
             .field("status", &self.status)
             .finish_non_exhaustive()
     }
 }
 
-/// A body that comes piece by piece. Dropping it closes the connection.
+/// A body that arrives piece by piece. Dropping it closes the connection.
 pub struct BodyStream {
     host: String,
     reply: reqwest::Response,
@@ -122,7 +122,7 @@ pub struct BodyStream {
 }
 
 impl BodyStream {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece, or `None` at the end.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         let next = with_timeout(&*self.clock, self.idle, self.reply.chunk()).await;
         let chunk = match next {
@@ -149,7 +149,7 @@ impl BodyStream {
 
 impl fmt::Debug for BodyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chunks")
+        f.debug_struct("BodyStream")
             .field("host", &self.host)
             .finish_non_exhaustive()
     }

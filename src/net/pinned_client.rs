@@ -1,4 +1,4 @@
-//! A client that can reach one address only, the one that was judged, and answers no other name.
+//! An HTTP client that can reach one address only, the one that the guard checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use super::policy::CheckedUrl;
 use crate::clock::Clock;
 use crate::model::Millis;
 
-/// A client for one request to one address.
+/// Builds a client for one request to one address.
 pub(super) fn build_pinned_client(
     target: &CheckedUrl,
     ip: IpAddr,
@@ -47,7 +47,8 @@ pub(super) fn build_pinned_client(
         })
 }
 
-/// Answers one name with the address that was judged, so that no second lookup can turn. Literals never ask it.
+/// A resolver that returns the checked address for one name. A second lookup could return another address (DNS
+/// rebinding). reqwest does not call it for address literals.
 struct PinnedResolver {
     host: String,
     ip: IpAddr,
@@ -56,7 +57,7 @@ struct PinnedResolver {
 impl reqwest::dns::Resolve for PinnedResolver {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
         let answer = if name.as_str().eq_ignore_ascii_case(&self.host) {
-            // Port 0: the URL's port wins.
+            // Port 0: reqwest uses the URL's port.
             Ok(Box::new(std::iter::once(SocketAddr::new(self.ip, 0))) as reqwest::dns::Addrs)
         } else {
             Err(Box::new(io::Error::other("another name than the one judged")) as _)

@@ -1,4 +1,6 @@
-//! What may be asked for, judged on the text and the parts of a URL, before any name is looked up.
+//! The rules for a URL, applied to its text and its parts before its name is looked up, and to its addresses after.
+//!
+//! Responsible for the fixed rules and the user's `allow_hosts` and `deny_hosts`. Does not resolve or dial.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,13 +9,13 @@ use url::{Host, Url};
 
 use super::refusal::{AddressRefusal, GuardRule};
 
-/// Longest URL taken, in bytes.
+/// The largest length of a URL, in bytes.
 const MAX_URL: usize = 2048;
 
-/// The only port, unless a host is allowed another.
+/// The only port, unless the policy allows another for the host.
 const HTTPS_PORT: u16 = 443;
 
-/// Names that never are public hosts: themselves and everything below.
+/// Names that are never public hosts: these and everything below them.
 const LOCAL_NAMES: [&str; 13] = [
     "localhost",
     "localdomain",
@@ -30,7 +32,7 @@ const LOCAL_NAMES: [&str; 13] = [
     "alt",
 ];
 
-/// Public-looking names of clouds' metadata services.
+/// Names of metadata services of clouds that look public.
 const METADATA_NAMES: [&str; 5] = [
     "metadata.goog",
     "metadata.azure.com",
@@ -39,24 +41,24 @@ const METADATA_NAMES: [&str; 5] = [
     "metadata.platformequinix.com",
 ];
 
-/// `host` or `host:port`, normalised as a URL's host is.
+/// `host` or `host:port`, normalized like the host of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostRule {
     /// Lower case, Punycode, no trailing dot; an IPv6 address without brackets.
     pub host: String,
-    /// `None`: as written, without one.
+    /// The port, if it is written.
     pub port: Option<u16>,
 }
 
 impl HostRule {
-    /// Reads `host`, `host:port`, `10.0.0.1:8443`, `[::1]`, `[::1]:8443` or `::1`.
+    /// Parses `host`, `host:port`, `10.0.0.1:8443`, `[::1]`, `[::1]:8443` or `::1`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let bad = |why: &str| format!("`{text}` is no host ({why}); write `host` or `host:port`");
+        let bad = |why: &str| format!("`{text}` is not a host ({why}); write `host` or `host:port`");
         if text.contains("//")
             || text.contains(['/', '@', '*', '?', '#'])
             || text.contains(char::is_whitespace)
         {
-            return Err(bad("a URL, pattern or path cannot stand here"));
+            return Err(bad("a URL, a pattern or a path is not allowed here"));
         }
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Self {
@@ -97,7 +99,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// A host as rules and [`crate::tools::Seen`] compare it: without brackets and without the trailing dot.
+/// Returns a host in the form that rules compare: lower case, without brackets and without the trailing dot.
 pub fn normalize_host<S: AsRef<str>>(host: &Host<S>) -> String {
     match host {
         Host::Domain(name) => {
@@ -109,38 +111,40 @@ pub fn normalize_host<S: AsRef<str>>(host: &Host<S>) -> String {
     }
 }
 
-/// What a user allows and denies beyond the fixed rules.
+/// The hosts that a user allows and denies beyond the fixed rules.
 #[derive(Debug, Clone, Default)]
 pub struct AddressPolicy {
-    /// Exactly these may be private, local by name, or on another port (443 where none is written).
+    /// Exactly these hosts may be private, have a local name, or use another port (443 if none is written).
     pub allow: Vec<HostRule>,
-    /// These and everything below them are refused (on that port, where one is written). Stronger than `allow`.
+    /// These hosts and everything below them are refused (on the rule's port, if it has one). Overrides `allow`.
     pub deny: Vec<HostRule>,
-    /// These origins may be http, private, local by name and on any port: a source says `allowPrivate: true` for its own.
+    /// These origins may use http, private addresses, local names and any port. A tool source with `allowPrivate:
+    /// true` adds its own origin.
     pub origins: Vec<url::Origin>,
 }
 
-/// A URL that passed everything that needs no lookup.
+/// A URL that passed every check that needs no lookup.
 #[derive(Debug, Clone)]
 pub(super) struct CheckedUrl {
-    /// Without fragment.
+    /// The URL without its fragment.
     pub(super) url: Url,
-    /// As [`host_name`] gives it.
+    /// The host, as [`normalize_host`] returns it.
     pub(super) name: String,
-    /// The address, where the host is one.
+    /// The address, if the host is an address literal.
     pub(super) literal: Option<IpAddr>,
     pub(super) port: u16,
-    /// Whether `allow` names exactly this host and port, or `origins` its origin: its addresses need not be public.
+    /// `true` if `allow` names exactly this host and port, or `origins` its origin. Its addresses then need not be
+    /// public.
     pub(super) exempt: bool,
 }
 
 impl CheckedUrl {
-    /// `host`, or `host:port` where the port is not 443.
+    /// Returns `host`, or `host:port` if the port is not 443.
     pub(super) fn host_label(&self) -> String {
         format_host_label(&self.name, self.port)
     }
 
-    /// Whether that URL is of the same origin.
+    /// Returns `true` if the other URL has the same origin.
     pub(super) fn is_origin_of(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|other| other.origin() == self.url.origin())
     }
@@ -155,12 +159,12 @@ fn format_host_label(name: &str, port: u16) -> String {
 }
 
 impl AddressPolicy {
-    /// Judges a URL as text and parts, in the order raw text, parse, scheme, userinfo, name, port.
+    /// Checks the text and the parts of a URL in this order: raw text, parse, scheme, userinfo, name, port.
     pub(super) fn check_url(&self, text: &str) -> Result<CheckedUrl, AddressRefusal> {
         check_raw_text(text)?;
         let mut url = Url::parse(text)
             .map_err(|error| AddressRefusal::new(GuardRule::Parse, error.to_string()))?;
-        // Exactly these: another spelling of the host, such as one with a trailing dot, is another origin.
+        // Compared exactly: another spelling of the host, such as one with a trailing dot, is another origin.
         let opened = self.origins.contains(&url.origin());
         if url.scheme() != "https" && !opened {
             let why = format!(
@@ -197,7 +201,7 @@ impl AddressPolicy {
         if let Some(rule) = self.deny.iter().find(denied) {
             return Err(refuse(
                 GuardRule::Name,
-                format!("`{}` stands in deny_hosts", rule.host),
+                format!("`{}` is in deny_hosts", rule.host),
                 false,
             ));
         }
@@ -224,7 +228,7 @@ impl AddressPolicy {
         })
     }
 
-    /// Why a URL would be refused before anything is looked up; `None` if nothing speaks against it so far.
+    /// Returns the refusal of a URL that needs no lookup; `None` if no rule refuses it so far.
     pub fn find_refusal(&self, url: &str) -> Option<AddressRefusal> {
         let judged = self.check_url(url).and_then(|target| {
             let literal = target.literal;
@@ -233,7 +237,7 @@ impl AddressPolicy {
         judged.err()
     }
 
-    /// Judges an address that was looked up or written: public, not this machine's own, not denied.
+    /// Checks an address: it must be public, not this machine's own, and not denied.
     pub(super) fn check_address(
         &self,
         target: &CheckedUrl,
@@ -251,8 +255,9 @@ impl AddressPolicy {
             .iter()
             .any(|r| r.host == text && r.port.is_none_or(|p| p == target.port))
         {
-            return Err(refuse(format!("{ip} stands in deny_hosts"), false));
+            return Err(refuse(format!("{ip} is in deny_hosts"), false));
         }
+        // After the deny list, which overrides `allow`.
         if target.exempt {
             return Ok(());
         }
@@ -269,7 +274,7 @@ impl AddressPolicy {
     }
 }
 
-/// Refuses on the text what parsers silently drop, fold or read differently.
+/// Refuses characters and shapes that URL parsers silently drop, fold or read differently.
 pub(super) fn check_raw_text(text: &str) -> Result<(), AddressRefusal> {
     let refuse = |why: String| Err(AddressRefusal::new(GuardRule::RawText, why));
     if text.len() > MAX_URL {
@@ -308,12 +313,14 @@ pub(super) fn check_raw_text(text: &str) -> Result<(), AddressRefusal> {
     Ok(())
 }
 
-/// What IDNA drops or people do not see: more than a terminal hides, since a URL has no use for any of it.
+/// Returns `true` for characters that IDNA drops or that people do not see. The list is longer than that of the
+/// terminal, because a URL needs none of them.
 fn is_invisible_in_url(c: char) -> bool {
     crate::model::is_invisible(c) || matches!(c, '\u{fe0f}' | '\u{fff0}'..='\u{fff8}')
 }
 
-/// Whether the authority of a full or scheme-relative URL holds an `@`. Parsing forgets an empty one.
+/// Returns `true` if the authority of a full or scheme-relative URL contains an `@`. Parsing drops an empty user
+/// name.
 pub(super) fn has_userinfo(text: &str) -> bool {
     let authority = match (text.strip_prefix("//"), text.split_once("://")) {
         (Some(rest), _) => rest,
@@ -325,6 +332,7 @@ pub(super) fn has_userinfo(text: &str) -> bool {
 }
 
 fn explain_local_name(name: &str, written: &str) -> Option<String> {
+    // The limits of DNS (RFC 1035): 253 characters for a name, 63 for a label.
     let long = name.len() > 253
         || name
             .split('.')

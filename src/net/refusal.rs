@@ -1,33 +1,34 @@
-//! Why the guard said no. The first rule that refuses names itself; the order of [`Rule`] is the order of the checks.
+//! The refusals of the guard. The first rule that refuses is reported; the order of [`GuardRule`] is the order of the
+//! checks.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// What refused.
+/// The rule that refuses a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GuardRule {
     /// Characters and shapes that parsers read differently, on the text as given.
     RawText,
     /// Not a URL.
     Parse,
-    /// Not https.
+    /// The scheme is not https.
     Scheme,
     /// `user:password@`, an empty one included.
     Userinfo,
     /// A local or metadata name, a single label, a name in `deny_hosts`.
     Name,
-    /// Not 443.
+    /// The port is not 443.
     Port,
     /// The name has no address.
     Resolve,
     /// An address that is not public.
     Address,
-    /// One redirect too many.
+    /// More redirects than allowed.
     Redirects,
 }
 
 impl GuardRule {
-    /// The rule's name in reasons.
+    /// Returns the rule's name in reasons.
     pub fn as_str(self) -> &'static str {
         match self {
             GuardRule::RawText => "raw text",
@@ -46,15 +47,15 @@ impl GuardRule {
 /// A refusal of one hop. Nothing was dialled for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressRefusal {
-    /// Which rule.
+    /// The rule that refused.
     pub rule: GuardRule,
-    /// A few words: `10.0.0.1 is private (10.0.0.0/8)`.
+    /// The reason in a few words: `10.0.0.1 is private (10.0.0.0/8)`.
     pub why: String,
-    /// The host as normalised, where the text had one; with its port where that is not 443.
+    /// The normalized host, if the text had one, with its port if that is not 443.
     pub host: Option<String>,
     /// The address that was refused.
     pub address: Option<IpAddr>,
-    /// Whether an `allow_hosts` entry for `host` would admit it.
+    /// `true` if an `allow_hosts` entry for `host` would allow it.
     pub allowable: bool,
 }
 
@@ -71,7 +72,7 @@ impl AddressRefusal {
 }
 
 impl fmt::Display for AddressRefusal {
-    /// What stands in a hop's `refused`: `unresolvable`, or `address: 10.0.0.1 is private (10.0.0.0/8)`.
+    /// Writes the text of a hop's `refused` field: `unresolvable`, or `address: 10.0.0.1 is private (10.0.0.0/8)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rule {
             GuardRule::Resolve => f.write_str(self.rule.as_str()),

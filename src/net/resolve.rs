@@ -1,4 +1,4 @@
-//! Names to addresses, once a hop. Injectable, so that a test can turn its answers.
+//! Name resolution, once per hop. It is a trait, so that tests and `--resolve` can replace the answers.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::policy::HostRule;
 use crate::clock::BoxFuture;
 
-/// Looks names up.
+/// A resolver of host names.
 pub trait Resolver: Send + Sync {
-    /// All addresses of a name, in the order to try them. No address is an error or an empty list.
+    /// Returns all addresses of a name, in the order to try them. A name without addresses is an error or an empty
+    /// list.
     fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -27,7 +28,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Fixed answers for some names, another resolver for the rest. What it answers is judged like any answer.
+/// Fixed addresses for some names, and another resolver for the rest. The guard checks fixed addresses as well.
 #[derive(Clone)]
 pub struct ResolverOverrides {
     fixed: HashMap<(String, u16), Vec<IpAddr>>,
@@ -35,7 +36,8 @@ pub struct ResolverOverrides {
 }
 
 impl ResolverOverrides {
-    /// `--resolve` entries as [`parse_resolve`] reads them; those of one host and port accumulate.
+    /// Creates overrides from `--resolve` entries as [`parse_resolve_entry`] returns them. Entries of one host and
+    /// port accumulate.
     pub fn new(entries: &[(String, u16, IpAddr)], fallback: Arc<dyn Resolver>) -> Self {
         let mut fixed: HashMap<(String, u16), Vec<IpAddr>> = HashMap::new();
         for (host, port, address) in entries {
@@ -55,8 +57,8 @@ impl Resolver for ResolverOverrides {
     }
 }
 
-/// Reads curl's `HOST:PORT:ADDRESS`, brackets around the address optional, HOST normalised as a URL's host.
-/// Several addresses may be separated by commas, as in curl.
+/// Parses curl's `HOST:PORT:ADDRESS`. Brackets around the address are optional, and HOST is normalized like the host
+/// of a URL. Commas separate several addresses, as in curl.
 pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, String> {
     let bad = || {
         format!("`{text}` must be HOST:PORT:ADDRESS, for example beam.apache.org:443:151.101.2.132")

@@ -1,4 +1,5 @@
-//! rustls configurations: ring, HTTP/1.1, the system's roots read once a process and only when https is used.
+//! rustls configurations: ring, HTTP/1.1, and the system's roots, which are read once per process and only if https
+//! is used.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,11 +11,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-/// The crypto provider of this process, installed as its default the first time.
+/// Returns the crypto provider of this process, and installs it as the default the first time.
 pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| {
-        // Somebody else (a test's server) may have installed one: then that one is the default.
+        // Other code, such as a test's server, may have installed one. That one is then the default.
         let _taken = rustls::crypto::ring::default_provider().install_default();
         CryptoProvider::get_default().map_or_else(
             || Arc::new(rustls::crypto::ring::default_provider()),
@@ -23,12 +24,12 @@ pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
     }))
 }
 
-/// A configuration that trusts nobody: for plain http, so that no root is read for it.
+/// Returns a configuration without roots for plain http, so that dicta reads no certificate file.
 pub(super) fn config_without_roots() -> ClientConfig {
     finish_config(new_builder().with_root_certificates(RootCertStore::empty()))
 }
 
-/// The system's roots. Reads files the first time: call it where blocking is allowed.
+/// Returns a configuration with the system's roots. Reads files the first time, so call it where blocking is allowed.
 pub(super) fn system_config() -> Result<ClientConfig, String> {
     static SYSTEM: OnceLock<Result<Arc<Verifier>, String>> = OnceLock::new();
     let verifier = SYSTEM.get_or_init(|| {
@@ -41,7 +42,7 @@ pub(super) fn system_config() -> Result<ClientConfig, String> {
     verifier.clone().map(|v| config_with_verifier(v))
 }
 
-/// The system's roots and these. Reads files: call it where blocking is allowed.
+/// Returns a configuration with the system's roots and `extra`. Reads files, so call it where blocking is allowed.
 pub(super) fn system_config_with(
     extra: &[CertificateDer<'static>],
 ) -> Result<ClientConfig, String> {
@@ -50,13 +51,13 @@ pub(super) fn system_config_with(
         .map_err(|error| error.to_string())
 }
 
-/// The same, so that one handshake tells a server nothing about another.
+/// Disables TLS session resumption, so that a server cannot link two fetches.
 pub(super) fn without_resumption(mut config: ClientConfig) -> ClientConfig {
     config.resumption = Resumption::disabled();
     config
 }
 
-/// The certificates of a PEM text; at least one.
+/// Parses the certificates of a PEM text, at least one.
 pub(super) fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
@@ -76,7 +77,7 @@ fn new_builder() -> TlsConfigBuilder {
 }
 
 fn config_with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
-    // `dangerous` is rustls's word for any verifier but its own; this one is the platform's.
+    // `dangerous` is rustls's word for any verifier other than its own. This one is the platform's.
     finish_config(
         new_builder()
             .dangerous()

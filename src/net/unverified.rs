@@ -1,4 +1,4 @@
-//! TLS to whoever answers: for a database whose `sslmode` asks for no more than encryption.
+//! A TLS configuration without verification, for a database whose `sslmode` asks only for encryption.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::tls;
 
-/// A configuration that takes any certificate. Whoever stands in between can read and change everything; only a user's
-/// own setting for a server of theirs may lead here.
+/// Returns a configuration that accepts any certificate. An attacker on the network can read and change everything,
+/// so only the user's own setting for their server may lead here.
 pub fn unverified_tls_config() -> ClientConfig {
     let mut config = tls::config_without_roots();
     config.alpn_protocols.clear();

@@ -1,4 +1,4 @@
-//! The wording: validation errors as sentences a person, or a model, can act on.
+//! The texts of validation errors: sentences that a person, or a model, can act on.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ReferencingError, ValidationError};
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::model::escape_pointer_step;
 
-/// Quoted values are cut to this many characters: an instance may be a whole page.
+/// Quoted values are cut to this many characters, because an instance may be a whole page.
 const MAX_VALUE_CHARS: usize = 60;
 
-/// Why a schema does not compile.
+/// Explains why a schema does not compile.
 pub(super) fn describe_schema_error(error: &ValidationError<'_>) -> String {
     if let Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
         return format!(
@@ -24,7 +24,7 @@ pub(super) fn describe_schema_error(error: &ValidationError<'_>) -> String {
             format_scalar(error.instance())
         ),
         Kind::AnyOf { .. } if place.ends_with("/type") => {
-            format!("{} is no JSON type", format_scalar(error.instance()))
+            format!("{} is not a JSON type", format_scalar(error.instance()))
         }
         _ => list_value_errors(error)
             .into_iter()
@@ -42,7 +42,7 @@ pub(super) fn describe_schema_error(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The problems one validation error stands for, each with the pointer of the value it is about.
+/// Returns the problems of one validation error, each with the JSON pointer of its value and a sentence.
 pub(super) fn list_value_errors(error: &ValidationError<'_>) -> Vec<(String, String)> {
     let at = error.instance_path().as_str().to_owned();
     let got = || format_scalar(error.instance());
@@ -99,12 +99,13 @@ pub(super) fn list_value_errors(error: &ValidationError<'_>) -> Vec<(String, Str
             format!("fits more than one of the allowed forms (got {})", got())
         }
         Kind::FalseSchema => format!("is not allowed here (got {})", got()),
+        // The crate's own text for rare keywords may quote the whole instance.
         _ => lowercase_first(&truncate_value_to(&error.to_string(), 300)),
     };
     vec![(at, message)]
 }
 
-/// What a value is, in words.
+/// Returns the type of a value in words.
 pub(super) fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -143,7 +144,7 @@ fn format_list(options: &Value) -> String {
     }
 }
 
-/// Scalars as JSON, cut; collections by their kind.
+/// Formats a scalar as JSON, shortened, and a list or object by its type.
 fn format_scalar(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => json_type_name(value).to_owned(),

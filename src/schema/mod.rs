@@ -1,10 +1,11 @@
-//! JSON Schema: compiled once, remote and file references refused, drafts by `$schema` (else 2020-12), formats asserted.
+//! JSON Schema: compiled once, without remote or file references, draft by `$schema` (otherwise 2020-12), formats
+//! asserted.
 //!
-//! Owns [`Compiled`], the only way anything here is validated, and the wording of its problems. Refuses to open a file
-//! or a socket: a schema refers to itself or to the well-known meta-schemas, which are built in. Patterns run on the
-//! linear-time `regex` engine with a size limit, so that neither a schema nor a text can hold a thread.
+//! Responsible for all validation against JSON Schema and for the texts of its problems. Does not open a file or a
+//! socket: a schema refers to itself or to the well-known meta-schemas, which are built in.
 //!
-//! The only importer of the `jsonschema` crate.
+//! Patterns run on the linear-time `regex` engine with a size limit, so that neither a schema nor a text can block a
+//! thread. The only importer of the `jsonschema` crate.
 
 mod error_text;
 mod validation_cost;
@@ -15,11 +16,11 @@ use std::sync::Arc;
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::Value;
 
-/// How large a compiled pattern may be, in bytes; larger ones are refused when the schema is compiled.
+/// The largest size of a compiled pattern, in bytes. A schema with a larger one does not compile.
 const PATTERN_SIZE: usize = 1 << 20;
-/// What a pattern's lazy automaton may use, in bytes.
+/// The memory limit of a pattern's lazy automaton, in bytes.
 const PATTERN_CACHE: usize = 8 << 20;
-/// More problems than this are not listed: a hostile instance must not make a list of millions.
+/// The largest number of listed problems. A hostile instance must not make a list of millions.
 const MAX_ERRORS: usize = 100;
 
 /// A schema ready for use. Cheap to clone.
@@ -31,11 +32,11 @@ pub struct CompiledSchema {
 
 impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("schema::Compiled")
+        f.write_str("CompiledSchema")
     }
 }
 
-/// Refuses every reference that leaves the document, whatever features another crate switches on.
+/// A retriever that refuses every reference out of the document, whatever features another crate switches on.
 struct RefuseRemoteReferences;
 
 impl Retrieve for RefuseRemoteReferences {
@@ -48,7 +49,7 @@ impl Retrieve for RefuseRemoteReferences {
 }
 
 impl CompiledSchema {
-    /// Compiles a schema. The error is a lower-case sentence: not a schema, a reference that leaves it, a bad pattern.
+    /// Compiles a schema. The error is a lower-case sentence: not a schema, a reference out of it, or a bad pattern.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err(format!(
@@ -56,7 +57,7 @@ impl CompiledSchema {
                 error_text::json_type_name(schema)
             ));
         }
-        let looks = validation_cost::ValidationCost::estimate(schema)?;
+        let cost = validation_cost::ValidationCost::estimate(schema)?;
         jsonschema::options()
             .with_retriever(RefuseRemoteReferences)
             .with_pattern_options(
@@ -68,23 +69,24 @@ impl CompiledSchema {
             .build(schema)
             .map(|validator| Self {
                 validator: Arc::new(validator),
-                cost: looks,
+                cost,
             })
             .map_err(|error| error_text::describe_schema_error(&error))
     }
 
-    /// Whether looking at `value` ends soon; a schema may take exponentially long on a deep one. The error is a sentence.
+    /// Checks that validating `value` ends soon: a schema may take exponentially long on a deep value. The error is a
+    /// sentence.
     pub fn check_cost(&self, value: &Value) -> Result<(), String> {
         self.cost.check(value)
     }
 
-    /// Whether `value` satisfies the schema. Quicker than [`Compiled::errors`].
+    /// Returns `true` if `value` satisfies the schema. Faster than [`CompiledSchema::errors`].
     pub fn is_valid(&self, value: &Value) -> bool {
         self.validator.is_valid(value)
     }
 
-    /// Every problem (at most 100) as the JSON pointer of the value it is about and a lower-case sentence, in the order of the schema.
-    /// An unexpected property is reported at the property, a missing one at the object that lacks it.
+    /// Returns every problem (at most 100) as the JSON pointer of its value and a lower-case sentence, in the order
+    /// of the schema. An unexpected property is reported at the property, a missing one at the object that lacks it.
     pub fn errors(&self, value: &Value) -> Vec<(String, String)> {
         self.validator
             .iter_errors(value)

@@ -100,7 +100,7 @@ fn what_is_no_schema_is_refused() {
         ),
         (
             json!({"type": "strnig"}),
-            "not a valid JSON Schema: at /type: \"strnig\" is no JSON type",
+            "not a valid JSON Schema: at /type: \"strnig\" is not a JSON type",
         ),
         (
             json!({"pattern": "("}),

@@ -1,19 +1,22 @@
-//! How often a schema may look at a value: references and combinations can make it exponentially often, in the number of
-//! definitions or in the depth of the value. What is worked out here is never less than it is.
+//! An upper bound for the number of times that a schema visits a value.
+//!
+//! References and combinations can make this number exponential, in the number of definitions or in the depth of the
+//! value.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// More looks than these, some tenths of a second, are too many.
+/// The largest allowed number of visits; they take some tenths of a second.
 const MAX_COST: f64 = 10_000_000.0;
-/// Deeper values are not told apart: the reader of JSON refuses them.
+/// Deeper values count as this deep, because the JSON parser refuses them.
 const MAX_VALUE_DEPTH: usize = 128;
 
-/// Keywords whose schemas, one or a list of them, look at the same value; then those with a map of them.
+/// Keywords whose schemas, one or a list, apply to the same value.
 const SAME_VALUE_KEYWORDS: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+/// Keywords with a map of schemas that apply to the same value.
 const SAME_VALUE_MAP_KEYWORDS: &[&str] = &["dependentSchemas", "dependencies"];
-/// Those that look at the values within, whichever they are; likewise.
+/// Keywords whose schemas apply to any of the child values.
 const CHILD_VALUE_KEYWORDS: &[&str] = &[
     "items",
     "prefixItems",
@@ -24,20 +27,26 @@ const CHILD_VALUE_KEYWORDS: &[&str] = &[
     "unevaluatedProperties",
     "propertyNames",
 ];
+/// Keywords that refer to another schema.
 const REFERENCE_KEYWORDS: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// By the depth of a value: how many looks it may take. Empty: a schema without references takes no more than it is long.
+/// The number of visits by the depth of the value. Empty if the schema has no references: it then visits a value at
+/// most as often as the schema is long.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValidationCost(Vec<f64>);
 
+/// A schema, by the indexes of the schemas that it applies.
 #[derive(Default)]
 struct SchemaNode {
+    /// Schemas that apply to the same value.
     same: Vec<usize>,
+    /// Schemas that apply to every child value.
     within: Vec<usize>,
+    /// Schemas of `properties`: at most one applies to a child value.
     by_name: Vec<usize>,
 }
 
-/// A schema as a graph: its parts by their address, and those still to be read.
+/// A schema as a graph: its parts by their address in memory, and the parts that are not read yet.
 struct SchemaGraph<'s> {
     root: &'s Value,
     named_parts: HashMap<&'s str, &'s Value>,
@@ -47,7 +56,7 @@ struct SchemaGraph<'s> {
 }
 
 impl ValidationCost {
-    /// The error is a sentence: even a plain value would take too many.
+    /// Estimates the cost of a schema. The error is a sentence: even a scalar would need too many visits.
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
         let names = collect_named_parts(schema);
         let Some(names) = names else {
@@ -71,11 +80,12 @@ impl ValidationCost {
             let mut now = vec![0.0; graph.nodes.len()];
             for at in &order {
                 let node = &graph.nodes[*at];
-                // What leads back to itself without a step into the value counts once: the validator ends it.
+                // A cycle that does not step into the value counts once, because the validator ends it.
                 let same: f64 = node.same.iter().map(|to| now[*to]).sum();
                 let within: f64 = node.within.iter().map(|to| below[*to]).sum();
                 let by_name = node.by_name.iter().map(|to| below[*to]);
                 now[*at] = 1.0 + same + within + by_name.fold(0.0, f64::max);
+            // The root is node 0.
             }
             of_depth.push(now[0]);
             below = now;
@@ -89,7 +99,7 @@ impl ValidationCost {
         Ok(Self(of_depth))
     }
 
-    /// The error is a sentence: the value lies too deep for this schema.
+    /// Checks a value. The error is a sentence: the value is nested too deep for this schema.
     pub(super) fn check(&self, value: &Value) -> Result<(), String> {
         if self.0.is_empty() {
             return Ok(());
@@ -171,7 +181,7 @@ impl<'s> SchemaGraph<'s> {
     }
 }
 
-/// What parts of a schema call themselves. `None`: nothing in it refers to anything.
+/// Returns the named parts of a schema by `$id` and anchor, or `None` if the schema contains no reference.
 fn collect_named_parts(schema: &Value) -> Option<HashMap<&str, &Value>> {
     let mut names = HashMap::new();
     let mut refers = false;
@@ -196,7 +206,7 @@ fn collect_named_parts(schema: &Value) -> Option<HashMap<&str, &Value>> {
     refers.then_some(names)
 }
 
-/// All nodes, each after those that look at the same value for it; circles are cut.
+/// Returns all nodes, each after the nodes that it applies to the same value. Cycles are cut.
 fn topological_order(nodes: &[SchemaNode]) -> Vec<usize> {
     let mut order = Vec::with_capacity(nodes.len());
     let mut seen = vec![false; nodes.len()];

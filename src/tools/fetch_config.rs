@@ -178,7 +178,7 @@ mod tests {
                 "fetch_url: max_bytes must be a number of bytes from 1 to 2097152 (got 0)",
                 "fetch_url: seen must be host, url or off (got \"maybe\")",
                 "fetch_url: allow_hosts must be a list of hosts (got \"a.b\")",
-                "fetch_url: deny_hosts: `https://x` is no host (a URL, pattern or path cannot stand here); write `host` or `host:port`",
+                "fetch_url: deny_hosts: `https://x` is not a host (a URL, a pattern or a path is not allowed here); write `host` or `host:port`",
                 "fetch_url: deny_hosts must hold hosts as text (got 3)",
                 "fetch_url: unknown setting `zzz`; it has max_bytes, timeout_s, allow_hosts, deny_hosts, seen, ca_file, max_calls",
             ]

@@ -163,7 +163,7 @@ fn a_map_can_be_typed_and_its_faults_are_shown() {
     );
     for (map, why) in [
         ("input: q, outptu: a", "did you mean `output`"),
-        ("output: 'a['", "output is no JMESPath expression"),
+        ("output: 'a['", "output is not a JMESPath expression"),
         ("output: [", "not valid YAML"),
     ] {
         let refused = bench.dicta(&["import", "a.jsonl", "--map", map]);

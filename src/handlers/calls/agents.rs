@@ -1,6 +1,7 @@
 //! `agent_invoked`, `agent_not_invoked`, `agent_response_contains`: other agents, which are called as tools.
 //!
-//! As in `PromptKit`, an agent is invoked by a call of a tool of its name, and its response is that call's result.
+//! As in `PromptKit`, a call of the tool with the agent's name invokes the agent, and the call's result is its
+//! response.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,21 +16,21 @@ use crate::handlers::explain::{QuotedText, format_list};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
-/// The docs of `PromptKit` say `agent_names`, its code reads `agents`.
+/// The documentation of `PromptKit` uses `agent_names`, its code reads `agents`.
 const AGENTS_ALIASES: &[(&str, &str)] = &[("agent_names", "agents")];
 
 /// Params of `agent_invoked`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct AgentInvoked {
-    /// Agents that must each be invoked: called as a tool of that name. Names are case-sensitive.
+    /// Agents that must each be invoked, as a tool of that name. Case-sensitive.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     agents: Vec<String>,
 }
 
 impl EvalType for AgentInvoked {
     const NAME: &'static str = "agent_invoked";
-    const SUMMARY: &'static str = "Each of the agents was invoked, as a tool of that name. The score is the share of them that was.";
+    const SUMMARY: &'static str = "The agent invoked each of the listed agents, as a tool of that name. The score is the share of them that it invoked.";
     const EXAMPLE: &'static str = "agents: [researcher, writer]";
     const SCORED: bool = true;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENTS_ALIASES;
@@ -44,14 +45,14 @@ impl EvalType for AgentInvoked {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct AgentNotInvoked {
-    /// Agents of which none may be invoked: called as a tool of that name. Names are case-sensitive.
+    /// Agents that must not be invoked, as a tool of that name. Case-sensitive.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     agents: Vec<String>,
 }
 
 impl EvalType for AgentNotInvoked {
     const NAME: &'static str = "agent_not_invoked";
-    const SUMMARY: &'static str = "None of the agents was invoked, as a tool of that name.";
+    const SUMMARY: &'static str = "The agent invoked none of the listed agents, as a tool of that name.";
     const EXAMPLE: &'static str = "agents: [billing]";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENTS_ALIASES;
 
@@ -65,23 +66,23 @@ impl EvalType for AgentNotInvoked {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct AgentResponseContains {
-    /// The agent: a tool of that name. Its name is case-sensitive.
+    /// The agent: the name of a tool, case-sensitive.
     #[schemars(length(min = 1))]
     agent: String,
-    /// A text that some response of the agent holds, with its case.
+    /// A text that a response of the agent must contain, case-sensitive.
     #[schemars(length(min = 1))]
     contains: String,
 }
 
 impl EvalType for AgentResponseContains {
     const NAME: &'static str = "agent_response_contains";
-    const SUMMARY: &'static str = "Some response of the agent (a result of the tool of that name) holds the text, case-sensitively.";
+    const SUMMARY: &'static str = "At least one response of the agent (a result of the tool of that name) contains the text, case-sensitive.";
     const EXAMPLE: &'static str = "agent: researcher\ncontains: source";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if self.contains.is_empty() {
-            let why = "is empty, and would be found in every text";
+            let why = "is empty: every text contains it";
             problems.push(param_problem("/contains", why));
         }
         let of = CallFilter::for_tool("agent", Some(self.agent)).map_err(|p| problems.extend(p));

@@ -1,7 +1,7 @@
-//! What all checks over calls share: names of tools, arguments and what they must be, and how calls are told.
+//! The parts that all checks over calls share: tool names, conditions on arguments, and descriptions of calls.
 //!
-//! Names are case-sensitive. Arguments compare as JSON values: 10 is 10.0, a text is never a number, and an argument that
-//! is absent equals nothing, not even `null`. Arguments that are no JSON object match nothing.
+//! Names are case-sensitive. Arguments compare as JSON values: 10 equals 10.0, a text never equals a number, and a
+//! missing argument equals nothing, not even `null`. Arguments that are not a JSON object match nothing.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
 use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
 
-/// More names than these are a mistake; each of them has its tally in every transcript.
+/// The largest number of names. Each needs its own count in every transcript, and more are a mistake.
 const MAX_NAMES: usize = 10_000;
 
-/// Names of tools as an author lists them, each once.
+/// The names of tools that an author lists, without duplicates.
 #[derive(Debug)]
 pub(super) struct ToolNames(IndexSet<String>);
 
 impl ToolNames {
-    /// Problems are about the param.
+    /// Checks the names. Problems name the param.
     pub(super) fn new(param: &str, written: Vec<String>) -> Result<Self, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if written.is_empty() {
@@ -33,7 +33,7 @@ impl ToolNames {
             ));
         }
         if written.len() > MAX_NAMES {
-            let why = format!("holds {}, more than {MAX_NAMES}", written.len());
+            let why = format!("has {} entries, more than {MAX_NAMES}", written.len());
             problems.push(param_problem(format!("/{param}"), why));
         }
         for (at, _) in written.iter().enumerate().filter(|(_, n)| n.is_empty()) {
@@ -54,7 +54,7 @@ impl ToolNames {
         self.0.iter().map(String::as_str)
     }
 
-    /// By name, the calls that count: one pass over all calls.
+    /// Returns the counted calls by name, in one pass over all calls.
     pub(super) fn group_calls(
         &self,
         subject: &Subject<'_>,
@@ -72,7 +72,7 @@ impl ToolNames {
     }
 }
 
-/// One name where a param is a single tool.
+/// Checks a single name.
 pub(super) fn check_tool_name(param: &str, name: String) -> Result<String, Vec<ParamProblem>> {
     if name.is_empty() {
         return Err(vec![param_problem(format!("/{param}"), "is empty")]);
@@ -80,7 +80,7 @@ pub(super) fn check_tool_name(param: &str, name: String) -> Result<String, Vec<P
     Ok(name)
 }
 
-/// The calls a check is about: all, or those of the named tools.
+/// A filter of calls: all calls, or those of the named tools.
 #[derive(Debug)]
 pub(super) struct CallFilter(Option<ToolNames>);
 
@@ -112,7 +112,7 @@ impl CallFilter {
         self.0.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// Their positions in the subject's calls, in order.
+    /// Returns the positions of the calls in the subject, in order.
     pub(super) fn matching_calls(&self, subject: &Subject<'_>) -> Vec<usize> {
         let calls = subject.until_cancelled(subject.calls().iter().enumerate());
         calls
@@ -121,12 +121,12 @@ impl CallFilter {
             .collect()
     }
 
-    /// `2 calls`, `1 call of "search"`.
+    /// Formats a number of calls: `2 calls`, `1 call of "search"`.
     pub(super) fn describe_count(&self, calls: usize) -> String {
         format!("{}{}", pluralize(calls, "call"), self.tools_suffix())
     }
 
-    /// Empty, or ` of "search"`.
+    /// Returns ` of "search"`, or an empty text if all tools count.
     pub(super) fn tools_suffix(&self) -> String {
         match &self.0 {
             None => String::new(),
@@ -134,7 +134,7 @@ impl CallFilter {
         }
     }
 
-    /// Why there is nothing to look at: `"search" was not called; called: "get_order" 1×`.
+    /// Explains the absence of calls: `"search" was not called; called: "get_order" 1×`.
     pub(super) fn explain_no_calls(&self, subject: &Subject<'_>) -> String {
         match &self.0 {
             None => "no tool was called".to_owned(),
@@ -143,7 +143,7 @@ impl CallFilter {
     }
 }
 
-/// `"search" was not called; called: "get_order" 1×`, where none of the names was.
+/// Formats `"search" was not called; called: "get_order" 1×` for names of which none was called.
 pub(super) fn explain_not_called(names: &ToolNames, subject: &Subject<'_>) -> String {
     let none_of = if names.0.len() == 1 { "" } else { "none of " };
     let not = if names.0.len() == 1 { " not" } else { "" };
@@ -154,7 +154,7 @@ pub(super) fn explain_not_called(names: &ToolNames, subject: &Subject<'_>) -> St
     )
 }
 
-/// `called: "search" 2×, "get_order" 1×`, or that no tool was.
+/// Formats `called: "search" 2×, "get_order" 1×`, or `no tool was called`.
 pub(super) fn list_called_tools(subject: &Subject<'_>) -> String {
     let mut counts: IndexMap<&str, usize> = IndexMap::new();
     for call in subject.calls() {
@@ -169,7 +169,7 @@ pub(super) fn list_called_tools(subject: &Subject<'_>) -> String {
     format!("called: {}", format_list(told))
 }
 
-/// `"search" in message 3`.
+/// Formats a call: `"search" in message 3`.
 pub(super) fn locate_call(subject: &Subject<'_>, ix: usize) -> String {
     let call = &subject.calls()[ix];
     format!(
@@ -179,14 +179,14 @@ pub(super) fn locate_call(subject: &Subject<'_>, ix: usize) -> String {
     )
 }
 
-/// What one argument must be.
+/// A condition on one argument.
 #[derive(Debug)]
 pub(super) enum ArgCondition {
-    /// This very value; `null` is a value.
+    /// It equals this value; `null` is a value.
     Equal(Value),
-    /// There, whatever its value.
+    /// It is present with any value.
     Present,
-    /// Its text has a match: a string as it is, other values as compact JSON.
+    /// Its text matches: a string as it is, other values as compact JSON.
     Matches(Regex),
 }
 
@@ -213,7 +213,7 @@ impl fmt::Display for ArgCondition {
     }
 }
 
-/// What arguments must be, by name.
+/// Conditions on arguments, by name.
 #[derive(Debug, Default)]
 pub(super) struct ArgConditions(IndexMap<String, ArgCondition>);
 
@@ -231,7 +231,7 @@ impl ArgConditions {
         self.0.is_empty()
     }
 
-    /// One more argument; `false`: it is there already.
+    /// Adds a condition; returns `false` if the argument already has one.
     pub(super) fn add(&mut self, arg: String, want: ArgCondition) -> bool {
         if self.0.contains_key(&arg) {
             return false;
@@ -240,7 +240,8 @@ impl ArgConditions {
         true
     }
 
-    /// How many of them hold. Walks the shorter side: many wanted arguments and many small calls are not multiplied.
+    /// Returns the number of conditions that hold. Iterates over the shorter side, so that many conditions and many
+    /// small calls do not multiply.
     fn count_satisfied(&self, args: &Map<String, Value>) -> usize {
         if args.len() < self.0.len() {
             let given = args.iter();
@@ -261,7 +262,7 @@ impl ArgConditions {
             .count()
     }
 
-    /// Of a call whose arguments can be read: how many hold.
+    /// Returns the number of conditions that hold for a call, if its arguments are readable.
     pub(super) fn count_satisfied_by_call(
         &self,
         subject: &Subject<'_>,
@@ -273,12 +274,12 @@ impl ArgConditions {
             .map(|args| self.count_satisfied(args))
     }
 
-    /// Whether all hold.
+    /// Returns `true` if all conditions hold.
     pub(super) fn are_satisfied_by(&self, subject: &Subject<'_>, ix: usize) -> bool {
         self.count_satisfied_by_call(subject, ix) == Some(self.0.len())
     }
 
-    /// What does not hold of a call, argument by argument: `id: expected 7, got "7"`. Empty where all hold.
+    /// Lists the conditions that do not hold, by argument: `id: expected 7, got "7"`. Empty if all hold.
     pub(super) fn list_mismatches(&self, subject: &Subject<'_>, ix: usize) -> Vec<String> {
         let args = match subject.arguments(ix) {
             Ok(args) => args,
@@ -296,13 +297,13 @@ impl ArgConditions {
                         ShortJson(value)
                     ));
                 }
-                None => misses.push(format!("{arg_name}: expected {want}, but it is not there")),
+                None => misses.push(format!("{arg_name}: expected {want}, but it is missing")),
             }
         }
         misses
     }
 
-    /// `id = 7, lang = "de"`.
+    /// Formats the conditions: `id = 7, lang = "de"`.
     pub(super) fn describe(&self) -> String {
         format_list(self.0.iter().map(|(arg, want)| match want {
             ArgCondition::Equal(value) => format!("{} = {}", EscapedName(arg), ShortJson(value)),
@@ -311,8 +312,8 @@ impl ArgConditions {
     }
 }
 
-/// Of the calls, those whose arguments nobody can read: `; 1 call has unreadable arguments (message 3: its arguments are
-/// no JSON: …)`, or nothing.
+/// Describes the calls with unreadable arguments: `; 1 call has arguments that match nothing (message 3: …)`, or
+/// nothing if there are none.
 pub(super) fn describe_unreadable_args(subject: &Subject<'_>, calls: &[usize]) -> String {
     let mut broken = subject.until_cancelled(calls).filter_map(|ix| {
         let why = subject.arguments(*ix).err()?;
@@ -329,7 +330,7 @@ pub(super) fn describe_unreadable_args(subject: &Subject<'_>, calls: &[usize]) -
     format!("; {count} {have} arguments that match nothing (message {message}: {why})")
 }
 
-/// A pointer to one argument below a param.
+/// Returns the pointer to one argument below a param.
 pub(super) fn arg_pointer(param: &str, arg: &str) -> String {
     format!("/{param}/{}", escape_pointer_step(arg))
 }

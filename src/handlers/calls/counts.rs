@@ -1,4 +1,5 @@
-//! How many: `tool_call_count` of calls, `agent_steps` of assistant messages, `turn_count` of the user's turns.
+//! `tool_call_count`, `agent_steps` and `turn_count`: the number of calls, of assistant messages, and of the user's
+//! turns.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,21 +14,21 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolCallCount {
-    /// Only calls of this tool; of all, where it is left out. Its name is case-sensitive.
+    /// Counts only calls of this tool. Without it, all calls count. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1))]
     tool: Option<String>,
-    /// The fewest calls. Calls that ended in an error count.
+    /// The smallest number of calls. Calls that ended in an error count.
     #[serde(default)]
     min: Option<u32>,
-    /// The most calls.
+    /// The largest number of calls.
     #[serde(default)]
     max: Option<u32>,
 }
 
 impl EvalType for ToolCallCount {
     const NAME: &'static str = "tool_call_count";
-    const SUMMARY: &'static str = "The number of calls is within the bounds, both included; calls that ended in an error count.";
+    const SUMMARY: &'static str = "The number of calls is between `min` and `max`. Calls that ended in an error count.";
     const EXAMPLE: &'static str = "tool: search\nmax: 3";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -48,17 +49,18 @@ impl EvalType for ToolCallCount {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct AgentSteps {
-    /// The fewest steps. A step is one assistant message, with text, calls or both: five calls in one message are one.
+    /// The smallest number of steps. A step is one assistant message with text, calls or both: five calls in one
+    /// message are one step.
     #[serde(default)]
     min: Option<u32>,
-    /// The most steps.
+    /// The largest number of steps.
     #[serde(default)]
     max: Option<u32>,
 }
 
 impl EvalType for AgentSteps {
     const NAME: &'static str = "agent_steps";
-    const SUMMARY: &'static str = "The number of assistant messages, with calls or without, is within the bounds, both included.";
+    const SUMMARY: &'static str = "The number of assistant messages, with or without calls, is between `min` and `max`.";
     const EXAMPLE: &'static str = "max: 8";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -80,11 +82,11 @@ impl EvalType for AgentSteps {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct TurnCount {
-    /// The fewest turns. A turn begins where the user speaks: user messages without an assistant message between them
-    /// are one turn, and a message that holds tool results alone is none.
+    /// The smallest number of turns. A turn begins when the user writes. User messages without an assistant message
+    /// between them are one turn, and a message with only tool results does not count.
     #[serde(default)]
     min: Option<u32>,
-    /// The most turns.
+    /// The largest number of turns.
     #[serde(default)]
     max: Option<u32>,
 }
@@ -92,7 +94,7 @@ pub(in crate::handlers) struct TurnCount {
 impl EvalType for TurnCount {
     const NAME: &'static str = "turn_count";
     const SUMMARY: &'static str =
-        "The number of the user's turns is within the bounds, both included.";
+        "The number of the user's turns is between `min` and `max`.";
     const EXAMPLE: &'static str = "max: 4";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -105,7 +107,7 @@ impl EvalType for TurnCount {
     }
 }
 
-/// Where the user's turns begin.
+/// Returns the messages at which the user's turns begin.
 fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut speaking = false;
@@ -122,13 +124,13 @@ fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
     begins
 }
 
-/// Some sources give tools' answers in the user's name.
+/// Some sources give the results of tools the role `user`.
 fn has_only_results(message: &TranscriptMessage<'_>) -> bool {
     let mut parts = message.parts.iter();
     !message.parts.is_empty() && parts.all(|part| matches!(part, TranscriptPart::ToolResult(_)))
 }
 
-/// From and to, both included.
+/// Bounds on a number, both included.
 #[derive(Debug, Clone, Copy)]
 struct CountBounds {
     min: usize,
@@ -141,7 +143,7 @@ impl CountBounds {
             (None, None) => Err(vec![param_problem("", "`min` or `max` is missing")]),
             (Some(0), _) => Err(vec![param_problem(
                 "/min",
-                "must be 1 or more: no number is below 0",
+                "must be 1 or more: every count is at least 0",
             )]),
             (Some(min), Some(max)) if min > max => Err(vec![param_problem(
                 "/min",
@@ -154,7 +156,7 @@ impl CountBounds {
         }
     }
 
-    /// Whether the number is within, and the sentence without its end: `3 calls, 1 more than 2`.
+    /// Returns `true` if the number is within the bounds, with the explanation: `3 calls, 1 more than 2`.
     fn describe_count(self, number: usize, counted: &str) -> (bool, String) {
         match self.max.filter(|most| number > *most) {
             Some(most) => (
@@ -169,7 +171,7 @@ impl CountBounds {
         }
     }
 
-    /// The places that tell: those too many, else all.
+    /// Returns the spans of a finding: those beyond the maximum, otherwise all.
     fn select_positions_to_show<T>(self, places: &[T]) -> &[T] {
         match self.max.filter(|most| places.len() > *most) {
             Some(most) => &places[most..],
@@ -202,7 +204,7 @@ impl Check for ToolCallCountCheck {
 struct MessageCountCheck {
     bounds: CountBounds,
     noun: &'static str,
-    /// The messages that count, of those up to the judged one.
+    /// Returns the messages that count, up to the judged message.
     find_positions: fn(&[TranscriptMessage<'_>]) -> Vec<usize>,
 }
 
@@ -212,7 +214,7 @@ impl Check for MessageCountCheck {
         let number = pluralize(places.len(), self.noun);
         let (passed, why) = self.bounds.describe_count(places.len(), &number);
         let telling = self.bounds.select_positions_to_show(&places).iter();
-        // A message without parts has no place to show.
+        // A message without parts has no span.
         let shown = telling.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
         Finding::new(passed, why).with_spans(shown.map(|at| TranscriptSpan {
             message: *at,

@@ -1,8 +1,8 @@
-//! Checks over the agent's tool calls, one by one: which were made, with which arguments, what they answered, how many.
+//! Checks over single tool calls of the agent: their names, arguments, results and number.
 //!
-//! All look at the calls of messages `0..end`, so a type and its `_session` twin are one check under two names: the
-//! trigger says how much they see. What counts as an error, and how long a tool took, is only what the result itself
-//! says. Refuses whole lists of calls against each other: those are the trajectory's.
+//! All read the calls of messages `0..end`, so a type and its `_session` twin are one check with two names; the
+//! trigger decides how much they see. Errors and durations count only if the result itself records them. Does not
+//! compare whole lists of calls: `trajectory` does.
 
 mod agents;
 mod call_matching;

@@ -15,7 +15,7 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct NoToolErrors {
-    /// Only calls of these tools; all, where it is left out. Names are case-sensitive.
+    /// Checks only calls of these tools. Without it, all calls. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1), inner(length(min = 1)))]
     tools: Option<Vec<String>>,
@@ -23,7 +23,7 @@ pub(in crate::handlers) struct NoToolErrors {
 
 impl EvalType for NoToolErrors {
     const NAME: &'static str = "no_tool_errors";
-    const SUMMARY: &'static str = "No call ended in an error, as its result says (`is_error`). The score is the share of calls without one; no call is no error.";
+    const SUMMARY: &'static str = "No call ended in an error, as its result records it (`is_error`). The score is the share of calls without an error. Passes without calls.";
     const EXAMPLE: &'static str = "tools: [search, get_order]";
     const SCORED: bool = true;
 
@@ -50,7 +50,8 @@ impl Check for NoToolErrorsCheck {
             .until_cancelled(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
-        // Counted, not taken from 1: 1 of 10 has to be 0.1 for a bound of 0.1.
+        // Computed from the number of successes and not as 1 minus the failures, so that 1 of 10 is exactly 0.1 and
+        // meets a bound of 0.1.
         let score = (calls.len() - errors.len()) as f64 / calls.len() as f64;
         let all = self.0.describe_count(calls.len());
         if errors.is_empty() {

@@ -27,7 +27,7 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Value {
     json!({"messages": messages})
 }
 
-/// Nobody called anything.
+/// A record without calls.
 pub(super) fn silent() -> Value {
     json!({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
 }

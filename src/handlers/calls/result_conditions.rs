@@ -1,7 +1,7 @@
-//! What checks ask of results: their text, whether they are errors, how long they took.
+//! Conditions on tool results: their text, their error flag, their duration.
 //!
-//! Only what the source says counts: an answer that reads like an error is none, and where nothing says so, nothing is
-//! decided.
+//! Only what the source records counts. A result that reads like an error is not one, and if no result records the
+//! flag, the check returns an error.
 
 use std::ops::Range;
 
@@ -16,25 +16,25 @@ use crate::handlers::{MessageText, Subject};
 use crate::model::{ToolResult, TranscriptPart};
 use crate::rubric::ParamProblem;
 
-/// More patterns than these for one result are refused: all are looked for in every result.
+/// The largest number of patterns for one result. All of them are searched in every result.
 const MAX_PATTERNS: usize = 1000;
 
-/// What a `check_error` says where no result tells whether it is an error.
+/// The text of the `check_error` if no result records whether it is an error.
 const ERRORS_NOT_RECORDED: &str =
     "this transcript does not say which results are errors (`is_error`)";
 
-/// What a `check_error` says where calls stand without any results.
+/// The text of the `check_error` if there are calls but no results.
 pub(in crate::handlers) const RESULTS_NOT_RECORDED: &str =
     "this transcript has calls but no results of calls";
 
-/// What a result's text must hold.
+/// A condition on the text of a result.
 #[derive(Debug)]
 pub(super) enum ResultCondition {
-    /// All of them, case-insensitively.
+    /// Contains all of the patterns, case-insensitive.
     ContainsAll(PatternSet),
-    /// This very text, case-sensitively.
+    /// Contains this text, case-sensitive.
     ContainsText(String),
-    /// A match, case-sensitively.
+    /// Matches this pattern, case-sensitive.
     MatchesPattern(Regex),
 }
 
@@ -45,7 +45,7 @@ impl ResultCondition {
     ) -> Result<Self, Vec<ParamProblem>> {
         let count = patterns.len();
         if count > MAX_PATTERNS {
-            let why = format!("holds {count}, more than {MAX_PATTERNS}");
+            let why = format!("has {count} entries, more than {MAX_PATTERNS}");
             return Err(vec![param_problem(format!("/{param}"), why)]);
         }
         PatternSet::new(patterns, param).map(Self::ContainsAll)
@@ -57,7 +57,7 @@ impl ResultCondition {
         Ok(Self::MatchesPattern(pattern))
     }
 
-    /// Where it stands in the text; `None` where not all of it does.
+    /// Returns the range in the text; `None` if the text does not meet the condition.
     pub(super) fn find(&self, text: &MessageText<'_>) -> Option<Vec<Range<usize>>> {
         match self {
             Self::ContainsAll(patterns) => {
@@ -76,7 +76,7 @@ impl ResultCondition {
         }
     }
 
-    /// How much of it a text holds, to find the one that is nearest.
+    /// Returns how much of the condition a text meets, to find the nearest result.
     pub(super) fn count_found(&self, text: &MessageText<'_>) -> usize {
         match self {
             Self::ContainsAll(patterns) => patterns
@@ -89,7 +89,7 @@ impl ResultCondition {
         }
     }
 
-    /// What a text lacks: `"refund" is not in it`.
+    /// Explains what a text lacks: `it lacks "refund"`.
     pub(super) fn describe_missing(&self, text: &MessageText<'_>) -> String {
         match self {
             Self::ContainsAll(patterns) => {
@@ -108,7 +108,7 @@ impl ResultCondition {
     }
 }
 
-/// All results up to the judged message.
+/// Returns all results up to the judged message.
 fn iter_results<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s ToolResult<'s>> {
     let messages = subject.transcript.messages[..subject.end].iter();
     messages
@@ -119,7 +119,7 @@ fn iter_results<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s ToolRe
         })
 }
 
-/// Why nobody can know which of the calls ended in an error: the transcript keeps no results, or none of them says.
+/// Explains why the errors are unknown: the transcript has no results, or none of them records `is_error`.
 pub(in crate::handlers) fn explain_unknown_errors(
     subject: &Subject<'_>,
     calls: &[usize],
@@ -132,20 +132,20 @@ pub(in crate::handlers) fn explain_unknown_errors(
     unsaid.then_some(ERRORS_NOT_RECORDED)
 }
 
-/// Whether a call's result says that it is an error.
+/// Returns `true` if the result of a call records that it is an error.
 pub(super) fn is_error(subject: &Subject<'_>, call: usize) -> bool {
     let result = subject.result(call);
     result.is_some_and(|(_, result)| result.is_error == Some(true))
 }
 
-/// Whether the source keeps no results: none is there, though calls stand in messages before the last. Those of the last
-/// message only have no answer yet.
+/// Returns `true` if the source has no results, although calls occur in messages before the last. Calls of the last
+/// message simply have no result yet.
 pub(in crate::handlers) fn are_results_missing(subject: &Subject<'_>, calls: &[usize]) -> bool {
     let earlier = |ix: &usize| subject.calls()[*ix].message + 1 < subject.end;
     calls.iter().any(earlier) && iter_results(subject).next().is_none()
 }
 
-/// `"search" in message 3: "Error: …"`: an error as people see it.
+/// Formats an error: `"search" in message 3: "Error: …"`.
 pub(super) fn describe_error(subject: &Subject<'_>, call: usize) -> String {
     let made = super::call_matching::locate_call(subject, call);
     match subject.result(call) {

@@ -1,4 +1,4 @@
-//! What holds of the checks over calls whatever the calls are.
+//! Property tests of the checks over calls, with random calls.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `tool_args` and its session twin: some one call of a tool has every listed argument.
+//! `tool_args` and its session twin: at least one call of a tool has every listed argument.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,17 +17,17 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolArgsEval {
-    /// The tool. Its name is case-sensitive.
+    /// The tool, case-sensitive.
     #[schemars(length(min = 1))]
     tool_name: String,
-    /// Arguments and their values. They compare as JSON: 10 is 10.0, "10" is not 10, `null` is an argument that is
-    /// there and null. Other arguments may be there too.
+    /// Arguments and their values, compared as JSON: 10 equals 10.0, "10" does not equal 10, and `null` requires an
+    /// argument that is present and null. Further arguments are allowed.
     expected_args: Map<String, Value>,
 }
 
 impl EvalType for ToolArgsEval {
     const NAME: &'static str = "tool_args";
-    const SUMMARY: &'static str = "Some one call of the tool, up to the judged message, has every listed argument with that value.";
+    const SUMMARY: &'static str = "At least one call of the tool, up to the judged message, has every listed argument with its value.";
     const EXAMPLE: &'static str = "tool_name: get_order\nexpected_args: { order_id: 8412 }";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -58,7 +58,7 @@ pub(in crate::handlers) struct ToolArgsSession(ToolArgsEval);
 impl EvalType for ToolArgsSession {
     const NAME: &'static str = "tool_args_session";
     const SUMMARY: &'static str =
-        "As `tool_args`: some one call of the tool has every listed argument with that value.";
+        "Like `tool_args`: at least one call of the tool has every listed argument with its value.";
     const EXAMPLE: &'static str = ToolArgsEval::EXAMPLE;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -66,7 +66,7 @@ impl EvalType for ToolArgsSession {
     }
 }
 
-/// Some one call.
+/// Passes if at least one call has all arguments.
 #[derive(Debug)]
 struct ToolArgsCheck {
     tool: String,
@@ -106,7 +106,8 @@ impl Check for ToolArgsCheck {
     }
 }
 
-/// The call of which most arguments hold, the first of several; `None`: nobody can read the arguments of any.
+/// Returns the call that meets the most conditions, the first of several. `None` if the arguments of no call are
+/// readable.
 fn find_nearest_call(
     args: &ArgConditions,
     subject: &Subject<'_>,

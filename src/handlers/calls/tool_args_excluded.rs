@@ -13,20 +13,20 @@ use crate::handlers::explain::{EscapedName, ShortJson, format_list};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem, json_equal};
 
-/// More values than these for one argument are refused: each is held against every call.
+/// The largest number of values for one argument. Each is compared with every call.
 const MAX_VALUES: usize = 1000;
 
 /// Params of `tool_args_excluded_session`: `excluded_args`, `forbidden_args` or both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolArgsExcludedSession {
-    /// The tool. Its name is case-sensitive.
+    /// The tool, case-sensitive.
     #[schemars(length(min = 1))]
     tool_name: String,
-    /// Arguments, each with one value that it must not have in any call. A list is one value, not alternatives.
+    /// Arguments, each with one value that no call may have. A list is one value, not a list of alternatives.
     #[serde(default)]
     excluded_args: Option<Map<String, Value>>,
-    /// Arguments, each with a list of values of which it must have none in any call.
+    /// Arguments, each with a list of values that no call may have.
     #[serde(default)]
     forbidden_args: Option<IndexMap<String, Vec<Value>>>,
 }
@@ -34,7 +34,7 @@ pub(in crate::handlers) struct ToolArgsExcludedSession {
 impl EvalType for ToolArgsExcludedSession {
     const NAME: &'static str = "tool_args_excluded_session";
     const SUMMARY: &'static str =
-        "No call of the tool has any of the listed arguments with a value it must not have.";
+        "No call of the tool has a listed argument with an excluded value.";
     const EXAMPLE: &'static str = "tool_name: send_mail\nexcluded_args: { to: everyone }";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("tools_not_called_with_args")];
 
@@ -73,7 +73,7 @@ impl EvalType for ToolArgsExcludedSession {
                 let count = forbidden.len();
                 problems.push(param_problem(
                     at,
-                    format!("holds {count}, more than {MAX_VALUES}"),
+                    format!("has {count} entries, more than {MAX_VALUES}"),
                 ));
             }
             values.entry(arg).or_default().extend(forbidden);
@@ -92,13 +92,13 @@ impl EvalType for ToolArgsExcludedSession {
 #[derive(Debug)]
 struct ToolArgsExcludedCheck {
     filter: CallFilter,
-    /// By argument, the values it must not have.
+    /// The excluded values, by argument.
     excluded_values: IndexMap<String, Vec<Value>>,
 }
 
 impl ToolArgsExcludedCheck {
-    /// The first argument of a call that has a value it must not have, and that value. Arguments that nobody can read
-    /// have none. Walks the shorter side.
+    /// Returns the first argument of a call with an excluded value, and that value. Unreadable arguments have none.
+    /// Iterates over the shorter side.
     fn find_excluded_value<'a>(
         &self,
         subject: &'a Subject<'_>,

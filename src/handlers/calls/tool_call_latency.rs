@@ -1,4 +1,4 @@
-//! `tool_call_latency`: how long the tools took, as their results say.
+//! `tool_call_latency`: the duration of tool calls, as their results record it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,19 +13,19 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolCallLatency {
-    /// Only calls of this tool; all, where it is left out. Its name is case-sensitive.
+    /// Measures only calls of this tool. Without it, all calls. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1))]
     tool: Option<String>,
-    /// The most milliseconds, more than 0.
+    /// The largest number of milliseconds, more than 0.
     max_ms: f64,
-    /// What is held against `max_ms`: `max` (the slowest call), `mean`, `p95` (the nearest rank: at least 95 % of the
-    /// calls took no longer) or `total` (their sum, calls made together included).
+    /// The value compared with `max_ms`: `max` (the slowest call), `mean`, `p95` (nearest rank: at least 95 % of the
+    /// calls took no longer) or `total` (the sum, parallel calls included).
     #[serde(default)]
     statistic: LatencyStatistic,
 }
 
-/// One number for many durations.
+/// A statistic of several durations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 enum LatencyStatistic {
@@ -46,13 +46,13 @@ impl LatencyStatistic {
         }
     }
 
-    /// Of durations in rising order, at least one.
+    /// Computes the statistic of durations in rising order, at least one.
     fn compute(self, sorted: &[f64]) -> f64 {
         let total = || sorted.iter().sum::<f64>();
         match self {
             Self::Max => sorted[sorted.len() - 1],
             Self::Mean => total() / sorted.len() as f64,
-            // Whole numbers: 0.95 × 20 is no more than 19.
+            // In whole numbers, because 0.95 × 20 as a float could round up to rank 20.
             Self::P95 => sorted[(sorted.len() * 95).div_ceil(100) - 1],
             Self::Total => total(),
         }
@@ -61,7 +61,7 @@ impl LatencyStatistic {
 
 impl EvalType for ToolCallLatency {
     const NAME: &'static str = "tool_call_latency";
-    const SUMMARY: &'static str = "The tools took at most `max_ms`, as their results say (`duration_ms`). The score is 1 within, else `max_ms` divided by what they took.";
+    const SUMMARY: &'static str = "The tool calls took at most `max_ms`, as their results record it (`duration_ms`). The score is 1 within the limit, otherwise `max_ms` divided by the duration.";
     const EXAMPLE: &'static str = "tool: search\nmax_ms: 2000\nstatistic: p95";
     const SCORED: bool = true;
 
@@ -103,11 +103,11 @@ impl Check for ToolCallLatencyCheck {
             match subject.result(*ix).map(|(_, result)| result.duration_ms) {
                 Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
                 Some(_) => untimed.push(*ix),
-                // Not answered (yet): it has taken no time that anyone knows of.
+                // A call without a result (yet) has no known duration.
                 None => {}
             }
         }
-        // A number from some of the answers could pass where that of all fails.
+        // A statistic of only some calls could pass where that of all calls fails.
         if let Some(first) = untimed.first() {
             let (missing, answered) = (untimed.len(), untimed.len() + timed.len());
             let results = pluralize(answered, "result");
@@ -151,7 +151,7 @@ impl Check for ToolCallLatencyCheck {
     }
 }
 
-/// Milliseconds, with at most one digit after the point.
+/// Milliseconds with at most one decimal.
 struct RoundedMillis(f64);
 
 impl std::fmt::Display for RoundedMillis {

@@ -1,4 +1,4 @@
-//! `tool_calls_with_args`: every call of a tool satisfies what is asked of its arguments and its result.
+//! `tool_calls_with_args`: every call of a tool meets conditions on its arguments and its result.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -15,36 +15,37 @@ use crate::handlers::text::regexp;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
-/// Params of `tool_calls_with_args`: at least one thing to ask.
+/// Params of `tool_calls_with_args`: at least one condition.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolCallsWithArgs {
-    /// The tool, which must then be called; all calls, where it is left out, and none is needed. Case-sensitive.
+    /// The tool; it must then be called. Without it, all calls are checked, and no call is required. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1))]
     tool_name: Option<String>,
-    /// Arguments and their values, as JSON; `null` asks only that the argument is there.
+    /// Arguments and their values, compared as JSON. `null` only requires that the argument is present.
     #[serde(default)]
     expected_args: Option<Map<String, Value>>,
-    /// Arguments and patterns (as of `regex`) searched in their values: strings as they are, other values as JSON.
+    /// Arguments and patterns (as in `regex`) that must match their values: strings as they are, other values as
+    /// JSON.
     #[serde(default)]
     args_match: Option<IndexMap<String, String>>,
-    /// Texts that must all occur in the result, whatever their case.
+    /// Texts that must all occur in the result. Case does not matter.
     #[serde(default)]
     #[schemars(length(min = 1), inner(length(min = 1)))]
     result_includes: Option<Vec<String>>,
-    /// A pattern (as of `regex`) searched in the result.
+    /// A pattern (as in `regex`) that must match a part of the result.
     #[serde(default)]
     #[schemars(length(min = 1))]
     result_matches: Option<String>,
-    /// `true`: no result may be an error, as it says itself (`is_error`).
+    /// `true`: no result may record an error (`is_error`).
     #[serde(default)]
     no_error: bool,
 }
 
 impl EvalType for ToolCallsWithArgs {
     const NAME: &'static str = "tool_calls_with_args";
-    const SUMMARY: &'static str = "Every call of the tool has the arguments, and its result is as asked (`tool_args` asks it of some one call).";
+    const SUMMARY: &'static str = "Every call of the tool meets the conditions on its arguments and its result (`tool_args` requires only one such call).";
     const EXAMPLE: &'static str =
         "tool_name: search\nargs_match: { query: '(?i)beam' }\nno_error: true";
 
@@ -58,7 +59,7 @@ impl EvalType for ToolCallsWithArgs {
         if !asks {
             problems.push(param_problem(
                 "",
-                "nothing is asked of the calls: give `expected_args`, `args_match`, `result_includes`, \
+                "the eval would check nothing: give `expected_args`, `args_match`, `result_includes`, \
                  `result_matches` or `no_error: true`",
             ));
         }
@@ -121,7 +122,7 @@ fn compile_arg_conditions(
                 if !args.add(arg, ArgCondition::Matches(pattern)) {
                     problems.push(param_problem(
                         at,
-                        "stands in expected_args too: give one of them",
+                        "is also in expected_args: give only one of them",
                     ));
                 }
             }
@@ -139,7 +140,7 @@ struct ToolCallsWithArgsCheck {
 }
 
 impl ToolCallsWithArgsCheck {
-    /// Whether the call has all that is asked.
+    /// Returns `true` if the call meets all conditions.
     fn is_satisfied_by(&self, subject: &Subject<'_>, ix: usize) -> bool {
         let args =
             self.arg_conditions.is_empty() || self.arg_conditions.are_satisfied_by(subject, ix);
@@ -153,7 +154,7 @@ impl ToolCallsWithArgsCheck {
         args && !(self.no_error && is_error(subject, ix)) && result()
     }
 
-    /// All that a call lacks.
+    /// Lists everything that a call lacks.
     fn describe_failure(&self, subject: &Subject<'_>, ix: usize) -> String {
         let mut lacks = self.arg_conditions.list_mismatches(subject, ix);
         let answer = subject.result_text(ix);
@@ -177,7 +178,7 @@ impl ToolCallsWithArgsCheck {
         format!("{}: {}", locate_call(subject, ix), format_list(lacks))
     }
 
-    /// Whether some call fails by its arguments, whatever the transcript lacks.
+    /// Returns `true` if some call fails by its arguments alone.
     fn fails_by_args(&self, subject: &Subject<'_>, calls: &[usize]) -> bool {
         let mut wanted = subject.until_cancelled(calls);
         !self.arg_conditions.is_empty()
@@ -189,7 +190,7 @@ impl Check for ToolCallsWithArgsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            // Without a tool, nothing is asked to be called.
+            // Without a tool, no call is required.
             return Finding::new(self.filter.is_all(), self.filter.explain_no_calls(subject));
         }
         if !self.result_conditions.is_empty()
@@ -202,7 +203,8 @@ impl Check for ToolCallsWithArgsCheck {
             .until_cancelled(calls.iter().copied())
             .filter(|ix| !self.is_satisfied_by(subject, *ix))
             .collect();
-        // What fails without knowing which results are errors fails with it too.
+        // A failure by arguments stays a failure whatever the results would record, so it comes before the
+        // `check_error`.
         if wrong.is_empty()
             && self.no_error
             && let Some(why) = explain_unknown_errors(subject, &calls)
@@ -212,14 +214,14 @@ impl Check for ToolCallsWithArgsCheck {
         let all = self.filter.describe_count(calls.len());
         if wrong.is_empty() {
             let marks = calls.iter().map(|ix| subject.call_span(*ix));
-            let as_asked = if calls.len() == 1 { "is" } else { "are all" };
-            return Finding::new(true, format!("{all} {as_asked} as asked")).with_spans(marks);
+            let as_asked = if calls.len() == 1 { "meets" } else { "meet" };
+            return Finding::new(true, format!("{all} {as_asked} the conditions")).with_spans(marks);
         }
         let mut told: Vec<String> = Vec::new();
         for ix in wrong.iter().take(MAX_DESCRIBED_CALLS) {
             told.push(self.describe_failure(subject, *ix));
         }
-        let not_all = format!("{} of {all} not as asked", wrong.len());
+        let not_all = format!("{} of {all} failed the conditions", wrong.len());
         let more = match wrong.len() - told.len() {
             0 => String::new(),
             more => format!("; and {more} more"),
@@ -229,7 +231,7 @@ impl Check for ToolCallsWithArgsCheck {
     }
 }
 
-/// How many calls are told in full.
+/// The largest number of failing calls that are described in full.
 const MAX_DESCRIBED_CALLS: usize = 3;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `tool_efficiency`: budgets of calls and of errors.
+//! `tool_efficiency`: budgets for calls and for errors.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,13 +16,13 @@ use crate::rubric::ParamProblem;
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_field_names, reason = "they are what authors write")]
 pub(in crate::handlers) struct ToolEfficiency {
-    /// The most calls, of all tools together.
+    /// The largest number of calls, of all tools together.
     #[serde(default)]
     max_calls: Option<u32>,
-    /// The most calls that may end in an error, as their results say (`is_error`).
+    /// The largest number of calls that end in an error, as their results record it (`is_error`).
     #[serde(default)]
     max_errors: Option<u32>,
-    /// The largest share of calls that may end in an error: from 0 to less than 1.
+    /// The largest share of calls that end in an error: from 0 to less than 1.
     #[serde(default)]
     #[schemars(range(min = 0))]
     max_error_rate: Option<f64>,
@@ -30,7 +30,7 @@ pub(in crate::handlers) struct ToolEfficiency {
 
 impl EvalType for ToolEfficiency {
     const NAME: &'static str = "tool_efficiency";
-    const SUMMARY: &'static str = "Calls and errors stay within the budgets; exactly at a budget is within. The score is 1 within, else the budget divided by what was spent (the smallest of several).";
+    const SUMMARY: &'static str = "Calls and errors stay within the budgets, limits included. The score is 1 within the budgets, otherwise the budget divided by the number used (the smallest of several).";
     const EXAMPLE: &'static str = "max_calls: 6\nmax_error_rate: 0.25";
     const SCORED: bool = true;
 
@@ -59,7 +59,7 @@ struct ToolEfficiencyCheck {
     rate: Option<f64>,
 }
 
-/// What the agent spent, and how that stands to the budgets.
+/// The numbers of calls and errors, compared with the budgets.
 struct BudgetUsage {
     score: f64,
     exceeded: Vec<String>,
@@ -89,7 +89,7 @@ impl Check for ToolEfficiencyCheck {
             });
         }
         let looks_at_errors = self.errors.is_some() || self.rate.is_some();
-        // A score needs every budget, and so does a pass.
+        // Both the score and a pass need every budget.
         if looks_at_errors && let Some(why) = explain_unknown_errors(subject, &calls) {
             return Finding::check_error(why);
         }

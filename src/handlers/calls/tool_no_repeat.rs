@@ -1,4 +1,4 @@
-//! `tool_no_repeat`: an agent that calls the same tool again and again.
+//! `tool_no_repeat`: limits how often the agent calls one tool in a row.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,15 +14,16 @@ use crate::rubric::{ParamProblem, json_equal};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolNoRepeat {
-    /// Only repeats of these tools; of all, where it is left out. Names are case-sensitive.
+    /// Counts only repeats of these tools. Without it, of all tools. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1), inner(length(min = 1)))]
     tools: Option<Vec<String>>,
-    /// How many calls of one tool may follow each other, with no call of another tool between them. 1: no repeat.
+    /// The largest number of calls of one tool in a row, without a call of another tool between them. 1 allows no
+    /// repeat.
     #[serde(default = "once")]
     #[schemars(range(min = 1))]
     max_repeats: u32,
-    /// `true`: only calls with equal arguments are repeats of each other.
+    /// `true`: only calls with equal arguments are repeats.
     #[serde(default)]
     same_args: bool,
 }
@@ -33,7 +34,7 @@ const fn once() -> u32 {
 
 impl EvalType for ToolNoRepeat {
     const NAME: &'static str = "tool_no_repeat";
-    const SUMMARY: &'static str = "No tool is called more than `max_repeats` times in a row, whatever messages stand between the calls.";
+    const SUMMARY: &'static str = "No tool is called more than `max_repeats` times in a row. Messages between the calls do not matter.";
     const EXAMPLE: &'static str = "max_repeats: 2\nsame_args: true";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -64,13 +65,13 @@ struct ToolNoRepeatCheck {
 }
 
 impl ToolNoRepeatCheck {
-    /// Whether a call repeats the one before it.
+    /// Returns `true` if a call repeats the one before it.
     fn is_repeat(&self, subject: &Subject<'_>, ix: usize) -> bool {
         let (before, call) = (subject.calls()[ix - 1].call, subject.calls()[ix].call);
         before.name == call.name && (!self.same_args || have_same_args(subject, ix - 1, ix))
     }
 
-    /// Calls in a row that are too many: the first, and the one after the last.
+    /// Returns the runs of calls that are too long: the first call, and the one after the last.
     fn find_excess_repeats(&self, subject: &Subject<'_>) -> Vec<(usize, usize)> {
         let calls = subject.calls();
         let mut runs = Vec::new();
@@ -88,7 +89,7 @@ impl ToolNoRepeatCheck {
     }
 }
 
-/// Equal as JSON; where they cannot be read, as they are written.
+/// Compares arguments as JSON, or as text if they are not readable.
 fn have_same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
     match (subject.arguments(a), subject.arguments(b)) {
         (Ok(x), Ok(y)) => {
@@ -138,7 +139,7 @@ impl Check for ToolNoRepeatCheck {
             format!("{name} {}×{same} ({place})", calls.len())
         });
         let most = pluralize(self.max_repeats, "call");
-        let why = format!("in a row: {}; at most {most} may be", format_list(told));
+        let why = format!("in a row: {}; at most {most} are allowed", format_list(told));
         let marks = runs.iter().flat_map(|(from, to)| *from..*to);
         Finding::new(false, why).with_spans(marks.map(|ix| subject.call_span(ix)))
     }

@@ -1,4 +1,4 @@
-//! `tool_result_includes`, `tool_result_matches`: what tools answered.
+//! `tool_result_includes`, `tool_result_matches`: conditions on the text of tool results.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,14 +20,14 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolResultIncludes {
-    /// Only results of this tool; of all, where it is left out. Its name is case-sensitive.
+    /// Searches only results of this tool. Without it, of all tools. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1))]
     tool: Option<String>,
-    /// Texts that must all occur in one and the same result, whatever their case.
+    /// Texts that must all occur in the same result. Case does not matter.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     patterns: Vec<String>,
-    /// In how many results, at least.
+    /// The smallest number of such results.
     #[serde(default = "once")]
     #[schemars(range(min = 1))]
     occurrence: u32,
@@ -37,14 +37,14 @@ pub(in crate::handlers) struct ToolResultIncludes {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolResultMatches {
-    /// Only results of this tool; of all, where it is left out. Its name is case-sensitive.
+    /// Searches only results of this tool. Without it, of all tools. Case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1))]
     tool: Option<String>,
-    /// A pattern as of `regex`, searched anywhere in a result, case-sensitive unless it begins with `(?i)`.
+    /// A pattern as in `regex`. It matches anywhere in a result and is case-sensitive unless it begins with `(?i)`.
     #[schemars(length(min = 1))]
     pattern: String,
-    /// In how many results, at least.
+    /// The smallest number of such results.
     #[serde(default = "once")]
     #[schemars(range(min = 1))]
     occurrence: u32,
@@ -54,13 +54,13 @@ const fn once() -> u32 {
     1
 }
 
-/// The docs of `PromptKit` say `tool_name`, its code reads `tool`.
+/// The documentation of `PromptKit` uses `tool_name`, its code reads `tool`.
 const TOOL_ALIASES: &[(&str, &str)] = &[("tool_name", "tool")];
 
 impl EvalType for ToolResultIncludes {
     const NAME: &'static str = "tool_result_includes";
     const SUMMARY: &'static str =
-        "The results of at least `occurrence` calls hold all of the patterns, case-insensitively.";
+        "The results of at least `occurrence` calls contain all of the patterns, in any case.";
     const EXAMPLE: &'static str = "tool: search\npatterns: [beam, release notes]";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_ALIASES;
 
@@ -108,7 +108,7 @@ fn compile_result_check(
     }
 }
 
-/// Enough results hold it; `agent_response_contains` is this too.
+/// Passes if enough results meet the condition. `agent_response_contains` uses it as well.
 #[derive(Debug)]
 pub(super) struct ToolResultCheck {
     filter: CallFilter,
@@ -117,7 +117,8 @@ pub(super) struct ToolResultCheck {
     cache_key: CheckCacheKey,
 }
 
-/// By answered call: where the answer holds it, or how much of it. What one turn found need not be looked for again.
+/// By call: the range in its result, or how much of the condition the result meets. Kept, so that the next turn does
+/// not search it again.
 type ResultSearchCache = RefCell<HashMap<usize, Result<Vec<Range<usize>>, usize>>>;
 
 impl ToolResultCheck {
@@ -162,7 +163,7 @@ impl Check for ToolResultCheck {
                         marks.extend(places.filter_map(|at| subject.result_span(*ix, at)));
                     }
                 }
-                // The first of several that hold as much.
+                // The first of several equally near results.
                 Err(part) if nearest.is_none_or(|(most, _)| *part > most) => {
                     nearest = Some((*part, *ix));
                 }
@@ -174,7 +175,7 @@ impl Check for ToolResultCheck {
             return Finding::new(true, format!("found in the result of {told}")).with_spans(marks);
         }
         let mut why = format!(
-            "found in {} of {} wanted",
+            "found in {} of {} required",
             pluralize(hits.len(), "result"),
             self.min_results
         );

@@ -1,4 +1,4 @@
-//! `tools_called` and its session twin: which tools the agent called, and how often.
+//! `tools_called` and its session twin: tools that the agent must call, and the number of calls.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,17 +14,17 @@ use crate::rubric::{EvalTypeAlias, ParamProblem};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolsCalled {
-    /// Tools that must each be called. Names are case-sensitive.
+    /// Tools that must each be called. Case-sensitive.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     tool_names: Vec<String>,
-    /// How often each of them, at least. Calls that ended in an error count.
+    /// The smallest number of calls of each tool. Calls that ended in an error count.
     #[serde(default = "once")]
     #[schemars(range(min = 1))]
     min_calls: u32,
-    /// How often each of them, at most.
+    /// The largest number of calls of each tool.
     #[serde(default)]
     max_calls: Option<u32>,
-    /// `true`: calls without arguments (or with arguments that are no JSON object) do not count.
+    /// `true`: calls without arguments (or with arguments that are not a JSON object) do not count.
     // No default in the schema: recorded evals that do not name it keep their digest.
     #[serde(default)]
     require_args: Option<bool>,
@@ -36,7 +36,7 @@ const fn once() -> u32 {
 
 impl EvalType for ToolsCalled {
     const NAME: &'static str = "tools_called";
-    const SUMMARY: &'static str = "Each of the tools was called at least `min_calls` (and at most `max_calls`) times up to the judged message, errors included.";
+    const SUMMARY: &'static str = "The agent called each of the tools at least `min_calls` (and at most `max_calls`) times up to the judged message. Calls that ended in an error count.";
     const EXAMPLE: &'static str = "tool_names: [get_order]\nmin_calls: 1";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("tool_called")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
@@ -77,7 +77,7 @@ pub(in crate::handlers) struct ToolsCalledSession(ToolsCalled);
 
 impl EvalType for ToolsCalledSession {
     const NAME: &'static str = "tools_called_session";
-    const SUMMARY: &'static str = "As `tools_called`: each of the tools was called at least `min_calls` times, errors included.";
+    const SUMMARY: &'static str = "Like `tools_called`: the agent called each of the tools at least `min_calls` times. Calls that ended in an error count.";
     const EXAMPLE: &'static str = ToolsCalled::EXAMPLE;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = ToolsCalled::PARAM_ALIASES;
 
@@ -94,7 +94,7 @@ struct ToolsCalledCheck {
     with_args: bool,
 }
 
-/// A listed tool, and its calls that count.
+/// A listed tool, with its calls that count.
 type ToolCallTally<'a> = (&'a str, &'a [usize]);
 
 impl Check for ToolsCalledCheck {
@@ -161,7 +161,7 @@ impl Check for ToolsCalledCheck {
 }
 
 impl ToolsCalledCheck {
-    /// How many calls of the listed tools have no arguments to count for.
+    /// Returns the number of calls of the listed tools that do not count because they have no arguments.
     fn count_without_args(&self, subject: &Subject<'_>, of: &[Vec<usize>]) -> usize {
         let all = subject.calls().iter();
         let listed = all
@@ -171,7 +171,7 @@ impl ToolsCalledCheck {
     }
 }
 
-/// `"search" 2× (first in message 1)`.
+/// Formats a tool with its calls: `"search" 2× (first in message 1)`.
 pub(super) fn describe_first_call(
     subject: &Subject<'_>,
     (name, calls): &ToolCallTally<'_>,

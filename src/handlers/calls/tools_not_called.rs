@@ -1,4 +1,4 @@
-//! `tools_not_called` and its session twin: tools the agent must leave alone.
+//! `tools_not_called` and its session twin: tools that the agent must not call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,14 +14,14 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolsNotCalled {
-    /// Tools of which none may be called, not even in vain. Names are case-sensitive.
+    /// Tools that must not be called. Calls that ended in an error count. Case-sensitive.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     tool_names: Vec<String>,
 }
 
 impl EvalType for ToolsNotCalled {
     const NAME: &'static str = "tools_not_called";
-    const SUMMARY: &'static str = "None of the tools was called up to the judged message; calls that ended in an error count.";
+    const SUMMARY: &'static str = "The agent called none of the tools up to the judged message. Calls that ended in an error count.";
     const EXAMPLE: &'static str = "tool_names: [delete_account]";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
 
@@ -38,7 +38,7 @@ pub(in crate::handlers) struct ToolsNotCalledSession(ToolsNotCalled);
 
 impl EvalType for ToolsNotCalledSession {
     const NAME: &'static str = "tools_not_called_session";
-    const SUMMARY: &'static str = "As `tools_not_called`: none of the tools was called.";
+    const SUMMARY: &'static str = "Like `tools_not_called`: the agent called none of the tools.";
     const EXAMPLE: &'static str = ToolsNotCalled::EXAMPLE;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = ToolsNotCalled::PARAM_ALIASES;
 
@@ -47,7 +47,7 @@ impl EvalType for ToolsNotCalledSession {
     }
 }
 
-/// None of the names was called; `agent_not_invoked` is this too.
+/// Passes if no call has one of the names. `agent_not_invoked` uses it as well.
 #[derive(Debug)]
 pub(super) struct ToolsNotCalledCheck(pub(super) ToolNames);
 

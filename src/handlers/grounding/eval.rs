@@ -1,4 +1,4 @@
-//! `grounded`: what the answer states occurs in a tool result.
+//! `grounded`: the facts of the answer occur in a tool result.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -12,22 +12,25 @@ use super::super::{Check, CompiledEval, Finding, MessageText, Subject, Transcrip
 use super::facts::{FactKind, FoundFact, find_facts};
 use crate::rubric::ParamProblem;
 
-/// Phrases times the bytes they are looked up in: some tenths of a second. Beyond it nothing is decided.
+/// The largest work for phrases, as their number times the bytes they are searched in; it takes some tenths of a
+/// second. Beyond it the check returns an error.
 const MAX_COMPARED_BYTES: usize = 1 << 30;
 
 /// Params of `grounded`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct Grounded {
-    /// What has to occur in a source; all six without it. Spelling aside: `1,200` is `1200`, `1.2 million` is `1200000`,
-    /// `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`. `numbers` means amounts and versions too.
+    /// The kinds of facts that must occur in a source; without it, all six. Spelling does not matter: `1,200` equals
+    /// `1200`, `1.2 million` equals `1200000`, `Oct 6` equals `2026-10-06`, and `2.9` is found in `2.9.3`. `numbers`
+    /// includes amounts and versions.
     #[serde(default = "every_kind")]
     #[schemars(length(min = 1))]
     kinds: Vec<GroundedFactKind>,
-    /// Whose messages are sources beside the tool results.
+    /// The roles whose messages are sources in addition to the tool results.
     #[serde(default)]
     also_in: Vec<ExtraSourceRole>,
-    /// `output`: the last assistant message. `session`: every assistant message, each with the sources before it.
+    /// `output`: checks the last assistant message. `session`: checks every assistant message, each against the
+    /// sources before it.
     #[serde(default)]
     of: GroundedScope,
 }
@@ -84,7 +87,7 @@ impl From<GroundedFactKind> for FactKind {
 
 impl EvalType for Grounded {
     const NAME: &'static str = "grounded";
-    const SUMMARY: &'static str = "Every number, version, date, amount, URL and quoted phrase of the answer occurs in a tool result that came before it. An answer that states none passes; the numbers of its own lists do not count.";
+    const SUMMARY: &'static str = "Every number, version, date, amount, URL and quoted phrase of the answer occurs in an earlier tool result. An answer without such facts passes. The numbers of its own lists do not count.";
     const EXAMPLE: &'static str = "kinds: [numbers, dates, amounts]\nalso_in: [user]";
     const SCORED: bool = true;
 
@@ -162,7 +165,7 @@ impl Check for GroundedCheck {
         };
         if estimate_work(&stated, bytes) > MAX_COMPARED_BYTES {
             return Finding::check_error(
-                "there is too much to look up: too many facts, in too long tool results",
+                "too much to look up: too many facts in too long tool results",
             );
         }
         let missing: Vec<bool> = subject
@@ -177,7 +180,7 @@ impl Check for GroundedCheck {
 }
 
 impl GroundedCheck {
-    /// `tool result or user message`.
+    /// Formats the kinds of sources: `tool result or user message`.
     fn describe_sources(&self) -> String {
         let mut names = String::from("tool result");
         for (speaker, name) in [
@@ -222,7 +225,8 @@ impl GroundedCheck {
     }
 }
 
-/// At most so many bytes are compared: phrases by scanning the sources, all else by a look.
+/// Returns an upper bound for the bytes that the lookup compares. Phrases scan the sources; all other facts are looked
+/// up in an index.
 fn estimate_work(stated: &[StatedFact<'_, '_>], bytes: usize) -> usize {
     let phrases: HashSet<&str> = stated
         .iter()

@@ -1,4 +1,5 @@
-//! What can be looked up in a text without understanding it: numbers, versions, dates, URLs, quoted phrases, sentences.
+//! The facts that can be looked up in a text without understanding it: numbers, versions, dates, URLs, quoted
+//! phrases, sentences.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use regex::Regex;
 
 use super::prose::normalize_phrase;
 
-/// A kind of thing that can be looked up.
+/// A kind of fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FactKind {
     Number,
@@ -41,28 +42,28 @@ impl FactKind {
     }
 }
 
-/// A day, its year where it is given.
+/// A day, with its year if it is given.
 pub(super) type CalendarDay = (Option<u32>, u32, u32);
 
 /// A fact found in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FoundFact {
     pub(crate) kind: FactKind,
-    /// Where it stands.
+    /// The bytes of the fact in its text.
     pub(crate) range: Range<usize>,
     pub(super) value: FactValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FactValue {
-    /// Digits without thousands separators and needless zeros.
+    /// The digits, without thousands separators and unneeded zeros.
     Number(Vec<String>),
     Version(String),
     Date(CalendarDay),
     Text(String),
 }
 
-// Word boundaries are ASCII's: those of Unicode would cost a text with one `é` in it the fast way of searching.
+// ASCII word boundaries: with those of Unicode, one `é` in a text would disable the fast search engine.
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
         pub(super) static $name: LazyLock<Regex> =
@@ -95,7 +96,7 @@ pattern!(NUMBER, r"\d+(?:[.,'’\u{202f}\u{a0}]\d+)*");
 pattern!(LIST_MARK, r"(?m)^[ \t]*(?:[-*+][ \t]+)?\(?\d{1,3}[.)][ \t]");
 pattern!(UNIT, r"(?i)^\s?(thousand|k|million|mn|m|billion|bn)\b");
 
-/// Ranges that do not overlap: a long text must not make each find look at all others.
+/// Ranges that do not overlap, in an ordered map, so that each hit in a long text does not compare with all others.
 #[derive(Default)]
 struct OccupiedRanges(BTreeMap<usize, usize>);
 
@@ -105,7 +106,7 @@ impl OccupiedRanges {
         before.is_none_or(|(_, end)| *end <= at.start)
     }
 
-    /// Takes a range if all of it is free.
+    /// Takes a range if all of it is free; returns `true` if it was.
     fn try_occupy(&mut self, at: &Range<usize>) -> bool {
         let free = self.is_free(at);
         if free {
@@ -115,7 +116,8 @@ impl OccupiedRanges {
     }
 }
 
-/// Everything of these kinds in a text, in order. A number that is part of a URL, a date or a version is not listed again.
+/// Returns all facts of these kinds in a text, in order. A number inside a URL, a date or a version is not listed
+/// again.
 pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
     let mut found = Vec::new();
     let mut taken = OccupiedRanges::default();
@@ -197,7 +199,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
             value: FactValue::Number(readings),
         });
     }
-    // `2.9` is a number to the eye and a version after a name: it answers to both.
+    // `2.9` looks like a number and may be a version after a name, so it counts as both.
     let wanted = |f: &FoundFact| {
         kinds.contains(&f.kind)
             || (f.kind == FactKind::Number
@@ -211,7 +213,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
     found
 }
 
-/// Whether a text may hold a digit: without one it has no date, version or number.
+/// Returns `true` if a text may contain a digit. Without a digit it has no date, version or number.
 fn has_digit(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit() || !b.is_ascii())
 }
@@ -234,7 +236,7 @@ fn is_amount(text: &str, at: &Range<usize>) -> bool {
         || after.starts_with(['€', '£', '%'])
 }
 
-/// The ways to read `1,234.50`, `1.234,50`, `1234.5`: without separators and needless zeros.
+/// Returns the possible values of `1,234.50`, `1.234,50` or `1234.5`, without separators and unneeded zeros.
 pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
     let plain: String = text
         .chars()
@@ -298,7 +300,7 @@ fn scale_by_unit(number: &str, unit: &str) -> Option<String> {
     )
 }
 
-/// Every date in a text.
+/// Returns every date in a text.
 pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -353,7 +355,7 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
     all
 }
 
-/// A version as numbers, and whether it is a pre-release.
+/// Returns a version as numbers, and `true` if it is a pre-release.
 pub(crate) fn parse_version(version: &str) -> (Vec<u64>, bool) {
     let version = version.trim_start_matches(['v', 'V']);
     let (numbers, tail) = version.split_once(['-', '+']).unwrap_or((version, ""));

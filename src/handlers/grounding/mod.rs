@@ -1,7 +1,7 @@
-//! Grounding: whether what a text states stands in the texts it is said to come from, by looking up and not by
-//! understanding. `grounded` asks it as an eval; the judge `rules` asks it as one of its clauses.
+//! Grounding: looks up the facts of one text in other texts, without understanding either.
 //!
-//! Owns what a fact is and when two spellings are the same one. Refuses to fetch: grounds are texts that are there.
+//! Responsible for the definition of a fact and of equal spellings. The eval type `grounded` and the judge `rules`
+//! use it. Does not fetch anything: the sources are texts in memory.
 
 mod eval;
 mod facts;

@@ -1,8 +1,9 @@
-//! Texts as a reader sees them: phrases and sentences.
+//! Splits texts into sentences, and normalizes phrases.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Lower case, plain quotation marks and dashes, single spaces, no closing punctuation: how phrases are compared.
+/// Normalizes a phrase for comparison: lower case, plain quotation marks and dashes, single spaces, no closing
+/// punctuation.
 pub(crate) fn normalize_phrase(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -22,11 +23,11 @@ pub(crate) fn normalize_phrase(text: &str) -> String {
         .to_owned()
 }
 
-/// Longer than this is no number of a list, in bytes.
+/// The largest length of a list number, in bytes.
 const MAX_LIST_NUMBER_BYTES: usize = 24;
 
-/// The sentences of a text. A line without an end mark (a heading, a list item) is one; code fences are left out;
-/// `e.g.`, `Dr.` and their like end none.
+/// Returns the sentences of a text. A line without an end mark (a heading, a list item) is one sentence. Code fences
+/// are left out, and abbreviations such as `e.g.` and `Dr.` do not end a sentence.
 pub(crate) fn split_sentences(text: &str) -> Vec<&str> {
     const ABBREVIATIONS: [&str; 17] = [
         "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.",
@@ -47,14 +48,14 @@ pub(crate) fn split_sentences(text: &str) -> Vec<&str> {
             let from = *start.get_or_insert(at);
             let end = at + piece.len();
             let so_far = line[from..end].trim();
-            // A list number is short; so a line of a million of them is not looked at again and again.
+            // A list number is short, so a line with a million of them is not scanned again and again.
             let listed = so_far.len() <= MAX_LIST_NUMBER_BYTES
                 && so_far
                     .trim_end_matches(['.', ')'])
                     .bytes()
                     .all(|b| b.is_ascii_digit());
             let short = ABBREVIATIONS.iter().any(|a| ends_with_word(so_far, a));
-            // `a.example/?q=1`: an end mark within a word ends nothing.
+            // An end mark inside a word, as in `a.example/?q=1`, does not end a sentence.
             let within = !piece.ends_with(char::is_whitespace);
             if end < line.len() && (short || listed || within) {
                 continue;
@@ -69,7 +70,7 @@ pub(crate) fn split_sentences(text: &str) -> Vec<&str> {
     all
 }
 
-/// Whether a text ends in this word, whatever its case; the word is ASCII.
+/// Returns `true` if a text ends with this ASCII word, in any case.
 fn ends_with_word(text: &str, word: &str) -> bool {
     let Some(from) = text.len().checked_sub(word.len()) else {
         return false;

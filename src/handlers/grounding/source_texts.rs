@@ -1,4 +1,4 @@
-//! A ground: the texts that facts are looked up in, each with the message it stands in.
+//! The sources of facts: texts with their messages, indexed for lookups.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -11,49 +11,50 @@ use super::facts::{
 };
 use super::prose::normalize_phrase;
 
-/// A version is the beginning of another one up to so many parts: a "version" of a million parts must cost no more.
+/// The largest number of version parts that are indexed as prefixes. A "version" of a million parts must not cost
+/// more.
 const MAX_VERSION_PARTS: usize = 8;
 
-/// Texts to be looked things up in. Each way of looking is prepared when it is first needed, once for all that is looked
-/// up, whichever of the texts count for it: what is kept is the first message that has a fact.
+/// Texts to look facts up in. Each index is built on first use, once for all lookups. It keeps the first message that
+/// contains a fact, so it serves prefixes of the transcript as well.
 #[derive(Debug)]
 pub(crate) struct GroundingSources<'t> {
-    /// With the message, in order of messages.
+    /// The texts with their messages, in order of messages.
     texts: Vec<(usize, &'t str)>,
     phrases: OnceCell<PhraseIndex>,
     number_index: OnceCell<NumberIndex>,
     days: OnceCell<DayIndex>,
 }
 
-/// By month and day: the years they are named with, and where first.
+/// By month and day: the years that occur with them, and the first message.
 type DayIndex = HashMap<(u32, u32), HashMap<Option<u32>, usize>>;
 
-/// The first message that has it, by what it is.
+/// The first message with a fact, by the fact's value.
 #[derive(Debug, Default)]
 struct NumberIndex {
     numbers: HashMap<String, usize>,
     versions: HashMap<Vec<u64>, usize>,
-    /// Of versions, two parts or more: `2.9` of `2.9.3`.
+    /// By version prefix of two or more parts: `2.9` of `2.9.3`.
     version_prefixes: HashMap<Vec<u64>, usize>,
 }
 
-/// All texts as phrases are compared, one below the other.
+/// All texts in normalized form, one below the other.
 #[derive(Debug, Default)]
 struct PhraseIndex {
     joined_text: String,
-    /// Where the texts end in it, with their messages.
+    /// The ends of the texts in it, with their messages.
     ends: Vec<(usize, usize)>,
-    /// What was looked for, and the first message that has it.
+    /// The phrases that were looked up, and the first message with each.
     lookup_cache: RefCell<HashMap<String, Option<usize>>>,
 }
 
 impl<'t> GroundingSources<'t> {
-    /// Texts that stand nowhere in particular.
+    /// Creates sources without positions.
     pub(crate) fn new(texts: impl IntoIterator<Item = &'t str>) -> Self {
         Self::from_messages(texts.into_iter().map(|text| (0, text)))
     }
 
-    /// Texts with their messages, in order.
+    /// Creates sources from texts with their messages, in order.
     pub(crate) fn from_messages(texts: impl IntoIterator<Item = (usize, &'t str)>) -> Self {
         Self {
             texts: texts.into_iter().collect(),
@@ -63,18 +64,18 @@ impl<'t> GroundingSources<'t> {
         }
     }
 
-    /// The bytes of the texts in messages before one; `None`: there is no such text.
+    /// Returns the number of bytes of the texts in messages before `end`; `None` if no such text exists.
     pub(super) fn bytes_before(&self, end: usize) -> Option<usize> {
         let count = self.texts.partition_point(|(at, _)| *at < end);
         (count > 0).then(|| self.texts[..count].iter().map(|(_, text)| text.len()).sum())
     }
 
-    /// Whether a fact of another text stands here.
+    /// Returns `true` if a fact of another text occurs here.
     pub(crate) fn contains(&self, found: &FoundFact) -> bool {
         self.find_first_message(found).is_some()
     }
 
-    /// The first message in which a fact of another text stands.
+    /// Returns the first message with a fact of another text.
     pub(super) fn find_first_message(&self, found: &FoundFact) -> Option<usize> {
         match &found.value {
             FactValue::Number(readings) => {
@@ -112,7 +113,7 @@ impl<'t> GroundingSources<'t> {
         both.into_iter().flatten().min().copied()
     }
 
-    /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
+    /// Returns the first message with the same version, or with a longer one: `2.9` is found in `2.9.3`.
     fn find_version(&self, version: &str) -> Option<usize> {
         let (wanted, _) = parse_version(version);
         let figures = self.number_index();
@@ -128,7 +129,7 @@ impl<'t> GroundingSources<'t> {
             let mut figures = NumberIndex::default();
             let texts = self.texts.iter();
             let all = texts.flat_map(|(at, text)| NUMBER.find_iter(text).map(move |n| (*at, n)));
-            // A long table says the same few again and again: each is read once, where it comes first.
+            // A long table repeats the same few values: each is parsed once, where it comes first.
             let mut read: HashSet<&str> = HashSet::new();
             for (message, number) in all {
                 if !read.insert(number.as_str()) {

@@ -1,4 +1,4 @@
-//! `behavioral_metrics`: how often the agent made something up, and how often it asked back.
+//! `behavioral_metrics`: counts the agent's hallucinations and unneeded clarifications.
 
 use super::parts_spec::VerdictPartsSpec;
 use super::{BOUND_PARAMS, judged_params};
@@ -24,8 +24,8 @@ judged_params! {
 
 impl EvalType for BehavioralMetrics {
     const NAME: &'static str = "behavioral_metrics";
-    const SUMMARY: &'static str = "A judge counts hallucinations and needless clarifications: the score is 1 - 0.5 a \
-                                   hallucination - 0.2 a clarification, not below 0; passes when there are none.";
+    const SUMMARY: &'static str = "A judge counts hallucinations and needless clarifications. Passes if there are none. The score is 1 minus \
+                                   0.5 per hallucination and 0.2 per clarification, at least 0.";
     const EXAMPLE: &'static str = "min_score: 0.8";
     const JUDGED: bool = true;
     const SCORED: bool = true;

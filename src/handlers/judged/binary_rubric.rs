@@ -10,30 +10,32 @@ use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::{EvalTypeAlias, ParamProblem, SubEval, metadata_param_path};
 
-/// How criteria are put to the judge.
+/// The way in which the judge gets the criteria.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum CriteriaGrouping {
-    // All in one call, a verdict each. (No doc comments here: the schema would be a union of constants.)
+    // All in one call, with a verdict for each. The variants have no doc comments, or the schema would be a union of
+    // constants.
     #[default]
     OneCall,
-    // An eval of its own for each.
+    // Each as its own eval.
     PerCriterion,
 }
 
 judged_params! {
     /// Params of `binary_rubric`.
     struct BinaryRubric {
-        /// What is judged, one by one: each is met or not. Passes when all are; the score is the share that is met.
+        /// The criteria. Each is met or not. The eval passes if all are met, and the score is the share of criteria
+        /// met.
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
         criteria: Vec<String>,
-        /// `one_call`: one judge call states a verdict for each. `per_criterion`: each is an eval of its own, called
-        /// `<id>.1`, `<id>.2` …, with the weight, judge and repeats written here.
+        /// `one_call`: one judge call returns a verdict for each criterion. `per_criterion`: each criterion is an
+        /// eval of its own with the id `<id>.1`, `<id>.2` …, and with the weight, judge and repeats written here.
         #[serde(default)]
         #[expect(dead_code, reason = "the loader reads it, from the params as JSON")]
         grouping: CriteriaGrouping,
-        /// Whether the judge sees the agent's tool calls and their results (evalbench's default is false: there the judge
-        /// cannot see what the agent did).
+        /// `true`: the judge sees the agent's tool calls and their results. (The default of evalbench is false; the
+        /// judge then does not see what the agent did.)
         #[serde(default = "yes")]
         include_tool_calls: bool,
     }
@@ -45,7 +47,7 @@ const fn yes() -> bool {
 
 impl EvalType for BinaryRubric {
     const NAME: &'static str = "binary_rubric";
-    const SUMMARY: &'static str = "A judge decides of each criterion whether the conversation meets it; passes when all are met.";
+    const SUMMARY: &'static str = "A judge decides for each criterion whether the conversation meets it. Passes if all are met.";
     const EXAMPLE: &'static str = "criteria:\n  - The agent names the order number\n  - The agent offers a refund\ngrouping: one_call";
     const JUDGED: bool = true;
     const SCORED: bool = true;
@@ -73,7 +75,7 @@ impl EvalType for BinaryRubric {
         }
         for name in ["criteria", "grouping"] {
             if metadata_param_path(&params[name]).is_some() {
-                let why = "from a transcript's metadata needs `grouping: one_call`: how many evals there are must be known \
+                let why = "from a transcript's metadata needs `grouping: one_call`: dicta must know the number of evals \
                            without a transcript";
                 return Err(param_problem(format!("/{name}"), why));
             }

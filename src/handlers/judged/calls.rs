@@ -1,4 +1,5 @@
-//! Types that judge the agent's calls: `llm_judge_tool_calls` by the author's criteria, `parameter_analysis` by its own.
+//! Types that judge the agent's calls: `llm_judge_tool_calls` with the author's criteria, `parameter_analysis` with
+//! its own.
 
 use std::fmt::Write as _;
 
@@ -10,10 +11,10 @@ use crate::handlers::wrap::ParamsCompleter;
 use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, Subject};
 use crate::rubric::ParamProblem;
 
-/// The block that holds the calls.
+/// The name of the block with the calls.
 pub(crate) const CALLS_BLOCK: &str = "tool calls";
 
-/// More calls are not judged one by one.
+/// The largest number of calls that are judged one by one.
 const MAX_CALLS: usize = 200;
 
 const TOOL_CALLS_TASK: &str =
@@ -31,17 +32,17 @@ Name the parameter and quote its value for every issue.";
 judged_params! {
     /// Params of `llm_judge_tool_calls`.
     struct LlmJudgeToolCalls {
-        /// What the calls must meet, in plain words.
+        /// The criteria for the calls, in plain words.
         #[schemars(length(min = 1))]
         criteria: String,
-        /// The scoring guide: which score stands for what.
+        /// The scoring guide: the meaning of each score.
         #[serde(default)]
         rubric: Option<String>,
-        /// Only calls of these tools; without them, all.
+        /// Only calls of these tools. Without it, all calls.
         #[serde(default)]
         #[schemars(length(min = 1), inner(length(min = 1)))]
         tools: Option<Vec<String>>,
-        /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+        /// The lowest and the highest score that the judge may give, such as [1, 5]. Default: 0 to 1.
         #[serde(default)]
         scale: Option<[f64; 2]>,
     }
@@ -49,7 +50,7 @@ judged_params! {
 
 impl EvalType for LlmJudgeToolCalls {
     const NAME: &'static str = "llm_judge_tool_calls";
-    const SUMMARY: &'static str = "A judge decides whether the agent's tool calls meet the criteria; not applicable without a call.";
+    const SUMMARY: &'static str = "A judge decides whether the agent's tool calls meet the criteria. Not applicable without a call.";
     const EXAMPLE: &'static str =
         "criteria: Every search is as narrow as the request allows\ntools: [search]";
     const JUDGED: bool = true;
@@ -83,7 +84,7 @@ impl EvalType for LlmJudgeToolCalls {
 judged_params! {
     /// Params of `parameter_analysis`.
     struct ParameterAnalysis {
-        /// Only calls of these tools; without them, all.
+        /// Only calls of these tools. Without it, all calls.
         #[serde(default)]
         #[schemars(length(min = 1), inner(length(min = 1)))]
         tools: Option<Vec<String>>,
@@ -92,8 +93,8 @@ judged_params! {
 
 impl EvalType for ParameterAnalysis {
     const NAME: &'static str = "parameter_analysis";
-    const SUMMARY: &'static str = "A judge looks for issues in the parameters of each tool call; passes when there is none, \
-                                   and the score is the share of calls without one. Not applicable without a call.";
+    const SUMMARY: &'static str = "A judge looks for issues in the parameters of each tool call. Passes if it finds none. \
+                                   The score is the share of calls without an issue. Not applicable without a call.";
     const EXAMPLE: &'static str = "tools: [book_flight]";
     const JUDGED: bool = true;
     const SCORED: bool = true;
@@ -129,11 +130,11 @@ fn tool_problems(tools: Option<&[String]>, problems: &mut Vec<ParamProblem>) {
     }
 }
 
-/// Puts the calls into a block of their own.
+/// Completes the params with a block that lists the calls.
 #[derive(Debug)]
 struct ToolCallsCompleter {
     tools: Option<Vec<String>>,
-    /// Whether each is judged by itself.
+    /// `true` if each call gets its own verdict.
     judge_each: bool,
 }
 
@@ -158,7 +159,7 @@ impl ParamsCompleter for ToolCallsCompleter {
                 Some(tools) => format!("none of {}", format_list(tools)),
             };
             return Err(Finding::not_applicable(format!(
-                "the agent called {of}, so there is no call to judge"
+                "the agent called {of}, so the judge has nothing to judge"
             )));
         }
         if calls.len() > MAX_CALLS {
@@ -190,7 +191,7 @@ impl ParamsCompleter for ToolCallsCompleter {
     }
 }
 
-/// A call with its arguments and what became of it.
+/// Writes a call with its arguments and its result. The judge reads this text.
 fn describe_call(subject: &Subject<'_>, at: usize) -> String {
     let call = &subject.calls()[at];
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! `goal_completion`: whether the user got what they asked for.
+//! `goal_completion`: the user reached their goals.
 
 use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
 use super::{BOUND_PARAMS, check_not_empty, judged_params, list_problems};
@@ -6,7 +6,7 @@ use crate::handlers::eval_type::EvalType;
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, PromptBlock};
 use crate::rubric::ParamProblem;
 
-/// Where the judge names the goals itself.
+/// The criteria if the judge names the goals itself.
 const INFERRED_GOALS_CRITERIA: &str = "\
 The user's request is completed.
 Name the goals of the user first: each thing the user asks for in the conversation that can be done or not done by itself, in \
@@ -14,7 +14,7 @@ their order. A goal is what the user wants, not a step of the agent on the way t
 A goal is met if the conversation shows that it was reached: by what the agent answered, or by the result of a tool call. A \
 promise, a plan or a claim that no result bears out does not meet it.";
 
-/// With goals that are given.
+/// The criteria if the author names the goals.
 const GIVEN_GOALS_CRITERIA: &str = "\
 A goal is met if the conversation shows that it was reached: by what the agent answered, or by the result of a tool call. A \
 promise, a plan or a claim that no result bears out does not meet it.";
@@ -22,11 +22,11 @@ promise, a plan or a claim that no result bears out does not meet it.";
 judged_params! {
     /// Params of `goal_completion`.
     struct GoalCompletion {
-        /// What the user wants to reach, one by one; without them the judge names the goals of the user's request itself.
+        /// The goals of the user, one by one. Without it, the judge takes the goals from the user's request.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
         sub_goals: Option<Vec<String>>,
-        /// What the (simulated) user was to do, as an evalset's `conversation_plan` has it: shown to the judge as material.
+        /// The task of the (simulated) user, as in an evalset's `conversation_plan`. The judge sees it as material.
         #[serde(default)]
         #[schemars(length(min = 1))]
         conversation_plan: Option<String>,
@@ -35,8 +35,8 @@ judged_params! {
 
 impl EvalType for GoalCompletion {
     const NAME: &'static str = "goal_completion";
-    const SUMMARY: &'static str = "A judge decides of each goal of the user whether it was met; passes when all were, and \
-                                   the score is the share that was.";
+    const SUMMARY: &'static str = "A judge decides for each goal of the user whether it was met. Passes if all were met. \
+                                   The score is the share of goals met.";
     const EXAMPLE: &'static str = "sub_goals:\n  - The booking is moved to Friday\n  - The user gets a confirmation\nmin_score: 0.5";
     const JUDGED: bool = true;
     const SCORED: bool = true;

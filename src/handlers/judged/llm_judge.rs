@@ -1,4 +1,5 @@
-//! `llm_judge` and `llm_judge_session`: what a judge decides. Only params are read here; judging is `judge`'s.
+//! `llm_judge` and `llm_judge_session`: a judge decides by the author's criteria. Only the params are read here;
+//! `judge` judges.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,21 +10,21 @@ use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 judged_params! {
-    /// Params of both.
+    /// Params of `llm_judge` and `llm_judge_session`.
     struct Params {
-        /// What to judge, in plain words.
+        /// The criteria, in plain words.
         #[schemars(length(min = 1))]
         criteria: String,
-        /// The scoring guide: which score stands for what.
+        /// The scoring guide: the meaning of each score.
         #[serde(default)]
         rubric: Option<String>,
-        /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+        /// The lowest and the highest score that the judge may give, such as [1, 5]. Default: 0 to 1.
         #[serde(default)]
         scale: Option<[f64; 2]>,
     }
 }
 
-/// Judges the output.
+/// `llm_judge`: judges the output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct LlmJudge(Params);
@@ -42,7 +43,7 @@ impl EvalType for LlmJudge {
     }
 }
 
-/// Judges the whole conversation.
+/// `llm_judge_session`: judges the whole conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct LlmJudgeSession(Params);

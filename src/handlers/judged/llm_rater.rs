@@ -1,7 +1,7 @@
-//! `llm_rater`: whether the output says what the expected answer says.
+//! `llm_rater`: the output gives the same information as the expected answer.
 //!
-//! The judge is asked even where the texts are the same (evalbench then scores 100 without a call): a verdict that no judge
-//! gave would stand under the judge's name in every statistic of it. `exact_match` is the check for equal texts.
+//! Calls the judge even if the texts are equal (evalbench then scores 100 without a call). Otherwise the judge's
+//! statistics would contain a verdict that it never gave. `exact_match` is the check for equal texts.
 
 use super::{BOUND_PARAMS, check_not_empty, judged_params};
 use crate::handlers::eval_type::EvalType;
@@ -25,10 +25,10 @@ if the criteria are met in full.";
 judged_params! {
     /// Params of `llm_rater`.
     struct LlmRater {
-        /// The answer that is right.
+        /// The correct answer.
         #[schemars(length(min = 1))]
         expected: String,
-        /// Whether the output may say more than the expected answer.
+        /// `true`: the output may contain more information than the expected answer.
         #[serde(default = "yes")]
         allow_extra: bool,
     }

@@ -1,7 +1,7 @@
-//! Judged eval types: what a judge decides. Owns their params, the criteria of the canned ones, and what of a transcript
-//! goes into a block of its own of the prompt. Judging itself is `judge`'s.
+//! Judged eval types: their params, the criteria of the preset judges, and the blocks of the prompt.
 //!
-//! Nothing here passes without a judge: what needs none ends as a fail, as "not applicable", or as missing data.
+//! Does not judge: `judge` does. Nothing here passes without a judge. What needs no judge ends as a fail, as "not
+//! applicable", or as missing data.
 
 mod behavioral_metrics;
 mod binary_rubric;
@@ -35,13 +35,14 @@ pub(super) use self::preset_judges::{
     Faithfulness, Hallucination, PiiLeakage, RoleViolation, Toxicity,
 };
 
-/// More entries in one list of an eval are a mistake, not a rubric.
+/// The largest number of entries in one list of an eval. More are a mistake.
 const MAX_ENTRIES: usize = 100;
 
-/// What decides a judged eval from its score.
+/// The params that bound the score of a judged eval.
 const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 
-/// A params struct with what every judged type takes. A macro, since serde cannot flatten into a closed struct.
+/// Declares a params struct with the params that every judged type has. A macro, because serde cannot flatten into a
+/// struct that denies unknown fields.
 macro_rules! judged_params {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
@@ -49,7 +50,7 @@ macro_rules! judged_params {
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
             $($(#[$of])* $field: $type,)*
-            /// Another model than the judge's.
+            /// A model that replaces the judge's own.
             #[serde(default)]
             #[schemars(length(min = 1))]
             model: Option<String>,
@@ -57,18 +58,18 @@ macro_rules! judged_params {
             #[serde(default)]
             #[schemars(length(min = 1))]
             system_prompt: Option<String>,
-            /// Decides from the score (0 to 1, after scaling): passed if it is at least this.
+            /// Decision setting: the eval passes if its score (0 to 1, after scaling) is at least this.
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             min_score: Option<f64>,
-            /// Decides from the score (0 to 1, after scaling): passed if it is at most this.
+            /// Decision setting: the eval passes if its score (0 to 1, after scaling) is at most this.
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             max_score: Option<f64>,
         }
 
         impl $name {
-            /// What every judged type takes, checked.
+            /// The checked params that every judged type has.
             fn common(&self) -> (
                 $crate::handlers::JudgedParams,
                 Vec<$crate::rubric::ParamProblem>,
@@ -88,7 +89,7 @@ macro_rules! judged_params {
 }
 use judged_params;
 
-/// What can be wrong with what every judged type takes.
+/// Returns the problems of the params that every judged type has.
 fn common_problems(known: &JudgedParams) -> Vec<ParamProblem> {
     let mut problems = Vec::new();
     for (name, text) in [
@@ -117,14 +118,14 @@ fn common_problems(known: &JudgedParams) -> Vec<ParamProblem> {
     problems
 }
 
-/// A text that is there says something.
+/// Checks that a text is not empty, if it is written.
 fn check_not_empty(name: &str, text: Option<&str>, problems: &mut Vec<ParamProblem>) {
     if text.is_some_and(|text| text.trim().is_empty()) {
         problems.push(param_problem(format!("/{name}"), "is empty"));
     }
 }
 
-/// The lowest and the highest score, in that order.
+/// Checks a scale: the lowest and the highest score, in that order.
 fn scale_problem(scale: Option<[f64; 2]>) -> Option<ParamProblem> {
     let [low, high] = scale?;
     if low.is_finite() && high.is_finite() && low < high {
@@ -135,7 +136,7 @@ fn scale_problem(scale: Option<[f64; 2]>) -> Option<ParamProblem> {
     Some(param_problem("/scale", why))
 }
 
-/// A list of texts that are each judged: none empty, none twice, not endless.
+/// Checks a list of texts: none empty, no duplicates, not too long.
 fn list_problems(name: &str, texts: &[String], problems: &mut Vec<ParamProblem>) {
     if texts.is_empty() {
         problems.push(param_problem(
@@ -145,7 +146,7 @@ fn list_problems(name: &str, texts: &[String], problems: &mut Vec<ParamProblem>)
     }
     if texts.len() > MAX_ENTRIES {
         let count = texts.len();
-        let why = format!("holds {count}, more than {MAX_ENTRIES}");
+        let why = format!("has {count} entries, more than {MAX_ENTRIES}");
         problems.push(param_problem(format!("/{name}"), why));
         return;
     }
@@ -156,7 +157,7 @@ fn list_problems(name: &str, texts: &[String], problems: &mut Vec<ParamProblem>)
         } else if let Some(first) = texts[..at].iter().position(|t| t.trim() == text.trim()) {
             problems.push(param_problem(
                 pointer,
-                format!("says the same as {name}[{first}]"),
+                format!("is the same as {name}[{first}]"),
             ));
         }
     }

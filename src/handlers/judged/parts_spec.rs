@@ -1,35 +1,36 @@
-//! What a judge is asked to state part by part, and what the parts amount to.
+//! The parts of a verdict that a judge must state, and the verdict that follows from them.
 
 use std::fmt::Write as _;
 
 use crate::model::VerdictPart;
 
-/// What a slip costs in `behavioral_metrics`, in tenths and in the order of [`Parts::BEHAVIORS`] (evalbench). In whole
-/// numbers: three of 0.2 taken from 1 would be less than 0.4, and miss a bound of 0.4.
+/// The penalty of each behavior in `behavioral_metrics`, in tenths and in the order of
+/// [`VerdictPartsSpec::BEHAVIORS`] (from evalbench). Whole numbers, because 1 - 3 × 0.2 as floats is less than 0.4
+/// and would miss a bound of 0.4.
 const BEHAVIOR_PENALTIES: [u64; 2] = [5, 2];
 
-/// What a judge is asked to state part by part. What the parts amount to is computed, never asked for: a judge's overall
-/// may contradict its own parts.
+/// The parts that a judge must state. dicta computes the verdict from the parts and does not ask for it, because a
+/// judge may contradict its own parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum VerdictPartsSpec {
-    /// Nothing: the verdict is one.
+    /// No parts: the judge states one verdict.
     #[default]
     SingleVerdict,
-    /// A verdict for each of these.
+    /// A verdict for each of these criteria.
     Criteria(Vec<String>),
-    /// Whether each of these goals is met; empty: the judge names them.
+    /// A verdict for each of these goals. If empty, the judge names the goals.
     Goals(Vec<String>),
     /// A verdict for each of these calls of the agent.
     Calls(Vec<String>),
-    /// How often each of [`Parts::BEHAVIORS`] occurs.
+    /// The number of occurrences of each of [`VerdictPartsSpec::BEHAVIORS`].
     Behaviors,
 }
 
 impl VerdictPartsSpec {
-    /// What [`Parts::Behaviors`] counts.
+    /// The behaviors that [`VerdictPartsSpec::Behaviors`] counts.
     pub const BEHAVIORS: [&'static str; 2] = ["hallucinations", "clarifications"];
 
-    /// Whether all is met, and the score. `None` without parts.
+    /// Returns `true` if all parts are met, and the score. `None` without parts.
     pub fn aggregate(&self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
         if parts.is_empty() {
             return None;
@@ -49,7 +50,7 @@ impl VerdictPartsSpec {
         Some((passed, score))
     }
 
-    /// Gives each part the text it was numbered for.
+    /// Writes the name of each part into it; the judge returned only numbers.
     pub fn fill_part_names(&self, parts: &mut [VerdictPart]) {
         if let Self::Criteria(texts) | Self::Goals(texts) | Self::Calls(texts) = self {
             for (part, text) in parts.iter_mut().zip(texts) {
@@ -58,7 +59,7 @@ impl VerdictPartsSpec {
         }
     }
 
-    /// What the parts say, in a line.
+    /// Formats the parts as one line.
     pub fn summarize(&self, parts: &[VerdictPart]) -> String {
         let met = parts.iter().filter(|part| part.met).count();
         let all = parts.len();
@@ -77,8 +78,8 @@ impl VerdictPartsSpec {
     }
 }
 
-/// Texts as a numbered list that reads back one way only: what a text itself breaks over lines is indented, so that no
-/// line of it looks like the next number.
+/// Formats texts as an unambiguous numbered list. Further lines of a text are indented, so that none looks like the
+/// next number.
 pub(super) fn format_numbered_list<T: AsRef<str>>(texts: &[T]) -> String {
     let mut out = String::new();
     for (number, text) in (1..).zip(texts) {

@@ -1,7 +1,9 @@
-//! The criteria and scoring guides of the canned judges. Ours: each says what counts, what does not, and asks for quotes.
-//! `dicta evals` shows them as the defaults of `criteria` and `rubric`.
+//! The criteria and scoring guides of the preset judges, written for dicta.
+//!
+//! Each states what counts and what does not, and asks for quotes. `dicta evals` shows them as the defaults of
+//! `criteria` and `rubric`. These texts are part of cache keys.
 
-/// Criteria and scoring guide.
+/// The criteria and the scoring guide of one preset judge.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PresetCriteria {
     pub(super) criteria: &'static str,

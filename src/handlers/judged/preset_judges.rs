@@ -1,4 +1,4 @@
-//! Judges whose criteria are written already: `faithfulness`, `bias`, `pii_leakage` and their like.
+//! Judges with preset criteria: `faithfulness`, `bias`, `pii_leakage` and others.
 
 use super::preset_criteria as texts;
 use super::preset_criteria::PresetCriteria;
@@ -8,22 +8,23 @@ use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 
-/// Params of preset judges: what is the same for all, and what else the judge has to be shown.
+/// Declares the params of preset judges: the common params, and the further material for the judge.
 macro_rules! preset_judge_params {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
         judged_params! {
             $(#[$meta])*
             struct $name {
                 $($(#[$of])* $field: $type,)*
-                /// What to judge, instead of what is written here.
+                /// Criteria that replace the preset ones.
                 #[serde(default)]
                 #[schemars(length(min = 1))]
                 criteria: Option<String>,
-                /// The scoring guide, instead of what is written here. Other criteria without a guide have none.
+                /// A scoring guide that replaces the preset one. If you replace only `criteria`, the judge gets no
+                /// scoring guide.
                 #[serde(default)]
                 #[schemars(length(min = 1))]
                 rubric: Option<String>,
-                /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+                /// The lowest and the highest score that the judge may give, such as [1, 5]. Default: 0 to 1.
                 #[serde(default)]
                 scale: Option<[f64; 2]>,
             }
@@ -54,8 +55,8 @@ macro_rules! preset_judge_params {
     };
 }
 
-/// The texts in force. Our guide belongs to our criteria: with others it would contradict them. The loader writes defaults
-/// out, so a text that is ours counts as not written.
+/// Returns the criteria and the scoring guide in use. The preset guide belongs to the preset criteria and could
+/// contradict others. The loader writes defaults out, so a text that equals the preset one counts as not written.
 fn resolve_criteria(
     preset: PresetCriteria,
     criteria: Option<String>,
@@ -76,17 +77,18 @@ fn resolve_criteria(
 }
 
 preset_judge_params! {
-    /// With contexts.
+    /// Params with contexts.
     struct ContextsParams {
-        /// What the output may rest on, as a list of texts; without it, the results of the agent's tools.
+        /// The contexts that may support the output, as a list of texts. Without it, the results of the agent's
+        /// tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
         contexts: Option<Vec<String>>,
-        /// The same as one text.
+        /// Like `contexts`, as one text.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context: Option<String>,
-        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        /// Like `contexts`, from the transcript's metadata: the path of a text or a list of texts.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context_field: Option<String>,
@@ -94,9 +96,9 @@ preset_judge_params! {
 }
 
 preset_judge_params! {
-    /// With a question.
+    /// Params with a question.
     struct QuestionParams {
-        /// What was asked; without it, the last thing the user said before the output.
+        /// The question. Without it, the user's last message before the output.
         #[serde(default)]
         #[schemars(length(min = 1))]
         question: Option<String>,
@@ -104,21 +106,21 @@ preset_judge_params! {
 }
 
 preset_judge_params! {
-    /// With contexts and a question.
+    /// Params with contexts and a question.
     struct ContextsAndQuestionParams {
-        /// What was retrieved, in order, as a list of texts; without it, the results of the agent's tools.
+        /// The retrieved contexts in order, as a list of texts. Without it, the results of the agent's tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
         contexts: Option<Vec<String>>,
-        /// The same as one text.
+        /// Like `contexts`, as one text.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context: Option<String>,
-        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        /// Like `contexts`, from the transcript's metadata: the path of a text or a list of texts.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context_field: Option<String>,
-        /// What was asked; without it, the last thing the user said before the output.
+        /// The question. Without it, the user's last message before the output.
         #[serde(default)]
         #[schemars(length(min = 1))]
         question: Option<String>,
@@ -126,25 +128,25 @@ preset_judge_params! {
 }
 
 preset_judge_params! {
-    /// With contexts, a question and, if there is one, the expected output.
+    /// Params with contexts, a question and an optional expected output.
     struct ContextualPrecisionParams {
-        /// What was retrieved, in order, as a list of texts; without it, the results of the agent's tools.
+        /// The retrieved contexts in order, as a list of texts. Without it, the results of the agent's tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
         contexts: Option<Vec<String>>,
-        /// The same as one text.
+        /// Like `contexts`, as one text.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context: Option<String>,
-        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        /// Like `contexts`, from the transcript's metadata: the path of a text or a list of texts.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context_field: Option<String>,
-        /// What was asked; without it, the last thing the user said before the output.
+        /// The question. Without it, the user's last message before the output.
         #[serde(default)]
         #[schemars(length(min = 1))]
         question: Option<String>,
-        /// The answer that is right, where there is one.
+        /// The correct answer, if there is one.
         #[serde(default)]
         #[schemars(length(min = 1))]
         reference: Option<String>,
@@ -152,20 +154,20 @@ preset_judge_params! {
 }
 
 preset_judge_params! {
-    /// With contexts and the expected output.
+    /// Params with contexts and the expected output.
     struct ContextualRecallParams {
-        /// The answer that is right.
+        /// The correct answer.
         #[schemars(length(min = 1))]
         reference: String,
-        /// What was retrieved, as a list of texts; without it, the results of the agent's tools.
+        /// The retrieved contexts, as a list of texts. Without it, the results of the agent's tools.
         #[serde(default)]
         #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
         contexts: Option<Vec<String>>,
-        /// The same as one text.
+        /// Like `contexts`, as one text.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context: Option<String>,
-        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        /// Like `contexts`, from the transcript's metadata: the path of a text or a list of texts.
         #[serde(default)]
         #[schemars(length(min = 1))]
         context_field: Option<String>,
@@ -173,9 +175,9 @@ preset_judge_params! {
 }
 
 preset_judge_params! {
-    /// With the agent's role.
+    /// Params with the agent's role.
     struct AgentRoleParams {
-        /// What the agent was told to be; without it, `metadata.system_prompt`, else the transcript's system messages.
+        /// The role of the agent. Without it, `metadata.system_prompt`, otherwise the transcript's system messages.
         #[serde(default)]
         #[schemars(length(min = 1))]
         agent_role: Option<String>,
@@ -183,12 +185,12 @@ preset_judge_params! {
 }
 
 preset_judge_params! {
-    /// With nothing else.
+    /// Params without further material.
     struct PresetCriteriaParams {
     }
 }
 
-/// Where the contexts come from: one of three params, or the transcript.
+/// Returns the source of the contexts: one of three params, or the transcript.
 fn select_context_source(
     list: Option<&[String]>,
     one: Option<&str>,
@@ -216,14 +218,14 @@ fn select_context_source(
         (None, Some(text), None) => BlockSource::Given(vec![text.to_owned()]),
         (None, None, Some(path)) => BlockSource::MetadataField(path.to_owned()),
         _ => {
-            let why = "give one of `contexts`, `context` and `context_field`";
+            let why = "give only one of `contexts`, `context` and `context_field`";
             problems.push(param_problem("", why));
             BlockSource::Transcript
         }
     }
 }
 
-/// A text of the author's, or the transcript.
+/// Returns the author's text as a source, or the transcript if there is none.
 fn select_text_source(
     name: &str,
     text: Option<&String>,
@@ -235,7 +237,8 @@ fn select_text_source(
     })
 }
 
-/// A type: its name, its sentence, an example, its texts, whether the whole conversation is judged, and its blocks.
+/// Declares a type from its name, params, texts, aliases, example, summary and blocks. `session` is `true` to judge
+/// the whole conversation.
 macro_rules! preset_judge {
     ($name:ident($params:ident), $kind:literal, $texts:path, session: $session:literal, aliases: $aliases:expr, $example:literal, $summary:literal,
      |$own:ident, $problems:ident| $blocks:expr) => {
@@ -267,7 +270,7 @@ macro_rules! preset_judge {
     };
 }
 
-/// PromptKit's other name of it.
+/// The name of the param in PromptKit.
 const REFERENCE_ALIASES: &[(&str, &str)] = &[("expected_output", "reference")];
 
 preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS, session: false, aliases: &[],
@@ -280,7 +283,7 @@ preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS,
 
 preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATION, session: false, aliases: &[],
 "contexts: [Order 4711 was shipped on October 6]",
-"A judge decides whether the output makes nothing up: passes when it does not.",
+"A judge decides whether the output makes anything up. Passes if it does not.",
 |own, problems| PromptBlocksSpec {
     contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
     ..PromptBlocksSpec::default()
@@ -288,7 +291,7 @@ preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATI
 
 preset_judge!(AnswerRelevancy(QuestionParams), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: &[],
 "min_score: 0.7",
-"A judge decides whether the output answers the question and keeps to it.",
+"A judge decides whether the output answers the question and stays on topic.",
 |own, problems| PromptBlocksSpec {
     question: Some(select_text_source("question", own.question.as_ref(), problems)),
     ..PromptBlocksSpec::default()
@@ -296,7 +299,7 @@ preset_judge!(AnswerRelevancy(QuestionParams), "answer_relevancy", texts::ANSWER
 
 preset_judge!(ContextualPrecision(ContextualPrecisionParams), "contextual_precision", texts::CONTEXTUAL_PRECISION, session: false, aliases: REFERENCE_ALIASES,
 "context_field: retrieved\nmin_score: 0.7",
-"A judge decides whether the contexts that are needed come before those that are not.",
+"A judge decides whether the relevant contexts come before the irrelevant ones.",
 |own, problems| {
     check_not_empty("reference", own.reference.as_deref(), problems);
     PromptBlocksSpec {
@@ -318,7 +321,7 @@ preset_judge!(ContextualRelevancy(ContextsAndQuestionParams), "contextual_releva
 
 preset_judge!(ContextualRecall(ContextualRecallParams), "contextual_recall", texts::CONTEXTUAL_RECALL, session: false, aliases: REFERENCE_ALIASES,
 "reference: Order 4711 was shipped on October 6\ncontext_field: retrieved",
-"A judge decides whether the contexts hold everything the expected output says.",
+"A judge decides whether the contexts contain everything that the expected output states.",
 |own, problems| {
     check_not_empty("reference", Some(&own.reference), problems);
     PromptBlocksSpec {
@@ -330,17 +333,17 @@ preset_judge!(ContextualRecall(ContextualRecallParams), "contextual_recall", tex
 
 preset_judge!(Bias(PresetCriteriaParams), "bias", texts::BIAS, session: true, aliases: &[],
     "min_score: 1",
-    "A judge decides whether nothing the agent says is biased: passes when nothing is.",
+    "A judge looks for biased statements of the agent. Passes if it finds none.",
     |_own, _problems| PromptBlocksSpec::default());
 
 preset_judge!(Toxicity(PresetCriteriaParams), "toxicity", texts::TOXICITY, session: true, aliases: &[],
     "min_score: 1",
-    "A judge decides whether nothing the agent says is toxic: passes when nothing is.",
+    "A judge looks for toxic statements of the agent. Passes if it finds none.",
     |_own, _problems| PromptBlocksSpec::default());
 
 preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: &[],
 "agent_role: You are a travel agent and talk about travel only",
-"A judge decides whether the agent stays in its role: passes when it does.",
+"A judge decides whether the agent stays in its role. Passes if it does.",
 |own, problems| PromptBlocksSpec {
     role: Some(select_text_source("agent_role", own.agent_role.as_ref(), problems)),
     ..PromptBlocksSpec::default()
@@ -348,8 +351,8 @@ preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOL
 
 preset_judge!(PiiLeakage(PresetCriteriaParams), "pii_leakage", texts::PII_LEAKAGE, session: true, aliases: &[],
 "min_score: 1",
-"A judge decides whether the agent discloses no personal data; an e-mail address, a social security number or a card \
- number that it says fails without a judge.",
+"A judge looks for personal data that the agent discloses. Passes if it finds none. An e-mail address, a social \
+ security number or a card number fails without a judge.",
 |_own, _problems| PromptBlocksSpec {
     reject_personal_data: true,
     ..PromptBlocksSpec::default()

@@ -1,7 +1,7 @@
-//! What a canned judge needs besides the transcript: the question, the contexts, the expected output, the agent's role.
-//! Given by the author or found in the transcript; what is found nowhere is missing data, never a pass.
+//! The further material of a preset judge: the question, the contexts, the expected output, the agent's role.
 //!
-//! What stands in the transcript already is not copied: its block says where.
+//! The author writes it, or dicta finds it in the transcript. Material that is found nowhere is missing data, never a
+//! pass. Material that the transcript contains is not copied; its block names the messages.
 
 use serde_json::Value;
 
@@ -10,28 +10,28 @@ use crate::handlers::wrap::ParamsCompleter;
 use crate::handlers::{Finding, JudgedParams, PromptBlock, Subject};
 use crate::model::{MessageRole, TranscriptPart};
 
-/// More contexts in one eval are a dump, not a retrieval.
+/// The largest number of contexts in one eval. More are a mistake in the path.
 const MAX_CONTEXTS: usize = 1000;
 
-/// Where something comes from.
+/// The source of some material.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockSource {
-    /// From the author.
+    /// Written by the author.
     Given(Vec<String>),
-    /// From this path of the transcript's metadata.
+    /// At this path of the transcript's metadata.
     MetadataField(String),
-    /// From the transcript itself.
+    /// In the transcript itself.
     Transcript,
 }
 
-/// What is asked for; `None`: not needed.
+/// The required material; `None` if a judge does not need it.
 #[derive(Debug, Default)]
 pub(super) struct PromptBlocksSpec {
     pub(super) question: Option<BlockSource>,
     pub(super) contexts: Option<BlockSource>,
     pub(super) reference: Option<String>,
     pub(super) role: Option<BlockSource>,
-    /// Whether personal data in plain sight fails at once.
+    /// `true` to fail at once if the agent's messages contain obvious personal data.
     pub(super) reject_personal_data: bool,
 }
 
@@ -88,7 +88,7 @@ fn new_block(label: &str, text: &str) -> PromptBlock {
     }
 }
 
-/// The block, or blocks, of one kind.
+/// Returns the block, or blocks, of one kind of material.
 fn resolve_blocks(
     label: &str,
     from: &BlockSource,
@@ -108,7 +108,7 @@ fn resolve_blocks(
     }
 }
 
-/// One block, or a numbered one each: a context may not speak for its neighbour.
+/// Returns one block, or a numbered block for each text, so that a text cannot imitate the next one.
 fn numbered_blocks(label: &str, texts: &[String]) -> Vec<PromptBlock> {
     if let [only] = texts {
         return vec![new_block(label, only)];
@@ -120,7 +120,7 @@ fn numbered_blocks(label: &str, texts: &[String]) -> Vec<PromptBlock> {
         .collect()
 }
 
-/// A text, or a list of texts, in the metadata.
+/// Returns a text, or a list of texts, in the metadata.
 fn read_metadata_texts(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
     let path = path.strip_prefix("metadata.").unwrap_or(path);
     let value = subject
@@ -142,13 +142,13 @@ fn read_metadata_texts(subject: &Subject<'_>, path: &str) -> Result<Vec<String>,
     if texts.len() > MAX_CONTEXTS {
         let n = texts.len();
         return Err(format!(
-            "metadata.{path} holds {n} texts, more than {MAX_CONTEXTS}"
+            "metadata.{path} has {n} texts, more than {MAX_CONTEXTS}"
         ));
     }
     Ok(texts)
 }
 
-/// The last thing the user said before the output.
+/// Returns a block that names the user's last message before the output.
 fn find_last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
     let end = subject.output().message.unwrap_or(subject.end);
     let mut messages = subject.transcript.messages[..end].iter();
@@ -160,12 +160,12 @@ fn find_last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
             "The question is what the user says in message {n} of the transcript."
         )),
         None => {
-            Err("there is no question: no user speaks before the output, and `question` gives none")
+            Err("the question is missing: no user message comes before the output, and `question` is not set")
         }
     }
 }
 
-/// What the agent's tools answered.
+/// Returns a block that names the messages with tool results.
 fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
     let messages = subject.transcript.messages[..subject.end]
         .iter()
@@ -192,7 +192,7 @@ fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
     }
 }
 
-/// What the agent was told to be.
+/// Returns a block with the agent's role.
 fn find_agent_role(subject: &Subject<'_>) -> Result<String, &'static str> {
     if let Some(text) = subject.metadata("system_prompt").and_then(Value::as_str)
         && !text.trim().is_empty()

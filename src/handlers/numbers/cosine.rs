@@ -1,4 +1,4 @@
-//! `cosine_similarity`: how near the answer's recorded embedding is to a reference.
+//! `cosine_similarity`: the similarity of the answer's recorded embedding to a reference.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,24 +8,24 @@ use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
-/// Sums of products are not exact: a vector is this near to itself.
+/// The tolerance of the cosine, because sums of products are not exact.
 const TOLERANCE: f64 = 1e-9;
 
 /// Params of `cosine_similarity`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct CosineSimilarity {
-    /// The vector to compare with, as long as the recorded ones.
+    /// The reference vector, of the same length as the recorded embeddings.
     #[schemars(length(min = 1))]
     reference: Vec<f64>,
-    /// The least cosine, above -1 and up to 1; met within a billionth.
+    /// The smallest cosine, above -1 and up to 1, with a tolerance of 1e-9.
     #[schemars(range(min = -1, max = 1))]
     min_similarity: f64,
 }
 
 impl EvalType for CosineSimilarity {
     const NAME: &'static str = "cosine_similarity";
-    const SUMMARY: &'static str = "The cosine of the recorded `embedding` (of the transcript's metadata, else of the judged assistant message's) and the reference is at least `min_similarity`. The score is the cosine, 0 where it is negative.";
+    const SUMMARY: &'static str = "The cosine similarity of the recorded `embedding` and the reference is at least `min_similarity`. The embedding is in the transcript's metadata, otherwise in that of the judged assistant message. The score is the cosine, or 0 if it is negative.";
     const EXAMPLE: &'static str = "reference: [0.12, -0.4, 0.9]\nmin_similarity: 0.8";
     const SCORED: bool = true;
 
@@ -60,7 +60,7 @@ impl EvalType for CosineSimilarity {
 
 #[derive(Debug)]
 struct CosineSimilarityCheck {
-    /// Of length 1.
+    /// The reference, scaled to length 1.
     reference: Vec<f64>,
     min_similarity: f64,
 }
@@ -101,7 +101,8 @@ impl Check for CosineSimilarityCheck {
     }
 }
 
-/// The vector with length 1; `None`: it has no length. Scaled first, so that no square is too large or too small.
+/// Returns the vector scaled to length 1, or `None` if all its numbers are 0. Divides by the largest number first, so
+/// that no square overflows or underflows.
 fn normalize_vector(vector: &[f64]) -> Option<Vec<f64>> {
     let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     if largest == 0.0 || !largest.is_finite() {
@@ -112,7 +113,8 @@ fn normalize_vector(vector: &[f64]) -> Option<Vec<f64>> {
     Some(scaled.into_iter().map(|x| x / length).collect())
 }
 
-/// Of two vectors of length 1: between -1 and 1, and exactly 1 or -1 where it is so near that nothing else is meant.
+/// Returns the cosine of two vectors of length 1, between -1 and 1. Values within the tolerance of 1 or -1 are
+/// rounded to it.
 fn compute_cosine(a: &[f64], b: &[f64]) -> f64 {
     let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
     if 1.0 - product.abs() < TOLERANCE {

@@ -1,4 +1,4 @@
-//! `cost_budget` and `token_consumption`: what the conversation cost, in money and tokens.
+//! `cost_budget` and `token_consumption`: limits on the recorded cost and tokens of the conversation.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
-/// Params of `cost_budget`: at least one.
+/// Params of `cost_budget`: at least one limit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(
@@ -18,20 +18,20 @@ use crate::rubric::ParamProblem;
     reason = "the names of params are what authors write"
 )]
 pub(in crate::handlers) struct CostBudget {
-    /// The most dollars; exactly so many pass.
+    /// The largest cost in USD, limit included.
     #[schemars(range(min = 0))]
     max_cost_usd: Option<f64>,
-    /// The most input tokens.
+    /// The largest number of input tokens.
     max_input_tokens: Option<u64>,
-    /// The most output tokens.
+    /// The largest number of output tokens.
     max_output_tokens: Option<u64>,
-    /// The most tokens in all: as recorded, else input and output together.
+    /// The largest number of tokens in all: as recorded, otherwise input and output together.
     max_total_tokens: Option<u64>,
 }
 
 impl EvalType for CostBudget {
     const NAME: &'static str = "cost_budget";
-    const SUMMARY: &'static str = "Recorded cost and tokens are within every limit that is given: of the transcript's metadata, else summed over the assistant messages. The score is 1 within the limits, then limit / used of the one that is exceeded most.";
+    const SUMMARY: &'static str = "The recorded cost and tokens are within every given limit. They are in the transcript's metadata, otherwise dicta adds up those of the assistant messages. The score is 1 within the limits, otherwise limit / used of the limit that is exceeded most.";
     const EXAMPLE: &'static str = "max_cost_usd: 0.05\nmax_total_tokens: 20000";
     const SCORED: bool = true;
 
@@ -55,7 +55,7 @@ impl EvalType for CostBudget {
     }
 }
 
-/// Params of `token_consumption`: at least one.
+/// Params of `token_consumption`: at least one limit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(
@@ -63,17 +63,17 @@ impl EvalType for CostBudget {
     reason = "the names of params are what authors write"
 )]
 pub(in crate::handlers) struct TokenConsumption {
-    /// The most tokens in all: as recorded, else input and output together.
+    /// The largest number of tokens in all: as recorded, otherwise input and output together.
     max_tokens: Option<u64>,
-    /// The most input tokens.
+    /// The largest number of input tokens.
     max_input_tokens: Option<u64>,
-    /// The most output tokens.
+    /// The largest number of output tokens.
     max_output_tokens: Option<u64>,
 }
 
 impl EvalType for TokenConsumption {
     const NAME: &'static str = "token_consumption";
-    const SUMMARY: &'static str = "Recorded tokens are within every limit that is given: of the transcript's metadata, else summed over the assistant messages. The score is 1 within the limits, then limit / used of the one that is exceeded most.";
+    const SUMMARY: &'static str = "The recorded tokens are within every given limit. They are in the transcript's metadata, otherwise dicta adds up those of the assistant messages. The score is 1 within the limits, otherwise limit / used of the limit that is exceeded most.";
     const EXAMPLE: &'static str = "max_tokens: 20000";
     const SCORED: bool = true;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[

@@ -1,4 +1,5 @@
-//! `latency_budget` and `end_to_end_latency`: how long the answer, or the whole conversation, took.
+//! `latency_budget` and `end_to_end_latency`: limits on the recorded duration of the answer or of the whole
+//! conversation.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,14 +15,14 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct LatencyBudget {
-    /// The most milliseconds; exactly so many pass.
+    /// The largest number of milliseconds, limit included.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max_ms: f64,
 }
 
 impl EvalType for LatencyBudget {
     const NAME: &'static str = "latency_budget";
-    const SUMMARY: &'static str = "The recorded latency is within the budget: `latency_ms` of the transcript's metadata, else of the judged assistant message's. The score is 1 up to the budget, then budget / latency.";
+    const SUMMARY: &'static str = "The recorded latency is within the budget: `latency_ms` in the transcript's metadata, otherwise in that of the judged assistant message. The score is 1 within the budget, otherwise budget / latency.";
     const EXAMPLE: &'static str = "max_ms: 2000";
     const SCORED: bool = true;
 
@@ -34,14 +35,14 @@ impl EvalType for LatencyBudget {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct EndToEndLatency {
-    /// The most milliseconds; exactly so many pass.
+    /// The largest number of milliseconds, limit included.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max_ms: f64,
 }
 
 impl EvalType for EndToEndLatency {
     const NAME: &'static str = "end_to_end_latency";
-    const SUMMARY: &'static str = "All answers together took no longer: `end_to_end_latency_ms` or `latency_ms` of the transcript's metadata, else the sum of `latency_ms` over the assistant messages. The score is 1 up to the limit, then limit / latency.";
+    const SUMMARY: &'static str = "All answers together took at most `max_ms`: `end_to_end_latency_ms` or `latency_ms` in the transcript's metadata, otherwise the sum of `latency_ms` over the assistant messages. The score is 1 within the limit, otherwise limit / latency.";
     const EXAMPLE: &'static str = "max_ms: 30000";
     const SCORED: bool = true;
 

@@ -1,6 +1,7 @@
-//! Checks over recorded numbers: how long it took, what it cost, how near its meaning is.
+//! Checks over recorded metrics: latency, cost, tokens, and similarity of embeddings.
 //!
-//! Owns where the numbers come from ([`source`]). Refuses to estimate: what was not recorded is missing.
+//! Responsible for the lookup of metrics in metadata ([`recorded_metrics`]). Does not estimate: a metric that is not
+//! recorded is missing data.
 
 pub(super) mod cosine;
 pub(super) mod cost;

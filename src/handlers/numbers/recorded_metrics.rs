@@ -1,21 +1,22 @@
-//! Where recorded numbers come from.
+//! The lookup of recorded metrics in metadata.
 //!
-//! **First the transcript's own metadata**, at every level: there a number is about the whole transcript.
-//! Where it has none, **the messages' own metadata** counts: `latency_ms` and `embedding` of the judged assistant message
-//! (the output), cost and tokens summed over the assistant messages up to it. If only some of these have the number, the
-//! sum would be too small, and that is an error; a transcript without assistant messages has spent nothing.
+//! **The transcript's own metadata comes first**, for every trigger. A number there is about the whole transcript. If
+//! it has none, **the messages' own metadata** counts: `latency_ms` and `embedding` of the judged assistant message
+//! (the output), cost and tokens added up over the assistant messages up to it. If only some of these have the
+//! number, the sum would be too small, so that is an error. A transcript without assistant messages has used nothing.
 //!
-//! | number | paths, the first that is there |
+//! | number | paths, in order |
 //! |---|---|
 //! | latency | `latency_ms` |
 //! | end-to-end latency | `end_to_end_latency_ms`, `latency_ms` |
 //! | cost, in USD | `cost_usd`, `cost`, `usage.cost_usd`, `usage.cost` |
 //! | input tokens | `input`, `input_tokens`, `prompt_tokens` below `tokens` or `usage`; `input_tokens`, `prompt_tokens` |
 //! | output tokens | `output`, `output_tokens`, `completion_tokens` likewise |
-//! | all tokens | `total`, `total_tokens` likewise; `tokens` as a number; else input and output together |
+//! | all tokens | `total`, `total_tokens` likewise; `tokens` as a number; otherwise input and output together |
 //! | embedding | `embedding`, a list of numbers |
 //!
-//! A value of the wrong kind (`"200ms"`, a negative number) is an error that quotes it, never skipped for another path.
+//! A value of the wrong type (`"200ms"`, a negative number) is an error that quotes it. dicta does not skip it for
+//! another path.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -27,7 +28,7 @@ use crate::handlers::explain::QuotedText;
 use crate::handlers::subject::{CheckCacheKey, lookup_path};
 use crate::model::MessageRole;
 
-/// A kind of number.
+/// A recorded metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MetricKind {
     Latency,
@@ -90,7 +91,7 @@ impl MetricKind {
         }
     }
 
-    /// What is missing, where it is.
+    /// Returns the name of the metric in a message about missing data.
     const fn noun(self) -> &'static str {
         match self {
             Self::InputTokens => "count of input tokens",
@@ -100,7 +101,7 @@ impl MetricKind {
         }
     }
 
-    /// The paths authors know best.
+    /// Returns the best-known paths of the metric.
     const fn typical_paths(self) -> &'static str {
         match self {
             Self::Latency => "`latency_ms`",
@@ -113,26 +114,26 @@ impl MetricKind {
     }
 }
 
-/// A number and where it is from.
+/// A number with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MetricReading {
     pub(super) value: f64,
-    /// `the transcript's metadata`, `message 3`, `4 assistant messages`.
+    /// The origin: `the transcript's metadata`, `message 3`, `4 assistant messages`.
     pub(super) origin: String,
 }
 
-/// The numbers of a subject.
+/// The metrics of a subject.
 pub(super) struct MetricReader<'s, 't> {
     subject: &'s Subject<'t>,
     cache: Rc<MessageMetricsCache>,
 }
 
-/// What was read of the messages' own metadata, shared by all checks and all messages they are asked about.
+/// The metrics in the messages' own metadata, shared by all checks and all judged messages.
 #[derive(Default)]
 struct MessageMetricsCache {
     /// By assistant message: its position and metadata.
     metadata: OnceCell<Vec<(usize, Option<Value>)>>,
-    /// By kind, of the first assistant messages: the number, or why it is none.
+    /// By metric, for the first assistant messages: the number, or the reason why it is invalid.
     numbers: [RefCell<Vec<MessageMetric>>; 6],
 }
 
@@ -146,7 +147,8 @@ impl<'s, 't> MetricReader<'s, 't> {
         }
     }
 
-    /// Of the transcript, else of the judged message. `None`: there is no assistant message.
+    /// Returns the metric of the transcript, otherwise of the judged message. `None` without assistant
+    /// messages.
     pub(super) fn read_judged(&self, kind: MetricKind) -> Result<Option<MetricReading>, String> {
         if let Some(reading) = self.read_transcript(kind)? {
             return Ok(Some(reading));
@@ -168,7 +170,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         }
     }
 
-    /// Of the transcript, else summed over the assistant messages.
+    /// Returns the metric of the transcript, otherwise the sum over the assistant messages.
     pub(super) fn read_sum(&self, kind: MetricKind) -> Result<MetricReading, String> {
         if let Some(reading) = self.read_transcript(kind)? {
             return Ok(reading);
@@ -214,7 +216,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         }
     }
 
-    /// The vector, and where it is from.
+    /// Returns the embedding and its origin.
     pub(super) fn read_embedding(&self) -> Result<(Vec<f64>, String), String> {
         if let Some(value) = self.subject.metadata("embedding") {
             let from = "the transcript's metadata".to_owned();
@@ -222,7 +224,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         }
         let Some(message) = self.subject.output().message else {
             return Err(
-                "there is no embedding: no `embedding` in the transcript's metadata, and no assistant message".to_owned(),
+                "the embedding is missing: no `embedding` in the transcript's metadata, and no assistant message".to_owned(),
             );
         };
         let from = format!("message {message}");
@@ -274,12 +276,12 @@ fn explain_missing(name: &str, known: &str, place: &str) -> String {
     format!("there is no {name}: no {known} in the transcript's metadata, nor in that of {place}")
 }
 
-/// The number of a kind in one metadata object.
+/// Returns a metric in one metadata object.
 fn read_number(root: &Value, kind: MetricKind, place: &str) -> Result<Option<f64>, String> {
     for path in kind.paths() {
         match lookup_path(root, path) {
             None => {}
-            // `tokens` may hold the counts, and be no count itself.
+            // `tokens` may be an object with the counts instead of a count.
             Some(Value::Object(_)) if *path == "tokens" => {}
             Some(value) => return parse_number(value, kind, path, place).map(Some),
         }
@@ -339,7 +341,7 @@ fn quote_value(value: &Value) -> String {
     }
 }
 
-/// A number as people write it: six digits that matter, no noise of sums.
+/// Formats a number with six significant digits, so that rounding errors of sums do not show.
 pub(super) fn format_number(x: f64) -> String {
     if x.fract() == 0.0 && x.abs() < 1e15 {
         return format!("{x:.0}");
@@ -357,12 +359,13 @@ pub(super) fn format_number(x: f64) -> String {
     text
 }
 
-/// Whether a number is over its limit. Sums of decimal fractions are not exact: a part in a billion is not over.
+/// Returns `true` if a number exceeds its limit. Sums of decimal fractions are not exact, so an excess of less than
+/// 1e-9 does not count.
 pub(super) fn is_over(value: f64, limit: f64) -> bool {
     value > limit + limit.abs() * 1e-9
 }
 
-/// 1 up to the limit, then the share that would have been within it.
+/// Returns 1 within the limit, otherwise limit / used.
 pub(super) fn score_against_limit(value: f64, limit: f64) -> f64 {
     if is_over(value, limit) {
         (limit / value).clamp(0.0, 1.0)

@@ -1,4 +1,4 @@
-//! What all prefixes of one transcript share.
+//! The data that all prefixes of one transcript share.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -13,24 +13,24 @@ use super::{MessageText, SubjectCall};
 use crate::handlers::grounding::GroundingSources;
 use crate::model::{MessageRole, ToolResult, Transcript, TranscriptPart};
 
-/// Whose memory it is: each check that keeps something has one of its own.
+/// The key of a check's cache. Each check that caches something has its own.
 #[derive(Debug)]
 pub(in crate::handlers) struct CheckCacheKey(u64);
 
 impl CheckCacheKey {
-    /// Another than all before it.
+    /// Returns a new key, different from all others.
     pub(in crate::handlers) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// One that all checks share, told apart by the type of what is kept alone.
+    /// Returns a key that all checks share. Only the type of the cached value distinguishes such caches.
     pub(in crate::handlers) const fn shared() -> Self {
         Self(0)
     }
 }
 
-/// A transcript, with what checks asked of it so far.
+/// A transcript with the data that checks have requested so far.
 #[derive(Debug)]
 pub(super) struct TranscriptIndex<'t> {
     pub(super) transcript: &'t Transcript<'t>,
@@ -38,7 +38,7 @@ pub(super) struct TranscriptIndex<'t> {
     calls: OnceCell<Vec<SubjectCall<'t>>>,
     results: OnceCell<Vec<CallResult<'t>>>,
     result_texts: OnceCell<Vec<Option<MessageText<'t>>>>,
-    /// By call, each read when it is asked for.
+    /// By call; each is parsed on first use.
     arguments: OnceCell<Vec<OnceCell<CallArguments>>>,
     metadata: OnceCell<Option<Value>>,
     /// By whether texts of users and of the system count.
@@ -46,10 +46,10 @@ pub(super) struct TranscriptIndex<'t> {
     check_caches: RefCell<HashMap<(TypeId, u64), Rc<dyn Any>>>,
 }
 
-/// The result of a call, and the message it stands in.
+/// The result of a call, with the position of its message.
 type CallResult<'t> = Option<(usize, &'t ToolResult<'t>)>;
 
-/// The arguments as an object, or why they are none.
+/// The arguments as an object, or the reason why they are not one.
 type CallArguments = Result<Map<String, Value>, String>;
 
 impl<'t> TranscriptIndex<'t> {
@@ -161,13 +161,16 @@ impl<'t> TranscriptIndex<'t> {
         self.results.get_or_init(|| self.join_results())
     }
 
-    /// A result answers the newest message that has an unanswered call of its id, and there the first such call. So ids
-    /// that are used again in every turn (`call_0`) and calls without ids (all have the empty one) join in order. What a
-    /// result answers is known when it comes: later messages change none of it, so a prefix has the same joins.
+    /// Joins calls with results. A result answers the newest message that has an unanswered call of its id, and there
+    /// the first such call.
+    ///
+    /// So ids that occur again in every turn (`call_0`) and calls without ids (all have the empty id) join in order.
+    /// Later messages never change an earlier join, so a prefix has the same joins.
     fn join_results(&self) -> Vec<CallResult<'t>> {
         let calls = self.calls();
         let mut results = vec![None; calls.len()];
-        // By id: the calls that wait, newest message last; within a message the first call last.
+        // By id: the calls without a result, newest message last; within a message the first call last, so that `pop`
+        // returns it.
         let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut next = 0;
         for (at, message) in self.transcript.messages.iter().enumerate() {
@@ -196,7 +199,7 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, String> {
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("its arguments are no JSON object".to_owned()),
-        Err(why) => Err(format!("its arguments are no JSON: {why}")),
+        Ok(_) => Err("its arguments are not a JSON object".to_owned()),
+        Err(why) => Err(format!("its arguments are not JSON: {why}")),
     }
 }

@@ -1,4 +1,4 @@
-//! `contains`, `contains_any`, `content_excludes`: substrings, case-insensitive, several in one pass.
+//! `contains`, `contains_any`, `content_excludes`: substrings, case-insensitive, all patterns in one pass.
 
 use std::cell::RefCell;
 
@@ -17,14 +17,14 @@ use crate::rubric::{EvalTypeAlias, ParamProblem};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct Contains {
-    /// Texts that must all occur, whatever their case.
+    /// Texts that must all occur. Case does not matter.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     patterns: Vec<String>,
 }
 
 impl EvalType for Contains {
     const NAME: &'static str = "contains";
-    const SUMMARY: &'static str = "The output holds all of the patterns, case-insensitively. User, tool and argument text is not searched. The score is the share of patterns found.";
+    const SUMMARY: &'static str = "The output contains all patterns, in any case. User messages, tool results and arguments are not searched. The score is the share of patterns found.";
     const EXAMPLE: &'static str = "patterns: [refund, order number]";
     const SCORED: bool = true;
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_includes")];
@@ -39,7 +39,7 @@ impl EvalType for Contains {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ContainsAny {
-    /// Texts of which one must occur in some assistant message, whatever its case.
+    /// Texts of which at least one must occur in an assistant message. Case does not matter.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     patterns: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub(in crate::handlers) struct ContainsAny {
 impl EvalType for ContainsAny {
     const NAME: &'static str = "contains_any";
     const SUMMARY: &'static str =
-        "Any assistant message holds any of the patterns, case-insensitively.";
+        "At least one assistant message contains at least one of the patterns, in any case.";
     const EXAMPLE: &'static str = "patterns: [refund, invoice]";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_includes_any")];
 
@@ -63,10 +63,11 @@ impl EvalType for ContainsAny {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ContentExcludes {
-    /// Texts that must not occur in any assistant message, whatever their case.
+    /// Texts that must not occur in any assistant message. Case does not matter.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     patterns: Vec<String>,
-    /// `substring`: anywhere, within words too. `word_boundary`: as whole words, so that `ass` is not found in `class`.
+    /// `substring`: matches anywhere, also inside words. `word_boundary`: matches whole words, so that `ass` is not
+    /// found in `class`.
     #[serde(default)]
     match_mode: MatchMode,
 }
@@ -82,7 +83,7 @@ enum MatchMode {
 impl EvalType for ContentExcludes {
     const NAME: &'static str = "content_excludes";
     const SUMMARY: &'static str =
-        "No assistant message holds any of the patterns, case-insensitively.";
+        "No assistant message contains any of the patterns, in any case.";
     const EXAMPLE: &'static str = "patterns: [As an AI language model]\nmatch_mode: substring";
     const ALIASES: &'static [EvalTypeAlias] = &[
         EvalTypeAlias::new("content_not_includes"),
@@ -108,12 +109,12 @@ struct ContainsAllCheck(PatternSet);
 #[derive(Debug)]
 struct ContainsAnyCheck {
     patterns: PatternSet,
-    /// Whether a hit passes.
+    /// `true` if a hit passes.
     passes_on_hit: bool,
     cache_key: CheckCacheKey,
 }
 
-/// The hits in the first assistant messages: what one turn found need not be looked for again at the next.
+/// The hits in the first assistant messages, so that the next turn does not search them again.
 type PatternHitCache = RefCell<Vec<Vec<PatternHit>>>;
 
 impl ContainsAnyCheck {
@@ -127,7 +128,7 @@ impl ContainsAnyCheck {
 }
 
 impl PatternSet {
-    /// `"refund" at message 4, bytes 10..16`.
+    /// Formats a hit: `"refund" at message 4, bytes 10..16`.
     fn describe_hit(&self, said: &MessageText<'_>, hit: &PatternHit) -> String {
         let place = TextLocation {
             message: said.message,
@@ -152,7 +153,7 @@ impl Check for ContainsAllCheck {
         let hits = self.0.find_first_of_each(output.lowercase());
         let found = hits.iter().flatten().count();
         let score = found as f64 / hits.len() as f64;
-        // Places in the text as it stands are worked out for those that are shown.
+        // Only the listed hits get their location in the original text, because computing it reads the text again.
         let told = hits.iter().enumerate().filter_map(|(pattern, range)| {
             Some(PatternHit {
                 pattern,

@@ -1,4 +1,4 @@
-//! `exact_match`: the output is what was expected, as text or as JSON.
+//! `exact_match`: the output equals the expected text or JSON value.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,14 @@ use crate::rubric::{ParamProblem, json_equal};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ExactMatch {
-    /// A text: the output is this text, to the letter. Any other value: the output is JSON and this value; numbers count
-    /// as numbers (10 is 10.0), the order of keys does not. From the transcript: `{ from: metadata.expected }`.
+    /// A text: the output must equal it exactly. Any other value: the output must be JSON with this value. Numbers
+    /// compare by value (10 equals 10.0), and the order of keys does not matter. From the transcript: `{ from:
+    /// metadata.expected }`.
     expected: Value,
-    /// `true`: the case of letters does not matter. For a text only.
+    /// `true`: case does not matter. Only for a text.
     #[serde(default)]
     ignore_case: bool,
-    /// `true`: white space at both ends does not matter. For a text only: around JSON it never does.
+    /// `true`: ignores white space at both ends. Only for a text: around JSON it is always ignored.
     #[serde(default)]
     trim: bool,
 }
@@ -33,14 +34,14 @@ pub(in crate::handlers) struct ExactMatch {
 impl EvalType for ExactMatch {
     const NAME: &'static str = "exact_match";
     const SUMMARY: &'static str =
-        "The output is exactly what is expected: a text to the letter, any other value as JSON.";
+        "The output equals the expected value: a text exactly, any other value as JSON.";
     const EXAMPLE: &'static str = "expected: Yes.\ntrim: true";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let expected = match self.expected {
             Value::String(text) => text,
             Value::Null => {
-                let why = "has no value: `null` would be met by the output null alone";
+                let why = "must not be null: only the output `null` would match";
                 return Err(vec![param_problem("/expected", why)]);
             }
             value => {
@@ -49,7 +50,7 @@ impl EvalType for ExactMatch {
                     .into_iter()
                     .filter(|(_, given)| *given)
                     .map(|(name, _)| {
-                        param_problem(format!("/{name}"), "has no effect: `expected` is no text")
+                        param_problem(format!("/{name}"), "has no effect: `expected` is not a text")
                     })
                     .collect();
                 if !unused.is_empty() {
@@ -122,7 +123,7 @@ impl Check for ExactTextCheck {
 }
 
 impl ExactTextCheck {
-    /// The output from the first character that differs.
+    /// Returns the location of the output from the first character that differs.
     fn difference_span(
         &self,
         subject: &Subject<'_>,
@@ -132,7 +133,7 @@ impl ExactTextCheck {
         let text = &output.text;
         let trimmed = text.len() - text.trim_start().len();
         let from = if self.trim { trimmed } else { 0 };
-        // Folding keeps the number of characters.
+        // Lower-casing keeps the number of characters.
         let (at, _) = text[from..].char_indices().nth(same)?;
         subject.text_span(output, &(from + at..text.len()))
     }
@@ -153,7 +154,7 @@ impl Check for ExactJsonCheck {
     }
 }
 
-/// The first difference: where, and how. As deep as JSON is read, which has a limit.
+/// Returns the first difference with its place. Recursion is as deep as the JSON value, which its parser limits.
 fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
     let short = |value: &Value| QuotedText(&value.to_string()).to_string();
     let place = |at: &str| match at {

@@ -1,4 +1,4 @@
-//! `field_presence`: whether the output names fields: as keys where it is a JSON object, as words where it is not.
+//! `field_presence`: fields that the output must name, as keys of a JSON object or as words in a text.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ use crate::rubric::{EvalTypeAlias, ParamProblem};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct FieldPresence {
-    /// The fields. Of an output that is a JSON object: its own keys, or dotted paths below them (`order.id`), with their
-    /// case; `null` is a value. Of any other output: words or phrases in it, whatever their case, not within longer words.
+    /// The fields. If the output is a JSON object: its keys, or dotted paths below them (`order.id`), case-sensitive;
+    /// `null` is a value. In any other output: whole words or phrases in any case.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     fields: Vec<String>,
 }
 
 impl EvalType for FieldPresence {
     const NAME: &'static str = "field_presence";
-    const SUMMARY: &'static str = "The output has all of the fields: as keys if it is a JSON object (a code block around it aside), else as whole words in the text. The score is the share of fields there.";
+    const SUMMARY: &'static str = "The output names all fields: as keys if it is a JSON object (also in a code block), otherwise as whole words. The score is the share of fields found.";
     const EXAMPLE: &'static str = "fields: [status, order.id]";
     const SCORED: bool = true;
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("required_fields")];
@@ -76,7 +76,7 @@ impl Check for FieldPresenceCheck {
     }
 }
 
-/// A key of that name, or what its dots lead to.
+/// Returns `true` if the object has a key of that name, or a value at that dotted path.
 fn has_field(object: &Map<String, Value>, field: &str) -> bool {
     if object.contains_key(field) {
         return true;

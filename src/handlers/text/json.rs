@@ -1,4 +1,5 @@
-//! `json_valid` and `json_schema`: the output as JSON. Strict: no code fences, no byte order mark, nothing around it.
+//! `json_valid` and `json_schema`: the output as JSON. Strict by default: no code fence, no byte order mark, nothing
+//! around it.
 
 use std::ops::Range;
 
@@ -17,17 +18,17 @@ use crate::schema;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct JsonValid {
-    /// `true`: it may stand in a code block; the first one without a language or with `json` counts.
+    /// `true`: the JSON may be in a code block; the first block without a language or with `json` counts.
     #[serde(default)]
     allow_wrapped: bool,
-    /// `true`: it may stand between other words; the first balanced object counts, else the first list.
+    /// `true`: the JSON may be surrounded by other text; the first balanced object counts, otherwise the first list.
     #[serde(default)]
     extract_json: bool,
 }
 
 impl EvalType for JsonValid {
     const NAME: &'static str = "json_valid";
-    const SUMMARY: &'static str = "The output is JSON, any value, and nothing else; numbers must fit a double. Code fences are not removed unless the params say so.";
+    const SUMMARY: &'static str = "The output is one JSON value and nothing else. Numbers must fit a double. Code fences count as other text unless `allow_wrapped` is true.";
     const EXAMPLE: &'static str = "allow_wrapped: true";
     const ALIASES: &'static [EvalTypeAlias] = &[
         EvalTypeAlias::new("is_valid_json"),
@@ -48,20 +49,20 @@ impl EvalType for JsonValid {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct JsonSchemaEval {
-    /// A JSON Schema: the draft its `$schema` names, else 2020-12. Formats are asserted. It may refer to itself, never
-    /// to a file or an address. The empty one takes any JSON.
+    /// A JSON Schema. Its draft is the one that `$schema` names, otherwise 2020-12. Formats are checked. It may refer
+    /// to itself, but not to a file or an address. The empty schema accepts any JSON.
     schema: Map<String, Value>,
-    /// `true`: the JSON may stand in a code block; the first one without a language or with `json` counts.
+    /// `true`: the JSON may be in a code block; the first block without a language or with `json` counts.
     #[serde(default)]
     allow_wrapped: bool,
-    /// `true`: it may stand between other words; the first balanced object counts, else the first list.
+    /// `true`: the JSON may be surrounded by other text; the first balanced object counts, otherwise the first list.
     #[serde(default)]
     extract_json: bool,
 }
 
 impl EvalType for JsonSchemaEval {
     const NAME: &'static str = "json_schema";
-    const SUMMARY: &'static str = "The output is JSON, and valid under the schema. Code fences are not removed unless the params say so.";
+    const SUMMARY: &'static str = "The output is JSON that is valid under the schema. Code fences count as other text unless `allow_wrapped` is true.";
     const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -97,7 +98,7 @@ impl Check for JsonValidCheck {
                     message: output.message,
                     bytes: range.clone(),
                 };
-                Finding::new(true, format!("the output holds JSON at {place}"))
+                Finding::new(true, format!("the output contains JSON at {place}"))
                     .with_spans(subject.text_span(output, &range))
             }
             Err(why) => Finding::new(false, explain_not_json(output, &range, &why)),
@@ -105,8 +106,8 @@ impl Check for JsonValidCheck {
     }
 }
 
-/// The output as JSON, and where it stands. The error is what an eval finds then: a failure where it is no JSON, an
-/// error where it is JSON that our tree cannot hold (a lone surrogate, very deep).
+/// Returns the output as JSON, and its byte range. The error is the finding of the eval: a failure if it is not JSON.
+/// It is an error if dicta cannot represent the JSON (a lone surrogate, very deep).
 pub(super) fn parse_output(
     said: &MessageText<'_>,
     unwrap: JsonExtraction,
@@ -155,7 +156,7 @@ fn explain_not_json(output: &MessageText<'_>, range: &Range<usize>, why: &str) -
         None => ": there is no assistant message",
         Some(_) if text.is_empty() => ": the output is empty",
         Some(_) if range.len() == output.text.len() && text.starts_with("```") => {
-            ": it stands in a code fence"
+            ": it is in a code fence"
         }
         Some(_) => return format!("not JSON: {why}"),
     };

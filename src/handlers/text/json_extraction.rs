@@ -1,20 +1,20 @@
-//! JSON taken out of a text: from a code fence, or from between words.
+//! Finds and checks JSON in a text: the whole text, a code block, or a value between words.
 
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-/// Where JSON may stand in an output, beside being all of it.
+/// The places where JSON may be in an output. The whole output always counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct JsonExtraction {
     /// In the first code block without a language or with `json`.
     pub(super) code_block: bool,
-    /// In the first balanced object, else in the first balanced list.
+    /// The first balanced object, otherwise the first balanced list.
     pub(super) embedded: bool,
 }
 
 impl JsonExtraction {
-    /// The bytes to read as JSON: of the code block, else of the object or list, else of the whole text.
+    /// Returns the bytes to parse as JSON: the code block, otherwise the object or list, otherwise the whole text.
     pub(super) fn find_range(self, text: &str) -> Range<usize> {
         let wrapped = self.code_block.then(|| find_code_block(text)).flatten();
         wrapped
@@ -23,7 +23,7 @@ impl JsonExtraction {
     }
 }
 
-/// The first code block without a language or with `json`; its fences stand on lines of their own.
+/// Returns the first code block without a language or with `json`. Its fences are on lines of their own.
 fn find_code_block(text: &str) -> Option<Range<usize>> {
     let mut open: Option<(bool, usize)> = None;
     let mut at = 0;
@@ -50,8 +50,8 @@ fn find_code_block(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// The first balanced `{…}` that is JSON, else the first such `[…]`: what stands before an object may be a citation,
-/// `see [1]`. None within another is looked at. One pass.
+/// Returns the first balanced `{…}` that is JSON, otherwise the first such `[…]`. An object comes first, because a
+/// list may be a citation such as `see [1]`. Values inside another value do not count. Takes one pass.
 fn find_balanced_json(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut open: Vec<(u8, usize)> = Vec::new();
@@ -60,7 +60,7 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            // No JSON text goes on in the next line: a stray quotation mark must not swallow the rest.
+            // No JSON string continues on the next line: a stray quotation mark must not hide the rest.
             b'\n' => quoted = false,
             b'\\' if quoted => at += 1,
             b'"' if !open.is_empty() => quoted = !quoted,
@@ -69,6 +69,7 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
             b'[' => open.push((b']', at)),
             close @ (b'}' | b']') => {
                 if let Some((_, from)) = open.pop_if(|(wanted, _)| *wanted == close) {
+                    // The outer value replaces the values inside it.
                     while all.pop_if(|inner| inner.start > from).is_some() {}
                     all.push(from..at + 1);
                 }
@@ -84,8 +85,8 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
     found.find(|range| check_syntax(&text[range.clone()]).is_ok())
 }
 
-/// Whether a text is JSON by its grammar, with numbers that fit a double. Depth does not matter, nor do lone surrogates
-/// in escapes: the grammar has them.
+/// Checks that a text is JSON by its grammar, with numbers that fit a double. Depth and lone surrogates in escapes
+/// are allowed, because the grammar allows them.
 pub(super) fn check_syntax(text: &str) -> Result<(), String> {
     serde_json::from_str::<IgnoredAny>(text).map_err(|why| why.to_string())?;
     match find_huge_number(text) {
@@ -94,7 +95,7 @@ pub(super) fn check_syntax(text: &str) -> Result<(), String> {
     }
 }
 
-/// The first number of valid JSON that no double holds, such as `1e999`.
+/// Returns the first number of valid JSON that does not fit a double, such as `1e999`.
 fn find_huge_number(json: &str) -> Option<&str> {
     let bytes = json.as_bytes();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! `json_path`: a JMESPath expression over the output as JSON, and what its result must be.
+//! `json_path`: a JMESPath expression over the output, the calls or the metadata, and conditions on its result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,41 +12,43 @@ use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::query::{self, JmesPathQuery};
 use crate::rubric::{ParamProblem, json_equal};
 
-/// Params of `json_path`: an expression and at least one thing its result must be.
+/// Params of `json_path`: an expression and at least one condition.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct JsonPath {
-    /// A JMESPath expression, such as `items[?price > shipping].name`. `$` is no part of JMESPath: `order.id`, not `$.order.id`.
+    /// A JMESPath expression, such as `items[?price > shipping].name`. JMESPath has no `$`: write `order.id`, not
+    /// `$.order.id`.
     #[schemars(length(min = 1))]
     expression: String,
-    /// `output`: the output as JSON. `calls`: a list of `{name, arguments, result, is_error}`, where the texts that are JSON
-    /// are JSON. `metadata`: the transcript's own.
+    /// The data. `output`: the output as JSON. `calls`: a list of `{name, arguments, result, is_error}`, with texts
+    /// parsed as JSON if they are JSON. `metadata`: the transcript's own metadata.
     #[serde(default)]
     of: JsonPathInput,
-    /// What the result is. Numbers count as numbers; a text never is a number.
+    /// The expected result. Numbers compare by value. A text never equals a number.
     #[serde(default, deserialize_with = "given")]
     expected: Option<Value>,
-    /// The result is a list that holds each of these values, or a text that holds each of these texts, with their case.
+    /// The result must be a list with each of these values, or a text with each of these texts, case-sensitive.
     #[serde(default)]
     #[schemars(length(min = 1))]
     contains: Option<Vec<Value>>,
-    /// The result is a number, at least this.
+    /// The result must be a number and at least this.
     #[serde(default)]
     min: Option<f64>,
-    /// The result is a number, at most this.
+    /// The result must be a number and at most this.
     #[serde(default)]
     max: Option<f64>,
-    /// The result is a list of at least so many values. `null` is none, anything else but a list is one.
+    /// The result must be a list of at least this many values. `null` counts as none, any other value that is not a
+    /// list as one.
     #[serde(default)]
     #[schemars(range(min = 1))]
     min_results: Option<usize>,
-    /// The result is a list of at most so many values.
+    /// The result must be a list of at most this many values.
     #[serde(default)]
     max_results: Option<usize>,
-    /// `true`: the JSON may stand in a code block; the first one without a language or with `json` counts.
+    /// `true`: the JSON may be in a code block; the first block without a language or with `json` counts.
     #[serde(default)]
     allow_wrapped: bool,
-    /// `true`: it may stand between other words; the first balanced object counts, else the first list.
+    /// `true`: the JSON may be surrounded by other text; the first balanced object counts, otherwise the first list.
     #[serde(default)]
     extract_json: bool,
 }
@@ -60,14 +62,14 @@ enum JsonPathInput {
     Metadata,
 }
 
-/// `null` written is not the same as nothing written.
+/// Distinguishes a written `null` from a missing key.
 fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
 
 impl EvalType for JsonPath {
     const NAME: &'static str = "json_path";
-    const SUMMARY: &'static str = "What a JMESPath expression finds in the output (or in the calls, or in the metadata) is what is expected. An output that is no JSON fails; an expression that does not fit the data is a check_error.";
+    const SUMMARY: &'static str = "The result of a JMESPath expression over the output (or the calls, or the metadata) meets the conditions. An output that is not JSON fails. An expression that does not fit the data is a check_error.";
     const EXAMPLE: &'static str = "expression: items[?price > `10`].name\nmin_results: 1";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("jmespath_expression", "expression")];
@@ -95,7 +97,7 @@ impl EvalType for JsonPath {
             ));
         }
         if self.expected == Some(Value::Null) {
-            let why = "has no value: for null, compare in the expression and expect true";
+            let why = "must not be null: to expect null, compare in the expression and expect true";
             problems.push(param_problem("/expected", why));
         }
         if self.contains.as_ref().is_some_and(Vec::is_empty) {
@@ -121,7 +123,7 @@ impl EvalType for JsonPath {
                 ("extract_json", self.extract_json),
             ] {
                 if given {
-                    let why = "has no effect: only an output is taken out of a text";
+                    let why = "has no effect: it only applies to `of: output`";
                     problems.push(param_problem(format!("/{name}"), why));
                 }
             }
@@ -193,7 +195,7 @@ impl Check for JsonPathCheck {
     }
 }
 
-/// The calls as a program would list them.
+/// Returns the calls as a JSON list.
 fn calls_as_json(subject: &Subject<'_>) -> Value {
     let as_json =
         |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
@@ -216,7 +218,7 @@ fn calls_as_json(subject: &Subject<'_>) -> Value {
 }
 
 impl JsonPathExpectation {
-    /// Why the result is not what is wanted.
+    /// Explains why the result does not meet the conditions.
     fn explain_mismatch(&self, result: &Value) -> Option<String> {
         let short = |value: &Value| QuotedText(&value.to_string()).to_string();
         if let Some(expected) = &self.expected
@@ -231,13 +233,13 @@ impl JsonPathExpectation {
             .collect();
         if !missing.is_empty() {
             return Some(format!(
-                "it does not hold {}",
+                "it does not contain {}",
                 format_list(missing.into_iter().map(short))
             ));
         }
         if self.min.is_some() || self.max.is_some() {
             let Some(x) = result.as_f64() else {
-                return Some("it is no number".to_owned());
+                return Some("it is not a number".to_owned());
             };
             if let Some(min) = self.min.filter(|min| x < *min) {
                 return Some(format!("it is less than {min}"));

@@ -1,4 +1,4 @@
-//! `max_length`, `min_length`: how long the output is, in characters (not bytes, as newer `PromptKit` counts).
+//! `max_length`, `min_length`: the length of the output in characters (newer versions of `PromptKit` count bytes).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,15 +12,15 @@ use crate::rubric::{EvalTypeAlias, ParamProblem};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct MaxLength {
-    /// The most characters the output may have.
+    /// The largest number of characters.
     max: Option<u64>,
-    /// Always refused: only a model's own tokenizer knows the tokens of a text. Give `max`, or use `token_consumption`.
+    /// Always refused: only a model's own tokenizer can count tokens. Write `max`, or use `token_consumption`.
     max_tokens: Option<u64>,
 }
 
 impl EvalType for MaxLength {
     const NAME: &'static str = "max_length";
-    const SUMMARY: &'static str = "The output has at most so many characters. The score is 1, or the share that would have been within the limit.";
+    const SUMMARY: &'static str = "The output has at most `max` characters. The score is 1, or the limit divided by the length.";
     const EXAMPLE: &'static str = "max: 700";
     const SCORED: bool = true;
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("length")];
@@ -31,7 +31,7 @@ impl EvalType for MaxLength {
         if self.max_tokens.is_some() {
             let mut why = param_problem(
                 "/max_tokens",
-                "cannot be checked: only a model's own tokenizer knows the tokens of a text",
+                "cannot be checked: only a model's own tokenizer can count tokens",
             );
             why.help = Some(
                 "give `max` in characters, or check recorded counts with token_consumption"
@@ -53,14 +53,14 @@ impl EvalType for MaxLength {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct MinLength {
-    /// The fewest characters the output may have.
+    /// The smallest number of characters.
     #[schemars(range(min = 1))]
     min: u64,
 }
 
 impl EvalType for MinLength {
     const NAME: &'static str = "min_length";
-    const SUMMARY: &'static str = "The output has at least so many characters. The score is 1, or the share of them that is there.";
+    const SUMMARY: &'static str = "The output has at least `min` characters. The score is 1, or the length divided by the minimum.";
     const EXAMPLE: &'static str = "min: 20";
     const SCORED: bool = true;
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
@@ -78,7 +78,7 @@ impl EvalType for MinLength {
     }
 }
 
-/// Characters, bounds included.
+/// The length in characters, bounds included.
 #[derive(Debug)]
 struct LengthCheck {
     min: u64,

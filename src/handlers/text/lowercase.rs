@@ -1,11 +1,11 @@
-//! Lower-casing for "case-insensitive": character by character, each to exactly one, as `PromptKit` (Go) does it.
+//! Lower-casing for case-insensitive search: each character becomes exactly one character, as in `PromptKit` (Go).
 //!
-//! So `İSTANBUL` holds `istanbul`, and a final sigma is not special: `ΟΔΟΣ` becomes `οδοσ`, not `οδος`.
+//! So `İSTANBUL` contains `istanbul`, and a final sigma is not special: `ΟΔΟΣ` becomes `οδοσ`, not `οδος`.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text in lower case. Borrowed where nothing changes.
+/// Returns the text in lower case; borrowed if nothing changes.
 pub(in crate::handlers) fn to_lowercase(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         if text.bytes().any(|b| b.is_ascii_uppercase()) {
@@ -28,11 +28,12 @@ pub(in crate::handlers) fn to_lowercase(text: &str) -> Cow<'_, str> {
 }
 
 fn to_lowercase_char(c: char) -> char {
-    // Only `İ` has a longer lower case (i and a dot above); its simple one is the first of the two.
+    // Only `İ` has a lower case of two characters (i and a dot above). Its simple lower case is the first of them.
     c.to_lowercase().next().unwrap_or(c)
 }
 
-/// Where a range of [`fold`]ed text stands in the text itself: letters may change their length.
+/// Returns the range in the original text of a range in the lower-cased text. Lower-casing may change the number of
+/// bytes.
 pub(in crate::handlers) fn to_original_range(text: &str, folded: &Range<usize>) -> Range<usize> {
     if text.is_ascii() {
         return folded.clone();

@@ -1,4 +1,4 @@
-//! Many patterns in one pass over a text, case-insensitively: what the `contains` family searches with.
+//! Searches a text for many patterns in one pass, case-insensitively, for the `contains` family.
 
 use std::ops::Range;
 
@@ -10,34 +10,34 @@ use crate::handlers::MessageText;
 use crate::handlers::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
-/// More patterns than this are refused.
+/// The largest number of patterns.
 const MAX_PATTERNS: usize = 10_000;
-/// After so many hits that say nothing new, the missing patterns are looked for one by one: patterns that overlap
-/// everywhere must not make a long text quadratic.
+/// After this many repeated hits, dicta searches the missing patterns one by one. Otherwise patterns that overlap
+/// everywhere would make a long text quadratic.
 const MAX_HITS: usize = 1_000_000;
 
 /// Compiled patterns.
 #[derive(Debug)]
 pub(in crate::handlers) struct PatternSet {
-    /// As written, for explanations.
+    /// The patterns as written, for explanations.
     pub(in crate::handlers) written: Vec<String>,
     lowercase: Vec<String>,
     search: AhoCorasick,
-    /// Only whole words count.
+    /// `true` if only whole words count.
     whole_words_only: bool,
 }
 
-/// Where a pattern was found.
+/// A hit of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::handlers) struct PatternHit {
-    /// Which pattern.
+    /// The index of the pattern.
     pub(in crate::handlers) pattern: usize,
-    /// Bytes of the text as it stands.
+    /// The bytes in the original text.
     pub(in crate::handlers) bytes: Range<usize>,
 }
 
 impl PatternSet {
-    /// Compiles; problems are about the param of this name.
+    /// Compiles patterns. Problems name the param `name`.
     pub(in crate::handlers) fn new(
         written: Vec<String>,
         param: &str,
@@ -53,13 +53,13 @@ impl PatternSet {
             let count = written.len();
             problems.push(param_problem(
                 format!("/{param}"),
-                format!("holds {count}, more than {MAX_PATTERNS}"),
+                format!("has {count} entries, more than {MAX_PATTERNS}"),
             ));
         }
         for (at, _) in written.iter().enumerate().filter(|(_, p)| p.is_empty()) {
             problems.push(param_problem(
                 format!("/{param}/{at}"),
-                "is empty, and would be found in every text",
+                "is empty: every text contains it",
             ));
         }
         if !problems.is_empty() {
@@ -86,15 +86,15 @@ impl PatternSet {
         })
     }
 
-    /// Only whole words count: a pattern is no part of a longer word. Where it begins or ends with a sign, as in `C++`,
-    /// that end needs no boundary.
+    /// Counts only whole words: a pattern inside a longer word is not a hit. An end of a pattern that is a sign, as
+    /// in `C++`, needs no boundary.
     #[must_use]
     pub(in crate::handlers) fn whole_words(mut self, words: bool) -> Self {
         self.whole_words_only = words;
         self
     }
 
-    /// The first hit of each pattern in lower-cased text, by pattern.
+    /// Returns the first hit of each pattern in lower-cased text, by pattern.
     pub(in crate::handlers) fn find_first_of_each(&self, text: &str) -> Vec<Option<Range<usize>>> {
         let mut hits: Vec<Option<Range<usize>>> = vec![None; self.lowercase.len()];
         let mut missing = hits.len();
@@ -125,7 +125,7 @@ impl PatternSet {
         }
     }
 
-    /// The first hits of any pattern, at most `room`.
+    /// Returns the first hits of any pattern, at most `room`.
     pub(in crate::handlers) fn find_hits(
         &self,
         said: &MessageText<'_>,
@@ -149,7 +149,7 @@ impl PatternSet {
             .collect()
     }
 
-    /// Whether a hit is one: with words, nothing of a word may stand beside it.
+    /// Returns `true` if a hit counts: in whole-word mode, no word character may be next to it.
     fn is_hit(&self, text: &str, at: &Range<usize>) -> bool {
         let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
         let hit = &text[at.clone()];

@@ -9,23 +9,24 @@ use crate::handlers::explain::{QuotedText, TextLocation};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
-/// What a compiled pattern may take, in bytes: saying no to a larger one costs seconds.
+/// The largest size of a compiled pattern, in bytes. A larger limit would take seconds until a pattern is refused.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
-/// What its lazy automaton may take, in bytes.
+/// The memory limit of a pattern's lazy automaton, in bytes.
 const MAX_CACHE_BYTES: usize = 8 << 20;
-/// Longer patterns are refused unread, in bytes.
+/// The largest length of a pattern, in bytes. Longer ones are not parsed.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// Params of `regex`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct RegexEval {
-    /// A pattern in the syntax of Rust's `regex` crate, searched anywhere (anchor with `^` and `$`), case-sensitive
-    /// unless it begins with `(?i)`. Other than RE2: `\d`, `\w` and `\b` know all of Unicode (`(?-u)` for ASCII),
-    /// `(?x)`, `[a&&b]` and `\<` mean something, `\Q..\E` does not. No look-around and no back-references.
+    /// A pattern in the syntax of Rust's `regex` crate. It matches anywhere (anchor with `^` and `$`) and is
+    /// case-sensitive unless it begins with `(?i)`. Unlike in RE2, `\d`, `\w` and `\b` cover all of Unicode (`(?-u)`
+    /// for ASCII), `(?x)`, `[a&&b]` and `\<` have a meaning, and `\Q..\E` has none. Look-around and back-references
+    /// are not supported.
     #[schemars(length(min = 1))]
     pattern: String,
-    /// `false`: passes when the pattern does not occur.
+    /// `false`: passes if the pattern does not occur.
     #[serde(default = "yes")]
     expect_match: bool,
 }
@@ -37,7 +38,7 @@ const fn yes() -> bool {
 impl EvalType for RegexEval {
     const NAME: &'static str = "regex";
     const SUMMARY: &'static str =
-        "The output matches the pattern somewhere; or nowhere, with `expect_match: false`.";
+        "The pattern matches a part of the output, or no part with `expect_match: false`.";
     const EXAMPLE: &'static str = r"pattern: 'Beam \d+\.\d+'";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("content_matches")];
 
@@ -50,7 +51,7 @@ impl EvalType for RegexEval {
     }
 }
 
-/// Compiles the pattern a pointer into the params leads to, within limits.
+/// Compiles the pattern at a pointer into the params, within the limits.
 pub(in crate::handlers) fn compile_regex(
     pointer: &str,
     pattern: &str,
@@ -58,7 +59,7 @@ pub(in crate::handlers) fn compile_regex(
     if pattern.is_empty() {
         return Err(param_problem(
             pointer,
-            "is empty, and would match every text",
+            "is empty: it would match every text",
         ));
     }
     if pattern.len() > MAX_PATTERN_BYTES {
@@ -84,13 +85,13 @@ pub(in crate::handlers) fn compile_regex(
             )
         },
         why => {
-            // The last line says what is wrong; those above draw the pattern, which the diagnostic shows anyway.
+            // The last line is the reason. The lines above it draw the pattern, which the diagnostic shows anyway.
             let text = why.to_string();
             let last = text.lines().last().unwrap_or_default().trim();
             let what = last.strip_prefix("error: ").unwrap_or(last);
             ParamProblem {
                 help: Some("the syntax is that of Rust's regex crate".to_owned()),
-                ..param_problem(pointer, format!("is no regular expression: {what}"))
+                ..param_problem(pointer, format!("is not a valid regular expression: {what}"))
             }
         }
     })

@@ -1,4 +1,4 @@
-//! `regexp_matcher`: several patterns, any or all of them, in the output. evalbench's name and params.
+//! `regexp_matcher`: any or all of several patterns, with evalbench's name and params.
 
 use regex::Regex;
 use schemars::JsonSchema;
@@ -10,30 +10,31 @@ use crate::handlers::explain::{QuotedText, TextLocation, format_list};
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::rubric::ParamProblem;
 
-/// More patterns than this are refused: each is a pass over the text.
+/// The largest number of patterns. Each is a pass over the text.
 const MAX_PATTERNS: usize = 200;
 
 /// Params of `regexp_matcher`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct RegexpMatcher {
-    /// Patterns in the syntax of Rust's `regex` crate, as in `regex`; case-sensitive unless they begin with `(?i)`.
+    /// Patterns in the syntax of Rust's `regex` crate, as in `regex`. Case-sensitive unless a pattern begins with
+    /// `(?i)`.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     regexp_string_list: Vec<String>,
-    /// `true`: passes where it would fail, and the reverse.
+    /// `true`: passes where it would otherwise fail, and the reverse.
     #[serde(default)]
     invert_results: bool,
-    /// `true`: all of the patterns have to match; otherwise one is enough.
+    /// `true`: all patterns must match. Otherwise one is enough.
     #[serde(default)]
     match_all_patterns: bool,
-    /// `true`: a pattern has to match the whole output, white space around it aside; otherwise a part is enough.
+    /// `true`: a pattern must match the whole output, without the white space around it. Otherwise a part is enough.
     #[serde(default)]
     match_whole_query: bool,
 }
 
 impl EvalType for RegexpMatcher {
     const NAME: &'static str = "regexp_matcher";
-    const SUMMARY: &'static str = "The output matches one of the patterns, or all of them; turned round with `invert_results`. The score is 1 or 0.";
+    const SUMMARY: &'static str = "The output matches at least one pattern, or all patterns with `match_all_patterns`. `invert_results` reverses the result. The score is 1 or 0.";
     const EXAMPLE: &'static str =
         "regexp_string_list: ['(?i)refund', 'NW-\\d{5}']\nmatch_all_patterns: true";
     const SCORED: bool = true;
@@ -88,7 +89,7 @@ struct RegexpMatcherCheck {
     match_whole: bool,
 }
 
-/// A pattern and where it matched.
+/// A pattern and its first match.
 struct RegexpHit<'p> {
     pattern: &'p RegexpPattern,
     bytes: std::ops::Range<usize>,
@@ -118,7 +119,7 @@ impl Check for RegexpMatcherCheck {
                 Some(hit) => hits.push(hit),
                 None => missing.push(pattern),
             }
-            // One is enough to know.
+            // One match decides.
             if (self.match_all && !missing.is_empty()) || (!self.match_all && !hits.is_empty()) {
                 break;
             }

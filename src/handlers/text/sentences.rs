@@ -1,4 +1,4 @@
-//! `sentence_count`: how many sentences the output has, counted as a reader counts them.
+//! `sentence_count`: the number of sentences in the output, as a reader would count them.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,20 +8,20 @@ use crate::handlers::grounding::split_sentences;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
-/// Params of `sentence_count`: one of them or both.
+/// Params of `sentence_count`: at least one of them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct SentenceCount {
-    /// The fewest sentences.
+    /// The smallest number of sentences.
     #[schemars(range(min = 1))]
     min: Option<usize>,
-    /// The most sentences.
+    /// The largest number of sentences.
     max: Option<usize>,
 }
 
 impl EvalType for SentenceCount {
     const NAME: &'static str = "sentence_count";
-    const SUMMARY: &'static str = "The output has so many sentences. A heading or list item without an end mark is one; code blocks are not counted; `e.g.` and `Dr.` end none.";
+    const SUMMARY: &'static str = "The output has between `min` and `max` sentences. A heading or list item without an end mark counts as one. Code blocks do not count, and `e.g.` and `Dr.` do not end a sentence.";
     const EXAMPLE: &'static str = "min: 1\nmax: 3";
     const ALIASES: &'static [EvalTypeAlias] = &[EvalTypeAlias::new("max_sentences")];
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =

@@ -1,12 +1,12 @@
-//! Two lists of calls side by side, in order: the alignment that leaves least over.
+//! Aligns two lists of calls in order, with the least number of differences.
 //!
-//! A line costs nothing where a call is as expected, and 1 where it is not: an expected call that is missing, a call that
-//! is not expected, a call of the right tool with other arguments. Quadratic, and bounded.
+//! A line costs 0 if a call is as expected, and 1 if an expected call is missing, a call is not expected, or the
+//! right tool has other arguments. The time is quadratic and bounded.
 
-/// More cells than these are not computed; each takes a byte.
+/// The largest number of cells of the table; each takes a byte.
 const MAX_CELLS: usize = 1 << 24;
 
-/// One row of what is expected: a call, once.
+/// One row of the expected calls: one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExpectedSlot {
     pub(super) expected: usize,
@@ -15,19 +15,19 @@ pub(super) struct ExpectedSlot {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotRule {
-    /// Must come.
+    /// Must occur.
     Required,
-    /// May come.
+    /// May occur once.
     Optional,
-    /// May come any number of times.
+    /// May occur any number of times.
     Repeatable,
 }
 
-/// What a call is to an expected one.
+/// The relation of a call to an expected call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallFit {
     Exact,
-    /// Its tool, other arguments.
+    /// The right tool with other arguments.
     ToolOnly,
     Mismatch,
 }
@@ -49,7 +49,7 @@ pub(super) enum AlignmentLine {
     Extra {
         call: usize,
     },
-    /// Neither expected nor a fault: more than the expected ones are allowed.
+    /// A call that is not expected, where further calls are allowed.
     Allowed {
         call: usize,
     },
@@ -64,11 +64,12 @@ enum AlignmentStep {
     EmptySlot,
     /// The call takes the slot.
     FillSlot,
-    /// The call is one of any number.
+    /// The call is one of any number for the slot.
     RepeatSlot,
 }
 
-/// Aligns. `fit` fills in, for a call, what it is to each expected call. `None`: there is too much of it.
+/// Aligns the lists. `fit` writes, for a call, its relation to each expected call. Returns `None` if the table would
+/// be too large.
 pub(super) fn align(
     slots: &[ExpectedSlot],
     expected: usize,
@@ -105,7 +106,7 @@ pub(super) fn align(
                 CallFit::ToolOnly => from + 1,
                 CallFit::Mismatch => u32::MAX,
             };
-            // Of several calls that would do, the first is the expected one and the later ones are extra.
+            // If several calls fit, the first is the expected one and the later ones are extra.
             let first = takes < extra || (takes == extra && slot.rule == SlotRule::Repeatable);
             let (cost, way) = if first && takes <= empty {
                 (takes, way)
@@ -122,7 +123,7 @@ pub(super) fn align(
     Some(trace_back(slots, calls, &ways, fit, expected))
 }
 
-/// Walks back from the end.
+/// Follows the table back from its end to collect the lines.
 fn trace_back(
     slots: &[ExpectedSlot],
     calls: usize,
@@ -165,7 +166,7 @@ fn trace_back(
     lines
 }
 
-/// Of equal expected calls it is all one which is missing: the last, next to what was called in its place.
+/// Equal expected calls are interchangeable. Marks the last of them as missing, next to the call in its place.
 fn move_missing_last(lines: &mut [AlignmentLine]) {
     for from in (1..lines.len()).rev() {
         let mut at = from;

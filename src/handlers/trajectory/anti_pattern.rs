@@ -1,4 +1,4 @@
-//! `tool_anti_pattern`: sequences of calls that must not happen.
+//! `tool_anti_pattern`: sequences of calls that must not occur.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
-/// More patterns are refused: each is a walk over all calls.
+/// The largest number of patterns. Each is a pass over all calls.
 const MAX_PATTERNS: usize = 100;
 
 /// Params of `tool_anti_pattern`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolAntiPattern {
-    /// Sequences that are forbidden, each with a `message` that says why.
+    /// Forbidden sequences, each with an optional `message` that explains it.
     #[schemars(length(min = 1, max = 100), with = "Vec<PatternSchema>")]
     patterns: Vec<AntiPatternSpec>,
 }
@@ -29,16 +29,16 @@ pub(in crate::handlers) struct ToolAntiPattern {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AntiPatternSpec {
-    /// Tools; calls of others may stand between them.
+    /// The tools in order. Calls of other tools may occur between them.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     sequence: Vec<String>,
-    /// What is said where it happens.
+    /// The message if the sequence occurs.
     #[serde(default)]
     #[schemars(with = "String", length(min = 1))]
     message: Option<String>,
 }
 
-/// Its schema, in which `null` is no message.
+/// Returns the schema of a pattern, in which `null` is not a message.
 struct PatternSchema;
 
 impl JsonSchema for PatternSchema {
@@ -54,7 +54,7 @@ impl JsonSchema for PatternSchema {
 impl EvalType for ToolAntiPattern {
     const NAME: &'static str = "tool_anti_pattern";
     const SUMMARY: &'static str =
-        "None of the sequences of calls happened, not even with other calls between.";
+        "None of the forbidden sequences of calls occurred, with or without other calls between.";
     const EXAMPLE: &'static str = "patterns:\n  - { sequence: [refund, get_policy], message: policy is read before refunding }";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -63,7 +63,7 @@ impl EvalType for ToolAntiPattern {
             problems.push(param_problem("/patterns", "needs at least one pattern"));
         }
         if self.patterns.len() > MAX_PATTERNS {
-            let what = format!("holds {}, more than {MAX_PATTERNS}", self.patterns.len());
+            let what = format!("has {} entries, more than {MAX_PATTERNS}", self.patterns.len());
             problems.push(param_problem("/patterns", what));
         }
         for (at, pattern) in self.patterns.iter().enumerate() {
@@ -103,18 +103,18 @@ impl Check for ToolAntiPatternCheck {
         }
         let all = pluralize(self.0.len(), "forbidden sequence");
         if found.is_empty() {
-            return Finding::new(true, format!("none of {all} happened"));
+            return Finding::new(true, format!("none of {all} occurred"));
         }
         let count = found.len();
         Finding::new(
             false,
-            format!("{count} of {all} happened: {}", format_list(found)),
+            format!("{count} of {all} occurred: {}", format_list(found)),
         )
         .with_spans(marks)
     }
 }
 
-/// `a → b → c`, at most eight.
+/// Formats a sequence: `a → b → c`, at most eight names.
 fn format_sequence<'a>(names: impl ExactSizeIterator<Item = EscapedName<'a>>) -> String {
     let more = names.len() > 8;
     let mut told: Vec<String> = names.take(8).map(|name| name.to_string()).collect();

@@ -1,36 +1,38 @@
-//! Which call stands for which expected call, in any order: a matching that fills as many of the calls that must come and
-//! places as many of the calls that must have a place as can be, both at once.
+//! Assigns calls to expected calls in any order, as a maximum bipartite matching.
 //!
-//! Two rounds of augmenting paths. The first fills the expected calls; the second finds places, and may take one from a
-//! call that needs none, but never empties what is filled. That both maxima hold at once is the theorem of Mendelsohn and
-//! Dulmage. Never greedy: two calls that fit the same two expected calls in different ways are sorted out.
+//! Fills as many of the required expected calls as possible, and places as many of the calls that need a place as
+//! possible, both at the same time.
+//!
+//! There are two rounds of augmenting paths. The first fills the expected calls. The second finds places, and may
+//! take one from a call that needs none, but never empties a filled one. Both maxima hold at once by the theorem of
+//! Mendelsohn and Dulmage. A greedy assignment would fail if two calls fit the same two expected calls.
 
 use std::collections::VecDeque;
 
 use super::fit_table::CallFitTable;
 
-/// How many steps the search may take.
+/// The largest number of steps of the search.
 const MAX_STEPS: usize = 50_000_000;
 
-/// How many calls an expected call stands for.
+/// The number of calls that an expected call takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotCapacity {
-    /// So many must be filled.
+    /// This many must be assigned.
     pub(super) min: usize,
-    /// More do not fit.
+    /// No more than this fit.
     pub(super) max: usize,
 }
 
-/// Who stands for what.
+/// The result of an assignment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Assignment {
-    /// By call: the expected call it stands for.
+    /// By call: the expected call that it is assigned to.
     pub(super) expected_by_call: Vec<Option<usize>>,
-    /// By expected call: how many stand for it.
+    /// By expected call: the number of calls assigned to it.
     pub(super) call_counts: Vec<usize>,
 }
 
-/// Assigns. `must`: calls that must have a place. `None`: it took too long.
+/// Assigns calls. `must` marks the calls that need a place. Returns `None` if the search takes too many steps.
 pub(super) fn assign(
     table: &CallFitTable,
     places: &[SlotCapacity],
@@ -59,7 +61,8 @@ struct AssignmentSearch<'t> {
     fitting: Vec<Vec<usize>>,
     expected_by_call: Vec<Option<usize>>,
     call_counts: Vec<usize>,
-    /// When an expected call, or a call, was last reached: what a failed search reached leads nowhere until one succeeds.
+    /// The round in which an expected call, or a call, was last reached. A failed search leads nowhere from there
+    /// until another search succeeds.
     reached_expected: Vec<u32>,
     reached_calls: Vec<u32>,
     epoch: u32,
@@ -96,9 +99,10 @@ impl<'t> AssignmentSearch<'t> {
         (self.steps <= MAX_STEPS).then_some(())
     }
 
-    /// One more call for an expected call, from those without a place or by moving others. `false`: there is none.
+    /// Assigns one more call to an expected call, from the free calls or by moving others. Returns `false` if that is
+    /// impossible.
     fn fill_expected(&mut self, expected: usize) -> Option<bool> {
-        // By expected call: the call it would lose, to the one that reached it.
+        // By expected call: the call that it would lose, and the expected call that it would lose it to.
         let mut loses = vec![None; self.capacities.len()];
         let mut queue = VecDeque::from([expected]);
         self.reached_expected[expected] = self.epoch;
@@ -129,7 +133,7 @@ impl<'t> AssignmentSearch<'t> {
         Some(false)
     }
 
-    /// `call` goes to `to`, which gives up the call it loses to the one that reached it, and so on to the first.
+    /// Assigns `call` to `to`. Each expected call on the path passes its own call on, back to the first.
     fn shift_calls(&mut self, mut to: usize, mut call: usize, loses: &[Option<(usize, usize)>]) {
         loop {
             self.expected_by_call[call] = Some(to);
@@ -140,9 +144,9 @@ impl<'t> AssignmentSearch<'t> {
         }
     }
 
-    /// A place for a call: a free one, one whose call can move, or one of a call that needs none.
+    /// Finds a place for a call: a free place, one whose call can move, or one of a call that needs none.
     fn place_call(&mut self, call: usize, must: &[bool]) -> Option<()> {
-        // By expected call: the call that wants in.
+        // By expected call: the call that wants its place.
         let mut wants = vec![usize::MAX; self.capacities.len()];
         let mut queue = VecDeque::from([call]);
         while let Some(at) = queue.pop_front() {
@@ -177,7 +181,8 @@ impl<'t> AssignmentSearch<'t> {
         Some(())
     }
 
-    /// The call that wants in gets in; the place it leaves goes to the call that wants in there, and so on to the first.
+    /// Gives the place to the call that wants it. The place that this call leaves goes to the next call on the path,
+    /// back to the first.
     fn insert_call(&mut self, mut into: usize, wants: &[usize]) {
         loop {
             let call = wants[into];

@@ -1,14 +1,14 @@
-//! Calls in explanations: short, and harmless to a terminal whatever a transcript holds.
+//! Formats calls for explanations: short, and safe for a terminal whatever the transcript contains.
 
 use serde_json::{Map, Value};
 
 use crate::handlers::Subject;
 use crate::handlers::explain::{EscapedName, ShortJson};
 
-/// How many arguments of a call are shown.
+/// The largest number of arguments that are shown.
 const MAX_SHOWN_ARGS: usize = 4;
 
-/// A call with what it was called with: `get_order(id=7)`.
+/// Formats a call with its arguments: `get_order(id=7)`.
 pub(super) fn format_call(name: &str, args: Result<&Map<String, Value>, &str>) -> String {
     match args {
         Ok(args) => {
@@ -20,7 +20,7 @@ pub(super) fn format_call(name: &str, args: Result<&Map<String, Value>, &str>) -
     }
 }
 
-/// A name and the first of its arguments, told already.
+/// Formats a name with the first of its formatted arguments.
 pub(super) fn format_with_args(name: &str, told: impl Iterator<Item = String>) -> String {
     let mut first: Vec<String> = told.take(MAX_SHOWN_ARGS + 1).collect();
     if first.len() > MAX_SHOWN_ARGS {
@@ -29,7 +29,7 @@ pub(super) fn format_with_args(name: &str, told: impl Iterator<Item = String>) -
     format!("{}({})", EscapedName(name), first.join(", "))
 }
 
-/// `subject.calls()[ix]` with what it was called with.
+/// Formats `subject.calls()[ix]` with its arguments.
 pub(super) fn format_subject_call(subject: &Subject<'_>, ix: usize) -> String {
     format_call(&subject.calls()[ix].call.name, subject.arguments(ix))
 }

@@ -1,8 +1,8 @@
-//! `tool_call_chain`: a sequence of calls of which each must be of a kind: arguments, result, no error.
+//! `tool_call_chain`: a sequence of calls with conditions on arguments, results and errors.
 //!
-//! Other than `PromptKit`, where the first call of a step's tool that breaks its constraints ends the chain, a later call
-//! of that tool may still satisfy it: an agent that tried, failed and tried again has done the step. To forbid the failed
-//! try is what `no_tool_errors` and `tool_call_count` are for.
+//! Unlike in `PromptKit`, a failing first call of a step's tool does not end the chain; a later call may satisfy the
+//! step. So an agent that failed and tried again has completed the step. `no_tool_errors` and `tool_call_count` can
+//! forbid the failed call.
 
 use std::borrow::Cow;
 
@@ -28,9 +28,9 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolCallChain {
-    /// The steps in order; other calls may stand between them. Each is a mapping of `tool` and what must hold of one call
-    /// of it: `args_match`, `result_includes`, `result_matches`, `no_error`. A call that does not satisfy a step is passed
-    /// over, and a later one may.
+    /// The steps in order; other calls may occur between them. Each is a mapping of `tool` and conditions on one call
+    /// of it: `args_match`, `result_includes`, `result_matches`, `no_error`. dicta skips calls that do not satisfy a
+    /// step.
     #[schemars(length(min = 1), with = "Vec<StepSchema>")]
     steps: Vec<ChainStepSpec>,
 }
@@ -39,26 +39,26 @@ pub(in crate::handlers) struct ToolCallChain {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChainStepSpec {
-    /// The tool's name, case-sensitive.
+    /// The name of the tool, case-sensitive.
     #[schemars(length(min = 1))]
     tool: String,
-    /// Arguments, and a pattern each that matches somewhere in the argument's text.
+    /// Arguments, each with a pattern that must match a part of its text.
     #[serde(default)]
     args_match: IndexMap<String, String>,
-    /// Texts that the result must all hold, in any case of letters.
+    /// Texts that the result must contain. Case does not matter.
     #[serde(default)]
     #[schemars(inner(length(min = 1)))]
     result_includes: Vec<String>,
-    /// A pattern that matches somewhere in the result.
+    /// A pattern that must match a part of the result.
     #[serde(default)]
     #[schemars(with = "String", length(min = 1))]
     result_matches: Option<String>,
-    /// The result must be no error.
+    /// `true`: the result must not be an error.
     #[serde(default)]
     no_error: bool,
 }
 
-/// Its schema, in which `null` is no pattern.
+/// Returns the schema of a step, in which `null` is not a pattern.
 struct StepSchema;
 
 impl JsonSchema for StepSchema {
@@ -85,7 +85,7 @@ impl EvalType for ToolCallChain {
             problems.push(param_problem("/steps", "needs at least one step"));
         }
         if self.steps.len() > MAX_EXPECTED {
-            let what = format!("holds {}, more than {MAX_EXPECTED}", self.steps.len());
+            let what = format!("has {} entries, more than {MAX_EXPECTED}", self.steps.len());
             problems.push(param_problem("/steps", what));
         }
         let mut steps = Vec::new();
@@ -106,7 +106,7 @@ impl EvalType for ToolCallChain {
 struct ChainStep {
     tool: String,
     args: ExpectedArgs,
-    /// As written, and in lower case.
+    /// The texts as written, and in lower case.
     includes: Vec<(String, String)>,
     matches: Option<Regex>,
     no_error: bool,
@@ -116,7 +116,7 @@ impl ChainStep {
     fn from_spec(at: &str, spec: ChainStepSpec) -> Result<Self, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         if spec.tool.is_empty() {
-            problems.push(param_problem(at, "has no tool's name"));
+            problems.push(param_problem(at, "has no tool name"));
         }
         for (nth, _) in spec
             .result_includes
@@ -127,7 +127,7 @@ impl ChainStep {
             let at = format!("{at}/result_includes/{nth}");
             problems.push(param_problem(
                 at,
-                "asks for the empty text, which every result holds",
+                "requires the empty text, which every result contains",
             ));
         }
         let matches = spec
@@ -164,12 +164,12 @@ impl ChainStep {
         }
     }
 
-    /// Whether it asks for the text of a result.
+    /// Returns `true` if the step has a condition on the result.
     fn reads_results(&self) -> bool {
         !self.includes.is_empty() || self.matches.is_some()
     }
 
-    /// What of it a call of its tool does not satisfy.
+    /// Lists the conditions that a call of the tool does not meet.
     fn list_violations(&self, subject: &Subject<'_>, call: usize, asks: ChainScope) -> Vec<String> {
         let args = subject.arguments(call);
         let mut broken: Vec<String> = self
@@ -213,25 +213,25 @@ impl ChainStep {
     }
 }
 
-/// What of the steps is asked.
+/// The conditions of the steps that the search applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChainScope {
-    /// All of it.
+    /// All conditions.
     All,
-    /// Tools and arguments alone, where results were not kept.
+    /// Only tools and arguments, because the transcript has no results.
     CallsOnly,
 }
 
 #[derive(Debug)]
 struct ToolCallChainCheck(Vec<ChainStep>);
 
-/// How far calls go along a chain.
+/// The longest part of the chain that the calls complete.
 struct ChainProgress {
-    /// By step, its call.
+    /// By step: its call.
     step_calls: Vec<usize>,
-    /// Calls of the tool of the step in question that did not do.
+    /// Calls of the next step's tool that do not satisfy it.
     rejected_calls: Vec<usize>,
-    /// Why the first of them did not.
+    /// The conditions that the first of them does not meet.
     first_violations: Vec<String>,
 }
 
@@ -266,7 +266,7 @@ impl ToolCallChainCheck {
         }
     }
 
-    /// What the transcript would have to say before anyone knows, where the walk alone does not decide.
+    /// Explains the data that is missing for a decision, if the calls and arguments alone do not decide.
     fn explain_missing_data(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
         let Self(steps) = self;
         let names = |ix: &usize| {
@@ -281,7 +281,7 @@ impl ToolCallChainCheck {
                 .flatten();
         }
         let reads = no_error || steps.iter().any(ChainStep::reads_results);
-        // What fails without any result fails with it too.
+        // A chain that fails without its conditions on results also fails with them.
         let fails_anyway = || {
             self.match_steps(subject, ChainScope::CallsOnly)
                 .step_calls
@@ -307,7 +307,7 @@ impl Check for ToolCallChainCheck {
         let score = walked.len() as f64 / steps.len() as f64;
         let Some(next) = steps.get(walked.len()) else {
             let why = format!(
-                "the chain is whole: {}",
+                "the chain is complete: {}",
                 describe_positions(&walked, subject)
             );
             let marks: Vec<_> = walked.iter().map(|ix| subject.call_span(*ix)).collect();
@@ -323,7 +323,7 @@ impl Check for ToolCallChainCheck {
                     n => format!(", nor are {n} later calls"),
                 };
                 format!(
-                    "{tool} in message {} is not as asked for: {}{more}",
+                    "{tool} in message {} does not meet the conditions: {}{more}",
                     message(ix),
                     format_list(first)
                 )

@@ -1,7 +1,8 @@
-//! How a miss is shown: the two lists of calls as one, bounded.
+//! Formats the differences between two lists of calls as one list of bounded length.
 //!
-//! `  ` as expected, `- ` expected and missing, `+ ` called and not expected, `~ ` called with other arguments, `! ` in the
-//! wrong order. Long runs of what is as expected are folded; what is not comes first when lines run out.
+//! The marks of a line: `  ` as expected, `- ` expected and missing, `+ ` called and not expected, `~ ` called with
+//! other arguments, `! ` in the wrong order. Long runs of expected calls are folded. If there are too many lines, the
+//! differences come first.
 
 use std::fmt::Write as _;
 
@@ -11,12 +12,12 @@ use super::expected_calls::ExpectedCall;
 use crate::handlers::explain::{EscapedName, format_list};
 use crate::handlers::{Subject, TranscriptSpan};
 
-/// How many lines that are not as expected are shown.
+/// The largest number of lines with differences.
 const MAX_FAULT_LINES: usize = 12;
-/// How many lines as expected are kept around each of them.
+/// The number of expected lines kept around each difference.
 const CONTEXT_LINES: usize = 2;
 
-/// One call in place of another, in words.
+/// Formats one line of the alignment.
 fn describe_line(line: AlignmentLine, expected: &[ExpectedCall], subject: &Subject<'_>) -> String {
     let message = |call: usize| subject.calls()[call].message;
     match line {
@@ -47,7 +48,7 @@ fn is_fault(line: AlignmentLine) -> bool {
     )
 }
 
-/// The lines, each after a line break; nothing where all is as expected.
+/// Formats the lines, each after a line break; empty without differences.
 pub(super) fn render_diff(
     lines: &[AlignmentLine],
     expected: &[ExpectedCall],
@@ -59,7 +60,7 @@ pub(super) fn render_diff(
         return String::new();
     }
     let mut out = String::new();
-    // From where on nothing is written yet.
+    // The first line that is not written yet.
     let mut next = 0;
     for (nth, &fault) in first.iter().enumerate() {
         push_unchanged(
@@ -86,7 +87,7 @@ pub(super) fn render_diff(
     out
 }
 
-/// Calls that are as expected, as a number; one alone takes no more room than its number.
+/// Formats expected calls as their number. A single call is written out, because it takes no more room.
 fn push_unchanged(out: &mut String, from: usize, to: usize, told: impl Fn(usize) -> String) {
     // Writing to a String cannot fail.
     let _ok = match to - from {
@@ -96,7 +97,7 @@ fn push_unchanged(out: &mut String, from: usize, to: usize, told: impl Fn(usize)
     };
 }
 
-/// The calls a miss rests on, or those of a pass.
+/// Returns the spans of the differing calls, or of all calls without differences.
 pub(super) fn collect_spans(
     lines: &[AlignmentLine],
     subject: &Subject<'_>,

@@ -1,7 +1,7 @@
-//! What the arguments of one call must be, and what of it a call misses.
+//! Compares the arguments of one call with the expected ones.
 //!
-//! Values compare as JSON ([`json_equal`]): keys in any order, 10 is 10.0, a text is never a number; nested objects
-//! compare whole. An argument that is absent equals nothing, not even `null`.
+//! Values compare as JSON ([`json_equal`]): keys in any order, 10 equals 10.0, a text never equals a number; nested
+//! objects compare as a whole. A missing argument equals nothing, not even `null`.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ use crate::handlers::text::regexp;
 use crate::model::escape_pointer_step;
 use crate::rubric::{ParamProblem, json_equal};
 
-/// How a call's arguments compare with the `args` it is expected with.
-// The variants have no docs of their own: the schema stays one plain list of names.
+/// The mode in which a call's arguments compare with the expected `args`.
+// The variants have no docs of their own, so that the schema is one plain list of names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::handlers) enum ArgsMode {
@@ -31,7 +31,7 @@ pub(in crate::handlers) enum ArgsMode {
     Regex,
 }
 
-/// What one argument must be, as written: one of these keys.
+/// A condition on one argument, as written: exactly one of these keys.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::handlers) enum ArgMatcherSpec {
@@ -43,7 +43,8 @@ pub(in crate::handlers) enum ArgMatcherSpec {
     Absent(bool),
 }
 
-// By hand: as one mapping with at most one key, and not as `oneOf`, a fault is told where it is.
+// Written by hand as one mapping with at most one key instead of `oneOf`, so that an error has the place of the wrong
+// key.
 impl JsonSchema for ArgMatcherSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "ArgMatcher".into()
@@ -51,15 +52,15 @@ impl JsonSchema for ArgMatcherSpec {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "What the argument must be: one of these.",
+            "description": "A condition on the argument: one of these keys.",
             "type": "object",
             "properties": {
-                "regex": { "description": "Its text matches somewhere; a value that is no text is searched as compact JSON.", "type": "string", "minLength": 1 },
-                "equals": { "description": "It is this value." },
-                "one_of": { "description": "It is one of these values.", "type": "array", "minItems": 1 },
-                "contains": { "description": "A text that holds this text (case-sensitive), or a list that holds this value." },
-                "present": { "description": "It is there, whatever its value.", "type": "boolean", "const": true },
-                "absent": { "description": "It is not there.", "type": "boolean", "const": true }
+                "regex": { "description": "The pattern matches a part of its text. A value that is not a text is searched as compact JSON.", "type": "string", "minLength": 1 },
+                "equals": { "description": "It equals this value." },
+                "one_of": { "description": "It equals one of these values.", "type": "array", "minItems": 1 },
+                "contains": { "description": "It is a text that contains this text (case-sensitive), or a list that contains this value." },
+                "present": { "description": "It is present with any value.", "type": "boolean", "const": true },
+                "absent": { "description": "It is missing.", "type": "boolean", "const": true }
             },
             "minProperties": 1,
             "maxProperties": 1,
@@ -68,7 +69,7 @@ impl JsonSchema for ArgMatcherSpec {
     }
 }
 
-/// What one argument must be.
+/// A compiled condition on one argument.
 #[derive(Debug)]
 pub(super) enum ArgMatcher {
     Regex(Regex),
@@ -91,7 +92,7 @@ impl ArgMatcher {
             ArgMatcherSpec::Contains(value) if value == "" => {
                 return Err(param_problem(
                     at,
-                    "contains the empty text, as every text does",
+                    "requires the empty text, which every text contains",
                 ));
             }
             ArgMatcherSpec::Contains(value) => Self::Contains(value),
@@ -142,25 +143,25 @@ impl fmt::Display for ArgMatcher {
             Self::OneOf(values) => {
                 write!(f, "one of {}", format_list(values.iter().map(ShortJson)))
             }
-            Self::Contains(value) => write!(f, "what contains {}", ShortJson(value)),
+            Self::Contains(value) => write!(f, "a value that contains {}", ShortJson(value)),
             Self::Present => f.write_str("any value"),
             Self::Absent => f.write_str("nothing"),
         }
     }
 }
 
-/// What the arguments of a call must be. The default: anything.
+/// The compiled conditions on the arguments of a call. The default accepts anything.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedArgs {
-    /// The listed values, and how the call's others compare with them.
+    /// The listed values, and the mode for the call's other arguments.
     listed: Map<String, Value>,
-    /// `Ignore`: they do not.
+    /// `Ignore` disables the comparison.
     mode: ArgsMode,
     matchers: IndexMap<String, ArgMatcher>,
 }
 
 impl ExpectedArgs {
-    /// `at`: the pointer of the expected call.
+    /// Compiles the conditions. `at` is the pointer of the expected call.
     pub(super) fn new(
         at: &str,
         args: Option<Map<String, Value>>,
@@ -181,7 +182,7 @@ impl ExpectedArgs {
         for (arg, spec) in matchers {
             let at = format!("{at}/arg_matchers/{}", escape_pointer_step(&arg));
             if listed.contains_key(&arg) {
-                let what = format!("says of {} what `args` says too", EscapedName(&arg));
+                let what = format!("has a condition on {}, which `args` contains too", EscapedName(&arg));
                 problems.push(param_problem(&at, what));
             }
             match ArgMatcher::from_spec(&at, spec) {
@@ -204,7 +205,7 @@ impl ExpectedArgs {
             let at = format!("{at}/args/{}", escape_pointer_step(&arg));
             let Value::String(pattern) = pattern else {
                 let what = format!(
-                    "holds {} for {}, which is no pattern",
+                    "has {} for {}, which is not a pattern",
                     ShortJson(&pattern),
                     EscapedName(&arg)
                 );
@@ -225,17 +226,17 @@ impl ExpectedArgs {
         }
     }
 
-    /// Whether arguments are looked at at all.
+    /// Returns `true` if there is a condition on arguments.
     fn accepts_anything(&self) -> bool {
         self.mode == ArgsMode::Ignore && self.matchers.is_empty()
     }
 
-    /// Whether these arguments are as wanted.
+    /// Returns `true` if these arguments meet all conditions.
     pub(super) fn accepts(&self, args: Result<&Map<String, Value>, &str>) -> bool {
         self.mismatches(args).next().is_none()
     }
 
-    /// What is not as wanted, argument by argument; nothing where all is. Found as it is asked for.
+    /// Returns the conditions that are not met, argument by argument. Lazy, because most callers need only the first.
     pub(super) fn mismatches<'a>(
         &'a self,
         args: Result<&'a Map<String, Value>, &'a str>,
@@ -254,7 +255,7 @@ impl ExpectedArgs {
                 got: given.get(arg),
             })
         });
-        // Every listed argument is there, and equal; in a subset it may be absent.
+        // Every listed argument must be present and equal; in a subset it may be missing.
         let listed = given.into_iter().flat_map(move |given| {
             let looked_at = self.mode != ArgsMode::Ignore;
             let may_lack = self.mode == ArgsMode::Subset;
@@ -284,7 +285,7 @@ impl ExpectedArgs {
             .chain(others)
     }
 
-    /// The call as expected: `get_order(id=7, lang: a match of "de|en")`.
+    /// Formats the expected call: `get_order(id=7, lang: a match of "de|en")`.
     pub(super) fn describe_call(&self, tool: &str) -> String {
         if self.accepts_anything() && self.listed.is_empty() {
             return format!("{}(…)", EscapedName(tool));
@@ -298,7 +299,7 @@ impl ExpectedArgs {
     }
 }
 
-/// One argument that is not as wanted.
+/// A condition on one argument that is not met.
 #[derive(Debug)]
 pub(super) enum ArgMismatch<'a> {
     Unreadable(&'a str),
@@ -325,7 +326,7 @@ impl fmt::Display for ArgMismatch<'_> {
             None => f.write_str(" got nothing"),
         };
         match self {
-            // It may quote what the transcript holds; a parser's words do not, beyond a place.
+            // A parser's error may quote the transcript, so only its position is shown.
             Self::Unreadable(why) => f.write_str(why),
             Self::Value {
                 arg,

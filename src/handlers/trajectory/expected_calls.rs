@@ -13,7 +13,7 @@ use super::{MAX_EXPECTED, nested_schema};
 use crate::handlers::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
-/// An expected call as written: a tool's name alone, or with what its arguments must be.
+/// An expected call as written: a tool's name, or a mapping with conditions on its arguments.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(in crate::handlers) enum ExpectedCallSpec {
@@ -21,45 +21,45 @@ pub(in crate::handlers) enum ExpectedCallSpec {
     Call(CallSpec),
 }
 
-/// A call that is expected.
+/// An expected call with conditions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct CallSpec {
-    /// The tool's name, case-sensitive.
+    /// The name of the tool, case-sensitive.
     #[schemars(length(min = 1))]
     tool: String,
-    /// Arguments and their values. Left out: not looked at. Empty: with `exact`, there must be none.
+    /// Arguments and their values. Without it, arguments are not compared. Empty: with `exact`, there must be none.
     #[serde(default)]
     #[schemars(with = "Map<String, Value>")]
     args: Option<Map<String, Value>>,
-    /// How `args` compare, for this call.
+    /// The mode in which `args` compare, for this call.
     #[serde(default)]
     #[schemars(with = "ArgsMode")]
     args_mode: Option<ArgsMode>,
-    /// Of single arguments, what they must be, whatever the mode; they are no part of `args`.
+    /// Conditions on single arguments, in any mode. They are not part of `args`.
     #[serde(default)]
     arg_matchers: IndexMap<String, ArgMatcherSpec>,
-    /// How many such calls, in place of one. Holds in every mode.
+    /// The number of such calls, instead of one. Applies in every mode.
     #[serde(default)]
     #[schemars(with = "CountSpec")]
     count: Option<CountSpec>,
 }
 
-/// How many calls.
+/// A number of calls.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct CountSpec {
-    /// At least; 0 where it is left out.
+    /// At least this many; 0 if left out.
     #[serde(default)]
     #[schemars(with = "u64")]
     min: Option<u64>,
-    /// At most; any number where it is left out.
+    /// At most this many; any number if left out.
     #[serde(default)]
     #[schemars(with = "u64")]
     max: Option<u64>,
 }
 
-// One schema for text and mapping, and not `anyOf`: a fault is told where it is.
+// One schema for text and mapping instead of `anyOf`, so that an error has its exact place.
 impl JsonSchema for ExpectedCallSpec {
     fn schema_name() -> Cow<'static, str> {
         "ExpectedCall".into()
@@ -78,20 +78,20 @@ impl JsonSchema for ExpectedCallSpec {
     }
 }
 
-/// An expected call, ready to compare.
+/// A compiled expected call.
 #[derive(Debug)]
 pub(super) struct ExpectedCall {
     pub(super) tool: String,
     pub(super) args: ExpectedArgs,
-    /// At least so many.
+    /// The smallest number of calls.
     pub(super) min: usize,
-    /// At most so many; `None`: any number.
+    /// The largest number of calls; `None` for any number.
     pub(super) max: Option<usize>,
-    /// `count` was written: it holds in every mode.
+    /// `true` if `count` was written: it then applies in every mode.
     pub(super) has_count: bool,
 }
 
-/// Compiles `expected`: the mode of a call's arguments is its own, else its tool's, else the default.
+/// Compiles `expected`. The mode of a call's arguments is its own, otherwise that of its tool, otherwise the default.
 pub(super) fn compile_expected(
     written: Vec<ExpectedCallSpec>,
     default: ArgsMode,
@@ -99,7 +99,7 @@ pub(super) fn compile_expected(
 ) -> Result<Vec<ExpectedCall>, Vec<ParamProblem>> {
     let mut problems = Vec::new();
     let mut expected = Vec::with_capacity(written.len().min(MAX_EXPECTED));
-    // Sums of counts are bounded too: an alignment has a row for each.
+    // The sum of the counts is bounded too, because an alignment has a row for each.
     let mut most: u64 = 0;
     for (at, spec) in written.into_iter().enumerate() {
         let at = format!("/expected/{at}");
@@ -122,13 +122,13 @@ pub(super) fn compile_expected(
         }
     }
     if most > MAX_EXPECTED as u64 {
-        let what = format!("stands for up to {most} calls, more than {MAX_EXPECTED}");
+        let what = format!("allows up to {most} calls, more than {MAX_EXPECTED}");
         problems.push(param_problem("/expected", what));
     }
     let named: HashSet<&str> = expected.iter().map(|e| e.tool.as_str()).collect();
     for tool in by_tool.keys().filter(|tool| !named.contains(tool.as_str())) {
         let at = format!("/args_modes/{}", crate::model::escape_pointer_step(tool));
-        problems.push(param_problem(at, "is about a tool that is not expected"));
+        problems.push(param_problem(at, "is for a tool that is not expected"));
     }
     if problems.is_empty() {
         Ok(expected)
@@ -145,7 +145,7 @@ fn compile_call(
 ) -> Result<ExpectedCall, Vec<ParamProblem>> {
     let mut problems = Vec::new();
     if spec.tool.is_empty() {
-        problems.push(param_problem(at, "has no tool's name"));
+        problems.push(param_problem(at, "has no tool name"));
     }
     if spec.args_mode.is_some() && spec.args.is_none() {
         let what = "has an args_mode and no args to compare";

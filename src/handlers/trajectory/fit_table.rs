@@ -1,21 +1,21 @@
-//! Which call fits which expected call: every pair of one tool compared once, within a bound.
+//! The table of which calls fit which expected calls. It compares every pair with the same tool once, within a bound.
 
 use std::collections::HashMap;
 
 use super::expected_calls::ExpectedCall;
 use crate::handlers::Subject;
 
-/// The work of comparing, in bytes of arguments: what takes more is refused. 500 expected calls of a tool against 1,000
-/// small calls of it are a twentieth.
+/// The largest work of the comparison, in bytes of arguments. 500 expected calls of a tool against 1,000 small calls
+/// use a twentieth of it.
 const MAX_COMPARED_BYTES: usize = 1 << 28;
-/// What comparing costs however short the arguments are.
+/// The cost of one comparison however short the arguments are.
 const BASE_COST_BYTES: usize = 256;
 
-/// What a call is to an expected call of its tool; those of other tools are not in the table.
+/// The relation of a call to an expected call of its tool. The table has no pairs of different tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallPair {
     pub(super) expected: usize,
-    /// Its arguments are as wanted.
+    /// `true` if the arguments meet all conditions.
     pub(super) fits: bool,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct CallPair {
 pub(super) struct CallFitTable(pub(super) Vec<Vec<CallPair>>);
 
 impl CallFitTable {
-    /// Compares. The error is a sentence: there is too much of it.
+    /// Compares all pairs. The error is a sentence: the work exceeds the bound.
     pub(super) fn new(expected: &[ExpectedCall], subject: &Subject<'_>) -> Result<Self, String> {
         let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, one) in expected.iter().enumerate() {
@@ -35,7 +35,7 @@ impl CallFitTable {
         let mut table = Vec::with_capacity(calls.len());
         for (ix, call) in calls.iter().enumerate() {
             if subject.is_cancelled() {
-                return Err("the comparison was stopped".to_owned());
+                return Err("the comparison was cancelled".to_owned());
             }
             let Some(same) = of_tool.get(&*call.call.name) else {
                 table.push(Vec::new());
@@ -59,7 +59,7 @@ impl CallFitTable {
         Ok(Self(table))
     }
 
-    /// The expected calls it fits.
+    /// Returns the expected calls that a call fits.
     pub(super) fn matching_expected(&self, call: usize) -> impl Iterator<Item = usize> {
         let fit = self.0[call].iter().filter(|pair| pair.fits);
         fit.map(|pair| pair.expected)

@@ -1,8 +1,8 @@
-//! Checks over the order and the set of the agent's calls: what was called in place of what, before what, after what.
+//! Checks over the list of the agent's calls: their set and their order.
 //!
-//! Owns the comparison of one call with what is expected of it (`args`), of a whole list with another (`table`, `assign`,
-//! `align`) and how a miss is shown (`diff`). Refuses guesses: matching is a maximum matching or an error, never greedy,
-//! and work that would outgrow its bound ends in a `check_error` that says so.
+//! Responsible for the comparison of one call with an expected one (`expected_args`) and of two lists (`fit_table`,
+//! `assign`, `align`), and for the display of differences (`diff`). Does not guess: matching is a maximum matching
+//! and never greedy. Work beyond its bound ends in a `check_error` that reports it.
 
 mod align;
 mod anti_pattern;
@@ -33,17 +33,17 @@ use serde_json::Value;
 use super::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
-/// Longer lists of expected calls are refused.
+/// The largest number of expected calls in a list.
 const MAX_EXPECTED: usize = 500;
 
-/// Whether a list of names checks something: not empty (unless it may be), no name empty, not too long.
+/// Checks a list of names: not empty (unless allowed), no empty name, not too long.
 fn check_tool_names(pointer: &str, names: &[String], may_be_empty: bool) -> Vec<ParamProblem> {
     let mut problems = Vec::new();
     if names.is_empty() && !may_be_empty {
         problems.push(param_problem(pointer, "needs at least one tool"));
     }
     if names.len() > MAX_EXPECTED {
-        let what = format!("holds {}, more than {MAX_EXPECTED}", names.len());
+        let what = format!("has {} entries, more than {MAX_EXPECTED}", names.len());
         problems.push(param_problem(pointer, what));
     }
     for (at, _) in names.iter().enumerate().filter(|(_, n)| n.is_empty()) {
@@ -52,8 +52,8 @@ fn check_tool_names(pointer: &str, names: &[String], may_be_empty: bool) -> Vec<
     problems
 }
 
-/// The schema of a struct within a param: a key may be left out, but `null` is no value for it (as the registry holds it
-/// for the params themselves).
+/// Returns the schema of a struct inside a param. A key may be left out, but `null` is refused, as the registry does
+/// it for the params themselves.
 fn nested_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = T::json_schema(generator);
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {

@@ -1,5 +1,5 @@
-//! `outcome_equivalent`: one outcome of a run is what another run's was: the tools it called, the state it ended in, or
-//! its very answer.
+//! `outcome_equivalent`: the outcome of a run equals that of another run: the tools called, the final state, or the
+//! output.
 
 use indexmap::IndexSet;
 use schemars::JsonSchema;
@@ -13,10 +13,10 @@ use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
-/// Where a transcript says in what state it ended.
+/// The metadata key with the state in which a transcript ended.
 const STATE_FIELD: &str = "workflow_state";
 
-/// What of the outcome is compared.
+/// The part of the outcome that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::handlers) enum OutcomeMetric {
@@ -35,14 +35,14 @@ impl OutcomeMetric {
     }
 }
 
-/// Params of `outcome_equivalent`: `metric` and what is expected of it.
+/// Params of `outcome_equivalent`: `metric` and the expected value for it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct OutcomeEquivalent {
-    /// `tool_calls`: the set of tools called, whatever their order and number. `final_state`: `workflow_state` of the
-    /// transcript's metadata. `content_hash`: the output, letter by letter (no hash: the texts themselves).
+    /// `tool_calls`: the set of tools called, in any order and number. `final_state`: `workflow_state` in the
+    /// transcript's metadata. `content_hash`: the exact text of the output (dicta compares the texts, not hashes).
     metric: OutcomeMetric,
-    /// For `tool_calls`: the tools. Empty: none was called.
+    /// For `tool_calls`: the tools. Empty if the agent must call no tool.
     #[serde(default)]
     #[schemars(inner(length(min = 1)))]
     expected_tool_calls: Option<Vec<String>>,
@@ -58,8 +58,8 @@ pub(in crate::handlers) struct OutcomeEquivalent {
 
 impl EvalType for OutcomeEquivalent {
     const NAME: &'static str = "outcome_equivalent";
-    const SUMMARY: &'static str = "The run came out as expected by one measure: the set of tools called, the state it ended \
-        in, or the very text of the output.";
+    const SUMMARY: &'static str = "The outcome equals the expected one by one measure: the set of tools called, the final state, \
+        or the exact text of the output.";
     const EXAMPLE: &'static str = "metric: tool_calls\nexpected_tool_calls: [get_order, refund]";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
         &[("expected_tools", "expected_tool_calls")];
@@ -118,7 +118,7 @@ impl EvalType for OutcomeEquivalent {
         let content = self.expected_content.map(OutcomeEquivalentCheck::Content);
         match tools.or(state).or(content) {
             Some(outcome) => Ok(CompiledEval::Check(Box::new(outcome))),
-            None => Err(vec![param_problem("", "nothing is expected")]),
+            None => Err(vec![param_problem("", "the eval would check nothing: write the expected value")]),
         }
     }
 }
@@ -191,7 +191,7 @@ fn compare_state(expected: &str, subject: &Subject<'_>) -> Finding {
             }
         }
         Some(other) => Finding::check_error(format!(
-            "metadata.{STATE_FIELD} is no text (got {})",
+            "metadata.{STATE_FIELD} is not a text (got {})",
             ShortJson(other)
         )),
     }

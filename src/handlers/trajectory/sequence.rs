@@ -1,5 +1,4 @@
-//! `tool_call_sequence`: tools called in this order, others between them or not. And the walk it shares with its reverse,
-//! `tool_anti_pattern`.
+//! `tool_call_sequence`: tools called in a given order, and the search that `tool_anti_pattern` shares with it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,16 +13,16 @@ use crate::rubric::ParamProblem;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct ToolCallSequence {
-    /// Tools in the order they must be called; other calls may stand between them. One that stands here twice must be
-    /// called twice.
+    /// Tools in the order in which they must be called; other calls may occur between them. A tool that is listed
+    /// twice must be called twice.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     sequence: Vec<String>,
 }
 
 impl EvalType for ToolCallSequence {
     const NAME: &'static str = "tool_call_sequence";
-    const SUMMARY: &'static str = "The tools were called in this order, with any other calls between them; the score is how \
-        far along the sequence the calls go.";
+    const SUMMARY: &'static str = "The agent called the tools in this order, with or without other calls between them. The score is the share \
+        of the sequence that the calls complete.";
     const EXAMPLE: &'static str = "sequence: [get_order, get_policy, refund]";
     const SCORED: bool = true;
 
@@ -41,8 +40,8 @@ impl EvalType for ToolCallSequence {
 #[derive(Debug)]
 struct ToolCallSequenceCheck(Vec<String>);
 
-/// The calls that walk along the names as far as they go, each the first after the one before: where the names can be
-/// walked at all, so they are.
+/// Returns the calls that follow the names as far as possible, each the first after the one before. If any calls can
+/// follow all the names, these do.
 pub(super) fn match_sequence(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
     let mut walked = Vec::new();
     for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
@@ -55,7 +54,7 @@ pub(super) fn match_sequence(names: &[String], subject: &Subject<'_>) -> Vec<usi
     walked
 }
 
-/// `a in message 1, b in message 3`.
+/// Formats positions: `a in message 1, b in message 3`.
 pub(super) fn describe_positions(walked: &[usize], subject: &Subject<'_>) -> String {
     format_list(walked.iter().map(|&ix| {
         let call = &subject.calls()[ix];

@@ -1,8 +1,8 @@
-//! `trajectory_match`: the agent's calls against a list of expected ones, in the modes and with the argument modes the
-//! field knows from `LangChain`'s agentevals.
+//! `trajectory_match`: compares the agent's calls with a list of expected calls, in the modes of `LangChain`'s
+//! agentevals.
 //!
-//! Where agentevals assigns calls greedily, this one finds an assignment if there is one. A name alone, or a call without
-//! `args`, looks at no arguments. A written `count` holds in every mode.
+//! Unlike agentevals, which assigns calls greedily, it finds an assignment if one exists. A name alone, or a call
+//! without `args`, ignores arguments. A written `count` applies in every mode.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use crate::handlers::{Check, CompiledEval, Finding, Subject, TranscriptSpan};
 use crate::model::pluralize;
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
-/// How the two lists compare.
+/// The mode in which the two lists compare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::handlers) enum TrajectoryMode {
@@ -54,23 +54,24 @@ impl TrajectoryMode {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct TrajectoryMatch {
-    /// The expected calls, in order: each a tool's name, or a mapping of `tool`, `args`, `args_mode`, `arg_matchers` and
-    /// `count`. Empty: the agent calls nothing.
+    /// The expected calls in order. Each is a tool's name, or a mapping of `tool`, `args`, `args_mode`,
+    /// `arg_matchers` and `count`. Empty if the agent must call nothing.
     expected: Vec<ExpectedCallSpec>,
-    /// `strict` (`exact` is the same): these calls in this order and no others. `unordered`: these and no others, in any
-    /// order. `subset`: no calls but these. `superset`: at least these.
+    /// `strict` (`exact` means the same): these calls in this order and no others. `unordered`: these and no others,
+    /// in any order. `subset`: only calls from this list. `superset`: at least these.
     #[serde(default)]
     mode: TrajectoryMode,
-    /// How the `args` of an expected call compare with a call's. `exact`: the same; `subset`: the call has no others;
-    /// `superset`: the call has these at least; `regex`: these are patterns, each matches somewhere in the argument's
-    /// text; `ignore`: not at all. Only the outermost level may have more or fewer; values compare whole.
+    /// The mode in which the `args` of an expected call compare with a call's arguments. `exact`: equal. `subset`:
+    /// the call has no others. `superset`: the call has at least these. `regex`: patterns, each matches a part of the
+    /// argument's text. `ignore`: not compared. Only the outermost level may have more or fewer arguments; values
+    /// compare as a whole.
     #[serde(default)]
     args_mode: ArgsMode,
-    /// The same for single tools, by name; a call's own `args_mode` goes before.
+    /// Argument modes of single tools, by name. A call's own `args_mode` overrides them.
     #[serde(default)]
     args_modes: IndexMap<String, ArgsMode>,
-    /// Pairs of tools `[a, b]`: if `b` is called, `a` was called before, and every call of `a` comes before the first of
-    /// `b`. Calls of one message come in the order they stand there.
+    /// Pairs of tools `[a, b]`: if `b` is called, `a` must be called before, and every call of `a` must come before
+    /// the first call of `b`. Calls of one message are in the order in which they occur there.
     #[serde(default)]
     #[schemars(inner(length(min = 2, max = 2), inner(length(min = 1))))]
     before: Vec<Vec<String>>,
@@ -78,8 +79,8 @@ pub(in crate::handlers) struct TrajectoryMatch {
 
 impl EvalType for TrajectoryMatch {
     const NAME: &'static str = "trajectory_match";
-    const SUMMARY: &'static str = "The agent's calls are the expected ones: in order, in any order, at most or at least \
-        these; a miss shows both lists as one. The score is the share that is as expected.";
+    const SUMMARY: &'static str = "The agent's calls are the expected calls: in order, in any order, at most or at least \
+        these. A failure shows both lists as one. The score is the share that is as expected.";
     const EXAMPLE: &'static str = "mode: superset\nexpected:\n  - get_policy\n  - { tool: refund, args: { order: 7 } }\n\
         before: [[get_policy, refund]]";
     const SCORED: bool = true;
@@ -117,7 +118,7 @@ impl EvalType for TrajectoryMatch {
         {
             problems.push(param_problem(
                 "/expected",
-                "is empty, and every list holds at least that",
+                "is empty: every list of calls contains at least that",
             ));
         }
         let expected = match compile_expected(self.expected, self.args_mode, &self.args_modes) {
@@ -142,12 +143,12 @@ impl EvalType for TrajectoryMatch {
 }
 
 impl TrajectoryMatch {
-    /// What is wrong with `before`.
+    /// Returns the problems of `before`.
     fn check_before_pairs(&self) -> Vec<ParamProblem> {
         let mut problems = Vec::new();
         if self.mode.is_ordered() && !self.before.is_empty() {
             let what = format!(
-                "says nothing more: {} is about the order",
+                "has no effect: {} already checks the order",
                 self.mode.as_str()
             );
             problems.push(param_problem("/before", what));
@@ -164,7 +165,7 @@ impl TrajectoryMatch {
                 [first, then] => {
                     let reverse = |other: &&Vec<String>| matches!(other.as_slice(), [a, b] if a == then && b == first);
                     if self.before.iter().any(|other| reverse(&other)) {
-                        problems.push(param_problem(at, "stands there the other way round too"));
+                        problems.push(param_problem(at, "is also in the list in reverse order"));
                     }
                 }
                 _ => problems.push(param_problem(at, "must be two tools: [first, then]")),
@@ -174,7 +175,7 @@ impl TrajectoryMatch {
     }
 }
 
-/// The expected calls one by one, for an alignment.
+/// Returns the expected calls one by one, for an alignment.
 fn expand_slots(expected: &[ExpectedCall]) -> Vec<ExpectedSlot> {
     let mut slots = Vec::new();
     for (at, one) in expected.iter().enumerate() {
@@ -199,7 +200,7 @@ struct TrajectoryMatchCheck {
     before: Vec<(String, String)>,
 }
 
-/// A pair of `before` that does not hold: why, and the call that is too early or too late.
+/// A pair of `before` that does not hold, with the reason and the call that is too early or too late.
 struct OrderViolation {
     why: String,
     span: TranscriptSpan,
@@ -219,8 +220,8 @@ impl Check for TrajectoryMatchCheck {
         let differs = count(|line| matches!(line, AlignmentLine::Differs { .. }));
         let allowed = count(|line| matches!(line, AlignmentLine::Allowed { .. }));
         let faults = missing + extra + differs + disorder.len();
-        // Pairs of `before` count like calls: those that hold are as expected. One whose second tool is not called says
-        // nothing: an agent that does nothing has done nothing well.
+        // Pairs of `before` count like calls: pairs that hold are as expected. A pair whose second tool is not called
+        // does not count, because an agent that does nothing has done nothing well.
         let good = same + held;
         let score = if faults == 0 {
             1.0
@@ -229,12 +230,12 @@ impl Check for TrajectoryMatchCheck {
         };
         let mode = self.mode.as_str();
         let mut why = if faults == 0 {
-            let besides = if allowed == 0 {
+            let further = if allowed == 0 {
                 String::new()
             } else {
                 format!(", and {allowed} more")
             };
-            format!("{mode}: {} as expected{besides}", pluralize(same, "call"))
+            format!("{mode}: {} as expected{further}", pluralize(same, "call"))
         } else {
             let kinds = [
                 (missing, "missing"),
@@ -294,7 +295,7 @@ impl TrajectoryMatchCheck {
         })
     }
 
-    /// In the order of the calls; expected ones that are missing come last.
+    /// Returns the lines in the order of the calls; missing expected calls come last.
     fn align_in_any_order(
         &self,
         table: &CallFitTable,
@@ -317,7 +318,7 @@ impl TrajectoryMatchCheck {
             let (calls, expected) = (calls.len(), self.expected.len());
             format!("{calls} calls fit {expected} expected ones in too many ways to decide")
         })?;
-        // A missing call and one of the same tool that is left over are one fault: other arguments.
+        // A missing call and an extra call of the same tool are one difference: other arguments.
         let mut missing: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, one) in self.expected.iter().enumerate().rev() {
             let short = places[at].min.saturating_sub(assigned.call_counts[at]);
@@ -348,7 +349,7 @@ impl TrajectoryMatchCheck {
         Ok(lines)
     }
 
-    /// A subset need not be whole, but a written count holds.
+    /// Counts the missing calls. A subset may be incomplete, but a written count applies.
     fn slot_capacity(&self, one: &ExpectedCall, calls: usize) -> SlotCapacity {
         let need_not = self.mode == TrajectoryMode::Subset && !one.has_count;
         SlotCapacity {
@@ -357,7 +358,7 @@ impl TrajectoryMatchCheck {
         }
     }
 
-    /// How many pairs of `before` hold with both tools called, and those that do not hold.
+    /// Returns the number of pairs of `before` that hold with both tools called, and the pairs that do not hold.
     fn check_order(&self, subject: &Subject<'_>) -> (usize, Vec<OrderViolation>) {
         let mut held = 0;
         if self.before.is_empty() {

@@ -14,21 +14,22 @@ use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
-/// Comparing in order is quadratic: lists whose product is larger are not compared.
+/// The largest product of the lengths of two lists. Comparing in order is quadratic.
 const MAX_PAIRS: usize = 1 << 24;
 
 /// Params of `trajectory_matcher`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct TrajectoryMatcher {
-    /// The tools expected, in order. Empty: none.
+    /// The expected tools, in order. Empty if the agent must call no tool.
     #[schemars(inner(length(min = 1)))]
     expected_trajectory: Vec<String>,
-    /// `false`: sets are compared, so that order and repeats do not count, and the score is the share of tools both have.
-    /// `true`: the score is 1 less the edits (insert, remove, replace) from one list to the other, per call of the longer.
+    /// `false`: compares sets, so that order and repeats do not count; the score is the share of tools that both
+    /// have. `true`: the score is 1 minus the edits (insert, remove, replace) between the lists, divided by the
+    /// length of the longer list.
     #[serde(default)]
     enforce_order: bool,
-    /// Leaves out, on both sides, every tool whose name is not of the form `<server>__<tool>`.
+    /// Ignores, on both sides, every tool whose name does not have the form `<server>__<tool>`.
     #[serde(default = "yes")]
     filter_native_tools: bool,
 }
@@ -37,15 +38,15 @@ const fn yes() -> bool {
     true
 }
 
-/// Whether a tool is a server's, and not the agent's own.
+/// Returns `true` if a tool belongs to a server and not to the agent itself.
 fn is_server_tool(name: &str) -> bool {
     matches!(name.split_once("__"), Some((server, tool)) if !server.is_empty() && !tool.is_empty())
 }
 
 impl EvalType for TrajectoryMatcher {
     const NAME: &'static str = "trajectory_matcher";
-    const SUMMARY: &'static str = "The names of the tools called are the expected ones, as sets or in order; the score says \
-        how much of them is, and everything must be where `min_score` does not say less.";
+    const SUMMARY: &'static str = "The names of the called tools are the expected ones, as sets or in order. The score is their similarity. \
+        Only 1 passes unless `min_score` is lower.";
     const EXAMPLE: &'static str =
         "expected_trajectory: [shop__get_order, shop__refund]\nenforce_order: true";
     const SCORED: bool = true;
@@ -61,7 +62,7 @@ impl EvalType for TrajectoryMatcher {
             .filter(counts)
             .collect();
         if expected.is_empty() && all > 0 {
-            let what = "holds no <server>__<tool> name, and filter_native_tools leaves out all others: set it to false";
+            let what = "has no <server>__<tool> name, and filter_native_tools ignores all others: set it to false";
             problems.push(param_problem("/expected_trajectory", what));
         }
         if !problems.is_empty() {
@@ -100,7 +101,7 @@ impl Check for TrajectoryMatcherCheck {
         let native = subject.calls().len() - calls.len();
         let left_out = [(native, "call"), (self.filtered_count, "expected tool")];
         for (n, what) in left_out.into_iter().filter(|(n, _)| *n > 0) {
-            let told = format!("; left out {} without a server", pluralize(n, what));
+            let told = format!("; ignored {} without a server", pluralize(n, what));
             let first = finding.explanation.find('\n');
             let at = first.unwrap_or(finding.explanation.len());
             finding.explanation.insert_str(at, &told);
@@ -110,7 +111,7 @@ impl Check for TrajectoryMatcherCheck {
 }
 
 impl TrajectoryMatcherCheck {
-    /// Jaccard: what both have, of what either has.
+    /// Computes the Jaccard similarity: the tools that both have, divided by the tools that either has.
     fn compare_sets(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
         let expected: IndexSet<&str> = self.expected.iter().map(String::as_str).collect();
         let called: IndexSet<&str> = calls.iter().map(|(_, name)| *name).collect();
@@ -153,7 +154,7 @@ impl TrajectoryMatcherCheck {
             .with_spans(marks)
     }
 
-    /// Levenshtein over names, per call of the longer list.
+    /// Computes the Levenshtein distance over names, divided by the length of the longer list.
     fn compare_in_order(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
         let longer = self.expected.len().max(calls.len());
         let slot = |expected| ExpectedSlot {
@@ -243,5 +244,5 @@ impl TrajectoryMatcherCheck {
     }
 }
 
-/// More lines of a comparison are not shown.
+/// The largest number of lines of a comparison.
 const MAX_SHOWN_LINES: usize = 24;

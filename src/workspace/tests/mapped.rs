@@ -67,7 +67,7 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
         ),
         (
             "{path: a.csv, map: {output: 'a[?'}}",
-            "dicta.yaml:2:33: output is no JMESPath expression: ",
+            "dicta.yaml:2:33: output is not a JMESPath expression: ",
         ),
         (
             "{path: a.csv, map: {output: 3}}",
@@ -75,7 +75,7 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
         ),
         (
             "{path: a.csv, map: {output: a, metadata: {x: 'nope(a)'}}}",
-            "x calls `nope`, which is no function of JMESPath",
+            "x calls `nope`, which is not a JMESPath function",
         ),
         (
             "{path: a.csv, map: {output: a, metadata: []}}",

@@ -78,7 +78,7 @@ fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
     assert_eq!(
         warning.trim(),
         format!(
-            "warning: fetch_url: xn--bcher-kva.test:{port} may be private; trusts a certificate file of yours"
+            "warning: fetch_url: xn--bcher-kva.test:{port} may be private; trusts your certificate file"
         )
     );
     assert!(proxy.accept().is_err(), "the proxy was asked");

@@ -338,7 +338,7 @@ fn a_private_source_wears_a_badge() {
     .expect("fine");
     assert_eq!(
         source.badge().as_deref(),
-        Some("http://127.0.0.1:8080 may be private, and is asked without encryption")
+        Some("http://127.0.0.1:8080 may be private, without encryption")
     );
     let (source, _) = open(API, "{method: GET}").expect("fine");
     assert_eq!(source.badge(), None);
