@@ -297,7 +297,7 @@ impl EvalTypeRegistry {
             let mut fixed = def.fixed_params.iter();
             let is_late = |name: &&&str| metadata_param_path(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
-                return Err(format!("{name} cannot come from a transcript: write its value in the rubric"));
+                return Err(format!("{name} cannot come from a transcript"));
             }
             let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),

@@ -207,13 +207,13 @@ mod tests {
                 "researcher",
                 "sources",
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest result, of "researcher" in message 3: it lacks "sources""#,
+                r#"found in 0 results of 1 required; the nearest result, of "researcher" in message 3: it lacks "sources""#,
             ),
             (
                 "writer",
                 "sources",
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest result, of "writer" in message 1: it lacks "sources""#,
+                r#"found in 0 results of 1 required; the nearest result, of "writer" in message 1: it lacks "sources""#,
             ),
             (
                 "editor",

@@ -182,12 +182,12 @@ mod tests {
             (
                 json!({"id": 8, "lang": "de"}),
                 Fail,
-                r#""get": none of 3 calls matches; the nearest, in message 1: id: expected 8, got 7; 1 call has arguments that match nothing (message 3: its arguments are no JSON: EOF while parsing a string at line 1 column 15)"#,
+                r#""get": none of 3 calls matches; the nearest, in message 1: id: expected 8, got 7; 1 call has arguments that match nothing (message 3: its arguments are not JSON: EOF while parsing a string at line 1 column 15)"#,
             ),
             (
                 json!({"id": 8, "lang": "en", "page": 1}),
                 Fail,
-                r#""get": none of 3 calls matches; the nearest, in message 2: lang: expected "en", but it is not there, page: expected 1, but it is not there; 1 call has arguments that match nothing (message 3: its arguments are no JSON: EOF while parsing a string at line 1 column 15)"#,
+                r#""get": none of 3 calls matches; the nearest, in message 2: lang: expected "en", but it is missing, page: expected 1, but it is missing; 1 call has arguments that match nothing (message 3: its arguments are not JSON: EOF while parsing a string at line 1 column 15)"#,
             ),
         ] {
             let params = json!({"tool_name": "get", "expected_args": args});
@@ -220,7 +220,7 @@ mod tests {
             told("tool_args", &params, &calls(&[("f", "[1]")])),
             (
                 Fail,
-                r#"no call of "f" has x = 1; 1 call has arguments that match nothing (message 1: its arguments are no JSON object)"#.to_owned()
+                r#"no call of "f" has x = 1; 1 call has arguments that match nothing (message 1: its arguments are not a JSON object)"#.to_owned()
             )
         );
         assert_eq!(

@@ -233,7 +233,7 @@ mod tests {
             told(KIND, &params, &calls(&[("mail", r#"{"to": "x""#), ("mail", "")])),
             (
                 Pass,
-                r#"no excluded value of to in 2 calls of "mail"; 1 call has arguments that match nothing (message 1: its arguments are no JSON: EOF while parsing an object at line 1 column 10)"#.to_owned()
+                r#"no excluded value of to in 2 calls of "mail"; 1 call has arguments that match nothing (message 1: its arguments are not JSON: EOF while parsing an object at line 1 column 10)"#.to_owned()
             )
         );
     }

@@ -263,25 +263,25 @@ mod tests {
             &json!({"tool_name": "get", "expected_args": {"id": null, "url": null}}),
             &record,
             Pass,
-            r#"2 calls of "get" are all as asked"#,
+            r#"2 calls of "get" meet the conditions"#,
         );
         finds(
             &json!({"tool_name": "get", "expected_args": {"id": 7}, "args_match": {"url": "^https:"}}),
             &record,
             Fail,
-            r#"1 of 2 calls of "get" not as asked: "get" in message 2: id: expected 7, got "7", url: expected a match of "^https:", got null"#,
+            r#"1 of 2 calls of "get" failed the conditions: "get" in message 2: id: expected 7, got "7", url: expected a match of "^https:", got null"#,
         );
         finds(
             &json!({"args_match": {"id": "^7"}}),
             &record,
             Pass,
-            "3 calls are all as asked",
+            "3 calls meet the conditions",
         );
         finds(
             &json!({"expected_args": {"url": null}}),
             &record,
             Fail,
-            r#"1 of 3 calls not as asked: "put" in message 3: url: expected any value, but it is not there"#,
+            r#"1 of 3 calls failed the conditions: "put" in message 3: url: expected any value, but it is missing"#,
         );
         let found = on(KIND, &json!({"expected_args": {"id": 8}}), &record);
         let places: Vec<usize> = found.spans.iter().map(|m| m.message).collect();
@@ -290,7 +290,7 @@ mod tests {
             &json!({"expected_args": {"id": null}}),
             &calls(&[("get", "{id: 7}")]),
             Fail,
-            r#"1 of 1 call not as asked: "get" in message 1: its arguments are no JSON: key must be a string at line 1 column 2"#,
+            r#"1 of 1 call failed the conditions: "get" in message 1: its arguments are not JSON: key must be a string at line 1 column 2"#,
         );
     }
 
@@ -304,13 +304,13 @@ mod tests {
             &json!({"tool_name": "get", "result_includes": ["order"], "result_matches": "(?i)^order"}),
             &record,
             Pass,
-            r#"2 calls of "get" are all as asked"#,
+            r#"2 calls of "get" meet the conditions"#,
         );
         finds(
             &json!({"tool_name": "get", "result_includes": ["order", "shipped"], "result_matches": r"\d", "no_error": true}),
             &record,
             Fail,
-            "1 of 2 calls of \"get\" not as asked: \"get\" in message 3: its result is an error (\"order: timed out\"), \
+            "1 of 2 calls of \"get\" failed the conditions: \"get\" in message 3: its result is an error (\"order: timed out\"), \
              in its result, it lacks \"shipped\", in its result, \"\\\\d\" does not match \"order: timed out\"",
         );
     }
@@ -344,7 +344,7 @@ mod tests {
             &includes,
             &calls(&[("get", "{}")]),
             Fail,
-            r#"1 of 1 call not as asked: "get" in message 1: it has no result"#,
+            r#"1 of 1 call failed the conditions: "get" in message 1: it has no result"#,
         );
     }
 
@@ -370,7 +370,7 @@ mod tests {
         let record = calls(&vec![("get", "{}"); 1000]);
         let (_, why) = told(KIND, &json!({"expected_args": {"x": 1}}), &record);
         assert!(
-            why.starts_with("1000 of 1000 calls not as asked: "),
+            why.starts_with("1000 of 1000 calls failed the conditions: "),
             "{why}"
         );
         assert!(why.ends_with("; and 997 more") && why.len() < 400, "{why}");
@@ -405,7 +405,7 @@ mod tests {
         let held = refused(KIND, &json!({"no_error": true, "result_matches": "("}));
         assert_eq!(
             held[0].1,
-            "result_matches is no regular expression: unclosed group"
+            "result_matches is not a valid regular expression: unclosed group"
         );
     }
 }

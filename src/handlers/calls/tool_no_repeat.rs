@@ -173,12 +173,12 @@ mod tests {
             (
                 json!({}),
                 Fail,
-                r#"in a row: "search" 3× (messages 1 to 3), "get" 2× (messages 6 to 7); at most 1 call may be"#,
+                r#"in a row: "search" 3× (messages 1 to 3), "get" 2× (messages 6 to 7); at most 1 call are allowed"#,
             ),
             (
                 json!({"max_repeats": 2}),
                 Fail,
-                r#"in a row: "search" 3× (messages 1 to 3); at most 2 calls may be"#,
+                r#"in a row: "search" 3× (messages 1 to 3); at most 2 calls are allowed"#,
             ),
             (
                 json!({"max_repeats": 3}),
@@ -193,12 +193,12 @@ mod tests {
             (
                 json!({"tools": ["search"], "same_args": true}),
                 Fail,
-                r#"in a row: "search" 2× with the same arguments (messages 1 to 2); at most 1 call may be"#,
+                r#"in a row: "search" 2× with the same arguments (messages 1 to 2); at most 1 call are allowed"#,
             ),
             (
                 json!({"tools": ["get"], "same_args": true}),
                 Fail,
-                r#"in a row: "get" 2× with the same arguments (messages 6 to 7); at most 1 call may be"#,
+                r#"in a row: "get" 2× with the same arguments (messages 6 to 7); at most 1 call are allowed"#,
             ),
             (
                 json!({"tools": ["pay"]}),
@@ -223,7 +223,7 @@ mod tests {
             told(KIND, &json!({}), &twice),
             (
                 Fail,
-                r#"in a row: "f" 2× (message 0); at most 1 call may be"#.to_owned()
+                r#"in a row: "f" 2× (message 0); at most 1 call are allowed"#.to_owned()
             )
         );
         assert_eq!(

@@ -237,12 +237,12 @@ mod tests {
             (
                 json!({"tool": "search", "patterns": ["beam", "release"], "occurrence": 2}),
                 Fail,
-                r#"found in 1 result of 2 wanted, of "search" in message 1; the nearest other result, of "search" in message 3: it lacks "release""#,
+                r#"found in 1 result of 2 required, of "search" in message 1; the nearest other result, of "search" in message 3: it lacks "release""#,
             ),
             (
                 json!({"tool": "get", "patterns": ["2.69", "beam", "notes"]}),
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest result, of "get" in message 5: it lacks "2.69", "notes""#,
+                r#"found in 0 results of 1 required; the nearest result, of "get" in message 5: it lacks "2.69", "notes""#,
             ),
             (
                 json!({"patterns": ["2.69", "no"], "occurrence": 1}),
@@ -290,12 +290,12 @@ mod tests {
             (
                 json!({"pattern": "^beam", "tool": "get"}),
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest result, of "get" in message 5: "^beam" does not match "Beam release""#,
+                r#"found in 0 results of 1 required; the nearest result, of "get" in message 5: "^beam" does not match "Beam release""#,
             ),
             (
                 json!({"pattern": "(?i)beam", "occurrence": 4}),
                 Fail,
-                r#"found in 3 results of 4 wanted, of "search" in message 1, "search" in message 3, "get" in message 5"#,
+                r#"found in 3 results of 4 required, of "search" in message 1, "search" in message 3, "get" in message 5"#,
             ),
         ] {
             assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
                 told(kind, &params, &calls(&[("a", "{}")])),
                 (
                     Fail,
-                    "found in 0 results of 1 wanted: 1 call and no result of it".to_owned()
+                    "found in 0 results of 1 required: 1 call and no result of it".to_owned()
                 ),
                 "the judged message calls: there is no answer yet"
             );

@@ -181,7 +181,7 @@ fn an_eval_that_stands_for_several_says_what_is_wrong_with_it() {
         ),
         (
             "evals: [{ id: k, type: binary_rubric, params: { grouping: per_criterion, criteria: [a, a] } }]",
-            "says the same as criteria[0]",
+            "is the same as criteria[0]",
         ),
     ] {
         let problems = read(yaml).expect_err(yaml);
@@ -255,7 +255,7 @@ fn calls_to_be_judged_stand_in_a_block_and_none_is_not_applicable() {
     ] {
         let found = asked(kind, &params, &record).expect_err(kind);
         assert_eq!((found.outcome, found.score), (Outcome::NotApplicable, None));
-        assert!(found.explanation.contains("no call to judge"), "{found:?}");
+        assert!(found.explanation.contains("nothing to judge"), "{found:?}");
     }
 }
 

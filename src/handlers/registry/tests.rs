@@ -88,11 +88,11 @@ fn types_are_sorted_and_found_by_name() {
     );
     assert_eq!(
         registry.check_params("nope", &json!({}))[0].message,
-        "there is no eval type `nope`"
+        "unknown eval type `nope`"
     );
     assert_eq!(
         registry.compile("nope", &json!({})).expect_err("unknown"),
-        "there is no eval type `nope`"
+        "unknown eval type `nope`"
     );
 }
 
@@ -153,12 +153,12 @@ fn a_schema_is_what_an_author_would_write() {
     let registry = EvalTypeRegistry::builtin();
     assert_eq!(
         registry.eval_type("regex").expect("built in").schema["properties"]["expect_match"],
-        json!({"description": "`false`: passes when the pattern does not occur.", "type": "boolean", "default": true})
+        json!({"description": "`false`: passes if the pattern does not occur.", "type": "boolean", "default": true})
     );
     assert_eq!(
         registry.eval_type("llm_judge").expect("built in").schema["properties"]["min_score"],
         json!({
-            "description": "Decides from the score (0 to 1, after scaling): passed if it is at least this.",
+            "description": "Decision setting: the eval passes if its score (0 to 1, after scaling) is at least this.",
             "type": "number", "minimum": 0, "maximum": 1
         })
     );
@@ -235,7 +235,7 @@ fn an_author_sees_where_params_are_wrong() {
     let problems = load(yaml).expect_err("three faults");
     assert_eq!(
         problems[0],
-        "r.yaml:2:46: pattern is no regular expression: unclosed group"
+        "r.yaml:2:46: pattern is not a valid regular expression: unclosed group"
     );
     for (problem, place) in problems
         .iter()

@@ -1,9 +1,11 @@
-//! `script`: a check that is the author's own program.
+//! `script`: a check that runs the author's own program.
 //!
-//! Owns what the program is given (`wire`), what it may answer (`verdict`), and its life: started without a shell in the
-//! rubric's folder, in a process group of its own, with an environment that holds no keys; ended at its deadline, when
-//! the run is told to stop, and with dicta itself (`child`, `guard`). Refuses to run anything where the workspace does
-//! not say `allow_scripts: true`: whoever opens a stranger's rubrics runs none of their programs.
+//! Responsible for the program's input (`wire`), its answer (`verdict`), and its lifetime. It starts without a shell
+//! in the rubric's folder, in its own process group, with an environment without keys. It ends at its deadline, when
+//! the run is cancelled, and with dicta itself (`process`, `guard`).
+//!
+//! Does not run anything unless the workspace has `allow_scripts: true`, so that opening a stranger's rubrics is
+//! safe.
 
 pub mod guard;
 mod process;
@@ -24,32 +26,32 @@ use crate::model::{Millis, make_visible};
 use crate::rubric::ParamProblem;
 use process::{ScriptCommand, ScriptExit};
 
-/// Why cells are skipped where scripts are not allowed.
+/// The reason why cells are skipped if the workspace does not allow scripts.
 const SCRIPTS_DISABLED: &str = "scripts are off: set `allow_scripts: true` in dicta.yaml";
-/// The longest a program may take, in seconds.
+/// The largest time limit of a program, in seconds.
 const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
-/// How much of what a program wrote to its standard error is shown, in characters.
+/// The largest number of characters of a program's standard error in an explanation.
 const MAX_STDERR_CHARS: usize = 2000;
 
-/// Where an eval is at home: what its params are relative to, and what the workspace allows. The default one allows
-/// nothing.
+/// The context of compiling an eval: the folder that its params are relative to, and the permissions of the
+/// workspace. The default allows nothing.
 #[derive(Debug, Clone, Default)]
 pub struct CompileCx {
     /// The folder of the rubric.
     pub rubric_folder: PathBuf,
-    /// How programs are run; `None`: they are not.
+    /// The environment of programs; `None` if programs are not allowed.
     pub script_env: Option<Arc<ScriptEnv>>,
 }
 
-/// What programs are run with.
+/// The environment of programs.
 #[derive(Debug, Default)]
 pub struct ScriptEnv {
-    /// All of the program's environment.
+    /// All variables of the program's environment.
     variables: Vec<(String, String)>,
 }
 
-/// Variables that are handed on, by name; and those whose names begin with `LC_`. A list of what may, not of what may
-/// not: a key can have any name.
+/// The variables that a program inherits, in addition to those whose names begin with `LC_`. A list of allowed names
+/// and not of forbidden ones, because an API key can have any name.
 const INHERITED_VARIABLES: [&str; 14] = [
     "PATH",
     "HOME",
@@ -68,7 +70,7 @@ const INHERITED_VARIABLES: [&str; 14] = [
 ];
 
 impl ScriptEnv {
-    /// With what of an environment may be handed on.
+    /// Selects the variables that a program may inherit.
     pub fn from_variables<'e>(variables: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
         let mut variables: Vec<(String, String)> = variables
             .into_iter()
@@ -90,14 +92,14 @@ impl ScriptEnv {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptEval {
-    /// The program and its arguments; no shell reads them. A program with a `/` is relative to the rubric's folder, any
-    /// other is looked for on the PATH. It is run in the rubric's folder.
+    /// The program and its arguments, run without a shell in the rubric's folder. A program with a `/` is relative to
+    /// the rubric's folder; any other is searched on the PATH.
     #[schemars(length(min = 1))]
     command: Vec<String>,
-    /// Handed to the program as they are.
+    /// Params that the program gets unchanged.
     #[serde(default)]
     params: Map<String, Value>,
-    /// How long the program may take, in seconds.
+    /// The time limit in seconds.
     #[serde(default = "half_a_minute")]
     #[schemars(range(min = 0.001, max = 3600.0))]
     timeout_s: f64,
@@ -109,7 +111,7 @@ const fn half_a_minute() -> f64 {
 
 impl EvalType for ScriptEval {
     const NAME: &'static str = "script";
-    const SUMMARY: &'static str = "The author's own program reads {type, params, transcript} as JSON and answers {passed, score, reason}; only where dicta.yaml says `allow_scripts: true`.";
+    const SUMMARY: &'static str = "Your own program reads {type, params, transcript} as JSON and answers {passed, score, reason}. Requires `allow_scripts: true` in dicta.yaml.";
     const EXAMPLE: &'static str = "command: [python3, checks/tone.py]\nparams:\n  limit: 3";
     const SCORED: bool = true;
     const FIXED_PARAMS: &'static [&'static str] = &["command"];
@@ -128,7 +130,7 @@ impl EvalType for ScriptEval {
             if at == 0 && word.trim().is_empty() {
                 problems.push(param_problem(pointer, "is empty; it must be a program"));
             } else if word.contains('\0') {
-                problems.push(param_problem(pointer, "holds a NUL, which no argument can"));
+                problems.push(param_problem(pointer, "contains a NUL character, which an argument cannot contain"));
             }
         }
         if !(self.timeout_s > 0.0 && self.timeout_s <= MAX_TIMEOUT_SECONDS) {
@@ -159,7 +161,7 @@ impl EvalType for ScriptEval {
 
 #[derive(Debug)]
 struct ScriptCheck {
-    /// Not empty.
+    /// The program and its arguments; not empty.
     command: Vec<String>,
     params: Map<String, Value>,
     timeout_s: f64,
@@ -192,7 +194,7 @@ impl ScriptCheck {
         )
         .map_err(|why| format!("{name} {why}"))?;
         let input = wire::encode_request(&self.params, subject)
-            .map_err(|why| format!("the transcript cannot be handed over: {why}"))?;
+            .map_err(|why| format!("the transcript cannot be written as JSON: {why}"))?;
         let job = ScriptCommand {
             program: &program,
             arguments: &self.command[1..],
@@ -208,7 +210,7 @@ impl ScriptCheck {
     fn interpret_exit(&self, ended: ScriptExit) -> Finding {
         let name = QuotedText(&self.command[0]);
         match ended {
-            ScriptExit::Cancelled => Finding::check_error(format!("{name} was ended with the run")),
+            ScriptExit::Cancelled => Finding::check_error(format!("{name} was ended because the run was cancelled")),
             ScriptExit::TimedOut(stderr) => Finding::check_error(format!(
                 "{name} took longer than {} s and was ended{}",
                 self.timeout_s,
@@ -231,7 +233,7 @@ impl ScriptCheck {
     }
 }
 
-/// What a program said on its standard error, its last words: further lines of an explanation.
+/// Formats the end of a program's standard error, as further lines of an explanation.
 fn describe_stderr(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
@@ -250,14 +252,14 @@ fn describe_stderr(stderr: &[u8]) -> String {
     )
 }
 
-/// The program's file. The error is a sentence's end.
+/// Returns the program's file. The error completes a sentence that begins with the program's name.
 fn find_program(program: &str, folder: &Path, path: &str) -> Result<PathBuf, String> {
     if program.contains('/') {
         let file = folder.join(program);
         return if file.is_file() {
             Ok(file)
         } else {
-            Err("is no file in the rubric's folder".to_owned())
+            Err("is not a file in the rubric's folder".to_owned())
         };
     }
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());

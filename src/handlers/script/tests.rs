@@ -130,19 +130,19 @@ fn anything_else_is_no_verdict_and_says_what_came() {
         ),
         (
             r#"{"passed": "true"}"#,
-            r#"answered with passed: "\"true\"" where true or false is wanted"#,
+            r#"answered with passed: "\"true\"" where true or false is required"#,
         ),
         (r#"{"passed": 1}"#, r#"answered with passed: "1" where"#),
         (
             r#"{"passed": true, "score": 1.01}"#,
-            r#"answered with score: "1.01" where a number from 0 to 1 is wanted"#,
+            r#"answered with score: "1.01" where a number from 0 to 1 is required"#,
         ),
         (r#"{"passed": true, "score": -0.1}"#, "answered with score"),
         (r#"{"passed": true, "score": "1"}"#, "answered with score"),
         (r#"{"score": true}"#, "answered with score"),
         (
             r#"{"passed": true, "reason": 7}"#,
-            r#"answered with reason: "7" where a text is wanted"#,
+            r#"answered with reason: "7" where a text is required"#,
         ),
         (
             r#"{"pass": true, "score": 1}"#,
@@ -187,7 +187,7 @@ fn a_program_that_cannot_be_run_is_named() {
             "plain",
             r#""plain" is not on the PATH; for the file in the rubric's folder write `./plain`"#,
         ),
-        ("./gone", r#""./gone" is no file in the rubric's folder"#),
+        ("./gone", r#""./gone" is not a file in the rubric's folder"#),
         (
             "./plain",
             r#""./plain" cannot be started: Permission denied"#,

@@ -1,7 +1,7 @@
-//! What a program may answer: one JSON object, `{"passed": bool, "score": 0..1, "reason": text}`, and nothing else.
+//! The answer of a program: one JSON object, `{"passed": bool, "score": 0..1, "reason": text}`, and nothing else.
 //!
-//! `passed` or `score` is needed; `null` is not given. A score alone passes at 1 and fails below it, unless the eval has
-//! `min_score` or `max_score`. Everything else is no verdict.
+//! `passed` or `score` is required; `null` counts as missing. A score alone passes at 1 and fails below, unless the
+//! eval has `min_score` or `max_score`. Any other answer is an error and not a verdict.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +9,10 @@ use super::super::Finding;
 use super::super::explain::QuotedText;
 use crate::model::make_visible;
 
-/// The longest reason that is kept, in characters.
+/// The largest length of the reason, in characters.
 const MAX_REASON_CHARS: usize = 4000;
 
-/// The finding, or the end of a sentence that says what came instead.
+/// Parses an answer. The error completes a sentence that begins with the program's name.
 pub(super) fn parse_finding(stdout: &[u8]) -> Result<Finding, String> {
     let text = std::str::from_utf8(stdout)
         .map_err(|_| "did not answer in UTF-8".to_owned())?
@@ -72,12 +72,12 @@ pub(super) fn parse_finding(stdout: &[u8]) -> Result<Finding, String> {
 
 fn explain_wrong_type(key: &str, wanted: &str, got: &Value) -> String {
     format!(
-        "answered with {key}: {} where {wanted} is wanted",
+        "answered with {key}: {} where {wanted} is required",
         QuotedText(&got.to_string())
     )
 }
 
-/// What a program says may hold what the transcript says: nothing hidden, and no more than can be read.
+/// Shortens a reason and makes hidden characters visible, because it may quote the transcript.
 fn shorten_reason(reason: &str) -> String {
     let reason = reason.trim();
     match reason.char_indices().nth(MAX_REASON_CHARS) {

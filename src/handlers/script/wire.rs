@@ -1,13 +1,15 @@
-//! What a program reads: one JSON object.
+//! The input of a program: one JSON object.
 //!
 //! ```json
 //! {"type": "script", "params": {…}, "transcript": {"id": "…", "messages": […], "metadata": {…}, "tags": […]}}
 //! ```
-//! The transcript is in the native form, whatever form it was read from, with the messages the eval sees (at `every_turn`
-//! those up to the judged one): a `dicta` reader takes it back. `content` is a text, null where there is none, or a list
-//! of parts where there is more than one text, reasoning or media. A tool message has `tool_call_id`, and what is known
-//! of `is_error` and `duration_ms` in its `metadata`. Missing are only `metadata` and `tags` of a transcript that has
-//! none, and `tool_calls` of a message without.
+//!
+//! The transcript is in the native format, whatever its source format, with the messages that the eval sees (with
+//! `every_turn` those up to the judged one). A `dicta` reader can read it again.
+//!
+//! `content` is a text, null without text, or a list of parts if there is more than one text, reasoning or media. A
+//! tool message has `tool_call_id`, and the known `is_error` and `duration_ms` in its `metadata`. Only `metadata` and
+//! `tags` of a transcript without them, and `tool_calls` of a message without calls, are left out.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -71,7 +73,7 @@ enum ScriptTypedPart<'a> {
     Reasoning {
         text: &'a str,
     },
-    /// A second result in one message, which no native record has.
+    /// A further result in one message. The native format has no such part, so only this file writes it.
     ToolResult {
         tool_call_id: &'a str,
         content: &'a str,
@@ -100,7 +102,7 @@ enum ScriptMessageMetadata<'a> {
     Ours(Value),
 }
 
-/// The bytes for the program's standard input.
+/// Returns the bytes for the program's standard input.
 pub(super) fn encode_request(
     params: &Map<String, Value>,
     subject: &Subject<'_>,
@@ -180,7 +182,7 @@ fn build_tool_call<'a>(call: &'a ToolCall<'a>) -> ScriptToolCall<'a> {
     }
 }
 
-/// The message's own, as written; where it has none, what is known of the result.
+/// Returns the message's own metadata as written. Without it, the known properties of the tool result.
 fn build_metadata<'a>(
     message: &'a TranscriptMessage<'a>,
     result: Option<&ToolResult<'_>>,

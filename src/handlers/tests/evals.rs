@@ -312,7 +312,7 @@ fn a_reference_that_leads_nowhere_says_so_and_faults_stand_where_they_are() {
         ),
         (
             "shared.yaml#bad",
-            "rubrics/shared.yaml:8:24: pattern is no regular expression: unclosed group",
+            "rubrics/shared.yaml:8:24: pattern is not a valid regular expression: unclosed group",
         ),
         (
             "shared.yaml#round",

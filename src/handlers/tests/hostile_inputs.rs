@@ -425,7 +425,7 @@ fn ten_thousand_patterns_are_one_pass_and_more_are_refused() {
     for kind in ["contains", "contains_any", "content_excludes"] {
         let problems = refused(kind, &json!({"patterns": many}));
         assert_eq!(
-            problems[0].1, "patterns holds 10001, more than 10000",
+            problems[0].1, "patterns has 10001 entries, more than 10000",
             "{kind}"
         );
     }

@@ -21,7 +21,7 @@ fn what_is_wrong_is_told_where_it_stands() {
         ),
         (
             "type: assertion\n    params:\n      eval_type: regex\n      eval_params: { pattern: '(' }",
-            "6:31: pattern is no regular expression: unclosed group",
+            "6:31: pattern is not a valid regular expression: unclosed group",
         ),
         (
             "type: assertion\n    params: { eval_type: regex, evalparams: {} }",

@@ -212,7 +212,7 @@ mod tests {
             );
         }
         let fenced = on_output("json_valid", &json!({}), "```json\n1\n```");
-        assert_eq!(fenced.explanation, "not JSON: it stands in a code fence");
+        assert_eq!(fenced.explanation, "not JSON: it is in a code fence");
         assert_eq!(
             told("json_valid", &json!({}), &json!({"messages": []})),
             (Fail, "not JSON: there is no assistant message".to_owned())
@@ -250,7 +250,7 @@ mod tests {
         );
         assert_eq!(
             found.explanation,
-            "the output holds JSON at message 1, bytes 3..10"
+            "the output contains JSON at message 1, bytes 3..10"
         );
         assert_eq!(found.spans[0].bytes, 3..10);
         let broken = on_output(

@@ -231,7 +231,7 @@ mod tests {
         }
         assert_eq!(
             refused("regex", &json!({"pattern": "a(?=b)"}))[0].1,
-            "pattern is no regular expression: look-around, including look-ahead and look-behind, is not supported"
+            "pattern is not a valid regular expression: look-around, including look-ahead and look-behind, is not supported"
         );
         let long = "a".repeat(65_537);
         assert_eq!(

@@ -73,8 +73,8 @@ impl JsonSchema for StepSchema {
 
 impl EvalType for ToolCallChain {
     const NAME: &'static str = "tool_call_chain";
-    const SUMMARY: &'static str = "The tools were called in this order, each with the arguments and the result its step \
-        asks for; the score is how many steps the calls go.";
+    const SUMMARY: &'static str = "The agent called the tools in this order, each with the arguments and the result that its step \
+        requires. The score is the share of the steps that the calls complete.";
     const EXAMPLE: &'static str = "steps:\n  - { tool: get_order, args_match: { id: '^\\d+$' }, no_error: true }\n  \
         - { tool: refund, result_includes: [refunded] }";
     const SCORED: bool = true;

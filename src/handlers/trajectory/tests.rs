@@ -68,7 +68,7 @@ fn a_trajectory_is_compared_as_sets() {
             (
                 false,
                 1.0 / 3.0,
-                "1 of 3 tools on both sides; missing: s__b; not expected: s__c; left out 1 call without a server",
+                "1 of 3 tools on both sides; missing: s__b; not expected: s__c; ignored 1 call without a server",
             ),
         ),
         (
@@ -93,7 +93,7 @@ fn a_trajectory_is_compared_as_sets() {
         (
             true,
             1.0,
-            "no tool is expected and none was called; left out 2 calls without a server".to_owned()
+            "no tool is expected and none was called; ignored 2 calls without a server".to_owned()
         )
     );
     let all = json!({"expected_trajectory": [], "filter_native_tools": false});
@@ -101,7 +101,7 @@ fn a_trajectory_is_compared_as_sets() {
     let part = json!({"expected_trajectory": ["s__a", "bash"]});
     assert_eq!(
         scored("trajectory_matcher", &part, &["s__a"]).2,
-        "called the 1 tool expected; left out 1 expected tool without a server"
+        "called the 1 tool expected; ignored 1 expected tool without a server"
     );
 }
 
@@ -187,13 +187,13 @@ fn an_anti_pattern_must_not_happen() {
         (
             &["get_policy", "refund"][..],
             Pass,
-            "none of 2 forbidden sequences happened",
+            "none of 2 forbidden sequences occurred",
         ),
-        (&[], Pass, "none of 2 forbidden sequences happened"),
+        (&[], Pass, "none of 2 forbidden sequences occurred"),
         (
             &["refund", "x", "get_policy", "delete"],
             Fail,
-            "2 of 2 forbidden sequences happened: \
+            "2 of 2 forbidden sequences occurred: \
              \"read the policy first\": refund → get_policy (refund in message 0, get_policy in message 2), \
              delete (delete in message 3)",
         ),
@@ -225,7 +225,7 @@ fn lists_that_check_nothing_are_refused() {
             "tool_call_sequence",
             json!({"sequence": many}),
             "/sequence",
-            "sequence holds 501, more than 500",
+            "sequence has 501 entries, more than 500",
         ),
         (
             "tool_anti_pattern",
@@ -261,7 +261,7 @@ fn lists_that_check_nothing_are_refused() {
             "trajectory_matcher",
             json!({"expected_trajectory": ["get_order"]}),
             "/expected_trajectory",
-            "expected_trajectory holds no <server>__<tool> name, and filter_native_tools leaves out all others: set it to false",
+            "expected_trajectory has no <server>__<tool> name, and filter_native_tools ignores all others: set it to false",
         ),
         ("outcome_equivalent", json!({}), "", "`metric` is missing"),
         (
@@ -357,7 +357,7 @@ fn an_outcome_is_the_state_of_the_metadata() {
             json!({"workflow_state": 3}),
             (
                 Outcome::CheckError,
-                "metadata.workflow_state is no text (got 3)",
+                "metadata.workflow_state is not a text (got 3)",
             ),
         ),
     ] {

@@ -132,7 +132,7 @@ fn patterns_that_check_nothing_are_refused() {
             refused(kind, &json!({"patterns": many})),
             [(
                 "/patterns".to_owned(),
-                "patterns holds 10001, more than 10000".to_owned()
+                "patterns has 10001 entries, more than 10000".to_owned()
             )]
         );
     }

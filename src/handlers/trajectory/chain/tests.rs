@@ -37,7 +37,7 @@ fn each_step_is_a_call_that_satisfies_it() {
             (
                 Pass,
                 1.0,
-                "the chain is whole: get_order in message 0, refund in message 3",
+                "the chain is complete: get_order in message 0, refund in message 3",
             ),
         ),
         (vec![], (Fail, 0.0, "0 of 2 steps: get_order is not called")),
@@ -62,7 +62,7 @@ fn each_step_is_a_call_that_satisfies_it() {
             (
                 Fail,
                 0.0,
-                "0 of 2 steps: get_order in message 0 is not as asked for: \
+                "0 of 2 steps: get_order in message 0 does not meet the conditions: \
                  id expected a match of \"^\\\\d+$\" got \"x7\", its result is an error",
             ),
         ),
@@ -76,7 +76,7 @@ fn each_step_is_a_call_that_satisfies_it() {
             (
                 Pass,
                 1.0,
-                "the chain is whole: get_order in message 2, refund in message 4",
+                "the chain is complete: get_order in message 2, refund in message 4",
             ),
         ),
         (
@@ -84,7 +84,7 @@ fn each_step_is_a_call_that_satisfies_it() {
             (
                 Fail,
                 0.5,
-                "1 of 2 steps: refund in message 2 is not as asked for: its result lacks \"REFUNDED\", \
+                "1 of 2 steps: refund in message 2 does not meet the conditions: its result lacks \"REFUNDED\", \
                  its result has no match of \"[0-9]+ EUR\", nor is 1 later call",
             ),
         ),
@@ -93,7 +93,7 @@ fn each_step_is_a_call_that_satisfies_it() {
             (
                 Fail,
                 0.5,
-                "1 of 2 steps: refund in message 2 is not as asked for: it has no result",
+                "1 of 2 steps: refund in message 2 does not meet the conditions: it has no result",
             ),
         ),
     ] {

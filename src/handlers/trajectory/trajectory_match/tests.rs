@@ -269,13 +269,13 @@ fn single_arguments_have_matchers_of_their_own() {
         (
             json!({"contains": "EA"}),
             json!({"q": "beam"}),
-            Some("q expected what contains \"EA\" got \"beam\""),
+            Some("q expected a value that contains \"EA\" got \"beam\""),
         ),
         (json!({"contains": 1}), json!({"q": [2, 1.0]}), None),
         (
             json!({"contains": 1}),
             json!({"q": 1}),
-            Some("q expected what contains 1 got 1"),
+            Some("q expected a value that contains 1 got 1"),
         ),
         (json!({"present": true}), json!({"q": null}), None),
         (
@@ -323,7 +323,7 @@ fn arguments_nobody_can_read_match_nothing_that_looks_at_them() {
         (
             Fail,
             "not strict: 1 with other arguments; 0 calls as expected\n\
-             ~ t args differ in message 0: its arguments are no JSON object"
+             ~ t args differ in message 0: its arguments are not a JSON object"
                 .to_owned()
         )
     );

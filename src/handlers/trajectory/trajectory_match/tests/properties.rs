@@ -55,17 +55,17 @@ fn what_checks_nothing_is_refused_where_it_stands() {
         (
             json!({"expected": [{"tool": "a", "args": {"x": 1}, "args_mode": "regex"}]}),
             "/expected/0/args/x",
-            "expected[0] holds 1 for x, which is no pattern",
+            "expected[0] has 1 for x, which is not a pattern",
         ),
         (
             json!({"expected": [{"tool": "a", "args": {"x": "("}, "args_mode": "regex"}]}),
             "/expected/0/args/x",
-            "expected[0] is no regular expression: unclosed group",
+            "expected[0] is not a valid regular expression: unclosed group",
         ),
         (
             json!({"expected": [{"tool": "a", "args": {"x": 1}, "arg_matchers": {"x": {"equals": 1}}}]}),
             "/expected/0/arg_matchers/x",
-            "expected[0] says of x what `args` says too",
+            "expected[0] has a condition on x, which `args` contains too",
         ),
         (
             json!({"expected": [{"tool": "a", "count": {}}]}),
@@ -85,17 +85,17 @@ fn what_checks_nothing_is_refused_where_it_stands() {
         (
             json!({"expected": ["a"], "args_modes": {"b": "exact"}}),
             "/args_modes/b",
-            "args_modes[b] is about a tool that is not expected",
+            "args_modes[b] is for a tool that is not expected",
         ),
         (
             json!({"expected": [], "mode": "superset"}),
             "/expected",
-            "expected is empty, and every list holds at least that",
+            "expected is empty: every list of calls contains at least that",
         ),
         (
             json!({"expected": ["a"], "before": [["a", "b"]]}),
             "/before",
-            "before says nothing more: strict is about the order",
+            "before has no effect: strict already checks the order",
         ),
         (
             json!({"expected": ["a"], "mode": "subset", "before": [["a", "a"]]}),
