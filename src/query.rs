@@ -89,7 +89,9 @@ impl JmesPathQuery {
         };
         let signs = text.bytes().filter(|b| sign(b)).count();
         if signs > MAX_PUNCTUATION {
-            return Err(format!("contains {signs} operators and brackets, more than {MAX_PUNCTUATION}"));
+            return Err(format!(
+                "contains {signs} operators and brackets, more than {MAX_PUNCTUATION}"
+            ));
         }
         let expression = jmespath::compile(text)
             .map_err(|why| format!("is not a JMESPath expression: {}", describe_error(&why)))?;

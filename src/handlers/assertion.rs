@@ -35,8 +35,7 @@ pub(super) struct AssertionEval {
 
 impl EvalType for AssertionEval {
     const NAME: &'static str = "assertion";
-    const SUMMARY: &'static str =
-        "Runs another type and applies bounds to its score. dicta counts and shows it as that type.";
+    const SUMMARY: &'static str = "Runs another type and applies bounds to its score. dicta counts and shows it as that type.";
     const EXAMPLE: &'static str =
         "eval_type: llm_judge\neval_params: { criteria: The answer is polite }\nmin_score: 0.8";
 
@@ -77,8 +76,7 @@ pub(super) struct GuardrailEval {
 
 impl EvalType for GuardrailEval {
     const NAME: &'static str = "guardrail";
-    const SUMMARY: &'static str =
-        "Runs another type as a guardrail: fails if the guardrail would have triggered. Errors count as neither.";
+    const SUMMARY: &'static str = "Runs another type as a guardrail: fails if the guardrail would have triggered. Errors count as neither.";
     const EXAMPLE: &'static str =
         "eval_type: content_excludes\neval_params: { patterns: [password] }\naction: block";
 
@@ -88,5 +86,8 @@ impl EvalType for GuardrailEval {
 }
 
 fn wrapper_not_resolved_problem() -> ParamProblem {
-    param_problem("", "the rubric loader must replace a wrapper with the eval inside")
+    param_problem(
+        "",
+        "the rubric loader must replace a wrapper with the eval inside",
+    )
 }

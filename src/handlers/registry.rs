@@ -152,16 +152,16 @@ fn build_spec<T: EvalType>() -> EvalTypeSpec {
 /// `handlers` that contains the types.
 pub const FAMILIES: &[(&str, &str)] = &[
     ("text", "the agent's answers: words, patterns, length, JSON"),
-    (
-        "calls",
-        "single tool calls and their results",
-    ),
+    ("calls", "single tool calls and their results"),
     (
         "trajectory",
         "the list of tool calls: which tools, and in which order",
     ),
     ("grounding", "claims that tool results must support"),
-    ("numbers", "recorded metrics: latency, cost, tokens, similarity"),
+    (
+        "numbers",
+        "recorded metrics: latency, cost, tokens, similarity",
+    ),
     ("judged", "decisions of a judge"),
     ("assertion", "bounds around another type"),
     ("script", "your own program"),

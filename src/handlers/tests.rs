@@ -3,5 +3,5 @@
 mod eval_type_properties;
 mod evals;
 mod hostile_inputs;
-mod judged_faults;
+mod problem_locations;
 mod promptkit_differences;

@@ -49,7 +49,9 @@ impl PreparedRequest {
             .iter()
             .find(|name| headers.contains_key(**name))
         {
-            return Err(bad(format!("the header `{name}` cannot be set: it belongs to the connection")));
+            return Err(bad(format!(
+                "the header `{name}` cannot be set: it belongs to the connection"
+            )));
         }
         headers.entry(header::ACCEPT).or_insert(ACCEPT);
         // Server-sent events are read as they arrive, and a gzip decoder would hold them back.

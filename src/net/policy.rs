@@ -53,7 +53,8 @@ pub struct HostRule {
 impl HostRule {
     /// Parses `host`, `host:port`, `10.0.0.1:8443`, `[::1]`, `[::1]:8443` or `::1`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let bad = |why: &str| format!("`{text}` is not a host ({why}); write `host` or `host:port`");
+        let bad =
+            |why: &str| format!("`{text}` is not a host ({why}); write `host` or `host:port`");
         if text.contains("//")
             || text.contains(['/', '@', '*', '?', '#'])
             || text.contains(char::is_whitespace)
@@ -114,7 +115,7 @@ pub fn normalize_host<S: AsRef<str>>(host: &Host<S>) -> String {
 /// The hosts that a user allows and denies beyond the fixed rules.
 #[derive(Debug, Clone, Default)]
 pub struct AddressPolicy {
-    /// Exactly these hosts may be private, have a local name, or use another port (443 if none is written).
+    /// Exactly these hosts may be private, have a local name, or use another port (443 without a port).
     pub allow: Vec<HostRule>,
     /// These hosts and everything below them are refused (on the rule's port, if it has one). Overrides `allow`.
     pub deny: Vec<HostRule>,

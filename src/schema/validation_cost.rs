@@ -85,7 +85,7 @@ impl ValidationCost {
                 let within: f64 = node.within.iter().map(|to| below[*to]).sum();
                 let by_name = node.by_name.iter().map(|to| below[*to]);
                 now[*at] = 1.0 + same + within + by_name.fold(0.0, f64::max);
-            // The root is node 0.
+                // The root is node 0.
             }
             of_depth.push(now[0]);
             below = now;

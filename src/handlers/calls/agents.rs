@@ -52,7 +52,8 @@ pub(in crate::handlers) struct AgentNotInvoked {
 
 impl EvalType for AgentNotInvoked {
     const NAME: &'static str = "agent_not_invoked";
-    const SUMMARY: &'static str = "The agent invoked none of the listed agents, as a tool of that name.";
+    const SUMMARY: &'static str =
+        "The agent invoked none of the listed agents, as a tool of that name.";
     const EXAMPLE: &'static str = "agents: [billing]";
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENTS_ALIASES;
 

@@ -163,10 +163,10 @@ pub(super) fn list_called_tools(subject: &Subject<'_>) -> String {
     if counts.is_empty() {
         return "no tool was called".to_owned();
     }
-    let told = counts
+    let listed = counts
         .iter()
         .map(|(name, n)| format!("{} {n}×", QuotedText(name)));
-    format!("called: {}", format_list(told))
+    format!("called: {}", format_list(listed))
 }
 
 /// Formats a call: `"search" in message 3`.

@@ -28,7 +28,8 @@ pub(in crate::handlers) struct ToolCallCount {
 
 impl EvalType for ToolCallCount {
     const NAME: &'static str = "tool_call_count";
-    const SUMMARY: &'static str = "The number of calls is between `min` and `max`. Calls that ended in an error count.";
+    const SUMMARY: &'static str =
+        "The number of calls is between `min` and `max`. Calls that ended in an error count.";
     const EXAMPLE: &'static str = "tool: search\nmax: 3";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -60,7 +61,8 @@ pub(in crate::handlers) struct AgentSteps {
 
 impl EvalType for AgentSteps {
     const NAME: &'static str = "agent_steps";
-    const SUMMARY: &'static str = "The number of assistant messages, with or without calls, is between `min` and `max`.";
+    const SUMMARY: &'static str =
+        "The number of assistant messages, with or without calls, is between `min` and `max`.";
     const EXAMPLE: &'static str = "max: 8";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -93,8 +95,7 @@ pub(in crate::handlers) struct TurnCount {
 
 impl EvalType for TurnCount {
     const NAME: &'static str = "turn_count";
-    const SUMMARY: &'static str =
-        "The number of the user's turns is between `min` and `max`.";
+    const SUMMARY: &'static str = "The number of the user's turns is between `min` and `max`.";
     const EXAMPLE: &'static str = "max: 4";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {

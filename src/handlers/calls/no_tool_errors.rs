@@ -57,12 +57,12 @@ impl Check for NoToolErrorsCheck {
         if errors.is_empty() {
             return Finding::new(true, format!("no errors in {all}")).with_score(score);
         }
-        let told = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
+        let listed = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
         let failed = pluralize(errors.len(), "error");
         let marks = errors
             .iter()
             .filter_map(|ix| subject.result_span(*ix, 0..0));
-        Finding::new(false, format!("{failed} in {all}: {told}"))
+        Finding::new(false, format!("{failed} in {all}: {listed}"))
             .with_score(score)
             .with_spans(marks)
     }

@@ -134,11 +134,11 @@ impl Check for ToolArgsExcludedCheck {
             .collect();
         if wrong.is_empty() {
             let args = format_list(self.excluded_values.keys().map(|arg| EscapedName(arg)));
-            let told = self.filter.describe_count(calls.len());
-            let why = format!("no excluded value of {args} in {told}{unreadable}");
+            let described = self.filter.describe_count(calls.len());
+            let why = format!("no excluded value of {args} in {described}{unreadable}");
             return Finding::new(true, why);
         }
-        let told = wrong.iter().map(|(ix, (arg, value))| {
+        let described = wrong.iter().map(|(ix, (arg, value))| {
             format!(
                 "{} has {} = {}",
                 locate_call(subject, *ix),
@@ -146,7 +146,7 @@ impl Check for ToolArgsExcludedCheck {
                 ShortJson(value)
             )
         });
-        Finding::new(false, format!("{}{unreadable}", format_list(told)))
+        Finding::new(false, format!("{}{unreadable}", format_list(described)))
             .with_spans(wrong.iter().map(|(ix, _)| subject.call_span(*ix)))
     }
 }

@@ -215,18 +215,19 @@ impl Check for ToolCallsWithArgsCheck {
         if wrong.is_empty() {
             let marks = calls.iter().map(|ix| subject.call_span(*ix));
             let as_asked = if calls.len() == 1 { "meets" } else { "meet" };
-            return Finding::new(true, format!("{all} {as_asked} the conditions")).with_spans(marks);
+            return Finding::new(true, format!("{all} {as_asked} the conditions"))
+                .with_spans(marks);
         }
-        let mut told: Vec<String> = Vec::new();
+        let mut listed: Vec<String> = Vec::new();
         for ix in wrong.iter().take(MAX_DESCRIBED_CALLS) {
-            told.push(self.describe_failure(subject, *ix));
+            listed.push(self.describe_failure(subject, *ix));
         }
         let not_all = format!("{} of {all} failed the conditions", wrong.len());
-        let more = match wrong.len() - told.len() {
+        let more = match wrong.len() - listed.len() {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        Finding::new(false, format!("{not_all}: {}{more}", told.join("; ")))
+        Finding::new(false, format!("{not_all}: {}{more}", listed.join("; ")))
             .with_spans(wrong.iter().map(|ix| subject.call_span(*ix)))
     }
 }

@@ -66,10 +66,10 @@ struct BudgetUsage {
 }
 
 impl BudgetUsage {
-    fn add_budget(&mut self, spent: f64, budget: f64, told: impl FnOnce() -> String) {
+    fn add_budget(&mut self, spent: f64, budget: f64, listed: impl FnOnce() -> String) {
         if spent > budget {
             self.score = self.score.min(budget / spent);
-            self.exceeded.push(told());
+            self.exceeded.push(listed());
         }
     }
 }
@@ -132,8 +132,8 @@ impl Check for ToolEfficiencyCheck {
             .map(|ix| subject.call_span(*ix))
             .collect();
         if looks_at_errors && failed > 0 {
-            let told = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
-            why = format!("{why}; errors: {told}");
+            let listed = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
+            why = format!("{why}; errors: {listed}");
             marks.extend(
                 errors
                     .iter()

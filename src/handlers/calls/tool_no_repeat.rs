@@ -122,7 +122,7 @@ impl Check for ToolNoRepeatCheck {
             };
             return Finding::new(true, why);
         }
-        let told = runs.iter().map(|(from, to)| {
+        let listed = runs.iter().map(|(from, to)| {
             let calls = &subject.calls()[*from..*to];
             let (name, first) = (QuotedText(&calls[0].call.name), calls[0].message);
             let last = calls[calls.len() - 1].message;
@@ -139,7 +139,10 @@ impl Check for ToolNoRepeatCheck {
             format!("{name} {}×{same} ({place})", calls.len())
         });
         let most = pluralize(self.max_repeats, "call");
-        let why = format!("in a row: {}; at most {most} are allowed", format_list(told));
+        let why = format!(
+            "in a row: {}; at most {most} are allowed",
+            format_list(listed)
+        );
         let marks = runs.iter().flat_map(|(from, to)| *from..*to);
         Finding::new(false, why).with_spans(marks.map(|ix| subject.call_span(ix)))
     }

@@ -170,9 +170,10 @@ impl Check for ToolResultCheck {
                 Err(_) => {}
             }
         }
-        let told = format_list(hits.iter().map(|ix| locate_call(subject, *ix)));
+        let listed = format_list(hits.iter().map(|ix| locate_call(subject, *ix)));
         if hits.len() >= self.min_results {
-            return Finding::new(true, format!("found in the result of {told}")).with_spans(marks);
+            return Finding::new(true, format!("found in the result of {listed}"))
+                .with_spans(marks);
         }
         let mut why = format!(
             "found in {} of {} required",
@@ -180,7 +181,7 @@ impl Check for ToolResultCheck {
             self.min_results
         );
         if !hits.is_empty() {
-            why = format!("{why}, of {told}");
+            why = format!("{why}, of {listed}");
         }
         match nearest {
             Some((_, ix)) => {

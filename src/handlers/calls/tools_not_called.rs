@@ -59,11 +59,11 @@ impl Check for ToolsNotCalledCheck {
         if wrong.is_empty() {
             return Finding::new(true, explain_not_called(&self.0, subject));
         }
-        let told = wrong
+        let listed = wrong
             .iter()
             .map(|tally| describe_first_call(subject, tally));
         let calls = wrong.iter().flat_map(|(_, calls)| *calls);
-        Finding::new(false, format!("called {}", format_list(told)))
+        Finding::new(false, format!("called {}", format_list(listed)))
             .with_spans(calls.map(|ix| subject.call_span(*ix)))
     }
 }

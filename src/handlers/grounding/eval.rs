@@ -172,6 +172,7 @@ impl Check for GroundedCheck {
             .until_cancelled(&stated)
             .map(|stated| {
                 let first = ground.find_first_message(&stated.fact);
+                // Only sources before the answer count, so an equal message position is too late.
                 first.is_none_or(|at| at >= stated.message_text.message.unwrap_or(usize::MAX))
             })
             .collect();

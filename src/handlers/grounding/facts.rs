@@ -124,6 +124,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
     let figures = has_digit(text);
     if figures {
         for mark in LIST_MARK.find_iter(text) {
+            // The number of a list item is not a fact, so its range is taken first.
             taken.try_occupy(&mark.range());
         }
     }
@@ -139,6 +140,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
             }
         }
     }
+    // A substring search is much faster than the pattern, and most texts have no URL.
     let may_link = memchr::memmem::find(text.as_bytes(), b"://").is_some();
     for url in URL.find_iter(if may_link { text } else { "" }) {
         let bare = url
@@ -154,6 +156,8 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
         });
     }
     let text_of_figures = if figures { text } else { "" };
+    // From the longest form to the shortest: each kind takes its ranges, so that the parts of a date or a version are
+    // not numbers.
     for (at, day) in find_dates(text_of_figures) {
         if taken.try_occupy(&at) {
             let value = FactValue::Date(day);
@@ -215,6 +219,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
 
 /// Returns `true` if a text may contain a digit. Without a digit it has no date, version or number.
 fn has_digit(text: &str) -> bool {
+    // The patterns also match digits outside of ASCII.
     text.bytes().any(|b| b.is_ascii_digit() || !b.is_ascii())
 }
 
@@ -263,6 +268,7 @@ pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
     };
     let english = plain.replace(',', "");
     let mut all = Vec::new();
+    // A text with two points, such as `1.234.567`, is not an English decimal.
     if english.matches('.').count() <= 1 {
         all.push(tidy(&english));
     }
@@ -271,6 +277,7 @@ pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
         .split(['.', ','])
         .skip(1)
         .all(|group| group.len() == 3);
+    // One comma, or groups of three digits, can be continental separators.
     if plain.contains(',') && plain.matches(',').count() == 1 || grouped {
         let other = tidy(&continental);
         if !all.contains(&other)
@@ -292,6 +299,7 @@ fn scale_by_unit(number: &str, unit: &str) -> Option<String> {
         _ => 9,
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    // `None` if the number has more decimals than the unit has zeros.
     let pad = zeros.checked_sub(part.len())?;
     Some(
         format!("{whole}{part}{}", "0".repeat(pad))

@@ -106,9 +106,11 @@ impl<'t> GroundingSources<'t> {
             days
         });
         let years = days.get(&(month, day))?;
+        // The text names no year, so any year of that day matches.
         if year.is_none() {
             return years.values().min().copied();
         }
+        // A source without a year can mean any year.
         let both = [years.get(&None), years.get(&year)];
         both.into_iter().flatten().min().copied()
     }
@@ -154,11 +156,13 @@ impl<'t> GroundingSources<'t> {
             let mut phrases = PhraseIndex::default();
             for (message, text) in &self.texts {
                 phrases.joined_text.push_str(&normalize_phrase(text));
+                // A line break, so that no phrase matches across two texts: normalized phrases have none.
                 phrases.joined_text.push('\n');
                 phrases.ends.push((phrases.joined_text.len(), *message));
             }
             phrases
         });
+        // Each turn asks for the same phrases again, and a search reads all sources.
         if let Some(known) = phrases.lookup_cache.borrow().get(text) {
             return *known;
         }

@@ -168,7 +168,7 @@ impl ParamsCompleter for ToolCallsCompleter {
                 "there are {n} calls to judge, more than {MAX_CALLS}: name `tools`"
             )));
         }
-        let told: Vec<String> = calls.iter().map(|at| describe_call(subject, *at)).collect();
+        let listed: Vec<String> = calls.iter().map(|at| describe_call(subject, *at)).collect();
         let parts = if self.judge_each {
             let name = |at: &usize| {
                 let call = &subject.calls()[*at];
@@ -182,7 +182,7 @@ impl ParamsCompleter for ToolCallsCompleter {
             parts_spec: parts,
             prompt_blocks: vec![PromptBlock {
                 label: CALLS_BLOCK.to_owned(),
-                text: format_numbered_list(&told),
+                text: format_numbered_list(&listed),
             }],
             task: Some(TOOL_CALLS_TASK),
             session: true,

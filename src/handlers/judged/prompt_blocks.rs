@@ -159,9 +159,9 @@ fn find_last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
         Some(n) => Ok(format!(
             "The question is what the user says in message {n} of the transcript."
         )),
-        None => {
-            Err("the question is missing: no user message comes before the output, and `question` is not set")
-        }
+        None => Err(
+            "the question is missing: no user message comes before the output, and `question` is not set",
+        ),
     }
 }
 

@@ -130,7 +130,10 @@ impl EvalType for ScriptEval {
             if at == 0 && word.trim().is_empty() {
                 problems.push(param_problem(pointer, "is empty; it must be a program"));
             } else if word.contains('\0') {
-                problems.push(param_problem(pointer, "contains a NUL character, which an argument cannot contain"));
+                problems.push(param_problem(
+                    pointer,
+                    "contains a NUL character, which an argument cannot contain",
+                ));
             }
         }
         if !(self.timeout_s > 0.0 && self.timeout_s <= MAX_TIMEOUT_SECONDS) {
@@ -210,7 +213,9 @@ impl ScriptCheck {
     fn interpret_exit(&self, ended: ScriptExit) -> Finding {
         let name = QuotedText(&self.command[0]);
         match ended {
-            ScriptExit::Cancelled => Finding::check_error(format!("{name} was ended because the run was cancelled")),
+            ScriptExit::Cancelled => {
+                Finding::check_error(format!("{name} was ended because the run was cancelled"))
+            }
             ScriptExit::TimedOut(stderr) => Finding::check_error(format!(
                 "{name} took longer than {} s and was ended{}",
                 self.timeout_s,

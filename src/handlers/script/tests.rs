@@ -39,14 +39,14 @@ fn simple() -> Transcript<'static> {
         {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}))
 }
 
-/// What `sh -c SCRIPT` finds.
+/// Runs `sh -c SCRIPT` as an eval.
 fn sh(script: &str) -> Finding {
     let dir = tempfile::tempdir().expect("a folder");
     let check = compiled(json!({"command": ["sh", "-c", script]}), &home(dir.path()));
     check.check(&Subject::new(&simple()))
 }
 
-/// What an answer on standard output is read as.
+/// Runs a program that prints an answer.
 fn answered(answer: &str) -> (crate::model::Outcome, Option<f64>, String) {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("answer"), answer).expect("written");
@@ -247,7 +247,8 @@ fn a_large_transcript_goes_through_whole_or_unread() {
     let large =
         transcript(&json!({"messages": [{"role": "assistant", "content": "x".repeat(10 << 20)}]}));
     for (script, passed) in [
-        // Answers before it reads: whoever writes first and reads later would stand still here.
+        // Answers before it reads. A program that writes first and reads later would block here without concurrent
+        // pipes.
         (
             "echo '{\"passed\": '; n=$(wc -c); [ $n -gt 10485760 ] && echo 'true}' || echo 'false}'",
             true,
@@ -308,8 +309,8 @@ fn a_deadline_ends_the_program_and_all_its_children() {
     assert!(gone(id.trim()), "the child of the child is still there");
 }
 
-/// Whether a process is no more, or nobody's concern but init's. It was killed before we ask; the system may take a
-/// moment to see to it.
+/// Returns `true` if a process has ended, or only init still has to collect it. It was killed before this call, and
+/// the system may take a moment.
 fn gone(id: &str) -> bool {
     let stat = std::path::PathBuf::from(format!("/proc/{id}/stat"));
     let clock = SystemClock::new();

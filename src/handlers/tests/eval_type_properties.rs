@@ -1,5 +1,7 @@
-//! Laws of all types: over transcripts that lack things no verdict, score or place is made up, no error is negated away,
-//! and another name is the same eval.
+//! Properties of all types.
+//!
+//! On transcripts with missing data no verdict, score or span is made up, no error is negated, and an alias is the
+//! same eval.
 
 use serde_json::{Value, json};
 
@@ -36,7 +38,8 @@ fn records() -> Vec<Value> {
     ]
 }
 
-/// Nothing lies about its kind: no score without a verdict, no verdict without a word, no mark beside the text.
+/// Checks that a finding is consistent: no score without a verdict, no verdict without an explanation, no span
+/// outside its text.
 fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
     let Finding {
         outcome,

@@ -1,4 +1,4 @@
-//! What an eval of any type may say, with the real types: loaded from text, decided on transcripts.
+//! Tests of whole evals with the real types, loaded from text and decided on transcripts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,9 +16,9 @@ use crate::model::{
 };
 use crate::rubric::{self, EvalTypeCatalog as _};
 
-/// Nothing here takes so long; what does hangs.
+/// A check that takes longer than this hangs.
 const HANGS: Duration = Duration::from_secs(30);
-/// Longer explanations are no explanations, in bytes.
+/// The largest useful length of an explanation, in bytes.
 const LONGEST: usize = 32 << 10;
 
 fn message(
@@ -164,7 +164,7 @@ const CASES: &[Case] = &[
     ("no messages", || of(Vec::new())),
 ];
 
-/// One eval, loaded with what is written beside its type and params.
+/// Loads one eval with further keys in addition to its type and params.
 fn loaded(
     registry: &EvalTypeRegistry,
     kind: &str,

@@ -1,5 +1,7 @@
-//! What PromptKit does that surprises its users (input -> outcome), decided here one by one, for the types that need no judge.
-//! What a judge's reply may say stands in `judge::verdict` and `judge::parts`.
+//! Behaviors of PromptKit that surprise its users (input -> outcome), decided one by one for the types that need no
+//! judge.
+//!
+//! Those of a judge's reply are in `judge::verdict` and `judge::parts`.
 
 use serde_json::{Value, json};
 

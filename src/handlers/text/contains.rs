@@ -82,8 +82,7 @@ enum MatchMode {
 
 impl EvalType for ContentExcludes {
     const NAME: &'static str = "content_excludes";
-    const SUMMARY: &'static str =
-        "No assistant message contains any of the patterns, in any case.";
+    const SUMMARY: &'static str = "No assistant message contains any of the patterns, in any case.";
     const EXAMPLE: &'static str = "patterns: [As an AI language model]\nmatch_mode: substring";
     const ALIASES: &'static [EvalTypeAlias] = &[
         EvalTypeAlias::new("content_not_includes"),
@@ -154,16 +153,17 @@ impl Check for ContainsAllCheck {
         let found = hits.iter().flatten().count();
         let score = found as f64 / hits.len() as f64;
         // Only the listed hits get their location in the original text, because computing it reads the text again.
-        let told = hits.iter().enumerate().filter_map(|(pattern, range)| {
+        let listed = hits.iter().enumerate().filter_map(|(pattern, range)| {
             Some(PatternHit {
                 pattern,
                 bytes: to_original_range(&output.text, range.as_ref()?),
             })
         });
-        let shown: Vec<PatternHit> = told.take(Finding::MAX_SPANS).collect();
+        let shown: Vec<PatternHit> = listed.take(Finding::MAX_SPANS).collect();
         let finding = if found == hits.len() {
             let rest = found - shown.len();
             let shown = shown.iter().map(|hit| self.0.describe_hit(output, hit));
+            // Empty entries only count: the list shows fewer items than there are spans.
             let rest = std::iter::repeat_n(String::new(), rest);
             Finding::new(true, format!("found {}", format_list(shown.chain(rest))))
         } else {
@@ -202,6 +202,7 @@ impl Check for ContainsAnyCheck {
             if room == 0 {
                 break;
             }
+            // `known` holds the hits of the messages before; this message is new.
             if nth == known.len() {
                 known.push(self.patterns.find_hits(said, Finding::MAX_SPANS));
             }

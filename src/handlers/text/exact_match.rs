@@ -50,7 +50,10 @@ impl EvalType for ExactMatch {
                     .into_iter()
                     .filter(|(_, given)| *given)
                     .map(|(name, _)| {
-                        param_problem(format!("/{name}"), "has no effect: `expected` is not a text")
+                        param_problem(
+                            format!("/{name}"),
+                            "has no effect: `expected` is not a text",
+                        )
                     })
                     .collect();
                 if !unused.is_empty() {

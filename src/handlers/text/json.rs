@@ -140,13 +140,13 @@ impl Check for JsonSchemaCheck {
             return Finding::new(true, "the output is valid under the schema");
         }
         let errors = self.schema.errors(&value);
-        let told = errors
+        let listed = errors
             .iter()
             .map(|(pointer, message)| match pointer.as_str() {
                 "" => message.clone(),
                 pointer => format!("{pointer}: {message}"),
             });
-        Finding::new(false, format_list(told))
+        Finding::new(false, format_list(listed))
     }
 }
 

@@ -23,6 +23,7 @@ pub(in crate::handlers) fn to_lowercase(text: &str) -> Cow<'_, str> {
         rest = chars.as_str();
     }
     out.push_str(rest);
+    // After the loop, because ASCII is lower-cased in place much faster than character by character.
     out.make_ascii_lowercase();
     Cow::Owned(out)
 }
@@ -35,6 +36,7 @@ fn to_lowercase_char(c: char) -> char {
 /// Returns the range in the original text of a range in the lower-cased text. Lower-casing may change the number of
 /// bytes.
 pub(in crate::handlers) fn to_original_range(text: &str, folded: &Range<usize>) -> Range<usize> {
+    // In ASCII both texts have the same bytes.
     if text.is_ascii() {
         return folded.clone();
     }

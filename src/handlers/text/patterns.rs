@@ -70,6 +70,7 @@ impl PatternSet {
             .map(|p| to_lowercase(p).into_owned())
             .collect();
         let search = AhoCorasick::builder()
+            // `Standard` is the only match kind that supports overlapping hits.
             .match_kind(MatchKind::Standard)
             .build(&folded)
             .map_err(|why| {
@@ -136,6 +137,7 @@ impl PatternSet {
             pattern,
             bytes: to_original_range(&said.text, &range),
         };
+        // Whole words need overlapping hits, because a hit inside a longer word may hide the one that counts.
         if self.whole_words_only {
             let each = self.find_first_of_each(text).into_iter().enumerate();
             let hits = each.filter_map(|(pattern, range)| Some((pattern, range?)));

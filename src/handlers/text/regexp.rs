@@ -91,7 +91,10 @@ pub(in crate::handlers) fn compile_regex(
             let what = last.strip_prefix("error: ").unwrap_or(last);
             ParamProblem {
                 help: Some("the syntax is that of Rust's regex crate".to_owned()),
-                ..param_problem(pointer, format!("is not a valid regular expression: {what}"))
+                ..param_problem(
+                    pointer,
+                    format!("is not a valid regular expression: {what}"),
+                )
             }
         }
     })

@@ -79,6 +79,7 @@ pub(super) fn align(
     let width = slots.len() + 1;
     width.checked_mul(calls + 1).filter(|n| *n <= MAX_CELLS)?;
     let mut ways: Vec<AlignmentStep> = Vec::with_capacity(width * (calls + 1));
+    // One row of costs is enough; only the steps of the table are kept for the way back.
     let mut row: Vec<u32> = Vec::with_capacity(width);
     row.push(0);
     ways.push(AlignmentStep::ExtraCall);
@@ -151,6 +152,7 @@ fn trace_back(
             way @ (AlignmentStep::FillSlot | AlignmentStep::RepeatSlot) => {
                 call -= 1;
                 let expected = slots[at - 1].expected;
+                // The fits are computed again, because keeping them for every call would need a table of their own.
                 fits.fill(CallFit::Mismatch);
                 fit(call, &mut fits);
                 lines.push(match fits[expected] {

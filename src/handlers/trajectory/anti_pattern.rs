@@ -63,7 +63,10 @@ impl EvalType for ToolAntiPattern {
             problems.push(param_problem("/patterns", "needs at least one pattern"));
         }
         if self.patterns.len() > MAX_PATTERNS {
-            let what = format!("has {} entries, more than {MAX_PATTERNS}", self.patterns.len());
+            let what = format!(
+                "has {} entries, more than {MAX_PATTERNS}",
+                self.patterns.len()
+            );
             problems.push(param_problem("/patterns", what));
         }
         for (at, pattern) in self.patterns.iter().enumerate() {
@@ -117,9 +120,9 @@ impl Check for ToolAntiPatternCheck {
 /// Formats a sequence: `a → b → c`, at most eight names.
 fn format_sequence<'a>(names: impl ExactSizeIterator<Item = EscapedName<'a>>) -> String {
     let more = names.len() > 8;
-    let mut told: Vec<String> = names.take(8).map(|name| name.to_string()).collect();
+    let mut listed: Vec<String> = names.take(8).map(|name| name.to_string()).collect();
     if more {
-        told.push("…".to_owned());
+        listed.push("…".to_owned());
     }
-    told.join(" → ")
+    listed.join(" → ")
 }

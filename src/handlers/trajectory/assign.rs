@@ -42,6 +42,7 @@ pub(super) fn assign(
     for (expected, own) in places.iter().enumerate() {
         while search.call_counts[expected] < own.min && search.fill_expected(expected)? {}
     }
+    // The first round's marks are no longer valid: the second round searches from the calls.
     search.start_epoch();
     for call in (0..must.len()).filter(|call| must[*call]) {
         if search.expected_by_call[call].is_none() {
@@ -103,6 +104,7 @@ impl<'t> AssignmentSearch<'t> {
     /// impossible.
     fn fill_expected(&mut self, expected: usize) -> Option<bool> {
         // By expected call: the call that it would lose, and the expected call that it would lose it to.
+        // Breadth-first: finds the shortest path of moves.
         let mut loses = vec![None; self.capacities.len()];
         let mut queue = VecDeque::from([expected]);
         self.reached_expected[expected] = self.epoch;
@@ -170,6 +172,7 @@ impl<'t> AssignmentSearch<'t> {
                         continue;
                     }
                     if !must[held] {
+                        // The second round may take this call's place, because the expected call stays filled.
                         self.expected_by_call[held] = None;
                         self.insert_call(expected, &wants);
                         return Some(());

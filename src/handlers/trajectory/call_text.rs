@@ -13,16 +13,17 @@ pub(super) fn format_call(name: &str, args: Result<&Map<String, Value>, &str>) -
     match args {
         Ok(args) => {
             let all = args.iter();
-            let told = all.map(|(arg, value)| format!("{}={}", EscapedName(arg), ShortJson(value)));
-            format_with_args(name, told)
+            let listed =
+                all.map(|(arg, value)| format!("{}={}", EscapedName(arg), ShortJson(value)));
+            format_with_args(name, listed)
         }
         Err(_) => format!("{}(unreadable arguments)", EscapedName(name)),
     }
 }
 
 /// Formats a name with the first of its formatted arguments.
-pub(super) fn format_with_args(name: &str, told: impl Iterator<Item = String>) -> String {
-    let mut first: Vec<String> = told.take(MAX_SHOWN_ARGS + 1).collect();
+pub(super) fn format_with_args(name: &str, listed: impl Iterator<Item = String>) -> String {
+    let mut first: Vec<String> = listed.take(MAX_SHOWN_ARGS + 1).collect();
     if first.len() > MAX_SHOWN_ARGS {
         "…".clone_into(&mut first[MAX_SHOWN_ARGS]);
     }

@@ -239,7 +239,7 @@ impl ToolCallChainCheck {
     fn match_steps(&self, subject: &Subject<'_>, asks: ChainScope) -> ChainProgress {
         let Self(steps) = self;
         let mut walked = Vec::new();
-        let mut passed_over: Vec<usize> = Vec::new();
+        let mut rejected: Vec<usize> = Vec::new();
         let mut first = Vec::new();
         for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
@@ -251,17 +251,18 @@ impl ToolCallChainCheck {
             let broken = step.list_violations(subject, ix, asks);
             if broken.is_empty() {
                 walked.push(ix);
-                passed_over.clear();
+                // Calls that failed an earlier step do not explain why the next step is missing.
+                rejected.clear();
             } else {
-                if passed_over.is_empty() {
+                if rejected.is_empty() {
                     first = broken;
                 }
-                passed_over.push(ix);
+                rejected.push(ix);
             }
         }
         ChainProgress {
             step_calls: walked,
-            rejected_calls: passed_over,
+            rejected_calls: rejected,
             first_violations: first,
         }
     }
@@ -275,6 +276,7 @@ impl ToolCallChainCheck {
         };
         let calls: Vec<usize> = (0..subject.calls().len()).filter(names).collect();
         let no_error = steps.iter().any(|step| step.no_error);
+        // A complete chain is certain unless a result could still be an unrecorded error.
         if whole {
             return no_error
                 .then(|| explain_unknown_errors(subject, &calls))
@@ -298,7 +300,7 @@ impl Check for ToolCallChainCheck {
         let Self(steps) = self;
         let ChainProgress {
             step_calls: walked,
-            rejected_calls: passed_over,
+            rejected_calls: rejected,
             first_violations: first,
         } = self.match_steps(subject, ChainScope::All);
         if let Some(why) = self.explain_missing_data(subject, walked.len() == steps.len()) {
@@ -315,12 +317,12 @@ impl Check for ToolCallChainCheck {
         };
         let (done, all, tool) = (walked.len(), steps.len(), EscapedName(&next.tool));
         let message = |ix: usize| subject.calls()[ix].message;
-        let miss = match (passed_over.first(), walked.last()) {
+        let miss = match (rejected.first(), walked.last()) {
             (Some(&ix), _) => {
-                let more = match passed_over.len() - 1 {
+                let more = match rejected.len() - 1 {
                     0 => String::new(),
-                    1 => ", nor is 1 later call".to_owned(),
-                    n => format!(", nor are {n} later calls"),
+                    1 => ", nor does 1 later call".to_owned(),
+                    n => format!(", nor do {n} later calls"),
                 };
                 format!(
                     "{tool} in message {} does not meet the conditions: {}{more}",
@@ -338,7 +340,7 @@ impl Check for ToolCallChainCheck {
             (None, None) => format!("{tool} is not called"),
         };
         let why = format!("{done} of {all} steps: {miss}");
-        let marks = passed_over
+        let marks = rejected
             .iter()
             .chain(&walked)
             .map(|ix| subject.call_span(*ix));

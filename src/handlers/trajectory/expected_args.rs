@@ -182,7 +182,10 @@ impl ExpectedArgs {
         for (arg, spec) in matchers {
             let at = format!("{at}/arg_matchers/{}", escape_pointer_step(&arg));
             if listed.contains_key(&arg) {
-                let what = format!("has a condition on {}, which `args` contains too", EscapedName(&arg));
+                let what = format!(
+                    "has a condition on {}, which `args` contains too",
+                    EscapedName(&arg)
+                );
                 problems.push(param_problem(&at, what));
             }
             match ArgMatcher::from_spec(&at, spec) {

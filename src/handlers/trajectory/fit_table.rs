@@ -41,6 +41,7 @@ impl CallFitTable {
                 table.push(Vec::new());
                 continue;
             };
+            // Before the comparison, so that arguments of megabytes are not compared at all.
             work = work.saturating_add(same.len() * (BASE_COST_BYTES + call.call.arguments.len()));
             if work > MAX_COMPARED_BYTES {
                 return Err(format!(

@@ -118,7 +118,10 @@ impl EvalType for OutcomeEquivalent {
         let content = self.expected_content.map(OutcomeEquivalentCheck::Content);
         match tools.or(state).or(content) {
             Some(outcome) => Ok(CompiledEval::Check(Box::new(outcome))),
-            None => Err(vec![param_problem("", "the eval would check nothing: write the expected value")]),
+            None => Err(vec![param_problem(
+                "",
+                "the eval would check nothing: write the expected value",
+            )]),
         }
     }
 }
@@ -157,18 +160,18 @@ fn compare_tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding 
         .map(|name| EscapedName(name))
         .collect();
     let passed = missing.is_empty() && extra.is_empty();
-    let mut told = Vec::new();
+    let mut listed = Vec::new();
     if passed {
-        told.push(format!(
+        listed.push(format!(
             "called the {} expected",
             pluralize(expected.len(), "tool")
         ));
     }
     if !missing.is_empty() {
-        told.push(format!("not called: {}", format_list(missing)));
+        listed.push(format!("not called: {}", format_list(missing)));
     }
     if !extra.is_empty() {
-        told.push(format!("not expected: {}", format_list(extra)));
+        listed.push(format!("not expected: {}", format_list(extra)));
     }
     let calls = subject.calls().iter().enumerate();
     let marked = calls.filter(|(_, call)| passed || !expected.contains(&*call.call.name));
@@ -176,7 +179,7 @@ fn compare_tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding 
         .take(Finding::MAX_SPANS)
         .map(|(ix, _)| subject.call_span(ix))
         .collect();
-    Finding::new(passed, told.join("; ")).with_spans(marks)
+    Finding::new(passed, listed.join("; ")).with_spans(marks)
 }
 
 fn compare_state(expected: &str, subject: &Subject<'_>) -> Finding {

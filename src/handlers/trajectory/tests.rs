@@ -14,7 +14,7 @@ use crate::rubric::EvalTypeCatalog;
 /// The registry is made once: properties ask it thousands of times.
 static REGISTRY: LazyLock<EvalTypeRegistry> = LazyLock::new(EvalTypeRegistry::builtin);
 
-/// What the eval finds on a record.
+/// Runs the eval on a record.
 pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
     match REGISTRY.compile(kind, params) {

@@ -70,8 +70,8 @@ pub(in crate::handlers) struct TrajectoryMatch {
     /// Argument modes of single tools, by name. A call's own `args_mode` overrides them.
     #[serde(default)]
     args_modes: IndexMap<String, ArgsMode>,
-    /// Pairs of tools `[a, b]`: if `b` is called, `a` must be called before, and every call of `a` must come before
-    /// the first call of `b`. Calls of one message are in the order in which they occur there.
+    /// Pairs of tools `[a, b]`. If `b` is called, `a` must be called before. Every call of `a` must come before the
+    /// first call of `b`. Calls of one message are in the order in which they occur there.
     #[serde(default)]
     #[schemars(inner(length(min = 2, max = 2), inner(length(min = 1))))]
     before: Vec<Vec<String>>,
@@ -244,10 +244,10 @@ impl Check for TrajectoryMatchCheck {
                 (disorder.len(), "out of order"),
             ];
             let kinds = kinds.iter().filter(|(n, _)| *n > 0);
-            let told: Vec<String> = kinds.map(|(n, what)| format!("{n} {what}")).collect();
+            let listed: Vec<String> = kinds.map(|(n, what)| format!("{n} {what}")).collect();
             format!(
                 "not {mode}: {}; {} as expected",
-                told.join(", "),
+                listed.join(", "),
                 pluralize(same, "call")
             )
         };

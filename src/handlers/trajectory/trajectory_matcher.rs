@@ -101,10 +101,10 @@ impl Check for TrajectoryMatcherCheck {
         let native = subject.calls().len() - calls.len();
         let left_out = [(native, "call"), (self.filtered_count, "expected tool")];
         for (n, what) in left_out.into_iter().filter(|(n, _)| *n > 0) {
-            let told = format!("; ignored {} without a server", pluralize(n, what));
+            let listed = format!("; ignored {} without a server", pluralize(n, what));
             let first = finding.explanation.find('\n');
             let at = first.unwrap_or(finding.explanation.len());
-            finding.explanation.insert_str(at, &told);
+            finding.explanation.insert_str(at, &listed);
         }
         finding
     }
@@ -142,10 +142,10 @@ impl TrajectoryMatcherCheck {
                 let _ok = write!(why, "; {what}: {}", format_list(names));
             }
         }
-        let told = calls
+        let listed = calls
             .iter()
             .filter(|(_, name)| passed || !expected.contains(name));
-        let marks: Vec<_> = told
+        let marks: Vec<_> = listed
             .take(Finding::MAX_SPANS)
             .map(|(ix, _)| subject.call_span(*ix))
             .collect();
@@ -199,7 +199,7 @@ impl TrajectoryMatcherCheck {
         let mut marks = Vec::new();
         let mut shown = 0;
         for line in lines {
-            let told = match line {
+            let listed = match line {
                 AlignmentLine::Missing { expected } => {
                     format!("- expected {}", EscapedName(&self.expected[expected]))
                 }
@@ -224,7 +224,7 @@ impl TrajectoryMatcherCheck {
             shown += 1;
             if edits > 0 && shown <= MAX_SHOWN_LINES {
                 why.push('\n');
-                why.push_str(&told);
+                why.push_str(&listed);
             }
         }
         if edits > 0 && shown > MAX_SHOWN_LINES {

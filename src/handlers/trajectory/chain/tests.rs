@@ -85,7 +85,7 @@ fn each_step_is_a_call_that_satisfies_it() {
                 Fail,
                 0.5,
                 "1 of 2 steps: refund in message 2 does not meet the conditions: its result lacks \"REFUNDED\", \
-                 its result has no match of \"[0-9]+ EUR\", nor is 1 later call",
+                 its result has no match of \"[0-9]+ EUR\", nor does 1 later call",
             ),
         ),
         (

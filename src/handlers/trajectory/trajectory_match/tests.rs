@@ -302,7 +302,7 @@ fn single_arguments_have_matchers_of_their_own() {
             assert_eq!(why.lines().nth(1), Some(line.as_str()), "{params}");
         }
     }
-    // A matched argument is no part of `args`: the others must be those listed.
+    // A matched argument is not part of `args`: the others must be those listed.
     let both = json!({"expected": [{"tool": "t", "args": {"a": 1}, "arg_matchers": {"q": {"present": true}}}]});
     assert_eq!(outcome(&both, &[("t", json!({"a": 1, "q": 2}))]), Pass);
     assert_eq!(

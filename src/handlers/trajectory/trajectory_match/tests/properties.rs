@@ -1,4 +1,4 @@
-//! What is refused, what is bounded, and the laws between the modes.
+//! Refused params, bounds on work, and properties of the modes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ fn what_would_take_too_long_is_an_error() {
             "3000 calls are too many, or too large, to compare with 500 expected ones"
         )
     );
-    // A runaway agent is no error.
+    // An agent with far too many calls fails; that is not a check error.
     let few = json!({"expected": ["t"]});
     assert_eq!(super::outcome(&few, &calls), Fail);
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an eval of any type, told where it stands.
+//! The problems of evals of any type are reported at their place.
 
 use super::evals::read;
 
