@@ -43,7 +43,7 @@ pub enum NetError {
     /// A header that HTTP does not allow. The text does not contain its value, which may be a secret.
     #[error("header `{name}` holds characters that HTTP does not allow")]
     BadHeader {
-        /// Its name.
+        /// The name of the header.
         name: String,
     },
     /// No connection: unknown name, refused, unreachable.

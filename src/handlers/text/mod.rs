@@ -1,6 +1,6 @@
-//! Checks over what the agent said: words and patterns in it, its length, its shape as JSON.
+//! Checks over the agent's answers: words, patterns, length, JSON.
 //!
-//! Owns how texts are folded, how patterns are compiled and how JSON is taken out of a text; other families use these.
+//! Responsible for lower-casing, compiling patterns and extracting JSON; other families use these parts too.
 
 pub(super) mod contains;
 pub(super) mod exact_match;
