@@ -52,6 +52,7 @@ fn find_first_match(text: &str) -> Option<(&'static str, Range<usize>)> {
 fn find_ssn(text: &str) -> Option<Range<usize>> {
     SSN.captures_iter(text).find_map(|found| {
         let (area, group, serial) = (&found[1], &found[2], &found[3]);
+        // Numbers in these ranges are never issued.
         let real = area != "000"
             && area != "666"
             && !area.starts_with('9')
@@ -70,6 +71,7 @@ fn find_card_number(text: &str) -> Option<Range<usize>> {
             .chars()
             .filter_map(|c| c.to_digit(10))
             .collect();
+        // A run of one digit is a placeholder, and sixteen zeros would pass the Luhn check.
         let varied = digits.iter().any(|d| *d != digits[0]);
         digits.len() == 16 && varied && is_luhn_valid(&digits) && is_delimited(text, range)
     })

@@ -68,6 +68,7 @@ impl Check for SentenceCountCheck {
             return Finding::new(false, format!("{has}, {} fewer than {min}", min - count));
         }
         if let Some(max) = self.max.filter(|max| count > *max) {
+            // Sentences are slices of the output, so their addresses give their positions.
             let base = output.text.as_ptr() as usize;
             let beyond = found.iter().skip(max).take(Finding::MAX_SPANS);
             let marks: Vec<_> = beyond

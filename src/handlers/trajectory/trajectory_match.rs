@@ -310,6 +310,7 @@ impl TrajectoryMatchCheck {
         let must: Vec<bool> = (0..calls.len())
             .map(|call| {
                 let mut fitting = table.matching_expected(call).map(|at| &self.expected[at]);
+                // In a superset further calls are allowed, so only calls of a bounded count need a place.
                 self.mode != TrajectoryMode::Superset
                     || fitting.any(|one| one.has_count && one.max.is_some())
             })
@@ -320,6 +321,7 @@ impl TrajectoryMatchCheck {
         })?;
         // A missing call and an extra call of the same tool are one difference: other arguments.
         let mut missing: HashMap<&str, Vec<usize>> = HashMap::new();
+        // In reverse, because `pop` returns the last entry: the first missing call is paired first.
         for (at, one) in self.expected.iter().enumerate().rev() {
             let short = places[at].min.saturating_sub(assigned.call_counts[at]);
             let of_tool = missing.entry(&one.tool).or_default();
@@ -341,6 +343,7 @@ impl TrajectoryMatchCheck {
             });
         }
         let mut rest: Vec<usize> = missing.into_values().flatten().collect();
+        // The order of a hash map is random.
         rest.sort_unstable();
         lines.extend(
             rest.into_iter()
@@ -349,7 +352,8 @@ impl TrajectoryMatchCheck {
         Ok(lines)
     }
 
-    /// Counts the missing calls. A subset may be incomplete, but a written count applies.
+    /// Returns the number of calls that an expected call takes. A subset may be incomplete, but a written count
+    /// applies.
     fn slot_capacity(&self, one: &ExpectedCall, calls: usize) -> SlotCapacity {
         let need_not = self.mode == TrajectoryMode::Subset && !one.has_count;
         SlotCapacity {
@@ -364,6 +368,7 @@ impl TrajectoryMatchCheck {
         if self.before.is_empty() {
             return (held, Vec::new());
         }
+        // By tool: its first and its last call.
         let mut of_tool: HashMap<&str, (usize, usize)> = HashMap::new();
         for (ix, call) in subject.calls().iter().enumerate() {
             of_tool.entry(&call.call.name).or_insert((ix, ix)).1 = ix;
