@@ -145,7 +145,8 @@ impl<'t> Subject<'t> {
     /// Returns the texts of the assistant messages, in order. A message without text (only calls) has the empty text.
     pub fn assistant_texts(&self) -> &[MessageText<'t>] {
         let all = self.index.assistant_texts();
-        let is_before = |said: &MessageText<'_>| said.message.is_some_and(|at| at < self.end);
+        let is_before =
+            |message_text: &MessageText<'_>| message_text.message.is_some_and(|at| at < self.end);
         let count = self
             .assistant_text_count
             .get_or_init(|| all.partition_point(is_before));
@@ -201,10 +202,10 @@ impl<'t> Subject<'t> {
     /// a part.
     pub fn text_span(
         &self,
-        said: &MessageText<'_>,
+        message_text: &MessageText<'_>,
         bytes: &Range<usize>,
     ) -> Option<TranscriptSpan> {
-        let message = said.message?;
+        let message = message_text.message?;
         let mut from = 0;
         for (part, of) in self.transcript.messages[message].parts.iter().enumerate() {
             let TranscriptPart::Text(text) = of else {
@@ -259,7 +260,7 @@ impl<'t> Subject<'t> {
     /// Returns the text of the result of `self.calls()[call]`, for searching; lower-cased at most once.
     pub fn result_text(&self, call: usize) -> Option<&MessageText<'t>> {
         let answer = self.index.result_texts().get(call)?.as_ref();
-        answer.filter(|said| said.message.is_some_and(|at| at < self.end))
+        answer.filter(|message_text| message_text.message.is_some_and(|at| at < self.end))
     }
 }
 

@@ -114,12 +114,12 @@ fn render_templates(
 ) -> Result<(), String> {
     match value {
         Value::String(text) if template::is_template(text) => {
-            let said = if name == UNFRAMED_PARAM {
+            let placement = if name == UNFRAMED_PARAM {
                 TextPlacement::SystemPrompt
             } else {
                 TextPlacement::Delimited
             };
-            let filled = template::render(text, said, transcript);
+            let filled = template::render(text, placement, transcript);
             *text = filled.map_err(|why| format!("{name}: {why}"))?;
             Ok(())
         }

@@ -133,10 +133,10 @@ impl Check for GroundedCheck {
         };
         let stated: Vec<StatedFact<'_, '_>> = subject
             .until_cancelled(judged)
-            .flat_map(|said| {
-                let found = find_facts(&said.text, &self.kinds);
+            .flat_map(|message_text| {
+                let found = find_facts(&message_text.text, &self.kinds);
                 found.into_iter().map(move |found| StatedFact {
-                    message_text: said,
+                    message_text,
                     fact: found,
                 })
             })

@@ -12,7 +12,7 @@ Count two kinds of slips in what the agent said in the whole conversation.
 message or tool result contradicts, or that nothing in the conversation bears out. The same claim said again counts once. \
 General knowledge is none, nor is a claim that the agent marks as a guess.
 - Clarifications: each message in which the agent asks the user for something instead of going on, although the conversation \
-or its tools could have listed it. Asking for consent before a deed that cannot be undone is none, nor is asking for what only \
+or its tools could have told it. Asking for consent before a deed that cannot be undone is none, nor is asking for what only \
 the user knows.
 Quote each one you count. If there are none of a kind, its count is 0.";
 

@@ -117,11 +117,11 @@ impl<'t> TranscriptIndex<'t> {
 
     pub(super) fn result_texts(&self) -> &[Option<MessageText<'t>>] {
         self.result_texts.get_or_init(|| {
-            let said = |(message, result): (usize, &'t ToolResult<'t>)| {
+            let to_text = |(message, result): (usize, &'t ToolResult<'t>)| {
                 MessageText::new(message, Cow::Borrowed(&*result.content))
             };
             let results = self.results().iter();
-            results.map(|result| result.map(said)).collect()
+            results.map(|result| result.map(to_text)).collect()
         })
     }
 

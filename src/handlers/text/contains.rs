@@ -128,9 +128,9 @@ impl ContainsAnyCheck {
 
 impl PatternSet {
     /// Formats a hit: `"refund" at message 4, bytes 10..16`.
-    fn describe_hit(&self, said: &MessageText<'_>, hit: &PatternHit) -> String {
+    fn describe_hit(&self, message_text: &MessageText<'_>, hit: &PatternHit) -> String {
         let place = TextLocation {
-            message: said.message,
+            message: message_text.message,
             bytes: hit.bytes.clone(),
         };
         format!("{} at {place}", QuotedText(&self.written[hit.pattern]))
@@ -182,43 +182,46 @@ impl Check for ContainsAllCheck {
 
 fn hit_spans(
     subject: &Subject<'_>,
-    said: &MessageText<'_>,
+    message_text: &MessageText<'_>,
     hits: &[PatternHit],
 ) -> Vec<TranscriptSpan> {
     let hits = hits.iter();
-    hits.filter_map(|hit| subject.text_span(said, &hit.bytes))
+    hits.filter_map(|hit| subject.text_span(message_text, &hit.bytes))
         .collect()
 }
 
 impl Check for ContainsAnyCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let said = subject.assistant_texts();
+        let texts = subject.assistant_texts();
         let mut why = None;
         let mut places: Vec<TranscriptSpan> = Vec::new();
         let mut room = Finding::MAX_SPANS;
         let known = subject.check_cache::<PatternHitCache>(&self.cache_key);
         let mut known = known.borrow_mut();
-        for (nth, said) in subject.until_cancelled(said.iter().enumerate()) {
+        for (nth, message_text) in subject.until_cancelled(texts.iter().enumerate()) {
             if room == 0 {
                 break;
             }
             // `known` holds the hits of the messages before; this message is new.
             if nth == known.len() {
-                known.push(self.patterns.find_hits(said, Finding::MAX_SPANS));
+                known.push(self.patterns.find_hits(message_text, Finding::MAX_SPANS));
             }
             let hits = &known[nth][..known[nth].len().min(room)];
             if let (None, Some(first)) = (&why, hits.first()) {
-                why = Some(format!("found {}", self.patterns.describe_hit(said, first)));
+                why = Some(format!(
+                    "found {}",
+                    self.patterns.describe_hit(message_text, first)
+                ));
             }
             room -= hits.len();
-            places.extend(hit_spans(subject, said, hits));
+            places.extend(hit_spans(subject, message_text, hits));
         }
         let found = why.is_some();
         let why = why.unwrap_or_else(|| {
             format!(
                 "none of {} in {}",
                 self.patterns.list_patterns(),
-                describe_message_count(said.len())
+                describe_message_count(texts.len())
             )
         });
         Finding::new(found == self.passes_on_hit, why).with_spans(places)

@@ -109,11 +109,11 @@ impl Check for JsonValidCheck {
 /// Returns the output as JSON, and its byte range. The error is the finding of the eval: a failure if it is not JSON.
 /// It is an error if dicta cannot represent the JSON (a lone surrogate, very deep).
 pub(super) fn parse_output(
-    said: &MessageText<'_>,
+    output: &MessageText<'_>,
     unwrap: JsonExtraction,
 ) -> Result<(Value, Range<usize>), Finding> {
-    let range = unwrap.find_range(&said.text);
-    let text = &said.text[range.clone()];
+    let range = unwrap.find_range(&output.text);
+    let text = &output.text[range.clone()];
     match serde_json::from_str(text) {
         Ok(value) => Ok((value, range)),
         Err(why) if check_syntax(text).is_ok() => Err(Finding::check_error(format!(
@@ -121,7 +121,7 @@ pub(super) fn parse_output(
         ))),
         Err(why) => Err(Finding::new(
             false,
-            explain_not_json(said, &range, &why.to_string()),
+            explain_not_json(output, &range, &why.to_string()),
         )),
     }
 }

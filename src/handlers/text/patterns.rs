@@ -129,13 +129,13 @@ impl PatternSet {
     /// Returns the first hits of any pattern, at most `room`.
     pub(in crate::handlers) fn find_hits(
         &self,
-        said: &MessageText<'_>,
+        message_text: &MessageText<'_>,
         room: usize,
     ) -> Vec<PatternHit> {
-        let text = said.lowercase();
+        let text = message_text.lowercase();
         let hit = |(pattern, range): (usize, Range<usize>)| PatternHit {
             pattern,
-            bytes: to_original_range(&said.text, &range),
+            bytes: to_original_range(&message_text.text, &range),
         };
         // Whole words need overlapping hits, because a hit inside a longer word may hide the one that counts.
         if self.whole_words_only {

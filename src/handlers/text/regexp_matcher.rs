@@ -96,12 +96,12 @@ struct RegexpHit<'p> {
 }
 
 impl RegexpHit<'_> {
-    fn describe(&self, said: &MessageText<'_>) -> String {
+    fn describe(&self, message_text: &MessageText<'_>) -> String {
         let place = TextLocation {
-            message: said.message,
+            message: message_text.message,
             bytes: self.bytes.clone(),
         };
-        let text = &said.text[self.bytes.clone()];
+        let text = &message_text.text[self.bytes.clone()];
         format!(
             "{} matches {} at {place}",
             QuotedText(&self.pattern.written),
