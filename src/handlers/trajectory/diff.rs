@@ -88,11 +88,16 @@ pub(super) fn render_diff(
 }
 
 /// Formats expected calls as their number. A single call is written out, because it takes no more room.
-fn push_unchanged(out: &mut String, from: usize, to: usize, listed: impl Fn(usize) -> String) {
+fn push_unchanged(
+    out: &mut String,
+    from: usize,
+    to: usize,
+    format_line_at: impl Fn(usize) -> String,
+) {
     // Writing to a String cannot fail.
     let _ok = match to - from {
         0 => Ok(()),
-        1 => write!(out, "\n{}", listed(from)),
+        1 => write!(out, "\n{}", format_line_at(from)),
         n => write!(out, "\n  … {n} calls"),
     };
 }
