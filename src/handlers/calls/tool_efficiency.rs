@@ -66,10 +66,10 @@ struct BudgetUsage {
 }
 
 impl BudgetUsage {
-    fn add_budget(&mut self, spent: f64, budget: f64, listed: impl FnOnce() -> String) {
+    fn add_budget(&mut self, spent: f64, budget: f64, describe: impl FnOnce() -> String) {
         if spent > budget {
             self.score = self.score.min(budget / spent);
-            self.exceeded.push(listed());
+            self.exceeded.push(describe());
         }
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn format_call(name: &str, args: Result<&Map<String, Value>, &str>) -
 }
 
 /// Formats a name with the first of its formatted arguments.
-pub(super) fn format_with_args(name: &str, listed: impl Iterator<Item = String>) -> String {
-    let mut first: Vec<String> = listed.take(MAX_SHOWN_ARGS + 1).collect();
+pub(super) fn format_with_args(name: &str, args: impl Iterator<Item = String>) -> String {
+    let mut first: Vec<String> = args.take(MAX_SHOWN_ARGS + 1).collect();
     if first.len() > MAX_SHOWN_ARGS {
         "…".clone_into(&mut first[MAX_SHOWN_ARGS]);
     }
