@@ -193,7 +193,7 @@ mod tests {
             ),
             (
                 with(&Value::Null),
-                "the embedding is missing: no `embedding` in the transcript's metadata, nor in that of message 0",
+                "there is no embedding: no `embedding` in the transcript's metadata, nor in that of message 0",
             ),
         ] {
             let found = on("cosine_similarity", &params, &record);

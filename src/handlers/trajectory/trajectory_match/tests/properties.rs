@@ -80,7 +80,7 @@ fn what_checks_nothing_is_refused_where_it_stands() {
         (
             json!({"expected": [{"tool": "a", "count": {"max": 1_000_000}}]}),
             "/expected",
-            "expected stands for up to 1000000 calls, more than 500",
+            "expected allows up to 1000000 calls, more than 500",
         ),
         (
             json!({"expected": ["a"], "args_modes": {"b": "exact"}}),
