@@ -1,6 +1,6 @@
-//! Secrets that somebody wrote into a file: starred out before a line of it is shown.
+//! The masking of secrets that a user wrote into a file, before dicta shows a line of it.
 
-/// Keys of a mapping that would hold a secret.
+/// Keys of a mapping whose values would be secrets.
 pub const SECRET_KEYS: &[&str] = &[
     "api_key",
     "apikey",
@@ -13,8 +13,8 @@ pub const SECRET_KEYS: &[&str] = &[
     "authorization",
 ];
 
-/// The file's text with everything that looks like a written secret starred out, byte for byte, so that places hold: it
-/// is what snippets are cut from.
+/// Masks everything in a file's text that looks like a secret, byte for byte, so that places stay valid. Snippets are
+/// cut from the result.
 pub fn mask_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -35,7 +35,8 @@ pub fn mask_secrets(text: &str) -> String {
     out
 }
 
-/// Where a line's secret begins: after `api_key:` and its like, or at the user part of a URL.
+/// Returns the position where a line's secret begins: after `api_key:` or a similar key, or at the user part of a
+/// URL.
 fn find_secret_start(line: &str) -> Option<usize> {
     let lower = line.to_ascii_lowercase();
     let after_key = lower.match_indices(':').find_map(|(colon, _)| {

@@ -1,6 +1,7 @@
-//! Problems in files a user wrote, with the place where they stand. One shape for all: rubric, workspace, tools, labels.
+//! Diagnostics: problems in users' files, with their locations. Rubrics, workspaces, tools and labels share one type.
 //!
-//! Owns [`Diagnostic`], its one-line and snippet forms, and the one YAML reader ([`yaml`]). Refuses to print: callers do.
+//! Responsible for [`Diagnostic`], its one-line and snippet formats, and the only YAML reader ([`yaml`]). Does not
+//! print: callers do.
 
 mod mask;
 mod render;
@@ -16,47 +17,47 @@ pub use render::{find_nearest, render};
 
 use crate::model::make_visible;
 
-/// How bad.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing; nothing is refused.
+    /// A warning; dicta still uses the file.
     Warning,
-    /// The file is refused.
+    /// An error; dicta refuses the file.
     Error,
 }
 
-/// A place in a file: byte range, and line and column from 1 (columns in characters).
+/// A place in a file: byte range, line and column.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceSpan {
-    /// Bytes into the text.
+    /// The byte range in the text.
     pub bytes: Range<usize>,
-    /// From 1; 0 where unknown.
+    /// The line from 1; 0 if unknown.
     pub line: u32,
-    /// From 1; 0 where unknown.
+    /// The column in characters from 1; 0 if unknown.
     pub column: u32,
 }
 
-/// One problem.
+/// A problem in a user's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// The kind of problem, for allowing a lint by name: `unknown-key`.
+    /// The kind of problem, such as `unknown-key`. Authors allow lints by this name.
     pub code: &'static str,
     /// The file, as the user would name it.
     pub file: PathBuf,
-    /// Where in it; `None` for the file as a whole.
+    /// The place in the file; `None` for the whole file.
     pub span: Option<SourceSpan>,
     /// A lower-case sentence without a full stop: `min_score must be between 0 and 1 (got 3)`.
     pub message: String,
-    /// What to do.
+    /// The suggested fix.
     pub help: Option<String>,
     /// The file's text, for the snippet.
     pub source: Option<Arc<str>>,
 }
 
 impl Diagnostic {
-    /// An error about a file.
+    /// Creates an error about a file.
     pub fn error(code: &'static str, file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         let (file, message) = (file.into(), message.into());
         Self {
@@ -70,7 +71,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning about a file.
+    /// Creates a warning about a file.
     pub fn warning(
         code: &'static str,
         file: impl Into<PathBuf>,
@@ -82,7 +83,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same, at a place.
+    /// Adds the place.
     #[must_use]
     pub fn with_span(mut self, span: SourceSpan, source: &Arc<str>) -> Self {
         self.span = Some(span);
@@ -90,7 +91,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same, with what to do.
+    /// Adds the suggested fix.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -99,7 +100,7 @@ impl Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// `beam.yaml:14:7: min_score must be between 0 and 1 (got 3)`. Hostile text is made visible.
+    /// Formats as `beam.yaml:14:7: min_score must be between 0 and 1 (got 3)`, with hidden characters made visible.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -113,7 +114,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Whether any of them refuses its file.
+/// Returns true if one of the diagnostics is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }

@@ -1,4 +1,4 @@
-//! Diagnostics as text for people, with the offending line; hostile text made visible; and "did you mean".
+//! The display of diagnostics: snippets with the offending line, and "did you mean" suggestions.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,11 +9,12 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use super::{Diagnostic, Severity};
 use crate::model::make_visible;
 
-/// How much of a line is shown on either side of its fault, in characters.
+/// The number of characters shown on each side of a problem in its line.
 const CONTEXT_CHARS: usize = 120;
 
-/// All diagnostics as snippets, in the order given, with a blank line between them. `width` in columns. Ends with a line
-/// break unless there is none to show. Nothing of the files reaches the terminal raw: see [`crate::model::visible`].
+/// Formats all diagnostics as snippets in the given order, with a blank line between them. `width` is in columns. The
+/// text ends with a line break unless it is empty. All text of files is made visible, see
+/// [`crate::model::make_visible`].
 pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
     let renderer = if color {
         Renderer::styled()
@@ -44,7 +45,7 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         let source = diagnostic.source.as_deref()?;
         Some((Excerpt::cut_around(source, &span.bytes), span))
     });
-    // Without a snippet the place stands in the title; with one it stands above it.
+    // A diagnostic without a snippet has its place in the title; a snippet has it in the line above.
     let group = match &excerpt {
         None => Group::with_title(level.primary_title(diagnostic.to_string())),
         Some((excerpt, span)) => {
@@ -55,7 +56,8 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
             if excerpt.text[..excerpt.mark.start].chars().count() + 1 == span.column as usize {
                 titled.element(snippet.path(path))
             } else {
-                // The snippet tells the column in the line as shown; where that is cut, the file's stands above it.
+                // The snippet counts the column in the shown line. If that line is cut, the line above the snippet
+                // has the column in the file.
                 let origin = Origin::path(path)
                     .line(span.line as usize)
                     .char_column(span.column as usize);
@@ -70,7 +72,7 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     renderer.render(&[group])
 }
 
-/// The line a fault stands on, made visible and cut, and where in it the fault is.
+/// The line of a problem, made visible and cut, with the position of the problem in it.
 struct Excerpt {
     text: String,
     mark: Range<usize>,
@@ -125,7 +127,7 @@ fn truncate_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The nearest of `known` to what was written, if one is near enough to suggest.
+/// Returns the name in `known` that is nearest to the written one, if it is near enough to suggest.
 pub fn find_nearest<'k>(
     written: &str,
     known: impl IntoIterator<Item = &'k str>,

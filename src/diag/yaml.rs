@@ -1,9 +1,10 @@
-//! The one reader of YAML, and of JSON a user wrote (which YAML reads too): text in, a tree with places or diagnostics out.
+//! The only reader of YAML, and of JSON that users write, which YAML includes: text in, a tree with places or
+//! diagnostics out.
 //!
-//! Owns what a file may cost (1 MiB, 64 levels, 50,000 values after aliases), what a plain word means (YAML 1.2's core
-//! schema: `no` is text, `014` is text, a number that does not fit is an error), merge keys, duplicate keys, and the
-//! place of every key and value. [`Fields`] is how every loader decodes a mapping strictly. Refuses tags, `.nan`, and
-//! files that are not text.
+//! Responsible for the limits of a file: 1 MiB, 64 levels, 50,000 values after aliases. Responsible for the meaning
+//! of a plain word, by YAML 1.2's core schema: `no` is text, `014` is text, a number out of range is an error. Also
+//! responsible for merge keys, duplicate keys, and the place of every key and value. Every loader decodes mappings
+//! strictly with [`MappingDecoder`]. Does not accept tags, `.nan`, or files that are not text.
 //!
 //! The only importer of `serde_saphyr` (which reads) and `serde_yaml` (which writes).
 
@@ -29,16 +30,16 @@ pub use config_key::{
 pub use mapping::{DiagnosticCollector, MappingDecoder, describe_value};
 pub use source_map::{SourceMap, SpanOffset};
 
-/// The largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// The deepest nesting.
+/// The maximum nesting.
 pub const MAX_DEPTH: usize = 64;
-/// The most values, aliases and merge keys expanded.
+/// The maximum number of values, with aliases and merge keys expanded.
 pub const MAX_NODES: usize = 50_000;
-/// The stack a parse gets, in bytes; a page of it costs only when used.
+/// The stack size of a parse, in bytes. The system allocates its pages only on use.
 const PARSER_STACK_BYTES: usize = 32 << 20;
 
-/// A document: its value, and where each part of it stands.
+/// A document: its value, and the place of each part.
 #[derive(Debug, Clone)]
 pub struct YamlDoc {
     /// The value. Numbers are exact; keys are text in the order written.
@@ -50,18 +51,18 @@ pub struct YamlDoc {
     spans: HashMap<String, EntrySpans>,
 }
 
-/// Where a value stands, and its key if it has one.
+/// The places of a value and of its key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EntrySpans {
-    /// The key of a mapping's entry.
+    /// The place of the key, for an entry of a mapping.
     pub key: Option<SourceSpan>,
-    /// The value; for a mapping or list the place of its first entry.
+    /// The place of the value; for a mapping or list, the place of its first entry.
     pub value: SourceSpan,
 }
 
 impl YamlDoc {
-    /// Where the value of a JSON pointer stands: a scalar itself, a collection at its key (or its first entry where it
-    /// has none). A pointer to nothing is placed at the nearest ancestor that exists.
+    /// Returns the place of the value at a JSON pointer. The place of a collection is its key, or its first entry if
+    /// it has no key. For a missing value, returns the place of the nearest existing ancestor.
     pub fn span(&self, pointer: &str) -> SourceSpan {
         let Some((found, place)) = self.find_nearest_spans(pointer) else {
             return SourceSpan::default();
@@ -76,7 +77,7 @@ impl YamlDoc {
         }
     }
 
-    /// Where the key of a JSON pointer stands; the value where it has no key.
+    /// Returns the place of the key at a JSON pointer, or of the value if it has no key.
     pub fn key_span(&self, pointer: &str) -> SourceSpan {
         match self.find_nearest_spans(pointer) {
             Some((_, place)) => place.key.clone().unwrap_or_else(|| place.value.clone()),
@@ -84,8 +85,8 @@ impl YamlDoc {
         }
     }
 
-    /// A document made of this one: another value whose parts stand where parts of this one do. `from` leads from
-    /// pointers into the new value to pointers into this one; what is not in it stands where its nearest ancestor does.
+    /// Returns a document with another value, whose parts have places in this document. `from` maps pointers into the
+    /// new value to pointers into this one. A part without an entry has the place of its nearest ancestor.
     #[must_use]
     pub fn with_value(
         &self,
@@ -108,7 +109,7 @@ impl YamlDoc {
         }
     }
 
-    /// The same document, whose parts stand elsewhere: where `at` leads each place, in another text.
+    /// Returns the document with places in another text, as `at` maps them.
     #[must_use]
     pub fn map_spans(mut self, source: &Arc<str>, at: impl Fn(&SourceSpan) -> SourceSpan) -> Self {
         for place in self.spans.values_mut() {
@@ -129,7 +130,7 @@ impl YamlDoc {
         }
     }
 
-    /// An error at the value of a pointer.
+    /// Creates an error at the value of a pointer.
     pub fn error(
         &self,
         pointer: &str,
@@ -140,8 +141,8 @@ impl YamlDoc {
     }
 }
 
-/// Reads a file of one document. The error holds every problem that can be told without knowing what the file means:
-/// one of syntax, or all duplicate keys and numbers that do not fit.
+/// Reads a file with one document. The error contains the syntax error, or all duplicate keys and all numbers out of
+/// range.
 pub fn read_document(source: &Arc<str>, path: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
     let mut docs = check_and_parse(source, path, false)?;
     Ok(docs.pop().unwrap_or_else(|| YamlDoc {
@@ -158,7 +159,7 @@ pub fn read_document(source: &Arc<str>, path: &Path) -> Result<YamlDoc, Vec<Diag
     }))
 }
 
-/// Reads a file of any number of documents (`---` between them); empty ones are left out.
+/// Reads a file with any number of documents (`---` between them). Leaves out empty ones.
 pub fn read_all_documents(source: &Arc<str>, path: &Path) -> Result<Vec<YamlDoc>, Vec<Diagnostic>> {
     check_and_parse(source, path, true)
 }
@@ -197,7 +198,8 @@ fn parse_documents(
     let refused = |error| vec![syntax::to_diagnostic(&error, source, path)];
     let roots = node::parse_nodes(source, many, false).map_err(refused)?;
     if roots.iter().any(|root| node::has_number_keys(&root.value)) {
-        // The parser merges keys that are equal as numbers before we see them, so it has to look for those itself.
+        // The parser merges keys that are equal as numbers before dicta sees them. So for such files the parser
+        // itself must check for duplicates.
         node::parse_nodes(source, many, true).map_err(refused)?;
     }
     let mut problems = DiagnosticCollector::new(path, source);
@@ -221,7 +223,8 @@ fn parse_documents(
     }
 }
 
-/// The parser recurses once a level with large frames: 64 levels do not fit the 2 MiB of a worker thread.
+/// Runs work on a thread with a large stack. The parser recurses once per level with large frames, so 64 levels do
+/// not fit the 2 MiB of a worker thread.
 fn run_on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()

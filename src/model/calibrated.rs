@@ -1,34 +1,34 @@
-//! What a judge states that answers with probabilities: numbers in the place of reasons, and how they are shown.
+//! The statement of a judge that returns probabilities instead of reasoning, and its display.
 
 use serde::{Deserialize, Serialize};
 
-/// What a judge states that answers with probabilities and gives no reasons.
+/// The statement of a judge that returns probabilities instead of reasoning.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedScore {
-    /// Which kind of judge: `openai-decisions`.
+    /// The kind of judge, such as `openai-decisions`.
     pub by: String,
-    /// How likely it passes; absent where that was asked of its parts, or where it does not apply.
+    /// The probability of a pass; `None` for a verdict with parts, or if the criteria do not apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// How likely each value is, where there were more than two.
+    /// The probability of each value, if there are more than two values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueProbability>,
-    /// How sure the service is, where it says.
+    /// The confidence that the service states, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
 
-/// How likely a value is.
+/// A value with its probability.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValueProbability {
-    /// `met`, `not_met` or `not_applicable`.
+    /// The value: `met`, `not_met` or `not_applicable`.
     pub value: String,
-    /// From 0 to 1.
+    /// The probability, from 0 to 1.
     pub probability: f64,
 }
 
 impl CalibratedScore {
-    /// What stands where another judge's reason would: `p = 0.93, no rationale (openai-decisions)`.
+    /// Formats the line that replaces the reasoning: `p = 0.93, no rationale (openai-decisions)`.
     pub fn summary_line(&self) -> String {
         let mut said: Vec<String> = Vec::new();
         if let Some(p) = self.probability {
@@ -44,7 +44,7 @@ impl CalibratedScore {
     }
 }
 
-/// A probability with up to four digits: rounder ones would call what is likely certain.
+/// Formats a probability with up to four digits. Fewer digits would print a likely value as certain.
 pub(super) fn format_probability(p: f64) -> String {
     ((p * 1e4).round() / 1e4).to_string()
 }

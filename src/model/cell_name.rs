@@ -1,4 +1,5 @@
-//! A cell's name: `transcript/rubric/eval[@message][~judge][#repeat]`, parts percent-encoded for `/ @ ~ # %`.
+//! The name of a cell: `transcript/rubric/eval[@message][~judge][#repeat]`, with `/ @ ~ # %` percent-encoded in its
+//! parts.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -8,36 +9,36 @@ use thiserror::Error;
 /// The full name of one cell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellName {
-    /// The transcript's id.
+    /// The id of the transcript.
     pub transcript: String,
-    /// The rubric's id.
+    /// The id of the rubric.
     pub rubric: String,
-    /// The eval's id.
+    /// The id of the eval.
     pub eval: String,
-    /// 0-based position of the judged message, for `every_turn` and `sample_turns`.
+    /// The position of the judged message from 0, for `every_turn` and `sample_turns`.
     pub message: Option<u32>,
-    /// The judge, for judge evals only.
+    /// The judge, for judged evals only.
     pub judge: Option<String>,
-    /// From 1, only with repeats.
+    /// The number of the repeat from 1, only with repeats.
     pub repeat: Option<u32>,
 }
 
-/// Why a text is no cell name.
+/// The reason why a text is not a cell name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CellNameError {
-    /// Not three parts.
+    /// The text does not have three parts.
     #[error("a cell is named transcript/rubric/eval[@message][~judge][#repeat], got `{0}`")]
     Shape(String),
-    /// A number that is none.
+    /// A message or repeat is not a number.
     #[error("`{0}` is not a number from 1 in a cell name (after # or @)")]
     Number(String),
-    /// A broken percent escape.
+    /// A percent escape is invalid.
     #[error("`%` in a cell name is followed by two hex digits, as in %2F for /; got `{0}`")]
     Escape(String),
 }
 
 impl CellName {
-    /// The same by reference.
+    /// Borrows the name.
     pub fn by_ref(&self) -> CellNameRef<'_> {
         CellNameRef {
             transcript: &self.transcript,
@@ -49,7 +50,7 @@ impl CellName {
         }
     }
 
-    /// The part that names the decision: without judge and repeat.
+    /// Returns the name of the decision: without judge and repeat.
     #[must_use]
     pub fn decision_name(&self) -> Self {
         Self {
@@ -60,7 +61,7 @@ impl CellName {
     }
 }
 
-/// A cell's name by reference: what a hundred thousand result lines are written from without a copy.
+/// A borrowed cell name. Reports write many thousand of them without a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellNameRef<'a> {
     /// See [`CellName::transcript`].
@@ -78,7 +79,7 @@ pub struct CellNameRef<'a> {
 }
 
 impl CellNameRef<'_> {
-    /// The same, owned.
+    /// Copies the name.
     pub fn to_owned(self) -> CellName {
         CellName {
             transcript: self.transcript.to_owned(),
@@ -119,7 +120,7 @@ impl fmt::Display for CellNameRef<'_> {
 }
 
 fn percent_encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
-    // Controls too: a name is one line, and typed into shells.
+    // Controls too, because a name is one line that people type into shells.
     let spelled = |c: char| matches!(c, '/' | '@' | '~' | '#' | '%') || c.is_ascii_control();
     if !part.contains(spelled) {
         return f.write_str(part);
@@ -195,7 +196,7 @@ fn split_off_number(text: &str, mark: char) -> Result<(&str, Option<u32>), CellN
     }
 }
 
-/// What a person types for cells: a name, a unique prefix of one, or a glob (`*` and `?`) over the whole name.
+/// A pattern for cells: a name, a unique prefix of a name, or a glob (`*` and `?`) over the whole name.
 #[derive(Debug, Clone)]
 pub struct CellPattern {
     text: String,
@@ -203,7 +204,7 @@ pub struct CellPattern {
 }
 
 impl CellPattern {
-    /// Reads a pattern. An invalid glob counts as plain text.
+    /// Parses a pattern. An invalid glob counts as plain text.
     pub fn new(text: &str) -> Self {
         let is_glob = text.contains(['*', '?']);
         let glob = is_glob
@@ -216,7 +217,7 @@ impl CellPattern {
         }
     }
 
-    /// The cells it selects: the exact name alone if there is one, else all that the glob or prefix matches.
+    /// Returns the selected cells: the exact name alone if it exists, else all matches of the glob or prefix.
     pub fn select<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
         if let Some(exact) = names.iter().find(|n| **n == self.text) {
             return vec![exact];

@@ -1,28 +1,28 @@
-//! What calls cost, as far as it is known; and what they may cost.
+//! Costs of model calls, prices, and budgets.
 //!
-//! Unknown is unknown: a sum says how many calls it does not cover, and never takes one for 0.
+//! A sum counts the calls whose cost is unknown and never adds them as 0.
 
 use serde::{Deserialize, Serialize};
 
 use super::{JudgeConfig, Prices, ProviderKind, TokenUsage};
 
-/// A sum of money that knows what it does not cover.
+/// A sum of money, with the number of calls that it does not cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// USD of the calls whose cost is known.
+    /// The cost in USD of the calls whose cost is known.
     pub usd: f64,
-    /// Calls whose cost is not: no price, or the server did not say how many tokens.
+    /// The number of calls whose cost is unknown: no price, or no token counts from the server.
     pub unknown: u64,
 }
 
 impl Cost {
-    /// Nothing known and nothing unknown.
+    /// A sum over no calls.
     pub const ZERO: Self = Self {
         usd: 0.0,
         unknown: 0,
     };
 
-    /// The sum.
+    /// Adds two sums.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -31,19 +31,19 @@ impl Cost {
         }
     }
 
-    /// USD, where all of it is known.
+    /// Returns the cost in USD, if every call's cost is known.
     pub fn known_usd(self) -> Option<f64> {
         (self.unknown == 0).then_some(self.usd)
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns true if the sum covers no cost and no unknown call.
     pub fn is_zero(&self) -> bool {
         self.usd == 0.0 && self.unknown == 0
     }
 }
 
 impl std::fmt::Display for Cost {
-    /// `$0.1200`, `$0.1200 + unknown for 2 calls`, `cost unknown for 2 calls`, `free`.
+    /// Formats the sum: `$0.1200`, `$0.1200 + unknown for 2 calls`, `cost unknown for 2 calls`, `free`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let calls = super::pluralize(self.unknown, "call");
         match (self.usd > 0.0, self.unknown) {
@@ -55,19 +55,20 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// The prices that hold for a model, and where they are from.
+/// The prices of a model, and their origin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelPricing {
-    /// USD per million tokens.
+    /// The prices in USD per million tokens.
     pub prices: Prices,
-    /// The day on which the built-in table's row was read; `None`: the author of dicta.yaml gave them.
+    /// The day of the built-in prices; `None` if the prices are from dicta.yaml.
     pub as_of: Option<&'static str>,
-    /// They hold up to so many prompt tokens; what a longer prompt costs is unknown.
+    /// The longest prompt, in tokens, that the prices cover; the cost of a longer prompt is unknown.
     max_prompt_tokens: Option<u64>,
 }
 
 impl ModelPricing {
-    /// What a usage costs in USD; `None` where its tokens are not known, or a price for so long a prompt.
+    /// Returns the cost of a usage in USD; `None` if the tokens are unknown or the prompt is longer than the prices
+    /// cover.
     pub fn usage_cost(&self, usage: &TokenUsage) -> Option<f64> {
         let (input, output) = (usage.input?, usage.output?);
         if self.max_prompt_tokens.is_some_and(|most| input > most) {
@@ -80,17 +81,17 @@ impl ModelPricing {
         Some((fresh + read + output as f64 * self.prices.output) / 1e6)
     }
 
-    /// USD of so many tokens, however long a prompt they are.
+    /// Returns the cost of token counts in USD, for prompts of any length.
     pub fn token_cost(&self, input: u64, output: u64) -> f64 {
         (input as f64 * self.prices.input + output as f64 * self.prices.output) / 1e6
     }
 }
 
-/// A row of the built-in table.
+/// A row of the built-in price table.
 struct PriceRow {
     provider: ProviderKind,
     model: &'static str,
-    /// Whether the model's dated names (`…-20250929`) cost the same.
+    /// True if the model's dated names (`…-20250929`) have the same price.
     covers_dated_names: bool,
     input: f64,
     output: f64,
@@ -99,7 +100,7 @@ struct PriceRow {
     as_of: &'static str,
 }
 
-/// When the vendors' pages were read, and by whom where it was not us:
+/// The days on which the vendors' pages were read, with the reader if it was another project:
 /// - Google: <https://ai.google.dev/gemini-api/docs/pricing> as transcribed in api-evangelist/deepmind
 ///   `plans/deepmind-plans-pricing.yml` (read 2026-10-07), the lines missing there from pages that quote it; its price for
 ///   cached tokens is not among them, so that these count as fresh ones.
@@ -160,7 +161,7 @@ const fn gpt_price(
     }
 }
 
-/// Few and right: a model that is not here has no known price, and what it costs is then said to be unknown.
+/// The built-in prices. dicta reports the cost of a model that is not in this table as unknown.
 const PRICE_TABLE: &[PriceRow] = &[
     gemini_price("gemini-2.5-pro", 1.25, 10.0, Some(200_000)),
     gemini_price("gemini-2.5-flash", 0.30, 2.50, None),
@@ -199,7 +200,7 @@ impl PriceRow {
     }
 }
 
-/// What the built-in table says of a model at its vendor's own address.
+/// Returns the built-in prices of a model at its vendor's own address.
 fn find_built_in_pricing(provider: ProviderKind, model: &str) -> Option<ModelPricing> {
     let row = PRICE_TABLE
         .iter()
@@ -216,12 +217,13 @@ fn find_built_in_pricing(provider: ProviderKind, model: &str) -> Option<ModelPri
 }
 
 impl JudgeConfig {
-    /// The prices of its model: its own `prices:`, else the built-in table's where it asks the vendor itself.
+    /// Returns the prices of the judge's model: its `prices:`, else the built-in prices if the judge calls the vendor
+    /// directly.
     pub fn pricing(&self) -> Option<ModelPricing> {
         self.pricing_for_model(&self.model)
     }
 
-    /// The same for another model (`params.model`) that it is to ask. `prices:` hold for that one too.
+    /// Returns the prices of another model (`params.model`) that the judge calls. `prices:` also apply to that model.
     pub fn pricing_for_model(&self, model: &str) -> Option<ModelPricing> {
         match self.prices {
             Some(prices) => Some(ModelPricing {
@@ -229,41 +231,41 @@ impl JudgeConfig {
                 as_of: None,
                 max_prompt_tokens: None,
             }),
-            // Another address is another seller.
+            // Another address may be another vendor with other prices.
             None if self.base_url.is_some() => None,
             None => find_built_in_pricing(self.provider, model),
         }
     }
 }
 
-/// What may be taken; absent: as much as is needed.
+/// The limits of a run or a cell; an absent limit does not apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BudgetLimits {
-    /// USD.
+    /// The maximum cost in USD.
     pub max_cost_usd: Option<f64>,
-    /// Tokens, prompts and replies together.
+    /// The maximum number of tokens, prompts and replies together.
     pub max_tokens: Option<u64>,
-    /// Model calls, failed attempts included.
+    /// The maximum number of model calls, including failed attempts.
     pub max_calls: Option<u64>,
-    /// Minutes.
+    /// The number of minutes after which no call begins.
     pub max_minutes: Option<f64>,
 }
 
 impl BudgetLimits {
-    /// Whether nothing is limited.
+    /// Returns true if no limit is set.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a run and each of its cells may take.
+/// The limits of a run and of each of its cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BudgetConfig {
-    /// The run.
+    /// The limits of the run.
     pub run: BudgetLimits,
-    /// A cell.
+    /// The limits of a cell.
     pub cell: BudgetLimits,
-    /// From this share of a limit on, judges are asked to conclude.
+    /// The share of a limit from which dicta asks judges to conclude.
     pub soft_limit_share: f64,
 }
 
@@ -278,7 +280,7 @@ impl Default for BudgetConfig {
 }
 
 impl BudgetConfig {
-    /// Whether money is limited anywhere.
+    /// Returns true if a limit on the cost exists.
     pub fn limits_cost(&self) -> bool {
         self.run.max_cost_usd.is_some() || self.cell.max_cost_usd.is_some()
     }

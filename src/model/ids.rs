@@ -1,4 +1,4 @@
-//! Ids and units. Every number that crosses a module border has a type of its own.
+//! Ids and units. Each number that crosses a module border has its own type.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A cell's number within one run: dense, from 0, in plan order.
+/// The number of a cell within one run, from 0 without gaps, in plan order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CellIx(pub u32);
 
 impl CellIx {
-    /// The position in a `Vec` of cells.
+    /// Returns the position in a `Vec` of cells.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A model call within one trace, from 0.
+/// The number of a model call within one judge trace, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TurnIx(pub u16);
 
-/// A tool call within one turn, from 0, in the order the model made them.
+/// The number of a tool call within one turn, from 0, in the order of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallIx(pub u16);
@@ -36,12 +36,13 @@ pub struct CallIx(pub u16);
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// Whole seconds as milliseconds.
+    /// Converts whole seconds to milliseconds.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
 
-    /// Seconds that may have a fraction (`timeout_s: 1.5`); negative and NaN become 0.
+    /// Converts seconds with a fraction, such as `timeout_s: 1.5`, to milliseconds. Negative numbers and NaN become
+    /// 0.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -51,12 +52,12 @@ impl Millis {
         Self((secs.max(0.0) * 1000.0).round() as u64)
     }
 
-    /// The same length as a standard duration.
+    /// Converts to a standard duration.
     pub const fn to_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
-    /// `self - other`, or 0.
+    /// Returns `self - other`, or 0 if `other` is later.
     #[must_use]
     pub const fn since(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -84,7 +85,7 @@ impl Sub for Millis {
 }
 
 impl fmt::Display for Millis {
-    /// `850 ms`, `3.2 s`, `2 min 05 s`: for people.
+    /// Formats for people: `850 ms`, `3.2 s`, `2 min 05 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             ms @ 0..1000 => write!(f, "{ms} ms"),
@@ -94,7 +95,7 @@ impl fmt::Display for Millis {
     }
 }
 
-/// A moment of wall time, RFC 3339 with offset. Stands in headers and labels, never in events.
+/// A wall time in RFC 3339 with offset. Occurs in headers and labels, never in events.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WallTime(pub String);
@@ -111,22 +112,23 @@ impl fmt::Display for WallTime {
 pub struct Digest(pub String);
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Returns the digest of bytes.
     pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).to_hex().to_string())
     }
 
-    /// Of bytes that nobody has read yet: a list of what is there does without them.
+    /// Returns a placeholder for the digest of bytes that dicta has not read yet. Listings do not need the real one.
     pub const fn unread() -> Self {
         Self(String::new())
     }
 
-    /// See [`Digest::unread`].
+    /// Returns true for the placeholder of [`Digest::unread`].
     pub fn is_unread(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The digest of a sequence of parts, each preceded by its length, so that parts cannot run into each other.
+    /// Returns the digest of a sequence of parts. Each part is preceded by its length, so that different splits have
+    /// different digests.
     pub fn hash_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -136,7 +138,7 @@ impl Digest {
         Self(hasher.finalize().to_hex().to_string())
     }
 
-    /// The first 12 characters: enough for people.
+    /// Returns the first 12 characters, for display.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
@@ -148,17 +150,17 @@ impl fmt::Display for Digest {
     }
 }
 
-/// A text or body that is stored once beside the event log and named by its digest.
+/// The name of a text or body that dicta stores once next to the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Blob {
-    /// BLAKE3 of the bytes.
+    /// The BLAKE3 digest of the bytes.
     pub hash: Digest,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 impl Blob {
-    /// Names some bytes; does not store them.
+    /// Names bytes; does not store them.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self {
             hash: Digest::hash_bytes(bytes),
@@ -167,13 +169,14 @@ impl Blob {
     }
 }
 
-/// A run's folder name: `<time>-<4 random letters>`, for example `20261121T015301Z-kvqa`. The letters alone name it.
+/// The name of a run's folder: `<time>-<4 random letters>`, such as `20261121T015301Z-kvqa`. The letters alone also
+/// identify the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub String);
 
 impl RunId {
-    /// The letters at the end.
+    /// Returns the letters at the end.
     pub fn letters(&self) -> &str {
         self.0
             .rsplit_once('-')

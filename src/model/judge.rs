@@ -1,4 +1,4 @@
-//! A judge's configuration, resolved: a named model configuration that may have tools.
+//! The configuration of a judge after the workspace resolved it.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::Millis;
 
-/// Which protocol, or which built-in judge.
+/// The protocol of a judge, or a built-in judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderKind {
-    /// Gemini API, `streamGenerateContent`.
+    /// The Gemini API, `streamGenerateContent`.
     Gemini,
     /// Vertex AI.
     Vertex,
@@ -23,20 +23,20 @@ pub enum ProviderKind {
     OpenaiResponses,
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI's Decisions endpoint: a probability, no words.
+    /// OpenAI's Decisions endpoint, which returns probabilities and no text.
     OpenaiDecisions,
-    /// Google's Decisions endpoint: a probability, no words.
+    /// Google's Decisions endpoint, which returns probabilities and no text.
     GeminiDecisions,
-    /// The built-in documented checker; not a model.
+    /// The built-in checker, which needs no language model.
     Rules,
-    /// A recorded run's traces.
+    /// The recorded judge traces of a run.
     Replay,
-    /// The verdicts that came with the transcripts, as another tool recorded them; asks nobody.
+    /// The source verdicts of the transcripts; calls nothing.
     Source,
 }
 
 impl ProviderKind {
-    /// As dicta.yaml spells it.
+    /// Returns the name that dicta.yaml uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gemini => "gemini",
@@ -52,156 +52,156 @@ impl ProviderKind {
         }
     }
 
-    /// Whether a model is asked, at a server.
+    /// Returns true if the judge calls a language model.
     pub const fn is_model(self) -> bool {
         !matches!(self, Self::Rules | Self::Replay | Self::Source)
     }
 
-    /// Whether it answers with probabilities, and writes nothing.
+    /// Returns true if the judge returns probabilities and no text.
     pub const fn is_decisions(self) -> bool {
         matches!(self, Self::OpenaiDecisions | Self::GeminiDecisions)
     }
 }
 
-/// How a verdict is asked for.
+/// The form in which a judge submits its verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictMode {
-    /// `Call` with tools, else `Schema` where the server has it, else `Text`.
+    /// `Call` with tools; otherwise `Schema` if the server supports it, else `Text`.
     #[default]
     Auto,
-    /// A function `submit_verdict`; needs tools.
+    /// A call of the function `submit_verdict`; requires tools.
     Call,
-    /// Structured output; needs no tools.
+    /// Structured output; without tools only.
     Schema,
-    /// JSON in text; needs no tools.
+    /// JSON in text; without tools only.
     Text,
 }
 
-/// A tool a judge may use, with this judge's settings for it.
+/// A tool that a judge may call, with the settings of this judge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeTool {
     /// The tool's name.
     pub name: String,
-    /// Settings by key, as written (`timeout_s`, `seen`, `allow_hosts` …); empty for none.
+    /// The settings by key, as written (`timeout_s`, `seen`, `allow_hosts` …); empty if none.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub settings: IndexMap<String, Value>,
 }
 
-/// Where a judge's key comes from. The key itself is never here.
+/// The source of a judge's API key. Never holds the key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApiKeySource {
-    /// No key is sent.
+    /// dicta sends no key.
     None,
     /// An environment variable that must be set.
     Env(String),
-    /// An environment variable that is used if set (local servers).
+    /// An environment variable that may be unset, for local servers.
     EnvIfSet(String),
-    /// A file, mode 0600.
+    /// A file with mode 0600.
     File(PathBuf),
-    /// Google credentials (a service account's file, gcloud's user file, the metadata server), from which access tokens
-    /// are made; found as Google's libraries find them where no file is named.
+    /// Google credentials: a service account file, gcloud's user file, or the metadata server. Without a path, dicta
+    /// searches them as Google's libraries do.
     Google(Option<PathBuf>),
 }
 
-/// USD per million tokens.
+/// Prices in USD per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Prompt tokens.
+    /// The price of prompt tokens.
     pub input: f64,
-    /// Tokens written.
+    /// The price of reply tokens.
     pub output: f64,
-    /// Prompt tokens read from the provider's cache; `input` when absent.
+    /// The price of prompt tokens from the provider's cache; `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
 }
 
-/// A judge as the workspace resolved it. Everything that could change a verdict is here and enters the cache key.
+/// A judge's configuration. Everything in it that could change a verdict enters the cache key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeConfig {
-    /// Its name in dicta.yaml.
+    /// The judge's name in dicta.yaml.
     pub name: String,
-    /// The protocol.
+    /// The protocol or built-in judge.
     pub provider: ProviderKind,
     /// The model's name; empty for `rules` and `replay`.
     pub model: String,
-    /// Where to send, or the provider's default.
+    /// The server's URL; `None` for the provider's default.
     pub base_url: Option<String>,
-    /// Where the key comes from.
+    /// The source of the API key.
     pub key: ApiKeySource,
-    /// Opt-in tools; empty: none, and no tool key in the request.
+    /// The tools that the judge may call. If empty, requests contain no tool key.
     pub tools: Vec<JudgeTool>,
-    /// Model calls in a trace, the last one for the verdict alone.
+    /// The maximum number of model calls in a judge trace; the last call is for the verdict alone.
     pub max_turns: u16,
-    /// How the verdict is asked for.
+    /// The form of the verdict.
     pub verdict: VerdictMode,
-    /// Sent where the model takes it.
+    /// The sampling temperature, for models that accept it.
     pub temperature: Option<f64>,
-    /// Token limit of a reply.
+    /// The maximum number of tokens per reply.
     pub max_output_tokens: Option<u32>,
-    /// `low`, `high` …, where the model has it.
+    /// The reasoning effort (`low`, `high` …) or budget, for models that accept it.
     pub reasoning: Option<String>,
-    /// Where the model has it.
+    /// The sampling seed, for models that accept it.
     pub seed: Option<i64>,
-    /// Extra HTTP headers. Values may hold secrets: redacted wherever they are shown or recorded.
+    /// Additional HTTP headers. Values may be secrets, so dicta masks them wherever it shows or records them.
     pub headers: IndexMap<String, String>,
-    /// Merged into the request body.
+    /// JSON that dicta merges into the request body.
     pub extra_body: Option<Value>,
-    /// For a cell, not a call.
+    /// The time limit of a cell, not of a call.
     pub timeout: Millis,
-    /// For `cost_usd`; unknown without.
+    /// The prices from dicta.yaml.
     pub prices: Option<Prices>,
-    /// Whether replies are streamed.
+    /// True if the server streams its replies.
     pub stream: bool,
-    /// Put in front of the prompt (evalbench).
+    /// Text before the prompt (evalbench).
     pub base_prompt: String,
-    /// At most this many requests a minute.
+    /// The maximum number of requests per minute.
     pub requests_per_minute: Option<u32>,
-    /// `replay`: the run whose traces answer.
+    /// For `replay`: the run whose judge traces dicta replays.
     pub run: Option<String>,
-    /// `vertex`: the Google Cloud project.
+    /// For `vertex`: the Google Cloud project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// `vertex`: the region, `global`, `us` or `eu`.
+    /// For `vertex`: the region, `global`, `us` or `eu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// At most this many tokens a minute, prompt and reply together.
+    /// The maximum number of tokens per minute, prompts and replies together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<u64>,
-    /// Attempts of a request in all; the retry policy's own figure when absent.
+    /// The maximum number of attempts per model call; `None` for the default of the retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u8>,
-    /// Tokens that prompt and reply may have together; a table knows some models when absent.
+    /// The tokens that prompt and reply may have together; if absent, a built-in table knows some models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// How the transcript is shown.
+    /// The form in which the judge sees the transcript.
     #[serde(default)]
     pub transcript: TranscriptMode,
-    /// `source`: whose verdicts count (`inspect`, `promptfoo` …); anyone's when absent.
+    /// For `source`: the tool whose verdicts count (`inspect`, `promptfoo` …); any tool if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "of")]
     pub source: Option<String>,
-    /// `source`: which of its verdicts answers, whatever the eval is called.
+    /// For `source`: the name of the source verdict to use; if absent, the eval's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scorer: Option<String>,
 }
 
-/// How a judge gets to see a transcript.
+/// The form in which a judge sees a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TranscriptMode {
-    /// Whole in the prompt where it fits the model's window, else as `Tools`.
+    /// `Whole` if the transcript fits the model's context window, else `Tools`.
     #[default]
     Auto,
-    /// Whole in the prompt, whatever its size.
+    /// The whole transcript in the prompt, whatever its size.
     Whole,
-    /// A summary in the prompt, and tools that read it piece by piece.
+    /// A summary in the prompt, and tools that read the transcript in parts.
     Tools,
 }
 
 impl JudgeConfig {
-    /// A configuration with the defaults of design.md 3.
+    /// Creates a configuration with the default settings.
     pub fn new(name: impl Into<String>, provider: ProviderKind) -> Self {
         Self {
             name: name.into(),
@@ -235,7 +235,8 @@ impl JudgeConfig {
         }
     }
 
-    /// Whether a call costs nothing: `rules`, `replay`, `source`, prices of 0, or a loopback `base_url` without prices.
+    /// Returns true if a call costs nothing: `rules`, `replay`, `source`, prices of 0, or a loopback `base_url`
+    /// without prices.
     pub fn is_free(&self) -> bool {
         match (self.provider, self.prices) {
             (provider, _) if !provider.is_model() => true,
@@ -245,10 +246,11 @@ impl JudgeConfig {
     }
 }
 
-/// Tools whose verdicts transcripts may carry, as readers call them. A judge of each name is there without being configured.
+/// The tools whose verdicts transcripts may contain, as readers name them. A judge of each name exists without
+/// configuration.
 pub const VERDICT_SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "arena", "otel"];
 
-/// The judge that gives the verdicts which another tool recorded, by the tool's name.
+/// Returns the built-in source judge of a tool.
 pub fn find_source_judge(name: &str) -> Option<&'static JudgeConfig> {
     static ALL: LazyLock<Vec<JudgeConfig>> = LazyLock::new(|| {
         let of = |name: &str| JudgeConfig {
@@ -260,7 +262,7 @@ pub fn find_source_judge(name: &str) -> Option<&'static JudgeConfig> {
     ALL.iter().find(|judge| judge.name == name)
 }
 
-/// Whether a URL names this machine.
+/// Returns true if the host of a URL is this machine.
 pub fn is_loopback_url(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else {
         return false;

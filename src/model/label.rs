@@ -1,4 +1,4 @@
-//! What a person said of a transcript.
+//! Labels: a person's verdicts on transcripts.
 
 use std::collections::HashMap;
 
@@ -6,35 +6,35 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::WallTime;
 
-/// A human's verdict on a transcript × eval. Never shown to a judge.
+/// A person's verdict on one transcript and eval. dicta never shows it to a judge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Label {
-    /// The transcript's id.
+    /// The id of the transcript.
     pub transcript: String,
-    /// The rubric's id; absent: any rubric with that eval.
+    /// The id of the rubric; `None` matches any rubric with that eval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rubric: Option<String>,
-    /// The eval's id.
+    /// The id of the eval.
     pub eval: String,
-    /// The human's verdict; `null`: looked at, and cannot say. It must be stated either way.
+    /// The verdict; `null` if the person looked and could not decide. The key is required.
     #[serde(deserialize_with = "stated")]
     pub passed: Option<bool>,
-    /// A score, where given.
+    /// The person's score, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Who.
+    /// The name of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When.
+    /// The time of the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<WallTime>,
-    /// Why.
+    /// The person's note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// People's and tables' words for pass and fail, in any case and with blanks around them; the one list of them:
+/// Parses a word for pass or fail, in any case and with spaces around it. This is the only list of these words:
 ///
 /// | pass | `true` `yes` `y` `pass` `passed` `ok` `good` `correct` `1` `1.0` |
 /// |---|---|
@@ -51,20 +51,21 @@ pub fn parse_pass_or_fail(word: &str) -> Option<bool> {
     }
 }
 
-/// A key that serde would take for `null` where it is missing.
+/// Deserializes a required key whose value may be null. Without it, serde reads a missing key as `null`.
 fn stated<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     Option::deserialize(from)
 }
 
-/// Labels, found by what they are about.
+/// Labels, indexed by transcript and eval.
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
-    /// By transcript and eval.
+    /// The labels by transcript id and eval id.
     by_transcript_and_eval: HashMap<(String, String), Vec<Label>>,
 }
 
 impl Labels {
-    /// Of several labels of the same decision the last one counts: a file of labels grows at its end.
+    /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
+    /// end.
     pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
         let mut by_transcript_and_eval: HashMap<(String, String), Vec<Label>> = HashMap::new();
         for label in labels {
@@ -76,12 +77,12 @@ impl Labels {
         }
     }
 
-    /// Whether there is none at all.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.by_transcript_and_eval.is_empty()
     }
 
-    /// The label of a decision: one that names the rubric counts before one that names none.
+    /// Returns the label of a decision. A label that names the rubric takes precedence over one that does not.
     pub fn find(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
         let of = (transcript.to_owned(), eval.to_owned());
         let found = self.by_transcript_and_eval.get(&of)?.iter();
@@ -91,16 +92,16 @@ impl Labels {
     }
 }
 
-/// Verdicts counted against labels. Decisions without a verdict, or without a label, are in none of them.
+/// The counts of verdicts against labels. Decisions without a verdict or without a label are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelAgreement {
-    /// Passed, and the label says pass.
+    /// The number of passes with a label pass.
     pub true_pass: u64,
-    /// Passed, and the label says fail.
+    /// The number of passes with a label fail.
     pub false_pass: u64,
-    /// Failed, and the label says fail.
+    /// The number of fails with a label fail.
     pub true_fail: u64,
-    /// Failed, and the label says pass.
+    /// The number of fails with a label pass.
     pub false_fail: u64,
 }
 
@@ -116,12 +117,12 @@ impl LabelAgreement {
         *count += 1;
     }
 
-    /// Labelled decisions with a verdict.
+    /// Returns the number of labelled decisions with a verdict.
     pub fn total(&self) -> u64 {
         self.true_pass + self.false_pass + self.true_fail + self.false_fail
     }
 
-    /// Those where verdict and label differ.
+    /// Returns the number of decisions whose verdict differs from the label.
     pub fn disagreements(&self) -> u64 {
         self.false_pass + self.false_fail
     }

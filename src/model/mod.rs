@@ -1,7 +1,7 @@
-//! The nouns of dicta: ids, transcripts, tool calls, replies, verdicts, results.
+//! The domain types of dicta: ids, transcripts, tool calls, replies, verdicts, results.
 //!
-//! Owns plain data with serde and the arithmetic that belongs to it (the vote of a decision, the name of a cell).
-//! Refuses I/O, clocks, and knowledge of any file format or model protocol.
+//! Responsible for plain data with serde, and for the arithmetic that belongs to it, such as the vote of a decision.
+//! Does not do I/O, read clocks, or know any file format or model protocol.
 
 mod calibrated;
 mod cell_name;

@@ -1,17 +1,18 @@
-//! What decides an eval that several cells judge: repeats, a jury, a cascade.
+//! The decision of an eval that several cells judge: repeats, a jury, a cascade.
 //!
-//! Owns the one pure rule that scheduler, reports, comparison, board and screen share: which cells are still needed, and
-//! what those that are there decide. It follows from recorded facts alone (who judged, how it ended, with what score), so a
-//! replay, a run taken up again and a rubric with another `margin` come to what a fresh run comes to. Refuses to know
-//! judges by name, to plan, and to ask.
+//! Responsible for the one pure rule that the scheduler, reports, comparison and screen share. It computes the cells
+//! that are still needed, and the decision of the cells that exist. It uses recorded facts alone: the judge, the
+//! outcome and the score of each cell. So a replay, a resumed run and a rubric with another `margin` reach the
+//! decision of a new run. Does not know judges by name, plan cells, or call judges.
 //!
-//! - **Repeats** of one judge are a vote ([`super::decide`]) that stops when its outcome is settled.
-//! - **A jury**: a member's repeats make its vote, the members' votes the decision. By majority as repeats vote: members in
-//!   error abstain, fewer than half left is the commonest error, ties fail. By unanimity any fail fails, an abstaining
-//!   member leaves it undecided (its error), and only all of them pass it.
-//! - **A cascade**: the first judge's decision stands unless it is unsure ([`Doubt`]); then the next one's does.
+//! - **Repeats** of one judge are a vote ([`super::decide_cells`]) that stops as soon as its outcome is settled.
+//! - **Jury**: a member's repeats make its vote, and the members' votes make the decision. By majority, members in
+//!   error abstain. If fewer than half remain, the decision is the commonest error; ties fail. By unanimity, any fail
+//!   fails, an abstaining member leaves the decision open (its error), and only passes of all members pass.
+//! - **Cascade**: the first judge decides unless it is uncertain ([`Doubt`]); then the next judge decides.
 //!
-//! Cells are planned when they are *certain* to be needed: the fewest that could settle it. None is planned in vain.
+//! dicta plans a cell only when it is *certain* to be needed, so it plans the fewest cells that could settle the
+//! decision.
 
 mod needed_votes;
 #[cfg(test)]
@@ -25,23 +26,23 @@ pub use self::vote_share::VoteShare;
 use super::result::{count_votes, decide_by_vote, median_score};
 use super::{CellResult, Decision, Outcome, ScoreBounds, VoteCounts};
 
-/// How several judges decide one eval.
+/// The rule by which several judges decide one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PanelRule {
-    /// A jury: most votes win.
+    /// Jury: most votes win.
     Majority,
-    /// A jury: only all of them pass it.
+    /// Jury: the eval passes only if every member passes it.
     Unanimity,
-    /// One after the other, while the one before is unsure.
+    /// Cascade: the members judge in order until one is certain.
     Cascade {
-        /// A score nearer to what decides is unsure.
+        /// The distance from a deciding score within which a score is uncertain.
         margin: f64,
     },
 }
 
 impl PanelRule {
-    /// As reports spell it.
+    /// Returns the name that reports use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Majority => "majority",
@@ -51,25 +52,25 @@ impl PanelRule {
     }
 }
 
-/// Several judges of one eval, by their numbers where they are listed.
+/// The judges of one eval, by their numbers in the list of judges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
-    /// How they decide.
+    /// The rule that combines their verdicts.
     pub rule: PanelRule,
-    /// In the order in which they are asked.
+    /// The judges, in the order in which dicta calls them.
     pub judges: Vec<u32>,
 }
 
-/// What of a cell counts.
+/// The contribution of one cell to a vote.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ballot {
-    /// How it ended.
+    /// The outcome of the cell.
     pub outcome: Outcome,
-    /// Its score.
+    /// The score of the cell, from 0 to 1.
     pub score: Option<f64>,
-    /// How likely it holds that it passes, where the judge states that; decides where no bound of the score does.
+    /// The probability of a pass, if the judge states it. It decides if the eval has no bound on the score.
     pub probability: Option<f64>,
-    /// What makes the judge's own words doubtful, if anything: [`Doubt::Contradiction`] or [`Doubt::Citation`].
+    /// A reason to doubt the judge's text, if any: [`Doubt::Contradiction`] or [`Doubt::Citation`].
     pub doubt: Option<Doubt>,
 }
 
@@ -84,41 +85,41 @@ impl From<&CellResult> for Ballot {
     }
 }
 
-/// How likely a cell passes, where its judge states that.
+/// Returns the probability of a pass, if the judge states it.
 pub fn verdict_probability(result: &CellResult) -> Option<f64> {
     let calibrated = result.verdict.as_deref()?.calibrated.as_ref()?;
     calibrated.probability
 }
 
-/// A cell of a decision.
+/// A cell of a decision, with its ballot if it has a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellVote {
-    /// Whose, by the judge's number.
+    /// The judge's number; `None` for an eval without a judge.
     pub judge: Option<u32>,
-    /// From 1, only with repeats.
+    /// The number of the repeat, from 1; `None` without repeats.
     pub repeat: Option<u32>,
-    /// `None`: it has no result yet.
+    /// The ballot; `None` until the cell has a result.
     pub ballot: Option<Ballot>,
 }
 
-/// Why a judge of a cascade is unsure, in the order in which they are looked at.
+/// The reason why a judge of a cascade is uncertain. Variants are in the order in which dicta checks them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// It reached no verdict.
+    /// The judge reached no verdict.
     NoVerdict,
-    /// Its repeats disagree.
+    /// The judge's repeats disagree.
     Split,
-    /// Its score lies within the margin of what decides.
+    /// The score is within the margin of a deciding score.
     Margin,
-    /// Its reason contradicts its verdict.
+    /// The reasoning contradicts the verdict.
     Contradiction,
-    /// A quote of it was not found.
+    /// A quote does not occur in its source.
     Citation,
 }
 
 impl Doubt {
-    /// As reports spell it.
+    /// Returns the name that reports use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoVerdict => "no_verdict",
@@ -129,7 +130,7 @@ impl Doubt {
         }
     }
 
-    /// What makes the words of a cell's judge doubtful.
+    /// Returns the doubt about the text of a cell's judge, if any.
     pub fn from_result(result: &CellResult) -> Option<Self> {
         let verdict = result.verdict.as_deref()?;
         if verdict.contradiction.is_some() {
@@ -140,71 +141,71 @@ impl Doubt {
     }
 }
 
-/// What a judge of a panel decided.
+/// The decision of one member of a panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PanelMember {
     /// The judge's number.
     pub judge: u32,
-    /// Its own outcome, or that of its repeats.
+    /// The outcome of its cell, or of the vote over its repeats.
     pub outcome: Outcome,
-    /// Its score, or the median of its repeats'.
+    /// The score of its cell, or the median of its repeats.
     pub score: Option<f64>,
-    /// Its cells.
+    /// The counts of its cells by outcome.
     pub votes: VoteCounts,
-    /// What makes it unsure, under a cascade.
+    /// The reason for its uncertainty, in a cascade.
     pub doubt: Option<Doubt>,
 }
 
-/// How a panel came to its decision.
+/// The members and the rule behind a panel's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PanelDecision {
-    /// The rule.
+    /// The rule that combined the members.
     pub rule: PanelRule,
-    /// Those that were asked, in the panel's order.
+    /// The members that judged, in the panel's order.
     pub members: Vec<PanelMember>,
-    /// Whose decision stands, under a cascade: a position in `members`.
+    /// The member that decided, in a cascade: a position in `members`.
     #[serde(rename = "stands")]
     pub deciding_member: Option<usize>,
 }
 
-/// Why a panel whose judges have all answered has not decided: someone else is to be asked.
+/// A panel whose cells all have results but do not decide, because another judge is needed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UndecidedPanel {
-    /// The rule.
+    /// The rule of the panel.
     pub rule: PanelRule,
-    /// Those that were asked, in the panel's order.
+    /// The members that judged, in the panel's order.
     pub members: Vec<PanelMember>,
-    /// Who is to be asked next.
+    /// The judges that dicta calls next.
     pub next_judges: Vec<u32>,
 }
 
-/// What of an eval decides its cells.
+/// The settings of an eval that decide its cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VoteParams<'p> {
-    /// `None`: one judge, or none.
+    /// The rule of the panel; `None` for one judge or none.
     pub rule: Option<PanelRule>,
-    /// Who may be asked, in order.
+    /// The judges that dicta may call, in order.
     pub judges: &'p [u32],
-    /// What bounds its score.
+    /// The bounds of the score.
     pub bounds: ScoreBounds,
-    /// At most so many cells a judge.
+    /// The maximum number of cells per judge.
     pub repeat: u32,
 }
 
-/// A member while the decision is being reached.
+/// A member's ballots before the decision is complete.
 struct MemberBallots {
     judge: u32,
-    /// In the order of their repeats.
+    /// The ballots in the order of their repeats; `None` for a cell without a result.
     ballots: Vec<Option<Ballot>>,
 }
 
 impl MemberBallots {
-    /// `None` while some of it has no result.
+    /// Returns the ballots; `None` while a cell has no result.
     fn completed_ballots(&self) -> Option<Vec<Ballot>> {
         self.ballots.iter().copied().collect()
     }
 
-    /// How many more cells of it are certain to be needed now.
+    /// Returns the number of further cells that are certain to be needed now.
     fn count_needed_cells(&self, repeat: u32) -> u32 {
         self.completed_ballots().map_or(0, |said| {
             count_needed_votes(repeat, &collect_outcomes(&said))
@@ -213,18 +214,18 @@ impl MemberBallots {
 }
 
 impl CellVote {
-    /// Of whoever judged.
-    pub fn without_judge(said: Ballot) -> Self {
+    /// Wraps the ballot of a cell without a judge number.
+    pub fn without_judge(ballot: Ballot) -> Self {
         Self {
             judge: None,
             repeat: None,
-            ballot: Some(said),
+            ballot: Some(ballot),
         }
     }
 }
 
 impl VoteParams<'static> {
-    /// Of an eval that one judge decides, or none.
+    /// Returns the settings of an eval that one judge or no judge decides.
     pub fn single_judge() -> Self {
         Self {
             rule: None,
@@ -236,7 +237,7 @@ impl VoteParams<'static> {
 }
 
 impl VoteParams<'_> {
-    /// What the cells of a decision decide; `None` while one has no result or another is needed.
+    /// Decides from cells. Returns `None` while a cell has no result or another cell is needed.
     pub fn decide(self, cells: &[CellVote]) -> Option<Decision> {
         let all: Vec<Ballot> = cells
             .iter()
@@ -284,7 +285,8 @@ impl VoteParams<'_> {
         })
     }
 
-    /// Why several judges have not decided though all cells have results; `None` where they have, or some are out.
+    /// Returns the state of a panel that all cells leave undecided. Returns `None` if it is decided or a cell has no
+    /// result.
     pub fn find_undecided(self, cells: &[CellVote]) -> Option<UndecidedPanel> {
         let rule = self.rule?;
         if cells.iter().any(|cell| cell.ballot.is_none()) {
@@ -306,11 +308,11 @@ impl VoteParams<'_> {
         })
     }
 
-    /// Which cells are certain to be needed now: whose, and how many more. Nothing while those that are out could make
-    /// them needless.
+    /// Returns the cells that are certain to be needed now, as pairs of judge number and count. Returns nothing while
+    /// pending cells could make them unnecessary.
     pub fn needed_cells(self, cells: &[CellVote]) -> Vec<(u32, u32)> {
         let Some(rule) = self.rule else {
-            // One judge; whatever it is called there.
+            // With one judge, every cell is a cell of that judge, so the numbers are not compared.
             let only = self.judges.first().copied();
             let said = cells.iter().map(|cell| cell.ballot).collect();
             let asked = only.map(|judge| MemberBallots {
@@ -355,7 +357,7 @@ impl VoteParams<'_> {
             .collect()
     }
 
-    /// The members that have cells, in the panel's order.
+    /// Returns the members that have cells, in the panel's order.
     fn collect_members(self, cells: &[CellVote]) -> Vec<MemberBallots> {
         let of = |judge: &u32| {
             let mut own: Vec<&CellVote> =
@@ -370,7 +372,7 @@ impl VoteParams<'_> {
         self.judges.iter().filter_map(of).collect()
     }
 
-    /// What a member decided, by the cells that a fresh run would have asked for.
+    /// Decides one member from the cells that a new run would have planned.
     fn decide_member(self, rule: PanelRule, asked: &MemberBallots) -> Option<PanelMember> {
         let said = asked.completed_ballots()?;
         let said = &said[..settled_prefix_len(self.repeat, &collect_outcomes(&said))];
@@ -389,10 +391,12 @@ impl VoteParams<'_> {
     }
 
     fn find_doubt(self, margin: f64, own: &Decision, said: &[Ballot]) -> Option<Doubt> {
-        /// Differences of tenths are not exact; a distance that prints as the margin is none within it.
+        /// Differences of decimal fractions are inexact, so a distance that prints as the margin must not count as
+        /// within it.
         const SLACK: f64 = 1e-9;
         let no_verdict = own.outcome.is_error()
-            // The transcript lacks something, or it was stopped: another judge fares no better.
+            // These outcomes do not depend on the judge: the transcript lacks data, or the user stopped the run.
+            // Another judge would not change them.
             && !matches!(own.outcome, Outcome::CheckError | Outcome::Cancelled);
         if no_verdict {
             return Some(Doubt::NoVerdict);
@@ -414,7 +418,8 @@ impl VoteParams<'_> {
             .or_else(|| doubts().next())
     }
 
-    /// What is held against the margin: what decides. Where no bound does, a probability goes before a score.
+    /// Returns the value to compare with the margin. Without a bound on the score, a probability takes precedence
+    /// over a score.
     fn value_near_margin(self, own: &Decision, said: &[Ballot]) -> Option<f64> {
         let verdicts = said.iter().filter(|said| said.outcome.is_verdict());
         let stated: Vec<f64> = verdicts.filter_map(|said| said.probability).collect();
@@ -422,7 +427,7 @@ impl VoteParams<'_> {
         likely.or(own.score)
     }
 
-    /// The scores at which the outcome turns.
+    /// Returns the scores at which the outcome changes.
     fn decision_boundaries(self) -> impl Iterator<Item = f64> {
         let ScoreBounds { min, max } = self.bounds;
         let none = self.bounds.is_empty().then_some(0.5);
@@ -434,7 +439,8 @@ fn collect_outcomes(said: &[Ballot]) -> Vec<Outcome> {
     said.iter().map(|said| said.outcome).collect()
 }
 
-/// A member that was stopped before it had a vote does not abstain: only what holds without it is decided.
+/// Decides by majority. A member that was stopped before its vote does not abstain, so the result must hold with any
+/// vote of it.
 fn decide_by_majority(members: &[PanelMember]) -> Option<Outcome> {
     let (stopped, voted): (Vec<&PanelMember>, Vec<&PanelMember>) = members
         .iter()
@@ -460,7 +466,7 @@ fn decide_unanimously(members: &[PanelMember]) -> Option<Outcome> {
     if !abstained.is_empty() {
         return needed_votes::vote_outcome(&abstained);
     }
-    // Where some say that it does not apply, not all pass it.
+    // A member that answers "not applicable" prevents a unanimous pass.
     let all_pass = outcomes.iter().all(|outcome| *outcome == Outcome::Pass);
     Some(if all_pass {
         Outcome::Pass

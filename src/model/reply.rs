@@ -1,4 +1,4 @@
-//! A judge's conversation with its model: what goes back, and our reading of what came.
+//! The conversation of a judge with its model: the history that dicta sends, and the replies it reads.
 
 use std::sync::Arc;
 
@@ -7,93 +7,93 @@ use serde_json::value::RawValue;
 
 use super::ToolResponse;
 
-/// A piece of what we tell the model.
+/// A part of a message that dicta sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryBlock {
-    /// Instructions; providers place them where their protocol wants them.
+    /// Instructions. Each provider places them where its protocol requires.
     System(String),
-    /// Text of a user message.
+    /// The text of a user message.
     Text(String),
 }
 
-/// One entry of the history that is sent.
+/// One entry of the history that dicta sends.
 #[derive(Debug, Clone)]
 pub enum HistoryItem {
-    /// What we say.
+    /// A message from dicta.
     User(Vec<HistoryBlock>),
-    /// What the model said: the provider's own items, byte for byte, beside our reading of them.
+    /// A reply of the model: the provider's native items byte for byte, next to their interpretation.
     Model {
-        /// The provider's items in order, as received; resent untouched.
+        /// The provider's items in order, as received. dicta sends them back unchanged.
         native: Vec<Arc<RawValue>>,
-        /// Our reading.
+        /// The interpretation of the items.
         reply: ModelReply,
     },
-    /// Answers to the calls of the model's last reply, in call order; same length as its `calls`.
+    /// The responses to the calls of the model's last reply, in call order; one per call.
     ToolResponses(Vec<ToolResponse>),
 }
 
-/// Our reading of one model reply.
+/// The interpretation of one model reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
-    /// The text, thoughts left out.
+    /// The text without the reasoning.
     pub text: String,
-    /// The thinking the provider showed, if any.
+    /// The reasoning text that the provider returned; empty if none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
-    /// Function calls in the order made.
+    /// The function calls in the order of the reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ReplyCall>,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
 }
 
 /// A function call in a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyCall {
-    /// The provider's id, or one we made where it sent none (never sent back then).
+    /// The provider's id. If the provider sent none, an id that dicta made and never sends back.
     pub id: String,
-    /// The function named.
+    /// The name of the function.
     pub name: String,
-    /// The arguments as received, unparsed.
+    /// The raw arguments as received.
     pub raw: String,
 }
 
-/// Why a model stopped, folded over providers.
+/// The reason why a model stopped, in terms that all providers share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The model finished.
     #[default]
     Stop,
-    /// It wants tools run.
+    /// The model requests tool calls.
     ToolCalls,
-    /// Its token limit.
+    /// The reply reached the token limit.
     Length,
-    /// A filter or a refusal; the provider's word.
+    /// The model or a filter refused; holds the provider's word.
     Refused(String),
-    /// Anything else, as the provider says it.
+    /// Another reason, in the provider's words.
     Other(String),
 }
 
-/// Tokens and calls. Absent figures are unknown, not 0.
+/// The token and call counts of replies. An absent count is unknown, not 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
-    /// Prompt tokens, cached ones included.
+    /// The prompt tokens, including cached tokens.
     pub input: Option<u64>,
-    /// Tokens written, thinking included.
+    /// The reply tokens, including reasoning.
     pub output: Option<u64>,
-    /// Of `input`: read from the provider's cache.
+    /// The part of `input` that the provider read from its cache.
     pub cached: Option<u64>,
-    /// Of `output`: thinking.
+    /// The part of `output` that is reasoning.
     pub thinking: Option<u64>,
-    /// Model calls made.
+    /// The number of model calls.
     pub calls: u32,
 }
 
 impl TokenUsage {
-    /// What a server really counted. No prompt has no tokens: a server that says so (mocks and gateways do) has counted
-    /// nothing, and its zeros are no figures.
+    /// Drops the counts of a server that reports 0 prompt tokens. Every prompt has tokens, so such a server (a mock
+    /// or a gateway) did not count.
     #[must_use]
     pub fn without_zero_counts(self) -> Self {
         if self.input != Some(0) {
@@ -106,7 +106,7 @@ impl TokenUsage {
         }
     }
 
-    /// The sum; a figure known on one side only stays known (the calls say how many it covers).
+    /// Adds two usages. A count that only one side knows stays known; `calls` shows the number of calls it covers.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {

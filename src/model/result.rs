@@ -1,42 +1,43 @@
-//! How a cell ended, what was decided, and the vote that makes one decision of several cells.
+//! Outcomes, verdicts, results of cells, and the vote that combines several cells into one decision.
 
 use serde::{Deserialize, Serialize};
 
 use super::calibrated::format_probability;
 use super::{Ballot, CalibratedScore, Cost, Millis, PanelDecision, RunId, TokenUsage};
 
-/// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
+/// The end of a cell or a decision. Only `Pass` and `Fail` are verdicts; no other outcome turns into one of them by
+/// default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// A verdict: passed.
+    /// The verdict is a pass.
     Pass,
-    /// A verdict: failed.
+    /// The verdict is a fail.
     Fail,
-    /// The criterion does not apply.
+    /// The criteria do not apply to the transcript.
     NotApplicable,
-    /// Disabled, unsampled, or a precondition unmet.
+    /// The eval is disabled, the cell is not in the sample, or a precondition does not hold.
     Skipped,
-    /// A handler could not decide: the data it needs is missing or of the wrong kind.
+    /// The handler could not decide because data is missing or has the wrong type.
     CheckError,
-    /// The provider failed after its retries.
+    /// The provider failed after all retries.
     JudgeError,
-    /// No valid verdict in the reply.
+    /// The reply contains no valid verdict.
     Unparsed,
-    /// Turns ran out before a verdict.
+    /// The judge used all its turns without a verdict.
     TurnLimit,
-    /// The stream was cut, or the token limit hit.
+    /// The stream ended early, or the reply reached the token limit.
     Truncated,
-    /// The cell's deadline passed.
+    /// The cell exceeded its time limit.
     Timeout,
-    /// A budget was reached.
+    /// The run reached its budget.
     Budget,
-    /// Cancelled by the user or a newer rubric.
+    /// The user or a newer rubric cancelled the cell.
     Cancelled,
 }
 
 impl Outcome {
-    /// All outcomes, in the order of design.md 5.
+    /// All outcomes. The order breaks ties of votes and sorts reports.
     pub const ALL: [Self; 12] = [
         Self::Pass,
         Self::Fail,
@@ -52,7 +53,7 @@ impl Outcome {
         Self::Cancelled,
     ];
 
-    /// `Some(true)` for pass, `Some(false)` for fail, else `None`.
+    /// Returns `Some(true)` for pass, `Some(false)` for fail, else `None`.
     pub const fn passed(self) -> Option<bool> {
         match self {
             Self::Pass => Some(true),
@@ -61,12 +62,12 @@ impl Outcome {
         }
     }
 
-    /// Whether a person or a handler decided it: pass or fail.
+    /// Returns true for pass and fail.
     pub const fn is_verdict(self) -> bool {
         matches!(self, Self::Pass | Self::Fail)
     }
 
-    /// Whether something went wrong: everything but verdicts, not applicable and skipped.
+    /// Returns true for every outcome except verdicts, not applicable and skipped.
     pub const fn is_error(self) -> bool {
         !matches!(
             self,
@@ -74,12 +75,12 @@ impl Outcome {
         )
     }
 
-    /// The outcome of a verdict.
+    /// Returns `Pass` for true and `Fail` for false.
     pub const fn from_passed(passed: bool) -> Self {
         if passed { Self::Pass } else { Self::Fail }
     }
 
-    /// The name as files spell it: `judge_error`.
+    /// Returns the name that files use, such as `judge_error`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -97,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// One character that tells outcomes apart without colour.
+    /// Returns one character that distinguishes the outcome without color.
     pub const fn symbol(self) -> char {
         match self {
             Self::Pass => '✓',
@@ -115,37 +116,37 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// A place the judge quotes, and whether the quote stands there verbatim.
+/// A quote of the judge and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Citation {
-    /// `message 4`, `fetch 1` or `rubric`, as the judge wrote it.
+    /// The source as the judge wrote it: `message 4`, `fetch 1` or `rubric`.
     pub source: String,
-    /// The quote.
+    /// The quoted text.
     pub quote: String,
-    /// Whether it was found there.
+    /// True if the quote occurs verbatim in the source.
     pub found: bool,
 }
 
-/// One part of a verdict that has several: a criterion, a goal, a call, a kind of slip that was counted.
+/// One part of a verdict with several parts: a criterion, a goal, a call, or a counted kind of error.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerdictPart {
-    /// What was judged.
+    /// The text that the judge decided on.
     pub text: String,
-    /// Why.
+    /// The judge's reasoning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
-    /// Whether it is met; where it is counted, whether there is none.
+    /// True if the part is met; for a counted part, if the count is 0.
     pub met: bool,
-    /// How many, where it is counted.
+    /// The count, for a counted part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// How likely it is met, where the judge answers with probabilities.
+    /// The probability that the part is met, if the judge states probabilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
 }
 
 impl VerdictPart {
-    /// `✗ 2. Names the order: it names none`, the `number` from 1.
+    /// Formats the part as a line, such as `✗ 2. Names the order: it names none`. `number` counts from 1.
     pub fn format_line(&self, number: usize) -> String {
         let mark = Outcome::from_passed(self.met).symbol();
         let count = self.format_suffix();
@@ -156,7 +157,7 @@ impl VerdictPart {
         )
     }
 
-    /// ` × 2` or ` (p = 0.12)`, where there is a count or a probability.
+    /// Formats the count or probability as a suffix: ` × 2` or ` (p = 0.12)`.
     pub fn format_suffix(&self) -> String {
         let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
         match self.probability {
@@ -166,74 +167,75 @@ impl VerdictPart {
     }
 }
 
-/// What a judge stated, before `min_score` and its like decide.
+/// The statement of a judge, before bounds such as `min_score` decide.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What the judge itself said; absent where only a score was asked for.
+    /// The judge's own pass or fail; `None` if dicta asked only for a score.
     pub passed: Option<bool>,
-    /// 0–1, scaled from `raw_score` where the eval has a `scale`.
+    /// The score from 0 to 1, converted from `raw_score` if the eval has a `scale`.
     pub score: Option<f64>,
-    /// The score as the judge gave it, where a `scale` applies.
+    /// The score as the judge gave it, if a `scale` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_score: Option<f64>,
-    /// `false`: the judge says the criterion does not apply (only with `allow_na`).
+    /// `false` if the judge answers that the criteria do not apply (only with `allow_na`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applicable: Option<bool>,
-    /// Why.
+    /// The judge's reasoning.
     pub reasoning: String,
-    /// What it quotes.
+    /// The judge's quotes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
-    /// Its parts, where it was asked for in parts: then `passed` and `score` follow from them and were not stated.
+    /// The parts, if the eval has parts; `passed` and `score` then follow from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<VerdictPart>,
-    /// What the preparation of the verdict's own arguments changed, if anything.
+    /// The changes of argument repair to the arguments of the verdict call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repaired: Vec<super::ArgumentChange>,
-    /// What the judged texts hold that a reader does not see, as sentences. Found by us, not stated.
+    /// Sentences about characters in the judged texts that a reader does not see. dicta finds them; the judge does
+    /// not state them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
-    /// Why the reason seems to contradict the verdict, if it does. Flagged, never overridden.
+    /// The contradiction between the reasoning and the verdict, if dicta found one. It does not change the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<String>,
-    /// In the place of a reason, from a judge that answers with probabilities.
+    /// The probabilities of a judge that gives no reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<CalibratedScore>,
 }
 
-/// What became of one cell.
+/// The result of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// How it ended.
+    /// The outcome of the cell.
     pub outcome: Outcome,
-    /// 0–1; only where the eval type scores.
+    /// The score from 0 to 1, if the eval type has scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Why, for people. For a judge its reasoning.
+    /// The reason for people; for a judge, its reasoning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explanation: String,
-    /// What went wrong, for error outcomes.
+    /// The error text, for error outcomes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The judge's own statement, for judge cells that reached one.
+    /// The judge's statement, if the cell reached one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Box<Verdict>>,
-    /// Tokens and calls, failed attempts included; `None` for deterministic cells.
+    /// The tokens and calls, including failed attempts; `None` if no judge was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// USD; `None` when unknown.
+    /// The cost in USD; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// What is known of the cost where `cost_usd` is not.
+    /// The known part of the cost, if `cost_usd` is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bill: Option<Cost>,
-    /// How long it took.
+    /// The duration in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub duration_ms: Millis,
-    /// The run this result was taken from, if it was.
+    /// The run that dicta took this result from, if it is cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<RunId>,
-    /// A person changed something on the way: never enters cache, board or statistics.
+    /// True if a person changed the judge trace. Such a result never enters the cache, the state or statistics.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_human: bool,
 }
@@ -247,7 +249,7 @@ fn is_zero(ms: &Millis) -> bool {
 }
 
 impl CellResult {
-    /// A result with an outcome and a reason.
+    /// Creates a result with an outcome and a reason.
     pub fn new(outcome: Outcome, explanation: impl Into<String>) -> Self {
         Self {
             outcome,
@@ -264,7 +266,7 @@ impl CellResult {
         }
     }
 
-    /// An error outcome: `error` says what went wrong.
+    /// Creates a result with an error outcome and the error's text.
     pub fn from_error(outcome: Outcome, error: impl Into<String>) -> Self {
         Self {
             error: Some(error.into()),
@@ -272,7 +274,7 @@ impl CellResult {
         }
     }
 
-    /// What is known of its cost. A result that does not say counts each of its calls as unknown.
+    /// Returns the cost. A result without a recorded cost counts each of its calls as unknown.
     pub fn bill(&self) -> Cost {
         let calls = self.usage.map_or(0, |usage| u64::from(usage.calls));
         match (self.cost_usd, self.bill) {
@@ -285,50 +287,50 @@ impl CellResult {
         }
     }
 
-    /// Stopped by the user while it was judged.
+    /// Creates the result of a cell that the user stopped.
     pub fn cancelled() -> Self {
         Self::from_error(Outcome::Cancelled, "stopped before a verdict")
     }
 }
 
-/// How many cells of a decision voted for what.
+/// The number of cells per kind of vote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoteCounts {
-    /// Cells that passed.
+    /// The number of cells that passed.
     pub pass: u32,
-    /// Cells that failed.
+    /// The number of cells that failed.
     pub fail: u32,
-    /// Cells that do not apply.
+    /// The number of cells that do not apply.
     pub na: u32,
-    /// Cells without a verdict; they abstain.
+    /// The number of cells without a verdict. They abstain.
     pub error: u32,
 }
 
-/// The outcome of one transcript × rubric × eval × message.
+/// The combined outcome of one transcript, rubric, eval and message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// One cell's outcome, or that of the vote.
+    /// The outcome of its only cell, or of the vote.
     pub outcome: Outcome,
-    /// The score, or the median of the voting cells' scores.
+    /// The score, or the median of the scores of the voting cells.
     pub score: Option<f64>,
-    /// The votes: of cells, or of a jury's members; under a cascade of the cells of the judge whose decision stands.
+    /// The votes of cells, or of the members of a jury; in a cascade, of the cells of the deciding judge.
     pub votes: VoteCounts,
-    /// How several judges came to it.
+    /// The members behind the decision of a panel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "ruling")]
     pub panel: Option<Box<PanelDecision>>,
 }
 
-/// Decides by the majority rule of design.md 5, whoever judged; [`super::Terms`] says more. `None` without cells.
+/// Decides by the majority rule. Returns `None` without cells. [`super::VoteParams`] decides panels.
 ///
-/// Error and skipped cells abstain; if fewer than half of the cells remain, the decision is the commonest of the
-/// abstaining outcomes, ties in the order of [`Outcome::ALL`].
+/// Error and skipped cells abstain. If fewer than half of the cells remain, the decision is the commonest abstaining
+/// outcome. The order of [`Outcome::ALL`] breaks ties.
 pub fn decide_cells<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Decision> {
     let cells: Vec<Ballot> = cells.into_iter().map(Ballot::from).collect();
     decide_by_vote(&cells)
 }
 
-/// The vote of [`decide`].
+/// Decides ballots as [`decide_cells`] decides cells.
 pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
     let votes = count_votes(cells);
     if let [only] = cells {

@@ -1,20 +1,20 @@
-//! What only decides: bounds on a score. Arithmetic over what was recorded, for nothing.
+//! Bounds on scores: decision settings that dicta can apply to recorded verdicts without a judge call.
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::{Outcome, Verdict};
 
-/// `min_score` and `max_score` of an eval, both inclusive; without either, `passed` decides.
+/// `min_score` and `max_score` of an eval, both inclusive. Without either, `passed` decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ScoreBounds {
-    /// The least score that passes.
+    /// The lowest score that passes.
     pub min: Option<f64>,
-    /// The highest.
+    /// The highest score that passes.
     pub max: Option<f64>,
 }
 
-/// What of a verdict decides, small enough to keep for every cell.
+/// The parts of a verdict that decide, small enough to keep for every cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct VerdictSummary {
     /// See [`Verdict::passed`].
@@ -36,7 +36,7 @@ impl From<&Verdict> for VerdictSummary {
 }
 
 impl ScoreBounds {
-    /// Those among what only decides, as a rubric or a run's header has it.
+    /// Reads the bounds from the decision settings of a rubric or of a run's header.
     pub fn from_decision_settings(decides: &IndexMap<String, Value>) -> Self {
         let bound = |name: &str| decides.get(name).and_then(Value::as_f64);
         Self {
@@ -45,17 +45,17 @@ impl ScoreBounds {
         }
     }
 
-    /// Whether nothing is bounded.
+    /// Returns true if no bound is set.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Whether a score lies within.
+    /// Returns true if a score is within the bounds.
     pub fn contains(self, score: f64) -> bool {
         self.min.is_none_or(|min| score >= min) && self.max.is_none_or(|max| score <= max)
     }
 
-    /// What a judge's verdict amounts to. The error says what it lacks: it is `unparsed` then, never a guess.
+    /// Returns the outcome of a verdict. The error names what the verdict lacks; the caller then records `unparsed`.
     pub fn decide(self, stated: VerdictSummary) -> Result<Outcome, &'static str> {
         if stated.applicable == Some(false) {
             return Ok(Outcome::NotApplicable);

@@ -1,6 +1,6 @@
-//! Which names stand for secrets: of headers, of variables, of keys in a file.
+//! Recognition of names that denote secrets: of headers, environment variables and keys in files.
 
-/// Words that make a name one of a secret, wherever they stand in it.
+/// Words that mark a name as secret, at any position in it.
 const SECRET_WORDS: &[&str] = &[
     "auth",
     "key",
@@ -14,8 +14,8 @@ const SECRET_WORDS: &[&str] = &[
     "pwd",
 ];
 
-/// Whether what has this name must not be recorded, and says who asks rather than what is asked: `Authorization`,
-/// `X-Api-Key`, `DB_PASSWORD`.
+/// Returns true if the value of this name is a credential that dicta must not record: `Authorization`, `X-Api-Key`,
+/// `DB_PASSWORD`.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word)) || name == "pass" || name.ends_with("_pass")

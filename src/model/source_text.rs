@@ -1,7 +1,7 @@
-//! Text that may still belong to the file it was read from.
+//! Text that may borrow from the file it was read from.
 //!
-//! `serde` borrows a bare `Cow<str>` field only with an attribute and never inside `Option` or `Vec`; these two newtypes
-//! borrow wherever they stand, which is what keeps the deterministic path free of copies.
+//! `serde` borrows a bare `Cow<str>` field only with an attribute and never inside `Option` or `Vec`. These newtypes
+//! borrow in every position, so that code checks need no copies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,18 +11,18 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A number with its noun: `1 cell`, `2 cells`.
+/// Formats a number with its noun: `1 cell`, `2 cells`.
 pub fn pluralize<N: fmt::Display + PartialEq + From<u8> + Copy>(n: N, noun: &str) -> String {
     let many = if n == N::from(1) { "" } else { "s" };
     format!("{n} {noun}{many}")
 }
 
-/// A string, borrowed from its source where it holds no escapes.
+/// A string, borrowed from its source if it contains no escapes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceText<'a>(pub Cow<'a, str>);
 
 impl SourceText<'_> {
-    /// The same text, owned.
+    /// Copies the text.
     pub fn into_owned(self) -> SourceText<'static> {
         SourceText(Cow::Owned(self.0.into_owned()))
     }
@@ -87,27 +87,27 @@ impl Serialize for SourceText<'_> {
     }
 }
 
-/// JSON kept as its own text: parsed only by those who need it, numbers as written.
+/// JSON kept as its own text, with numbers as written. Callers parse it when they need the value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JsonText<'a>(SourceText<'a>);
 
 impl JsonText<'_> {
-    /// The text.
+    /// Returns the JSON text.
     pub fn get(&self) -> &str {
         &self.0
     }
 
-    /// The parsed value. Holds for every `JsonText`, since only valid JSON becomes one.
+    /// Returns the parsed value. It always succeeds, because only valid JSON becomes a `JsonText`.
     pub fn parse_value(&self) -> serde_json::Value {
         serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Null)
     }
 
-    /// The same JSON, owned.
+    /// Copies the JSON.
     pub fn into_owned(self) -> JsonText<'static> {
         JsonText(self.0.into_owned())
     }
 
-    /// Any value as its compact text.
+    /// Converts a value to compact JSON text.
     pub fn from_value(value: &serde_json::Value) -> JsonText<'static> {
         JsonText(SourceText(Cow::Owned(value.to_string())))
     }
@@ -127,23 +127,23 @@ impl Serialize for JsonText<'_> {
     }
 }
 
-/// Owned JSON kept as its own text, comparable; what events hold.
+/// Owned, comparable JSON kept as its own text. Events hold it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawJson(pub Box<RawValue>);
 
 impl RawJson {
-    /// Checks that `text` is JSON and keeps it as written.
+    /// Keeps a text as written if it is valid JSON.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str::<Box<RawValue>>(text).map(Self)
     }
 
-    /// Any value as compact JSON.
+    /// Serializes a value as compact JSON.
     pub fn from_serializable(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn get(&self) -> &str {
         self.0.get()
     }
@@ -155,7 +155,7 @@ impl PartialEq for RawJson {
     }
 }
 
-/// `name` as one step of a JSON pointer: `~` and `/` escaped.
+/// Escapes `~` and `/` in one step of a JSON pointer.
 pub fn escape_pointer_step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

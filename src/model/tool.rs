@@ -1,4 +1,4 @@
-//! Judge tools as data: what a tool declares, what became of a call.
+//! Judge tools as data: declarations, calls and responses.
 
 use std::net::IpAddr;
 
@@ -6,22 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{Blob, Digest};
 
-/// The function a judge with tools submits its verdict with (design.md 6).
+/// The function with which a judge with tools submits its verdict.
 pub const SUBMIT_VERDICT: &str = "submit_verdict";
 
-/// What a model is told about a tool.
+/// The declaration of a tool, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDeclaration {
-    /// `[A-Za-z_][A-Za-z0-9_.:-]{0,127}`.
+    /// The name, which matches `[A-Za-z_][A-Za-z0-9_.:-]{0,127}`.
     pub name: String,
-    /// For the model.
+    /// The description for the model.
     pub description: String,
-    /// JSON Schema of the arguments object.
+    /// The JSON Schema of the arguments object.
     pub schema: serde_json::Value,
 }
 
 impl ToolDeclaration {
-    /// Digest of everything the model sees; part of cache and evidence keys.
+    /// Returns the digest of everything that the model sees. It is part of cache keys and of the keys of recorded
+    /// tool responses.
     pub fn digest(&self) -> Digest {
         let schema = self.schema.to_string();
         Digest::hash_parts([
@@ -32,51 +33,52 @@ impl ToolDeclaration {
     }
 }
 
-/// A call that was refused before it started. Terminal; the text is what the model is told.
+/// A tool call that dicta refused before it ran. It is final; the judge receives the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
-    /// Which rule refused: `parse`, `unknown_tool`, `schema`, `seen` …
+    /// The rule that refused: `parse`, `unknown_tool`, `schema`, `seen` …
     pub rule: String,
-    /// A sentence the model can act on, listing every failing field.
+    /// A sentence that the model can act on. It lists every invalid argument.
     pub text: String,
 }
 
-/// One thing argument repair or coercion changed.
+/// One change of argument repair or coercion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgumentChange {
-    /// JSON pointer into the canonical arguments; empty for the whole.
+    /// The JSON pointer into the canonical arguments; empty for all of them.
     pub path: String,
-    /// What was done, for people: `closed 1 bracket`.
+    /// The change, for people: `closed 1 bracket`.
     pub what: String,
 }
 
-/// What a tool answered, as the model sees it.
+/// The response of a tool, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResponse {
     /// The text for the model. Errors begin with `Error: `.
     pub text: String,
-    /// Whether it is an error.
+    /// True if the response is an error.
     pub is_error: bool,
-    /// Size of the body the tool received, before cutting, in bytes.
+    /// The size in bytes of the body that the tool received, before truncation.
     pub bytes: u64,
-    /// Whether `text` was cut.
+    /// True if `text` was truncated.
     pub truncated: bool,
-    /// The raw body as received (capped), where there was one.
+    /// The raw body up to a size limit, if the tool received one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Blob>,
-    /// The content type, where there was one.
+    /// The content type of the body, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Characters of it that stand where a browser does not show them.
+    /// The number of characters that a browser would not show.
     #[serde(default, skip_serializing_if = "none_hidden")]
     pub hidden: u64,
-    /// An error that another try may not have: no connection, 429, 5xx, a statement's timeout. Not recorded.
+    /// True for an error that another attempt may avoid: no connection, 429, 5xx, a statement's timeout. Not
+    /// recorded.
     #[serde(skip)]
     pub transient: bool,
 }
 
 impl ToolResponse {
-    /// The same error, one that another try may not have.
+    /// Marks the error as transient.
     #[must_use]
     pub fn transient(self) -> Self {
         Self {
@@ -85,7 +87,7 @@ impl ToolResponse {
         }
     }
 
-    /// A plain answer.
+    /// Creates a successful response.
     pub fn ok(text: impl Into<String>) -> Self {
         let text = text.into();
         let bytes = text.len() as u64;
@@ -101,7 +103,7 @@ impl ToolResponse {
         }
     }
 
-    /// A failure the model can act on: `Error: <why>`.
+    /// Creates an error that the model can act on: `Error: <reason>`.
     pub fn error(why: impl std::fmt::Display) -> Self {
         let text = format!("Error: {why}");
         let bytes = text.len() as u64;
@@ -118,7 +120,7 @@ impl ToolResponse {
     }
 }
 
-/// Whether nothing is hidden: the usual, and then not written.
+/// Returns true for 0, which serde then leaves out.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -132,10 +134,10 @@ pub(crate) fn none_hidden(n: &u64) -> bool {
 pub struct Hop {
     /// The URL of this hop.
     pub url: String,
-    /// The address dialled, once one was chosen.
+    /// The address that dicta connected to, if it chose one.
     pub address: Option<IpAddr>,
-    /// The HTTP status, once there was one.
+    /// The HTTP status, if the server replied.
     pub status: Option<u16>,
-    /// Why the guard refused, if it did (`unresolvable` too).
+    /// The reason why the address guard refused, if it did (`unresolvable` too).
     pub refused: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! One recorded conversation of an agent, in the shape every reader maps to and every handler reads.
+//! One recorded conversation of an agent. Every reader produces it and every handler reads it.
 
 use std::path::PathBuf;
 
@@ -6,132 +6,133 @@ use serde::{Deserialize, Serialize};
 
 use super::{Digest, JsonText, RawJson, SourceText};
 
-/// One recorded conversation. `'a` is the bytes it was read from; [`Transcript::into_owned`] frees it of them.
+/// One recorded conversation. `'a` is the lifetime of the bytes it was read from; [`Transcript::into_owned`] copies
+/// them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript<'a> {
-    /// Its own id, or `<file stem>:<record number from 1>`.
+    /// The transcript's id, or `<file stem>:<record number from 1>`.
     pub id: SourceText<'a>,
-    /// In the order of the file; positions count from 0.
+    /// The messages in file order. Positions count from 0.
     pub messages: Vec<TranscriptMessage<'a>>,
-    /// A JSON object, where there is one. Never shown to a judge unless the rubric names it.
+    /// The metadata, a JSON object. dicta never shows it to a judge unless the rubric names it.
     pub metadata: Option<JsonText<'a>>,
-    /// For `applies_to`.
+    /// The tags, for `applies_to`.
     pub tags: Vec<SourceText<'a>>,
-    /// What others decided of it, where its file says so. Never shown to a judge.
+    /// The source verdicts of the file. dicta never shows them to a judge.
     pub verdicts: Vec<SourceVerdict>,
 }
 
-/// A verdict that came with a transcript: another tool's scorer or grader, read and never changed.
+/// A verdict that another tool wrote into the transcript file. dicta never changes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceVerdict {
-    /// Who decided, as dicta names the tool: `inspect`, `promptfoo`, `evalbench` …
+    /// The tool, as dicta names it: `inspect`, `promptfoo`, `evalbench` …
     pub judge: String,
-    /// What was decided: the scorer's, assertion's or metric's name.
+    /// The name of the scorer, assertion or metric.
     pub eval: String,
-    /// Pass or fail, where the source says one of them. Never derived from a score.
+    /// The pass or fail that the source states. Never derived from a score.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// From 0 to 1, where the source's value is such a number or stands for one.
+    /// The score from 0 to 1, if the source's value is or denotes such a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// The value as the source writes it (`C`, `4`, `{…}`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<RawJson>,
-    /// Why, in the source's words.
+    /// The reason in the source's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Why there is no verdict: the source's grader failed. Then neither `passed` nor `score` is there.
+    /// The error of the source's grader, if it failed. `passed` and `score` are then absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageRole<'a> {
     /// Instructions (`system`, `developer`).
     System,
-    /// The person or program the agent serves.
+    /// The person or program that the agent serves.
     User,
     /// The agent that is judged.
     Assistant,
-    /// A tool's answer.
+    /// A tool of the agent.
     Tool,
-    /// Anything else, as written.
+    /// Another role, as written.
     Other(SourceText<'a>),
 }
 
-/// One message.
+/// One message of a transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptMessage<'a> {
-    /// Who speaks.
+    /// The author of the message.
     pub role: MessageRole<'a>,
-    /// What it holds, in order.
+    /// The parts of the message, in order.
     pub parts: Vec<TranscriptPart<'a>>,
-    /// A JSON object of the message's own, where there is one (`latency_ms`, `is_error` …).
+    /// The message's own metadata, a JSON object (`latency_ms`, `is_error` …).
     pub metadata: Option<JsonText<'a>>,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TranscriptPart<'a> {
     /// Text for the reader.
     Text(SourceText<'a>),
-    /// The model's recorded thinking.
+    /// The model's recorded reasoning.
     Reasoning(SourceText<'a>),
-    /// A call the agent made.
+    /// A tool call of the agent.
     ToolCall(ToolCall<'a>),
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult<'a>),
     /// An image, sound or file: its kind as the source names it, and the raw JSON.
     Media {
-        /// `image_url`, `input_audio` …
+        /// The kind, such as `image_url` or `input_audio`.
         kind: SourceText<'a>,
         /// The part as written.
         raw: JsonText<'a>,
     },
-    /// A part of a kind we do not know, kept as written.
+    /// A part of an unknown kind, kept as written.
     Other(JsonText<'a>),
 }
 
-/// A tool call as the transcript has it.
+/// A tool call of the agent, as the transcript records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall<'a> {
-    /// The call id; empty where the source has none.
+    /// The call id; empty if the source has none.
     pub id: SourceText<'a>,
     /// The tool's name.
     pub name: SourceText<'a>,
-    /// The arguments as text. Usually a JSON object; may be broken, then it is kept as it is.
+    /// The arguments as text. Usually a JSON object; invalid JSON is kept unchanged.
     pub arguments: SourceText<'a>,
 }
 
-/// A tool's recorded answer.
+/// The result of a tool, as the transcript records it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult<'a> {
-    /// The id of the call it answers; empty where the source has none.
+    /// The id of the call; empty if the source has none.
     pub call_id: SourceText<'a>,
-    /// The text of the answer.
+    /// The text of the result.
     pub content: SourceText<'a>,
-    /// Whether the source says that it is an error. Never guessed from text.
+    /// The error mark of the source; `None` if the source has none. Never guessed from the text.
     pub is_error: Option<bool>,
-    /// How long the tool took, in milliseconds, where the source says so.
+    /// The duration of the call in milliseconds, if the source records it.
     pub duration_ms: Option<f64>,
 }
 
-/// Where a transcript stands, so that it can be read again.
+/// The location of a transcript, from which dicta reads it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranscriptRef {
     /// The transcript's id, made unique over the workspace.
     pub id: String,
     /// The file.
     pub path: PathBuf,
-    /// Byte offset of the record in the file.
+    /// The byte offset of the record in the file.
     pub offset: u64,
-    /// Length of the record in bytes.
+    /// The length of the record in bytes.
     pub len: u64,
-    /// Which of the transcripts that this place holds, from 0: a session may have branches and sub-agents.
+    /// The number of the transcript within the record, from 0. A session may have branches and sub-agents.
     #[serde(default, skip_serializing_if = "is_first")]
     pub part: u32,
-    /// BLAKE3 of the transcript's bytes in the native form; [`Digest::unread`] where it was only listed.
+    /// The BLAKE3 digest of the transcript in the native format; [`Digest::unread`] if dicta only listed it.
     pub digest: Digest,
 }
 
@@ -141,7 +142,7 @@ fn is_first(part: &u32) -> bool {
 }
 
 impl MessageRole<'_> {
-    /// The role's name as OpenAI chat spells it (`developer` is folded into `system`).
+    /// Returns the role's name in OpenAI's chat format. `developer` becomes `system`.
     pub fn as_str(&self) -> &str {
         match self {
             MessageRole::System => "system",
@@ -164,7 +165,7 @@ impl MessageRole<'_> {
 }
 
 impl TranscriptMessage<'_> {
-    /// The text parts, joined with a line break. Reasoning, calls and results are not text.
+    /// Returns the text parts, joined with line breaks. Reasoning, calls and results are not text.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         let mut texts = self.parts.iter().filter_map(|part| match part {
             TranscriptPart::Text(text) => Some(&*text.0),
@@ -223,7 +224,7 @@ impl TranscriptPart<'_> {
 }
 
 impl Transcript<'_> {
-    /// The same transcript, free of the bytes it was read from.
+    /// Copies the transcript, so that it no longer borrows the bytes it was read from.
     pub fn into_owned(self) -> Transcript<'static> {
         Transcript {
             id: self.id.into_owned(),

@@ -1,13 +1,13 @@
-//! Text for people: untrusted text made fit for a terminal (shown, not stripped), and numbers with their nouns.
+//! Text for people: untrusted text with hidden characters made visible.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Replaces what a terminal would obey or hide by marks a reader can see.
+/// Replaces characters that a terminal would obey or hide with visible marks.
 ///
-/// C0 controls become their Unicode pictures (`␛`), DEL `␡`; C1 controls, bidi controls, zero-width characters, tags and
-/// line separators become `‹U+202E›`. Tabs and line breaks stay where `multiline` is set, else they are marked too.
-/// Letters of any script stay as they are.
+/// C0 controls become their Unicode pictures (`␛`), and DEL becomes `␡`. C1 controls, bidi controls, zero-width
+/// characters, tags and line separators become `‹U+202E›`. Tabs and line breaks stay if `multiline` is true. Letters
+/// of any script stay.
 pub fn make_visible(text: &str, multiline: bool) -> Cow<'_, str> {
     let first = text
         .char_indices()
@@ -44,8 +44,8 @@ fn find_mark(c: char, multiline: bool) -> Option<VisibleMark> {
     }
 }
 
-/// Whether a character is obeyed or hidden by terminals without being a C0 control or DEL: C1, bidi controls,
-/// zero-width and other default-ignorable characters, tags, line and paragraph separators.
+/// Returns true for characters that terminals obey or hide, except C0 controls and DEL. These are C1, bidi controls,
+/// default-ignorable characters, tags, line and paragraph separators.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9F}'
@@ -66,9 +66,11 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// How many characters of a text a reader does not see and does not expect. Joiners and variation selectors that follow
-/// a visible character beyond ASCII are spelling (emoji, Persian, Indic scripts), and a byte order mark at the start is
-/// encoding: they do not count. In runs, and beside ASCII, they do.
+/// Counts the characters of a text that a reader does not see and does not expect.
+///
+/// Joiners and variation selectors after a visible character beyond ASCII are spelling (emoji, Persian, Indic
+/// scripts) and do not count. A byte order mark at the start is encoding and does not count. Runs of them, and those
+/// next to ASCII, count.
 pub fn count_invisible(text: &str) -> usize {
     if text.is_ascii() {
         return 0;

@@ -11,67 +11,67 @@ use crate::diag::find_nearest;
 /// The maximum number of similar type names that a message lists.
 const MAX_LISTED_NAMES: usize = 6;
 
-/// Which eval types exist and what params they take; implemented by the registry that runs them.
+/// The eval types and their params. The registry of handlers implements it.
 pub trait EvalTypeCatalog: Send + Sync {
-    /// Every type, sorted by name.
+    /// Returns every type, sorted by name.
     fn eval_types(&self) -> Vec<&EvalTypeSpec>;
-    /// The type of that name.
+    /// Returns the type with that name or alias.
     fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec>;
-    /// Checks params that already satisfy the schema: regexes compile, schemas are schemas, bounds are in order.
+    /// Checks params that satisfy the schema: regexes compile, schemas are valid, bounds are in order.
     fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem>;
-    /// The evals that an eval with these resolved params stands for, in order; empty: it is one.
+    /// Returns the evals that replace an eval with these resolved params, in order; empty if it stays one eval.
     fn expand_params(&self, _kind: &str, _params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
         Ok(Vec::new())
     }
 }
 
-/// One of the evals that an eval stands for: it is called `<id>.<n>`, from 1.
+/// One of the evals that replace an eval. Its id is `<id>.<n>`, from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubEval {
-    /// Its own resolved params.
+    /// The resolved params of this eval.
     pub params: Value,
-    /// Where in the params it stands: `/criteria/2`.
+    /// The JSON pointer into the params from which it was made: `/criteria/2`.
     pub pointer: String,
-    /// For people.
+    /// A text for people.
     pub description: String,
 }
 
-/// An eval type as authors see it.
+/// An eval type, as rubric authors see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvalTypeSpec {
-    /// Its name.
+    /// The type's name.
     pub name: &'static str,
-    /// The family it lives in, by its folder: `text`, `calls`, `judged` …
+    /// The folder of its handler: `text`, `calls`, `judged` …
     pub family: &'static str,
-    /// One sentence.
+    /// One sentence about the type.
     pub summary: &'static str,
-    /// JSON Schema of `params`, closed (`additionalProperties: false`), with a description per property.
+    /// The JSON Schema of `params`, closed (`additionalProperties: false`), with a description per property.
     pub schema: Value,
-    /// An example of `params` as YAML, indented by nothing.
+    /// An example of `params` as YAML, without indentation.
     pub example: &'static str,
-    /// Whether a judge decides it.
+    /// True if a judge decides it.
     pub judged: bool,
-    /// Whether results carry a score.
+    /// True if its results have a score.
     pub scored: bool,
-    /// Params that only decide and are no part of digest, prompt or cache key.
+    /// The params that are decision settings: not part of digest, prompt or cache key.
     pub decision_params: &'static [&'static str],
     /// Other names of the type.
     pub aliases: &'static [EvalTypeAlias],
-    /// Other names of params: the other, then the one of the schema.
+    /// Other names of params, as pairs of the other name and the name in the schema.
     pub param_aliases: &'static [(&'static str, &'static str)],
 }
 
-/// Another name of an eval type, with params it sets where they are not written.
+/// Another name of an eval type, with preset params.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvalTypeAlias {
     /// The other name.
     pub name: &'static str,
-    /// Params and their values as JSON.
+    /// The preset params with their values as JSON. A written param takes precedence.
     pub preset_params: &'static [(&'static str, &'static str)],
 }
 
 impl EvalTypeAlias {
-    /// Only another name.
+    /// Creates an alias without preset params.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -80,19 +80,20 @@ impl EvalTypeAlias {
     }
 }
 
-/// A fault in params that a schema cannot express.
+/// A problem in params that a schema cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamProblem {
-    /// JSON pointer into params: `/pattern`.
+    /// The JSON pointer into params: `/pattern`.
     pub pointer: String,
     /// A lower-case sentence.
     pub message: String,
-    /// What to do.
+    /// The suggested fix.
     pub help: Option<String>,
 }
 
 impl<'d> RubricCx<'d> {
-    /// The type of a name that stands at a pointer.
+    /// Returns the type of a name that the file has at a pointer, and its alias if the name is one. Reports an
+    /// unknown name.
     pub(super) fn find_type(
         &self,
         name: &str,
@@ -126,7 +127,7 @@ impl<'d> RubricCx<'d> {
     }
 }
 
-/// The names that share a word with one that nobody knows, in their order.
+/// Returns the known names that share a word with an unknown name, the most similar first.
 fn find_similar_names<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
     let words = |name: &str| -> Vec<String> {
         let parts = name.split(|c: char| !c.is_alphanumeric());
@@ -147,7 +148,7 @@ fn find_similar_names<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
     };
     let mut found: Vec<(usize, &str)> = known.iter().map(|name| (shares(name), *name)).collect();
     found.retain(|(shared, _)| *shared > 0);
-    // Most words first; what shares as many stays in its order.
+    // The sort is stable, so names with as many shared words stay in their order.
     found.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
     found
         .into_iter()

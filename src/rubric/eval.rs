@@ -1,4 +1,4 @@
-//! One eval of a list: its own keys, then its params by its type.
+//! The reader of one eval: its own keys, then its params by its type.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::diag::yaml::{
 
 /// PromptKit's default.
 const SAMPLE_PERCENTAGE: u8 = 5;
-/// More repeats than this are a mistake, not a measurement.
+/// The maximum of `repeat`. A larger number is more likely an error than a measurement.
 const MAX_REPEAT: i64 = 1000;
 
 /// The keys of an eval.
@@ -90,7 +90,8 @@ impl<'d> EvalReader<'d> {
         }
     }
 
-    /// The eval at a pointer, or those it stands for. None where it has no id or no known type; the problems say why.
+    /// Reads the eval at a pointer, or the evals that replace it. Returns nothing and reports problems if it has no
+    /// id or no known type.
     pub(super) fn read(&mut self, at: &str) -> Vec<Eval> {
         let Some(eval) = self.read_eval(at) else {
             return Vec::new();
@@ -107,7 +108,7 @@ impl<'d> EvalReader<'d> {
         }
     }
 
-    /// The evals that one stands for.
+    /// Builds the evals that replace one.
     fn build_sub_evals(&self, eval: &Eval, all: Vec<SubEval>, at: &str) -> Vec<Eval> {
         if !eval.examples.is_empty() {
             let message = format!(
@@ -161,7 +162,7 @@ impl<'d> EvalReader<'d> {
         let mut fields =
             MappingDecoder::new(self.cx.doc, at, self.cx.problems).accepting(EVAL_KEYS);
         if !fields.is_mapping() || fields.value(REF_KEY).is_some() {
-            // A reference that leads nowhere is told already.
+            // `refs` has already reported a reference that it could not resolve.
             return None;
         }
         let id = Self::read_id(&mut fields);
@@ -280,7 +281,7 @@ impl<'d> EvalReader<'d> {
         Some(id)
     }
 
-    /// The type, and the other name it is written by.
+    /// Reads the type, and the alias if the file uses one.
     fn read_type(
         &self,
         fields: &mut MappingDecoder<'_>,
@@ -293,7 +294,7 @@ impl<'d> EvalReader<'d> {
     }
 }
 
-/// PromptKit's metric is kept as written; that it is a mapping with a name is all that is asked of it.
+/// Reads PromptKit's metric, which dicta keeps as written. It must be a mapping with a name.
 fn read_metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
     match fields.value("metric")? {
         metric @ Value::Object(map) if map.get("name").is_some_and(Value::is_string) => {
@@ -318,7 +319,7 @@ fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
     }
 }
 
-/// Names to choose evals by.
+/// Reads the names for the selection of evals.
 fn read_groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
     let mut groups = Vec::new();
     for (group, _) in fields.texts("groups").unwrap_or_default() {
@@ -331,7 +332,7 @@ fn read_groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
     groups
 }
 
-/// A param beside `params` is none.
+/// Refuses params that the author wrote next to `params` instead of in it.
 fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
     for key in fields.unknown_keys() {
         let is_param = kind.schema["properties"].get(key).is_some()
@@ -347,7 +348,7 @@ fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
     }
 }
 
-/// PromptKit's share of trials that must pass: a recorded transcript is no trial.
+/// Refuses PromptKit's share of trials that must pass, because a recorded transcript is a single trial.
 fn refuse_pass_threshold(fields: &mut MappingDecoder<'_>) {
     if fields.has("pass_threshold") {
         fields.ignore_key("pass_threshold");

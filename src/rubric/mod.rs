@@ -1,8 +1,8 @@
 //! Rubrics: text in, [`Rubric`] or diagnostics out.
 //!
-//! Owns the shape of a rubric file, strict loading with every problem at once, digests of resolved params, `applies_to`
-//! and the [`Catalog`] that says which eval types exist. Refuses to read files itself (callers hand it text) and to know
-//! what an eval type does.
+//! Responsible for the format of rubric files and their strict loading, which reports all problems at once. Also
+//! responsible for the digests of resolved params, for `applies_to`, and for the interface [`EvalTypeCatalog`]. Does
+//! not read files (callers pass their text) and does not know what an eval type does.
 
 mod allowed_lints;
 mod catalog;
@@ -54,95 +54,97 @@ pub use when::WhenCondition;
 /// A named list of evals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rubric {
-    /// Its id; the file's stem where none is written.
+    /// The rubric's id; by default the file's stem.
     pub id: String,
-    /// For people.
+    /// A text for people.
     pub description: String,
-    /// The score a transcript needs; `None`: not set (1.0 where it matters).
+    /// The lowest rubric score at which the rubric passes; `None` if not set, which counts as 1.0.
     pub threshold: Option<f64>,
     /// The default judge of its evals.
     pub judge: Option<String>,
-    /// Their default judges, where they are several; never with `judge`.
+    /// The default panel of its evals; never set together with `judge`.
     pub panel: Option<PanelSpec>,
-    /// Which transcripts it is for.
+    /// The transcripts that the rubric is for.
     pub applies_to: Selector,
-    /// In file order.
+    /// The evals in file order.
     pub evals: Vec<Eval>,
-    /// Lints that its author allows, for all of it.
+    /// The lints that the author allows for the whole rubric.
     pub allow: Vec<&'static str>,
     /// The file, as the user would name it.
     pub path: PathBuf,
-    /// The file's text.
+    /// The text of the file.
     pub source: Arc<str>,
-    /// Which tool's form the file is in.
+    /// The format of the file.
     pub format: RubricFormat,
-    /// Judges that its file names by the files of their configurations (evalbench's `model_config`): the name its evals
-    /// use, and the path.
+    /// The judges that the file names by the paths of their configurations (evalbench's `model_config`): the judge's
+    /// name in evals, and the path.
     pub judges: IndexMap<String, PathBuf>,
-    /// What did not carry over from another tool's form; these are among the warnings of loading it.
+    /// The warnings about features of another tool's format that dicta does not support.
     pub not_carried: Vec<Diagnostic>,
 }
 
-/// The code of warnings about what did not carry over from another tool's form.
+/// The code of warnings about features of another tool's format that dicta does not support.
 pub const NOT_CARRIED: &str = "not-carried";
 
-/// One criterion or check.
+/// One check of a rubric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Eval {
-    /// Unique within the rubric.
+    /// The eval's id, unique within the rubric.
     pub id: String,
-    /// The eval type, canonical name.
+    /// The eval type, by its canonical name.
     pub eval_type: String,
-    /// When it runs.
+    /// The rule for when the eval runs.
     pub trigger: Trigger,
-    /// Resolved params: a JSON object that satisfies the type's schema. `min_score` and its like are in here too.
+    /// The resolved params, a JSON object that satisfies the type's schema. Includes decision settings such as
+    /// `min_score`.
     pub params: Value,
-    /// The judge, if another than the rubric's.
+    /// The judge, if it is not the rubric's judge.
     pub judge: Option<String>,
-    /// Its judges, where they are several; never with `judge`.
+    /// The panel of judges; never set together with `judge`.
     pub panel: Option<PanelSpec>,
-    /// For people.
+    /// A text for people.
     pub description: String,
-    /// `false`: its cells are skipped.
+    /// False if dicta skips the eval's cells.
     pub enabled: bool,
-    /// Percent of turns or sessions, for the sampling triggers.
+    /// The percentage of messages or transcripts, for the sampling triggers.
     pub sample_percentage: f64,
-    /// How many cells per judge, 1 or more.
+    /// The number of cells per judge, 1 or more.
     pub repeat: u32,
-    /// For the rubric's score.
+    /// The factor of the eval in the rubric score.
     pub weight: f64,
-    /// Whether it must pass for the rubric to pass.
+    /// True if the rubric fails when this eval fails.
     pub required: bool,
-    /// Whether `weight` or `required` was written.
+    /// True if the file sets `weight` or `required`.
     pub weighted: bool,
-    /// Whether the judge may answer "not applicable".
+    /// True if the judge may answer "not applicable".
     pub allow_na: bool,
-    /// Which transcripts it is for, within the rubric's.
+    /// The transcripts that the eval is for, among the rubric's.
     pub applies_to: Selector,
-    /// Lints that its author allows.
+    /// The lints that the author allows for this eval.
     pub allow: Vec<&'static str>,
-    /// Tests of the eval itself.
+    /// The examples that test the eval itself.
     pub examples: Vec<Example>,
-    /// PromptKit's metric, kept as written.
+    /// PromptKit's metric, as written.
     pub metric: Option<Value>,
-    /// Digest of all that could change a result: type, resolved params without what only decides, trigger, `allow_na`.
+    /// The digest of everything that could change a verdict: type, resolved params without decision settings,
+    /// trigger, `allow_na`.
     pub digest: Digest,
-    /// `not: true`: passes where its check fails. Never with a judge.
+    /// True if the eval passes when its check fails (`not: true`). Never true for judged evals.
     pub negate: bool,
-    /// What must have happened for it to be decided; else its cells are skipped.
+    /// The precondition; if it does not hold, dicta skips the cell.
     pub when: Option<WhenCondition>,
-    /// Names it is chosen by: `--where group:NAME`.
+    /// The names for selection with `--where group:NAME`.
     pub groups: Vec<String>,
-    /// Said with a failure, before why; empty for none.
+    /// The text before the reason of a failure; empty if none.
     pub message: String,
-    /// What only decides, as written: `min_score`, `max_score` …
+    /// The decision settings as written: `min_score`, `max_score` …
     pub decision_settings: IndexMap<String, Value>,
-    /// Where it begins in the file.
+    /// The place in the file where the eval begins.
     pub span: SourceSpan,
 }
 
 impl Eval {
-    /// Whether some param is taken from the transcript's metadata.
+    /// Returns true if a param refers to the transcript's metadata.
     pub fn has_metadata_params(&self) -> bool {
         let params = self.params.as_object().into_iter().flatten();
         params
@@ -151,12 +153,12 @@ impl Eval {
     }
 }
 
-/// What every reader of a rubric's parts goes by.
+/// The context that all readers of a rubric's parts share.
 #[derive(Clone, Copy)]
 struct RubricCx<'d> {
-    /// The file, with what it refers to laid in.
+    /// The file, with the contents of its references inserted.
     doc: &'d YamlDoc,
-    /// Which file each place is in.
+    /// The file that each place belongs to.
     layers: &'d SourceMap,
     problems: &'d DiagnosticCollector,
     catalog: &'d dyn EvalTypeCatalog,

@@ -1,4 +1,5 @@
-//! Params by their type: unknown ones with the nearest name, then the type's schema, then what the type itself checks.
+//! The reader of params. It checks for unknown names, then against the type's schema, then with the type's own
+//! checks.
 
 use std::collections::HashMap;
 
@@ -12,34 +13,34 @@ use crate::diag::yaml::describe_value;
 use crate::model::escape_pointer_step;
 use crate::schema::CompiledSchema;
 
-/// A value with more characters is not repeated.
+/// The length in characters above which a message does not repeat a value.
 const MAX_SHOWN_CHARS: usize = 40;
 
-/// Reads the params of one file's evals; a type's schema is compiled once.
+/// Reads the params of one file's evals; compiles each type's schema once.
 pub(super) struct ParamsReader<'d> {
     cx: RubricCx<'d>,
     compiled: HashMap<&'static str, CompiledSchema>,
 }
 
-/// What [`ParamsReader`] gives.
+/// The result of [`ParamsReader`].
 pub(super) struct ResolvedParams {
-    /// With the type's defaults.
+    /// The params with the type's defaults.
     pub(super) resolved: Value,
-    /// As written.
+    /// The decision settings as written.
     pub(super) decision_settings: IndexMap<String, Value>,
 }
 
-/// Params as an author wrote them, under the names of their type.
+/// Params as the author wrote them, under the names of the schema.
 pub(super) struct WrittenParams {
-    /// The pointer of the params as a whole.
+    /// The pointer of the params in the document.
     at: String,
     pub(super) params: Map<String, Value>,
-    /// Where those stand that stand elsewhere, or under another name.
+    /// The pointers of params that are elsewhere in the file, or have another name there.
     places: HashMap<String, String>,
 }
 
 impl WrittenParams {
-    /// Where something of the params stands in the file: a pointer into them to one of the document.
+    /// Converts a pointer into the params to a pointer into the document.
     pub(super) fn pointer_in_file(&self, pointer: &str) -> String {
         let inside = pointer.strip_prefix('/').unwrap_or(pointer);
         let name = inside.split('/').next().unwrap_or_default();
@@ -58,7 +59,7 @@ impl<'d> ParamsReader<'d> {
         }
     }
 
-    /// The params of an eval, resolved. `None` where they do not satisfy the type; the problems say why.
+    /// Reads and resolves the params of an eval. Returns `None` and reports problems if they do not satisfy the type.
     pub(super) fn read(&mut self, of: &UnwrappedEval<'_>) -> Option<ResolvedParams> {
         let kind = of.eval_type;
         let (mut written, mut faults) = self.read_written(of)?;
@@ -75,7 +76,7 @@ impl<'d> ParamsReader<'d> {
         let value = Value::Object(written.params.clone());
         let compiled = self.compiled(kind, &written.at)?;
         for (pointer, message) in compiled.errors(&value) {
-            // Known only with a transcript, or told already.
+            // The value is known only with a transcript, or its problem has been reported.
             if late.iter().any(|late| is_within(&pointer, late)) {
                 continue;
             }
@@ -118,8 +119,8 @@ impl<'d> ParamsReader<'d> {
         })
     }
 
-    /// The params under their own names, where one is written by another, and what an alias of the type sets. With whether
-    /// something is wrong.
+    /// Reads the params under the names of the schema, with the presets of the type's alias. The flag is true if a
+    /// problem was reported.
     fn read_written(&self, of: &UnwrappedEval<'_>) -> Option<(WrittenParams, bool)> {
         let nothing = Map::new();
         let at = &of.params_pointer;
@@ -158,14 +159,14 @@ impl<'d> ParamsReader<'d> {
             }
         }
         for (key, json) in of.alias.into_iter().flat_map(|alias| alias.preset_params) {
-            // What an alias sets is ours, and JSON.
+            // The presets are in dicta's source, so they are valid JSON.
             let value = serde_json::from_str(json).unwrap_or_default();
             written.params.entry(*key).or_insert(value);
         }
         Some((written, faults))
     }
 
-    /// Bounds that are written around the params count as if they were among them. Whether all was well.
+    /// Adds the bounds that the file has outside of the params. Returns false if a problem was reported.
     fn apply_outer_bounds(&self, of: &UnwrappedEval<'_>, written: &mut WrittenParams) -> bool {
         let mut good = true;
         for bound in &of.bounds {
@@ -194,7 +195,7 @@ impl<'d> ParamsReader<'d> {
         good
     }
 
-    /// Pointers of the params that come from the metadata.
+    /// Returns the pointers of the params that refer to the metadata.
     fn find_metadata_params(
         &self,
         written: &WrittenParams,
@@ -226,7 +227,7 @@ impl<'d> ParamsReader<'d> {
                     "from",
                     format!("{key}: {why}"),
                 );
-                // Nothing more is to be said about it.
+                // Added so that the schema check reports nothing else about this param.
                 late.push(pointer);
             }
         }
@@ -273,7 +274,7 @@ impl<'d> ParamsReader<'d> {
         any
     }
 
-    /// Scores are between 0 and 1, whatever a type's own schema says of them.
+    /// Reports scores outside of 0 to 1, whatever the type's schema accepts.
     fn report_invalid_bounds(&self, kind: &EvalTypeSpec, written: &WrittenParams) -> bool {
         let bound = |key: &str| {
             let known = kind.decision_params.contains(&key);
@@ -286,7 +287,7 @@ impl<'d> ParamsReader<'d> {
                 any = true;
                 let message = format!("{key} must be between 0 and 1 (got {x})");
                 let pointer = written.pointer_in_file(&format!("/{key}"));
-                // The type's schema may have said so already.
+                // The type's schema may already have reported it.
                 if !self.cx.problems.has_problem_at(&self.cx.doc.span(&pointer)) {
                     self.report_error(&pointer, "range", message);
                 }
@@ -330,14 +331,15 @@ impl<'d> ParamsReader<'d> {
     }
 }
 
-/// The dotted path of a param that is `{ from: metadata.PATH }`.
+/// Returns the dotted path of a param that is `{ from: metadata.PATH }`.
 pub fn metadata_param_path(value: &Value) -> Option<&str> {
     let map = value.as_object().filter(|map| map.len() == 1)?;
     let path = map.get("from")?.as_str()?.strip_prefix("metadata.")?;
     path.split('.').all(|step| !step.is_empty()).then_some(path)
 }
 
-/// Why a param that says `{ from: … }` is none from the metadata. One that takes mappings may hold a `from` of its own.
+/// Explains why a param `{ from: … }` is not a reference to the metadata. A param that accepts mappings may have its
+/// own key `from`.
 fn explain_invalid_metadata_ref(value: &Value, takes_objects: bool) -> Option<String> {
     let map = value.as_object().filter(|map| map.len() == 1)?;
     let written = map.get("from")?.as_str()?;
@@ -358,7 +360,7 @@ fn explain_invalid_metadata_ref(value: &Value, takes_objects: bool) -> Option<St
     ))
 }
 
-/// Where inside a value something says `{ from: metadata.… }`: there it would be taken literally.
+/// Finds a `{ from: metadata.… }` inside a value, where dicta would take it literally.
 fn find_nested_metadata_ref(value: &Value, at: &str) -> Option<String> {
     let below = |step: &str, value: &Value| {
         let at = format!("{at}/{step}");
@@ -379,14 +381,14 @@ fn find_nested_metadata_ref(value: &Value, at: &str) -> Option<String> {
     }
 }
 
-/// Whether a pointer is another, or leads below it.
+/// Returns true if a pointer equals another, or is below it.
 fn is_within(pointer: &str, of: &str) -> bool {
     pointer
         .strip_prefix(of)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// `/patterns/0` as `patterns[0]`; `None` for the params themselves.
+/// Formats `/patterns/0` as `patterns[0]`; returns `None` for the params themselves.
 fn format_param_path(pointer: &str) -> Option<String> {
     let mut name = String::new();
     for step in pointer.split('/').skip(1) {
@@ -402,7 +404,7 @@ fn format_param_path(pointer: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// What a type's schema gives as default counts as written, so that writing it out changes nothing.
+/// Adds the defaults of the schema. A written default and an absent param then have the same digest.
 fn add_defaults(params: &mut Map<String, Value>, properties: Option<&Map<String, Value>>) {
     for (key, schema) in properties.into_iter().flatten() {
         if let Some(default) = schema.get("default").filter(|d| !d.is_null())
@@ -413,7 +415,7 @@ fn add_defaults(params: &mut Map<String, Value>, properties: Option<&Map<String,
     }
 }
 
-/// What to write instead of what stands at `pointer` of the params.
+/// Suggests what to write instead of the value at `pointer` of the params. Returns `None` if it is not certain.
 fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> {
     let value = params.pointer(pointer)?;
     let (above, key) = pointer.rsplit_once('/')?;
@@ -440,7 +442,7 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
         Value::Object(_) => None,
         _ if takes("object") && !takes("string") => Some(describe_mapping(wanted)),
         Value::Array(_) | Value::Null => None,
-        // A command has no shell that would take it apart.
+        // `command` runs without a shell, so nothing would split the text.
         Value::String(text) if key == "command" && takes("array") => {
             let words: Vec<&str> = text.split_whitespace().collect();
             Some(format!("a list: write `command: {words:?}`"))
@@ -476,7 +478,7 @@ fn describe_mapping(schema: &Value) -> String {
     }
 }
 
-/// The keys a mapping takes, the nearest first where one is near.
+/// Lists the keys of a mapping, the nearest first if one is near.
 fn list_known_keys(schema: &Value, key: &str) -> Option<String> {
     let known: Vec<&str> = schema["properties"]
         .as_object()?
@@ -488,7 +490,7 @@ fn list_known_keys(schema: &Value, key: &str) -> Option<String> {
     Some(format!("{near}known here: {}", known.join(", ")))
 }
 
-/// The part of a schema that is about the value at a pointer.
+/// Returns the part of a schema that applies to the value at a pointer.
 fn schema_at<'s>(schema: &'s Value, pointer: &str) -> Option<&'s Value> {
     pointer.split('/').skip(1).try_fold(schema, |schema, step| {
         let step = step.replace("~1", "/").replace("~0", "~");

@@ -1,4 +1,4 @@
-//! `applies_to`: which transcripts a rubric or an eval is for.
+//! `applies_to`: the selection of transcripts of a rubric or an eval.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use indexmap::IndexMap;
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema, text_list_schema};
 use crate::model::{Transcript, TranscriptPart};
 
-/// `applies_to`: every given condition must hold; within one, any entry.
+/// The content of `applies_to`. Every given condition must hold; within one, any entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selector {
     /// Globs over transcript ids.
     pub ids: Vec<String>,
-    /// Any of these tags.
+    /// Tags, of which the transcript has one.
     pub tags: Vec<String>,
-    /// Each of these dotted metadata paths has this value.
+    /// The required values by dotted metadata path.
     pub metadata: IndexMap<String, Value>,
-    /// Any of these tools was called.
+    /// Tools, of which the transcript calls one.
     pub has_tool: Vec<String>,
 }
 
@@ -51,19 +51,20 @@ pub(super) fn selector_schema() -> Value {
 }
 
 impl Selector {
-    /// Whether it says anything.
+    /// Returns true if it selects every transcript.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a transcript is selected. For many transcripts use [`Selector::matcher`], which compiles the globs once.
+    /// Returns true if a transcript is selected. For many transcripts use [`Selector::compile`], which compiles the
+    /// globs once.
     pub fn matches(&self, transcript: &Transcript<'_>) -> bool {
         self.is_empty() || self.compile().matches(transcript)
     }
 
-    /// The selector ready for many transcripts.
+    /// Compiles the globs for use on many transcripts.
     pub fn compile(&self) -> CompiledSelector {
-        // Globs were checked when the rubric was loaded; one that is none matches nothing.
+        // The loader refuses invalid globs. A selector that was built otherwise drops them, and they match nothing.
         let mut ids = GlobSetBuilder::new();
         for glob in self.ids.iter().filter_map(|id| build_glob(id).ok()) {
             ids.add(glob);
@@ -133,7 +134,7 @@ pub struct CompiledSelector {
 }
 
 impl CompiledSelector {
-    /// Whether a transcript is selected: every given condition holds; within one, any entry.
+    /// Returns true if a transcript is selected: every given condition holds; within one, any entry.
     pub fn matches(&self, transcript: &Transcript<'_>) -> bool {
         let Selector {
             ids,
@@ -176,7 +177,7 @@ fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -
     })
 }
 
-/// The value at a dotted path; a key that holds dots itself is found too.
+/// Returns the value at a dotted path. Also finds keys that contain dots.
 fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let map = value.as_object()?;
     if let Some(found) = map.get(path) {
@@ -186,7 +187,7 @@ fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
         .find_map(|(dot, _)| value_at_path(map.get(&path[..dot])?, &path[dot + 1..]))
 }
 
-/// Equal as JSON: numbers as numbers (`10` is `10.0`), objects in any order, text never a number.
+/// Compares as JSON: numbers by value (`10` equals `10.0`), objects in any order, text never equal to a number.
 pub fn json_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

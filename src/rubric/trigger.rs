@@ -1,16 +1,16 @@
-//! Triggers: when an eval runs.
+//! Triggers: the rules for when an eval runs.
 
-/// When an eval runs. PromptKit's names.
+/// The rule for when an eval runs, with PromptKit's names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trigger {
-    /// A cell per assistant message.
+    /// One cell per assistant message.
     EveryTurn,
-    /// One cell.
+    /// One cell per transcript.
     #[default]
     OnSessionComplete,
-    /// A cell per sampled assistant message.
+    /// One cell per sampled assistant message.
     SampleTurns,
-    /// One cell if the transcript is sampled.
+    /// One cell per sampled transcript.
     SampleSessions,
 }
 
@@ -23,7 +23,7 @@ pub(super) const TRIGGERS: &[(&str, Trigger)] = &[
 ];
 
 impl Trigger {
-    /// The name as files spell it.
+    /// Returns the name that files use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EveryTurn => "every_turn",
@@ -33,12 +33,12 @@ impl Trigger {
         }
     }
 
-    /// Whether it has a cell per assistant message.
+    /// Returns true if the eval has a cell per assistant message.
     pub const fn is_per_turn(self) -> bool {
         matches!(self, Self::EveryTurn | Self::SampleTurns)
     }
 
-    /// Whether `sample_percentage` counts.
+    /// Returns true if `sample_percentage` applies.
     pub const fn is_sampled(self) -> bool {
         matches!(self, Self::SampleTurns | Self::SampleSessions)
     }

@@ -1,7 +1,8 @@
-//! The workspace: dicta.yaml, discovery upwards, paths, labels, and the demo that ships inside the program.
+//! The workspace: dicta.yaml, its discovery in parent folders, paths, labels, and the demo.
 //!
-//! Owns which transcripts, rubrics, judges, tools and labels belong together, loaded strictly with every problem at once.
-//! Refuses to run anything.
+//! Responsible for the transcripts, rubrics, judges, tools and labels that belong together, and for their strict
+//! loading, which reports all problems at once. Does not run anything. Owns the formats of dicta.yaml and of label
+//! files.
 
 mod api_keys;
 mod config_keys;
@@ -63,12 +64,12 @@ pub use tools_files::{load_tools, parse_tools_file};
 /// The file that makes a folder a workspace.
 pub const CONFIG_FILE: &str = "dicta.yaml";
 
-/// The process environment as a value, so that tests and runs never read or set the real one behind one's back.
+/// The process environment as a value, so that tests neither read nor set the real one.
 #[derive(Debug, Clone, Default)]
 pub struct Env(pub HashMap<String, String>);
 
 impl Env {
-    /// The real environment; variables that are not Unicode are left out.
+    /// Reads the real environment, without variables that are not Unicode.
     pub fn from_process() -> Self {
         Self(
             std::env::vars_os()
@@ -77,7 +78,7 @@ impl Env {
         )
     }
 
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)
@@ -86,60 +87,60 @@ impl Env {
     }
 }
 
-/// A loaded workspace. Immutable; a run holds an `Arc` of it.
+/// A loaded workspace. It does not change; a run holds an `Arc` of it.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    /// Its folder, absolute.
+    /// The workspace's folder, absolute.
     pub root: PathBuf,
     /// The folder's name, for titles.
     pub name: String,
-    /// Whether it is the built-in demo.
+    /// True for the built-in demo.
     pub is_demo: bool,
-    /// Transcript files, globs expanded, in the order listed (within a glob sorted by path).
+    /// The transcript files, with globs expanded, in the order listed. Within a glob they are sorted by path.
     pub transcripts: Vec<PathBuf>,
-    /// How those of them are read whose fields dicta.yaml names.
+    /// The field mappings of the transcript files that have one.
     pub field_maps: FieldMappings,
-    /// Sorted by path.
+    /// The rubrics, sorted by path.
     pub rubrics: Vec<Arc<Rubric>>,
-    /// In file order; `rules` is always there.
+    /// The judges in file order. Always contains `rules`.
     pub judges: IndexMap<String, JudgeConfig>,
-    /// What its tools files declare.
+    /// The declarations of the tools files.
     pub tools: Arc<Toolbox>,
     /// The default judge.
     pub judge: Option<String>,
-    /// Human verdicts.
+    /// People's labels.
     pub labels: Vec<Label>,
-    /// Where each of them stands.
+    /// The places of the labels, in the order of `labels`.
     pub label_places: Vec<LabelPlace>,
-    /// Where new ones are written: the first `.jsonl` file of `labels:`, else `labels.jsonl` beside dicta.yaml, which may
-    /// not be there yet.
+    /// The file that receives new labels: the first `.jsonl` file of `labels:`, else `labels.jsonl` next to
+    /// dicta.yaml. It may not exist yet.
     pub labels_file: Option<PathBuf>,
-    /// What is wrong with labels: errors for `dicta run` and `dicta check`, which count on them. Rubrics and judges work
-    /// without, and a label that matches nothing counts for nothing.
+    /// The problems of labels. They are errors for `dicta run` and `dicta check`, which compare verdicts with labels.
+    /// Other commands work without labels.
     pub label_problems: Vec<Diagnostic>,
-    /// Where runs are recorded.
+    /// The folder where dicta records runs.
     pub runs: PathBuf,
-    /// Further folders with runs to read (the demo's recordings).
+    /// Additional folders with runs to read (the demo's recordings).
     pub extra_run_folders: Vec<PathBuf>,
-    /// The run whose evidence answers judges' tool calls: a name as written, or an absolute path.
+    /// The run whose recorded tool responses replace tool calls: a name as written, or an absolute path.
     pub replayed_evidence_run: Option<String>,
-    /// Whether evals of type `script` may run their programs.
+    /// True if evals of type `script` may run their programs.
     pub allow_scripts: bool,
-    /// Limits.
+    /// The limits of runs and cells.
     pub limits: WorkspaceLimits,
-    /// Every file that was read, relative to `root` where inside it, with its text: the run's snapshot.
+    /// Every file that was read, with its text, for the run's snapshot. Paths inside `root` are relative to it.
     pub files: Vec<(PathBuf, Arc<str>)>,
-    /// What loaded with reservations.
+    /// The warnings of loading.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Workspace {
-    /// The judge of that name: a configured one, or the one of a tool whose verdicts transcripts may carry.
+    /// Returns the judge with that name: a configured judge, or a built-in source judge.
     pub fn find_judge(&self, name: &str) -> Option<&JudgeConfig> {
         self.judges.get(name).or_else(|| find_source_judge(name))
     }
 
-    /// The eval of that name in the rubric of that name, with its position.
+    /// Returns the eval with that name in the rubric with that name, with its position.
     pub fn find_eval(&self, rubric: &str, eval: &str) -> Option<(&Arc<Rubric>, usize)> {
         let rubric = self.rubrics.iter().find(|known| known.id == rubric)?;
         let at = rubric.evals.iter().position(|known| known.id == eval)?;
@@ -147,14 +148,14 @@ impl Workspace {
     }
 }
 
-/// `limits:` of dicta.yaml.
+/// The content of `limits:` in dicta.yaml.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspaceLimits {
-    /// Judge cells at once; 1 or more.
+    /// The number of judge cells that run at once; 1 or more.
     pub concurrency: usize,
-    /// What a run may take, and each of its cells.
+    /// The limits of a run and of each of its cells.
     pub budgets: BudgetConfig,
-    /// Requests a minute, over all judges.
+    /// The maximum number of requests per minute, over all judges.
     pub requests_per_minute: Option<u32>,
 }
 

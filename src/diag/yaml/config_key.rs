@@ -17,12 +17,12 @@ pub struct ConfigKey {
 }
 
 impl ConfigKey {
-    /// A key with its help sentence and the builder of its JSON Schema.
+    /// Creates a key from its name, its help sentence and the builder of its JSON Schema.
     pub const fn new(name: &'static str, doc: &'static str, schema: fn(&str) -> Value) -> Self {
         Self { name, doc, schema }
     }
 
-    /// The JSON Schema of the value, with its description.
+    /// Returns the JSON Schema of the value, with its description.
     pub fn schema(&self) -> Value {
         (self.schema)(self.doc)
     }

@@ -1,5 +1,5 @@
-//! Strict decoding of a mapping, the same for every kind of file: what is taken by name is checked for its type, what is
-//! left is an unknown key, and every problem is collected.
+//! The strict decoder of mappings, shared by all kinds of files. It checks types, reports unknown keys, and collects
+//! all problems.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{ConfigKey, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::escape_pointer_step;
 
-/// Where the problems of one file are collected.
+/// The collector of one file's diagnostics.
 #[derive(Debug)]
 pub struct DiagnosticCollector {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub struct DiagnosticCollector {
 }
 
 impl DiagnosticCollector {
-    /// An empty collection for a file.
+    /// Creates an empty collector for a file.
     pub fn new(path: &Path, source: &Arc<str>) -> Self {
         Self {
             path: path.to_owned(),
@@ -29,7 +29,7 @@ impl DiagnosticCollector {
         }
     }
 
-    /// An empty collection for a document's file.
+    /// Creates an empty collector for a document's file.
     pub fn from_doc(doc: &YamlDoc) -> Self {
         Self::new(&doc.path, &doc.source)
     }
@@ -44,16 +44,16 @@ impl DiagnosticCollector {
         self.push(Diagnostic::warning(code, &self.path, message).with_span(span, &self.source));
     }
 
-    /// Adds a problem.
+    /// Adds a diagnostic, unless it is already there.
     pub fn push(&self, problem: Diagnostic) {
         let mut list = self.diagnostics.borrow_mut();
-        // A mapping that an alias repeats has its fault once.
+        // A mapping that several aliases repeat would otherwise report its problem several times.
         if !list.contains(&problem) {
             list.push(problem);
         }
     }
 
-    /// Whether something was said about this place already.
+    /// Returns true if a diagnostic has this place.
     pub fn has_problem_at(&self, span: &SourceSpan) -> bool {
         self.diagnostics
             .borrow()
@@ -61,12 +61,12 @@ impl DiagnosticCollector {
             .any(|d| d.span.as_ref() == Some(span))
     }
 
-    /// What was found so far; the collection is empty again.
+    /// Takes the diagnostics and leaves the collector empty.
     pub fn take(&self) -> Vec<Diagnostic> {
         self.diagnostics.take()
     }
 
-    /// All problems, sorted by place.
+    /// Returns all diagnostics, sorted by place.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.diagnostics.into_inner();
         list.sort_by_key(|d| d.span.as_ref().map_or((0, 0), |s| (s.line, s.column)));
@@ -74,7 +74,7 @@ impl DiagnosticCollector {
     }
 }
 
-/// A mapping being decoded. Each getter names a known key; [`Fields::finish`] reports the rest.
+/// The decoder of one mapping. Each getter names a known key; [`Self::finish`] reports the other keys.
 #[derive(Debug)]
 pub struct MappingDecoder<'d> {
     doc: &'d YamlDoc,
@@ -89,7 +89,8 @@ pub struct MappingDecoder<'d> {
 }
 
 impl<'d> MappingDecoder<'d> {
-    /// The mapping at a pointer; anything else there is a problem, and then nothing is found in it.
+    /// Creates a decoder of the mapping at a pointer. Any other value there is reported, and the decoder then finds
+    /// no keys.
     pub fn new(doc: &'d YamlDoc, pointer: &str, problems: &'d DiagnosticCollector) -> Self {
         let map = match doc.value.pointer(pointer) {
             Some(Value::Object(map)) => Some(map),
@@ -125,66 +126,66 @@ impl<'d> MappingDecoder<'d> {
         self
     }
 
-    /// Whether it is a mapping at all.
+    /// Returns true if the value is a mapping.
     pub fn is_mapping(&self) -> bool {
         self.map.is_some()
     }
 
-    /// The JSON pointer of a key of it.
+    /// Returns the JSON pointer of a key.
     pub fn pointer(&self, key: &str) -> String {
         format!("{}/{}", self.pointer, escape_pointer_step(key))
     }
 
-    /// The JSON pointer of the mapping itself.
+    /// Returns the JSON pointer of the mapping.
     pub fn mapping_pointer(&self) -> &str {
         &self.pointer
     }
 
-    /// Whether a key is written; does not make it known.
+    /// Returns true if the file has the key. Does not make the key known.
     pub fn has(&self, key: &str) -> bool {
         self.map.is_some_and(|map| map.contains_key(key))
     }
 
-    /// Keeps a key out of the unknown ones: something was said about it already.
+    /// Excludes a key from the unknown keys, because another diagnostic is about it.
     pub fn ignore_key(&mut self, key: &str) {
         self.ignored.push(key.to_owned());
     }
 
-    /// Makes a key known and gives its value as it is.
+    /// Makes a key known and returns its value as written.
     pub fn value(&mut self, key: &'static str) -> Option<&'d Value> {
         self.known.push(key);
         self.map.and_then(|map| map.get(key))
     }
 
-    /// A problem with the value of a key.
+    /// Reports an error in the value of a key.
     pub fn error(&self, key: &str, code: &'static str, message: impl Into<String>) {
         self.problems
             .error(self.doc.span(&self.pointer(key)), code, message);
     }
 
-    /// A problem with a value inside it: `tools/0`, keys and positions as a JSON pointer without its first slash.
+    /// Reports an error in a nested value. `inside` is a JSON pointer without its first slash, such as `tools/0`.
     pub fn error_at(&self, inside: &str, code: &'static str, message: impl Into<String>) {
         self.problems.error(self.inner_span(inside), code, message);
     }
 
-    /// Where a value inside it stands.
+    /// Returns the place of a nested value.
     pub fn inner_span(&self, inside: &str) -> SourceSpan {
         self.doc.span(&format!("{}/{inside}", self.pointer))
     }
 
-    /// A problem with the value of a key that does not refuse the file.
+    /// Reports a warning at a key.
     pub fn warning(&self, key: &str, code: &'static str, message: impl Into<String>) {
         self.problems
             .warning(self.doc.key_span(&self.pointer(key)), code, message);
     }
 
-    /// A problem with a value inside it that does not refuse the file.
+    /// Reports a warning at a nested value.
     pub fn warning_at(&self, inside: &str, code: &'static str, message: impl Into<String>) {
         self.problems
             .warning(self.inner_span(inside), code, message);
     }
 
-    /// A problem with the mapping as a whole.
+    /// Reports an error in the mapping as a whole.
     pub fn error_at_mapping(&self, code: &'static str, message: impl Into<String>) {
         self.problems
             .error(self.doc.key_span(&self.pointer), code, message);
@@ -198,7 +199,7 @@ impl<'d> MappingDecoder<'d> {
         );
     }
 
-    /// Text that is not empty.
+    /// Reads text that is not empty.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         match self.value(key)? {
             Value::String(text) if text.trim().is_empty() => {
@@ -213,7 +214,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// Text that may be empty.
+    /// Reads text that may be empty.
     pub fn text_or_empty(&mut self, key: &'static str) -> Option<String> {
         match self.value(key)? {
             Value::String(text) => Some(text.clone()),
@@ -224,7 +225,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         match self.value(key)? {
             Value::Bool(b) => Some(*b),
@@ -235,7 +236,8 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// A number for which `fits` holds; `wanted` says which: `between 0 and 1`.
+    /// Reads a number for which `fits` returns true. `wanted` describes such numbers for the message: `between 0 and
+    /// 1`.
     pub fn number(
         &mut self,
         key: &'static str,
@@ -257,7 +259,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub fn integer(
         &mut self,
         key: &'static str,
@@ -287,7 +289,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// A list of texts that are not empty, or one such text alone, each with its pointer.
+    /// Reads a list of texts that are not empty, or one such text. Returns each with its pointer.
     pub fn texts(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
         match self.value(key)? {
             Value::String(_) => self.text(key).map(|text| vec![(text, self.pointer(key))]),
@@ -318,7 +320,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// One of some words.
+    /// Reads one word of a table of choices.
     pub fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -340,7 +342,7 @@ impl<'d> MappingDecoder<'d> {
         None
     }
 
-    /// The mapping of a key, to be decoded in turn; `None` where the key is absent.
+    /// Returns the decoder of a nested mapping; `None` if the key is absent.
     pub fn mapping(&mut self, key: &'static str) -> Option<MappingDecoder<'d>> {
         self.value(key)?;
         Some(MappingDecoder::new(
@@ -350,8 +352,8 @@ impl<'d> MappingDecoder<'d> {
         ))
     }
 
-    /// The mappings of a list, to be decoded in turn; an entry that is none is a problem. `None` where the key is absent
-    /// or no list.
+    /// Returns the decoders of a list of mappings, and reports entries that are not mappings. Returns `None` if the
+    /// key is absent or not a list.
     pub fn mappings(&mut self, key: &'static str) -> Option<Vec<MappingDecoder<'d>>> {
         let entries = self.list(key)?;
         let decode =
@@ -359,7 +361,7 @@ impl<'d> MappingDecoder<'d> {
         Some(entries.into_iter().map(decode).collect())
     }
 
-    /// The entries of a list with their pointers; `None` where the key is absent or no list.
+    /// Returns the entries of a list with their pointers; `None` if the key is absent or not a list.
     pub fn list(&mut self, key: &'static str) -> Option<Vec<(String, &'d Value)>> {
         match self.value(key)? {
             Value::Array(items) => Some(
@@ -376,7 +378,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// The keys of the table, else the keys that getters asked for.
+    /// Returns the keys of the table, or without a table the keys that getters asked for.
     fn known_keys(&self) -> &[&'static str] {
         self.accepted.as_deref().unwrap_or(&self.known)
     }
@@ -397,7 +399,7 @@ impl<'d> MappingDecoder<'d> {
         }
     }
 
-    /// The keys that no getter asked for so far.
+    /// Returns the keys of the file that are not known.
     pub fn unknown_keys(&self) -> Vec<&'d str> {
         let keys = self.map.into_iter().flatten().map(|(key, _)| key.as_str());
         let known = |key: &str| {
@@ -406,13 +408,13 @@ impl<'d> MappingDecoder<'d> {
         keys.filter(|key| !known(key)).collect()
     }
 
-    /// A problem with a key itself.
+    /// Reports an error at a key itself.
     pub fn error_at_key(&self, key: &str, code: &'static str, message: impl Into<String>) {
         let span = self.doc.key_span(&self.pointer(key));
         self.problems.error(span, code, message);
     }
 
-    /// Every key that no getter asked for is unknown: one problem each, with the nearest known one.
+    /// Reports each unknown key, with the nearest known key.
     pub fn finish(self) {
         self.assert_table_is_read();
         for key in self.unknown_keys() {
@@ -434,7 +436,7 @@ fn last_pointer_step(pointer: &str) -> &str {
     pointer.rsplit('/').next().unwrap_or("")
 }
 
-/// What a value is, in words, with scalars shown (cut): `the text "x"`, `3`, `a list`.
+/// Describes a value in words, with scalars shown up to 40 characters: `the text "x"`, `3`, `a list`.
 pub fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

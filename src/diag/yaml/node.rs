@@ -1,4 +1,4 @@
-//! From text to a tree with places, and from that tree to a JSON value and a table of places.
+//! The conversion of text to a tree with places, and of that tree to a JSON value with a table of places.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,20 +14,20 @@ use super::{EntrySpans, MAX_DEPTH, MAX_NODES, scalar};
 use crate::diag::SourceSpan;
 use crate::model::escape_pointer_step;
 
-/// What the pointers of all values may have together, in bytes.
+/// The maximum size of all pointers of a document together, in bytes.
 const MAX_POINTER_BYTES: usize = 32 << 20;
 
-/// A value as it was parsed; its place stands in the [`Spanned`] around it.
+/// A parsed value. Its place is in the [`Spanned`] that contains it.
 pub(super) enum YamlNode {
-    /// Text: quoted, a block, or a plain word that is no number to the parser.
+    /// Text: quoted, a block, or a plain word that the parser did not read as a number.
     Text(String),
-    /// A plain word the parser took for a number, boolean or null; what it is we read from the source.
+    /// A plain word that the parser read as a number, boolean or null. dicta reads its meaning from the source.
     Plain,
     List(Vec<Spanned<YamlNode>>),
     Map(Vec<(Spanned<String>, Spanned<YamlNode>)>),
 }
 
-/// Parses; duplicate keys are kept, for [`resolve`] to report.
+/// Parses a text. Keeps duplicate keys for [`resolve_tree`] to report.
 pub(super) fn parse_nodes(
     text: &str,
     many: bool,
@@ -38,7 +38,7 @@ pub(super) fn parse_nodes(
             strict_booleans: true,
             reject_unsupported_tags: true,
             with_snippet: false,
-            // Both are ours to handle: the parser would stop at the first duplicate.
+            // dicta reports all duplicates itself, because the parser would stop at the first one.
             duplicate_keys: if refuse_duplicates { DuplicateKeyPolicy::Error } else { DuplicateKeyPolicy::LastWins },
             merge_keys: MergeKeyPolicy::AsOrdinary,
             non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
@@ -117,7 +117,7 @@ impl<'de> Deserialize<'de> for YamlNode {
     }
 }
 
-/// Whether any mapping has a key that could be a number.
+/// Returns true if a mapping has a key that could be a number.
 pub(super) fn has_number_keys(node: &YamlNode) -> bool {
     match node {
         YamlNode::Text(_) | YamlNode::Plain => false,
@@ -130,7 +130,7 @@ pub(super) fn has_number_keys(node: &YamlNode) -> bool {
     }
 }
 
-/// Makes the value and the places of a tree; duplicate keys, numbers that do not fit and too much of it are problems.
+/// Builds the value and the places of a tree. Reports duplicate keys, numbers out of range and exceeded limits.
 pub(super) fn resolve_tree(
     root: &Spanned<YamlNode>,
     source: &str,
@@ -204,7 +204,7 @@ impl TreeResolver<'_> {
         value
     }
 
-    /// A plain word's value, read from the source: the parser's own reading changes `014` and numbers that do not fit.
+    /// Reads a plain word's value from the source, because the parser changes `014` and numbers out of range.
     fn resolve_plain(&self, span: &SourceSpan) -> Value {
         let word = self.source.get(span.bytes.clone()).unwrap_or("").trim();
         let refused = match scalar::resolve_scalar(word) {
@@ -248,7 +248,8 @@ impl TreeResolver<'_> {
             pointer.truncate(depth);
             map.insert(key.value.clone(), value);
         }
-        // Own keys win over merged ones, wherever `<<` stands; of several merged mappings the first one wins.
+        // Own keys take precedence over merged keys, wherever `<<` is. Of several merged mappings, the first one
+        // takes precedence.
         let mut seen = 0;
         for (key, node) in entries.iter().filter(|(key, _)| key.value == "<<") {
             seen += 1;
@@ -280,7 +281,7 @@ impl TreeResolver<'_> {
     }
 }
 
-/// A parser's place as ours. Unknown places are the start of the file.
+/// Converts a place of the parser. An unknown place becomes the start of the file.
 pub(super) fn to_span(at: Location) -> SourceSpan {
     if at == Location::UNKNOWN {
         return super::start_span();

@@ -1,14 +1,15 @@
-//! What a plain (unquoted) word means: YAML 1.2's core schema, narrowed so that nothing changes unnoticed.
+//! The meaning of a plain (unquoted) word: YAML 1.2's core schema, restricted so that no word changes silently.
 //!
-//! `true`, `false`, `null`, `~` and JSON's numbers (with `+5`, `.5`, `5.`, `0x1f` and `0o17` as in the core schema) are
-//! values; all else is text, also what other readers turn into something: `no`, `True`, `014`, `1_000`, `12:30`.
+//! `true`, `false`, `null`, `~` and JSON's numbers (with `+5`, `.5`, `5.`, `0x1f` and `0o17` as in the core schema)
+//! are values. All other words are text, including words that other readers convert: `no`, `True`, `014`, `1_000`,
+//! `12:30`.
 
 use serde_json::{Number, Value};
 
 pub(super) enum PlainScalar {
     Value(Value),
     Text,
-    /// It is a number, but not one that can be kept.
+    /// A number out of range.
     Refused(String),
 }
 

@@ -1,6 +1,7 @@
-//! A document that holds values of other files, every value still with its own place.
+//! The places of a document that contains values from other files.
 //!
-//! The files stand behind each other as if they were one text; [`Layers::home`] leads a problem back into its own file.
+//! The files follow each other as if they were one text; [`SourceMap::locate_in_own_file`] moves a diagnostic back
+//! into its own file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::{EntrySpans, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::escape_pointer_step;
 
-/// The files behind a document's own, in the order they came.
+/// The files of a document: its own file, then the others in the order they were added.
 #[derive(Debug, Clone)]
 pub struct SourceMap {
     files: Vec<SourceMapFile>,
@@ -21,11 +22,11 @@ pub struct SourceMap {
 struct SourceMapFile {
     path: PathBuf,
     source: Arc<str>,
-    /// Bytes and lines of all files before it.
+    /// The bytes and lines of all files before it.
     offset: SpanOffset,
 }
 
-/// How far a file's places are from its own start.
+/// The distance of a file's places from its own start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpanOffset {
     bytes: usize,
@@ -33,7 +34,7 @@ pub struct SpanOffset {
 }
 
 impl SourceMap {
-    /// A document alone.
+    /// Creates the map of a document with only its own file.
     pub fn new(doc: &YamlDoc) -> Self {
         Self {
             files: vec![SourceMapFile {
@@ -44,7 +45,7 @@ impl SourceMap {
         }
     }
 
-    /// Puts another file behind the others; one that is there already stays where it is.
+    /// Adds a file after the others, unless it is already there.
     pub fn add(&mut self, path: &Path, source: &Arc<str>) -> SpanOffset {
         if let Some(layer) = self.files.iter().find(|layer| layer.path == path) {
             return layer.offset;
@@ -68,12 +69,12 @@ impl SourceMap {
         from
     }
 
-    /// The file a place is in.
+    /// Returns the file of a place.
     pub fn file(&self, span: &SourceSpan) -> &Path {
         &self.find_file(span).path
     }
 
-    /// Whether a place is in the document's own file.
+    /// Returns true if a place is in the document's own file.
     pub fn is_own(&self, span: &SourceSpan) -> bool {
         self.find_file(span).offset == SpanOffset::default()
     }
@@ -85,7 +86,7 @@ impl SourceMap {
             .unwrap_or(&self.files[0])
     }
 
-    /// A problem where it is: in its own file, at its own line.
+    /// Moves a diagnostic into its own file, at its own line.
     pub fn locate_in_own_file(&self, mut problem: Diagnostic) -> Diagnostic {
         let Some(span) = &mut problem.span else {
             return problem;
@@ -111,7 +112,7 @@ impl SpanOffset {
         }
     }
 
-    /// A line of the file as a place.
+    /// Returns the place of a whole line.
     pub fn line_span(self, source: &str, line: usize) -> SourceSpan {
         let line = line.max(1);
         let start: usize = source
@@ -129,8 +130,8 @@ impl SpanOffset {
 }
 
 impl YamlDoc {
-    /// Takes over the places of a value of another document (or of this one as it was), for it to stand at `at`. Returns how
-    /// many values it has.
+    /// Copies the places of a value of another document (or of an earlier state of this one) to `at`. Returns the
+    /// number of its values.
     pub fn copy_spans_from(
         &mut self,
         at: &str,
@@ -180,7 +181,7 @@ impl YamlDoc {
         count
     }
 
-    /// Gives a value the place of another one of this document.
+    /// Gives a value the place of another value of this document.
     pub fn copy_span(&mut self, at: &str, of: &str) {
         if let Some(place) = self.spans.get(of).cloned() {
             self.spans.insert(at.to_owned(), place);

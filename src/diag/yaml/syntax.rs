@@ -1,4 +1,4 @@
-//! The parser's errors as diagnostics of ours.
+//! The conversion of the parser's errors to diagnostics.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::node::to_span;
 use super::{MAX_DEPTH, MAX_NODES};
 use crate::diag::{Diagnostic, SourceSpan};
 
-/// An error that stopped the parser.
+/// Converts the error that stopped the parser.
 pub(super) fn to_diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
     let error = error.without_snippet();
     let (code, message) = describe_error(error);
@@ -25,7 +25,8 @@ pub(super) fn to_diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Di
     }
 }
 
-/// The parser knows line and column of a syntax error, and sometimes no offset; the snippet goes by offsets.
+/// Adds the byte range to a place. The parser sometimes reports a line and column without an offset, but snippets
+/// need offsets.
 fn with_byte_range(span: SourceSpan, source: &str) -> SourceSpan {
     if span.bytes.start > 0 || span.line <= 1 {
         return span;
@@ -81,7 +82,7 @@ fn describe_error(error: &Error) -> (&'static str, String) {
     }
 }
 
-/// The parser's own words, without the place at their end, which we tell in our own way.
+/// Returns the parser's message without the place at its end, because a diagnostic has its own place.
 fn strip_location(error: &Error) -> String {
     let text = error.render();
     let mut line = text.lines().next().unwrap_or("not valid YAML").to_owned();

@@ -279,7 +279,7 @@ fn decoder_with_table_accepts_the_keys_of_the_table() {
     let found = decode_with_table("first: a\nsecnd: b\n", &["second", "first"]);
     assert_eq!(
         found,
-        ["x.yaml:2:1: unknown key `secnd`; did you mean `second`?"]
+        ["f.yaml:2:1: unknown key `secnd`; did you mean `second`?"]
     );
 }
 

@@ -1,18 +1,18 @@
-//! How many more votes are still needed: of repeats, or of a jury's members.
+//! The number of votes that are still needed: of repeats, or of the members of a jury.
 //!
-//! A vote that is no longer needed gets no cell. So votes are planned as they become *certain to be needed*: first the
-//! fewest that could settle it (2 of 3, 3 of 5), later the fewest more that could settle what is still open. None is ever
-//! planned in vain, and those planned together run together.
+//! An unnecessary vote gets no cell, so dicta plans a vote only when it is *certain to be needed*. It first plans the
+//! fewest votes that could settle the decision (2 of 3, 3 of 5). Later it plans the fewest further votes that could
+//! settle an open decision. Votes that are planned together run together.
 
 use super::super::result::decide_by_vote;
 use super::Ballot;
 use crate::model::Outcome;
 
-/// What a vote that is still out may turn out as. One of each kind is enough: the ballot treats the kinds alike, and error
-/// outcomes differ only in which of them is commonest.
+/// The possible outcomes of a pending vote. One outcome of each kind is enough: the vote treats the kinds equally,
+/// and error outcomes differ only in the choice of the commonest.
 const POSSIBLE_OUTCOMES: [Outcome; 12] = Outcome::ALL;
 
-/// The outcome of a vote.
+/// Returns the outcome of a vote.
 pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
     let said: Vec<Ballot> = outcomes
         .iter()
@@ -26,10 +26,10 @@ pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
     decide_by_vote(&said).map(|decision| decision.outcome)
 }
 
-/// Whether `left` further votes, whatever they are, change nothing.
+/// Returns true if no `left` further votes can change the outcome.
 ///
-/// Only the uniform continuations are tried. That suffices: a margin that holds against `left` votes of one kind holds
-/// against any mixture of `left` votes.
+/// It is enough to try continuations with equal votes. A majority that holds against `left` votes of one kind also
+/// holds against any mixture of `left` votes.
 pub(super) fn is_settled(done: &[Outcome], left: u32) -> bool {
     let Some(now) = vote_outcome(done) else {
         return left == 0;
@@ -43,7 +43,8 @@ pub(super) fn is_settled(done: &[Outcome], left: u32) -> bool {
     }
 }
 
-/// How many more votes are certain to be needed, given those so far of at most `most`: 0 when it is settled.
+/// Returns the number of further votes that are certain to be needed, of at most `most` votes in total. Returns 0 if
+/// the outcome is settled.
 pub(super) fn count_needed_votes(most: u32, done: &[Outcome]) -> u32 {
     let so_far = u32::try_from(done.len()).unwrap_or(u32::MAX);
     let open = most.saturating_sub(so_far);
@@ -62,7 +63,7 @@ pub(super) fn count_needed_votes(most: u32, done: &[Outcome]) -> u32 {
     open
 }
 
-/// How many of the votes, from the first, a fresh run would have asked for.
+/// Returns the number of leading votes that a new run would have planned.
 pub(super) fn settled_prefix_len(most: u32, all: &[Outcome]) -> usize {
     (0..=all.len())
         .find(|first| count_needed_votes(most, &all[..*first]) == 0)

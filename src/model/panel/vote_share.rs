@@ -1,25 +1,26 @@
-//! How far those who voted agreed, and whose word stands.
+//! The agreement among the votes of a decision.
 
 use crate::model::{Decision, Outcome, VoteCounts};
 
-/// The votes that won, of all that were asked for.
+/// The number of winning votes, of all planned votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VoteShare {
-    /// The winner's.
+    /// The number of winning votes.
     pub won: u32,
-    /// All, those that abstained too.
+    /// The number of all votes, including abstentions.
     pub total: u32,
 }
 
 impl VoteShare {
-    /// As a fraction.
+    /// Returns the share as a fraction from 0 to 1.
     pub fn fraction(self) -> f64 {
         f64::from(self.won) / f64::from(self.total.max(1))
     }
 }
 
 impl Decision {
-    /// Whether what this judge said stands in the decision: under a cascade only the last one's does.
+    /// Returns true if the votes of this judge count in the decision. In a cascade, only the votes of the deciding
+    /// judge count.
     pub fn counts_judge(&self, judge: Option<u32>) -> bool {
         match self.panel.as_deref() {
             Some(ruling) => match ruling.deciding_member.and_then(|at| ruling.members.get(at)) {
@@ -30,7 +31,7 @@ impl Decision {
         }
     }
 
-    /// The share of the winning vote; `None` where nothing won: an error outcome, or skipped.
+    /// Returns the share of the winning votes; `None` for an error outcome or a skipped decision.
     pub fn winning_share(&self) -> Option<VoteShare> {
         let VoteCounts {
             pass,

@@ -1,4 +1,4 @@
-//! What `labels:` holds: a file, `{ path, eval, rubric, by }`, or a list of both.
+//! The content of `labels:`: a file, `{ path, eval, rubric, by }`, or a list of both.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use crate::diag::yaml::{
     ConfigKey, MappingDecoder, describe_value, properties_schema, text_schema,
 };
 
-/// One of them.
+/// One entry of `labels:`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LabelsEntry {
     /// A file or a glob, as written.
     pub(super) path: String,
-    /// What labels of the file are about that name no eval.
+    /// The eval of labels that name no eval.
     pub(super) eval: Option<String>,
-    /// Which rubric's, where they name none.
+    /// The rubric of labels that name no rubric.
     pub(super) rubric: Option<String>,
-    /// Who said so, where they do not say.
+    /// The author of labels that name no author.
     pub(super) by: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(in crate::workspace) fn label_file_schema() -> Value {
     ]})
 }
 
-/// The entries, each with the pointer to it.
+/// Reads the entries, each with its pointer.
 pub(super) fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, LabelsEntry)> {
     match fields.value("labels") {
         None | Some(Value::Null) => Vec::new(),
@@ -121,7 +121,7 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
     }
 }
 
-/// The files and globs of `transcripts:` whose map reads labels.
+/// Lists the files and globs of `transcripts:` whose field mapping reads labels.
 pub(in crate::workspace) fn list_mapped_files(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let entries = value.and_then(Value::as_array).into_iter().flatten();
     entries
@@ -129,7 +129,7 @@ pub(in crate::workspace) fn list_mapped_files(value: Option<&Value>) -> impl Ite
         .filter_map(|entry| entry.get("path")?.as_str())
 }
 
-/// The files and globs that a value of `labels:` names, however broken the rest is.
+/// Lists the files and globs that a value of `labels:` names, even if the rest of it is broken.
 pub(in crate::workspace) fn list_label_files(value: Option<&Value>) -> Vec<&str> {
     fn path(value: &Value) -> Option<&str> {
         value

@@ -1,4 +1,4 @@
-//! `labels.jsonl`: a human's verdict a line, strictly.
+//! The strict reader of `labels.jsonl`, with one label per line.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::label_file::LabelFileReader;
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
-/// Reads every line; blank ones are passed over. Problems stand at their line.
+/// Reads every line and skips blank lines. Reports problems at their line.
 pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let text = Arc::clone(sheet.text);
     let mut offset = 0;

@@ -1,4 +1,4 @@
-//! A file of labels while it is read: what was found in it, and what dicta.yaml says of it.
+//! The reader of one label file: the labels found, and the defaults from dicta.yaml.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use super::entries::LabelsEntry;
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, make_visible, parse_pass_or_fail};
 
-/// A file being read.
+/// The reader of one label file.
 pub(super) struct LabelFileReader<'s> {
     pub(super) text: &'s Arc<str>,
     pub(super) path: &'s Path,
-    /// What dicta.yaml says of all its labels that do not say it themselves.
+    /// The defaults from dicta.yaml for labels that lack a key.
     pub(super) defaults: &'s LabelsEntry,
-    /// Its cases are Inspect Scout's.
+    /// True if the file contains Inspect Scout's cases.
     pub(super) is_scout: bool,
     labels: Vec<(Label, SourceSpan)>,
     problems: Vec<Diagnostic>,
-    /// Rows without a verdict, and the first one's place.
+    /// The number of rows without a verdict, and the place of the first one.
     blank: (u64, Option<SourceSpan>),
 }
 
@@ -36,13 +36,13 @@ impl<'s> LabelFileReader<'s> {
         }
     }
 
-    /// The name of the file without its ending.
+    /// Returns the name of the file without its ending.
     pub(super) fn stem(&self) -> String {
         let stem = self.path.file_stem();
         stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
     }
 
-    /// One more label; what it does not say is as dicta.yaml has it.
+    /// Adds a label, with the defaults for absent keys.
     pub(super) fn add_label(&mut self, mut label: Label, span: SourceSpan) {
         if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
             self.error(span.clone(), "score must be between 0 and 1");
@@ -53,7 +53,7 @@ impl<'s> LabelFileReader<'s> {
         self.labels.push((label, span));
     }
 
-    /// A row that somebody has yet to fill in.
+    /// Counts a row that has no verdict yet.
     pub(super) fn blank(&mut self, span: SourceSpan) {
         self.blank.0 += 1;
         self.blank.1.get_or_insert(span);
@@ -71,7 +71,7 @@ impl<'s> LabelFileReader<'s> {
         );
     }
 
-    /// Whatever is wrong in a file of labels is a problem of labels.
+    /// Adds a problem with the code of label problems.
     pub(super) fn report_problem(&mut self, problem: Diagnostic) {
         self.problems.push(Diagnostic {
             code: super::LABEL_CODE,
@@ -79,7 +79,7 @@ impl<'s> LabelFileReader<'s> {
         });
     }
 
-    /// The whole of a line, by its number from 1 and where it begins.
+    /// Returns the place of a whole line, from its number (from 1) and its first byte.
     pub(super) fn line_span(&self, number: u64, start: usize) -> SourceSpan {
         let rest = self.text.get(start..).unwrap_or_default();
         let line = rest.split('\n').next().unwrap_or_default();
@@ -102,7 +102,7 @@ impl<'s> LabelFileReader<'s> {
     }
 }
 
-/// A label that says nothing but what it must.
+/// Creates a label with only the required keys.
 pub(super) fn new_label(transcript: &str, eval: &str, passed: bool) -> Label {
     Label {
         transcript: transcript.to_owned(),
@@ -116,7 +116,7 @@ pub(super) fn new_label(transcript: &str, eval: &str, passed: bool) -> Label {
     }
 }
 
-/// Pass or fail by a value of JSON or YAML.
+/// Reads pass or fail from a value of JSON or YAML.
 pub(super) fn parse_verdict(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(passed) => Some(*passed),
@@ -126,7 +126,7 @@ pub(super) fn parse_verdict(value: &Value) -> Option<bool> {
     }
 }
 
-/// What was found in the place of a verdict.
+/// Explains a value that is not a verdict.
 pub(super) fn explain_invalid_verdict(what: &str, found: &str) -> String {
     let mut found = make_visible(found, false).into_owned();
     if let Some((at, _)) = found.char_indices().nth(60) {

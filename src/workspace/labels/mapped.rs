@@ -1,7 +1,7 @@
-//! Labels that stand in the files of transcripts themselves, where a `map` of dicta.yaml says which field they are in.
+//! Labels in transcript files, from a field that a field mapping in dicta.yaml names.
 //!
-//! They are read as the transcripts are, a record at a time. A label is of the transcript beside it, so it names one that is
-//! here; what the map says it is about is looked at in dicta.yaml, once for all.
+//! dicta reads them with the transcripts, one record at a time. Each label belongs to the transcript of its record.
+//! The check of the eval happens once per field mapping, in dicta.yaml.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use crate::model::{Label, pluralize};
 use crate::transcript::{FieldMappings, TranscriptError};
 use crate::workspace::paths;
 
-/// The labels of all files whose map has any. A file that cannot be read is whoever reads its transcripts' trouble.
+/// Reads the labels of all files whose field mapping has any. The code that reads the transcripts reports unreadable
+/// files.
 pub(in crate::workspace) fn read_mapped_labels(
     root: &Path,
     files: &[PathBuf],
@@ -46,7 +47,7 @@ pub(in crate::workspace) fn read_mapped_labels(
             path,
             maps,
             &mut |label, offset| {
-                // A run calls the second one otherwise.
+                // A run renames a transcript whose id is taken, so its label would match another one.
                 if let Some(label) = label {
                     offsets.push(offset);
                     found.labels.push(label);
@@ -81,7 +82,8 @@ pub(in crate::workspace) fn read_mapped_labels(
     found
 }
 
-/// Every label of a file with where its record begins; none for one of a transcript whose id is taken.
+/// Calls a function with every label of a file and the start of its record; with no label for a transcript whose id
+/// is taken.
 fn for_each_label(
     path: &Path,
     maps: &FieldMappings,
@@ -108,7 +110,7 @@ fn for_each_label(
     Ok(())
 }
 
-/// Places by where they begin, in the file's order.
+/// Converts byte offsets to places, in the file's order.
 fn spans_at_offsets(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
     let text = if offsets.is_empty() {
         Vec::new()

@@ -1,8 +1,8 @@
-//! `labels:` of dicta.yaml: what people said, from files of whatever form they have it in.
+//! `labels:` of dicta.yaml: people's labels, from files of several formats.
 //!
-//! Owns which files are read, what form each is in (told by its content), and what a label may be about. A file that
-//! cannot be read as labels, and a label that matches nothing, are errors with their place. Refuses to write: who labels
-//! on the screen writes [`super::Workspace::labels_file`].
+//! Responsible for the choice of files, for their formats (recognized by content), and for the check that labels
+//! match an eval. A file that is not a label file, and a label that matches nothing, are errors with a place. Does
+//! not write: the workbench writes to [`super::Workspace::labels_file`].
 
 mod entries;
 mod jsonl;
@@ -31,40 +31,40 @@ pub(super) use scout_uuids::resolve_scout_uuids;
 pub(crate) use validate::find_stray_labels;
 pub(super) use validate::{check_labels_against_rubrics, check_map_labels};
 
-/// The largest labels file that is read, in bytes.
+/// The maximum size of a label file, in bytes.
 const MAX_LABELS_BYTES: u64 = 64 << 20;
-/// What problems of labels are called: errors for a run, and no reason to refuse a rubric.
+/// The code of label problems. They are errors for a run, but do not refuse a rubric.
 pub(super) const LABEL_CODE: &str = "label";
-/// Where labels are looked for and written to, beside dicta.yaml, when nothing else is said.
+/// The default label file, next to dicta.yaml.
 pub(super) const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
 
-/// Where a label stands: its file, as a person would name it, and the place in it.
+/// The place of a label: its file, as a person would name it, and the span.
 pub type LabelPlace = (Arc<Path>, SourceSpan);
 
-/// All that was read.
+/// The labels of a workspace, with their places and problems.
 #[derive(Debug, Default)]
 pub(super) struct LoadedLabels {
     pub(super) labels: Vec<Label>,
-    /// Where each of them stands.
+    /// The places of the labels, in the order of `labels`.
     pub(super) places: Vec<LabelPlace>,
-    /// Which of them are of Inspect Scout, whose ids may be Inspect's.
+    /// The positions of Inspect Scout's labels, whose transcript ids may be Inspect's.
     pub(super) scout: Vec<usize>,
-    /// So many of the first ones are from files of transcripts.
+    /// The number of leading labels that come from transcript files.
     pub(super) mapped_count: usize,
-    /// Of files and labels, not of dicta.yaml.
+    /// The problems of label files and labels, not of dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
-    /// Files of our own form, as they are named, with their text.
+    /// The files in dicta's own format with their text.
     pub(super) files: Vec<(PathBuf, Arc<str>)>,
-    /// Where new labels go.
+    /// The file that receives new labels.
     pub(super) file: Option<PathBuf>,
 }
 
-/// What form a file is in.
+/// The format of a label file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LabelFormat {
     /// `labels.jsonl`.
     Jsonl,
-    /// CSV or TSV, of ours or of Inspect Scout.
+    /// CSV or TSV, in dicta's columns or Inspect Scout's.
     Table,
     /// promptfoo's results.
     Promptfoo,
@@ -72,7 +72,8 @@ enum LabelFormat {
     Scout,
 }
 
-/// Reads what `labels:` names, and `labels.jsonl` beside dicta.yaml where no other file of that form is named.
+/// Reads the files that `labels:` names, and `labels.jsonl` next to dicta.yaml if no other file of that format is
+/// named.
 pub(super) fn read_labels(
     fields: &mut MappingDecoder<'_>,
     doc: &YamlDoc,
@@ -109,7 +110,8 @@ pub(super) fn read_labels(
 }
 
 impl LoadedLabels {
-    /// What stood in files of transcripts comes first: what somebody writes down later counts.
+    /// Puts the labels of transcript files first, because the last label of a decision counts and people write theirs
+    /// later.
     pub(super) fn prepend_mapped(&mut self, mut mapped: LoadedLabels) {
         self.mapped_count = mapped.labels.len();
         mapped.labels.append(&mut self.labels);
@@ -119,7 +121,7 @@ impl LoadedLabels {
         self.problems = mapped.problems;
     }
 
-    /// One more file. The error is a sentence without its path.
+    /// Reads one file. The error is a sentence without its path.
     fn file(&mut self, root: &Path, path: &Path, entry: &LabelsEntry) -> Result<(), String> {
         let text = files::read_text(path, MAX_LABELS_BYTES)?;
         let shown = paths::display_path(root, path);
@@ -153,7 +155,7 @@ impl LoadedLabels {
     }
 }
 
-/// The form by what the file holds; its ending only tells YAML from a table.
+/// Recognizes the format by content. The file's ending only distinguishes YAML from a table.
 fn detect_label_format(path: &Path, text: &str) -> LabelFormat {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let ending = path.extension().and_then(|ending| ending.to_str());
@@ -165,7 +167,7 @@ fn detect_label_format(path: &Path, text: &str) -> LabelFormat {
         if has("transcript") {
             return LabelFormat::Jsonl;
         }
-        // A whole document over lines, or one on its first line.
+        // The text is a document over several lines, or one on its first line.
         let document = line.is_none() && text.len() > first.len();
         if has("gradingResult") || has("promptIdx") || has("results") {
             return LabelFormat::Promptfoo;

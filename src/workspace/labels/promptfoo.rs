@@ -1,5 +1,5 @@
-//! The marks people set in promptfoo's viewer: a component of type `human` in a result's grading. Its transcript is called
-//! as promptfoo's reader calls it.
+//! The reader of people's marks in promptfoo's viewer: a component of type `human` in a result's grading. The
+//! transcript's id is the one of promptfoo's reader.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ struct PromptfooRatedComponent {
 }
 
 impl PromptfooRatedComponent {
-    /// Whether a person said it.
+    /// Returns true if a person gave the mark.
     fn is_human(&self) -> bool {
         let assertion = self.assertion.as_ref();
         assertion.is_some_and(|assertion| assertion.r#type.as_deref() == Some("human"))
@@ -74,13 +74,13 @@ struct PromptfooRatedAssertion {
     metric: Option<String>,
 }
 
-/// Whether a text over several lines is a document of results.
+/// Returns true if a text over several lines is a document of results.
 pub(super) fn is_results_document(text: &str) -> bool {
     serde_json::from_str::<PromptfooRatingsDocument<'_>>(text.trim_start_matches('\u{feff}'))
         .is_ok()
 }
 
-/// Reads a document of results, or a result a line.
+/// Reads a document of results, or one result per line.
 pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let text = Arc::clone(sheet.text);
     let bare = text.trim_start_matches('\u{feff}');
@@ -128,7 +128,7 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     }
 }
 
-/// A result; how many marks it has.
+/// Reads a result. Returns the number of its marks.
 fn read_result(
     sheet: &mut LabelFileReader<'_>,
     json: &str,

@@ -1,8 +1,8 @@
-//! Inspect Scout's validation cases: `id` and `target` (or `target_x`, `label_x` for several), as CSV, YAML, JSON or JSON
-//! lines. A target that says true is a pass of the eval called as its field, or as dicta.yaml says.
+//! The reader of Inspect Scout's validation cases as CSV, YAML, JSON or JSON lines.
 //!
-//! Scout compares its targets by predicates with values of any kind; only equality with true or false is a label. The rest
-//! is an error, never a guess.
+//! A case has an `id` and a `target` (or several `target_x`, `label_x`). A true target is a pass of the eval with the
+//! field's name, or of the eval that dicta.yaml names. Scout compares targets of any type with predicates. Only
+//! equality with true or false is a label; everything else is an error.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use super::table_rows::{LabelTableRow, check_row_length};
 use crate::diag::{SourceSpan, yaml};
 use crate::model::parse_pass_or_fail;
 
-/// What is neither a target nor a label.
+/// Keys that are neither targets nor labels.
 const IGNORED_KEYS: [&str; 5] = ["id", "split", "predicate", "task_id", "task_repeat"];
 
-/// Whether the first line of a table without a header is a case: an id and a verdict.
+/// Returns true if the first line of a table is a case (an id and a verdict) and not a header.
 pub(super) fn is_headerless(cells: &[String]) -> bool {
     matches!(cells, [id, target] if id != "id" && parse_pass_or_fail(target).is_some())
 }
 
-/// Reads a table with a header, or one of cases alone.
+/// Reads a table, with or without a header.
 pub(super) fn read_table(
     sheet: &mut LabelFileReader<'_>,
     names: Vec<String>,
@@ -101,7 +101,7 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     }
 }
 
-/// A list of cases, a case, or a `split` with cases in it.
+/// Reads a case, a list of cases, or a `split` with cases in it.
 fn read_cases(
     sheet: &mut LabelFileReader<'_>,
     value: &Value,
@@ -207,7 +207,7 @@ fn report_missing_eval(sheet: &mut LabelFileReader<'_>, span: SourceSpan) {
     );
 }
 
-/// The eval that a column or key is about; empty where it does not say.
+/// Returns the eval of a column or key; empty if it names none.
 fn parse_target_key(key: &str) -> Option<&str> {
     if matches!(key, "target" | "labels") {
         return Some("");

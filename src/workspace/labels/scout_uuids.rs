@@ -1,5 +1,5 @@
-//! Inspect Scout calls a transcript of an Inspect log by the sample's uuid; here it is called by sample and epoch. Labels of
-//! Scout are taken to the transcript of that uuid.
+//! The mapping of Inspect Scout's transcript ids. Scout identifies a transcript of an Inspect log by the sample's
+//! uuid; dicta uses sample and epoch.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::{LoadedLabels, MAX_LABELS_BYTES};
 use crate::transcript::{FieldMappings, TranscriptError};
 
-/// Gives Scout's labels the ids of their transcripts. Logs are looked at only if there are any; a log that is not read from
-/// its directory, no further than [`MAX_LABELS`].
+/// Replaces the uuids in Scout's labels with transcript ids. Reads logs only if such labels exist, and at most
+/// [`MAX_LABELS_BYTES`] of a log whose directory it cannot read.
 pub(in crate::workspace) fn resolve_scout_uuids(
     found: &mut LoadedLabels,
     files: &[PathBuf],
@@ -30,7 +30,7 @@ pub(in crate::workspace) fn resolve_scout_uuids(
         ids_by_uuid: HashMap::new(),
     };
     for path in files.iter().filter(|path| !maps.0.contains_key(*path)) {
-        // What cannot be read is told by whoever reads its transcripts.
+        // The code that reads the transcripts reports unreadable files.
         let _told_later = named.index_file(path, maps);
     }
     for at in &found.scout {
@@ -44,7 +44,7 @@ pub(in crate::workspace) fn resolve_scout_uuids(
 
 struct ScoutUuidIndex {
     wanted: HashSet<String>,
-    /// How often an id came: a run calls the second one otherwise.
+    /// The number of occurrences of an id. A run renames the second one.
     id_counts: HashMap<String, u32>,
     ids_by_uuid: HashMap<String, String>,
 }

@@ -1,5 +1,5 @@
-//! Labels in a table: CSV, or with tabs or semicolons between its cells. The header says what is where; one with `id` and
-//! `target` is Inspect Scout's.
+//! The reader of tables of labels. The header names the columns; a header with `id` and `target` marks an Inspect
+//! Scout table.
 
 use super::label_file::{LabelFileReader, explain_invalid_verdict, new_label};
 use super::scout;
@@ -19,7 +19,7 @@ const COLUMNS: [&str; 9] = [
     "at",
 ];
 const NOTE_COLUMN: &str = "note";
-/// Looked at, and cannot say.
+/// The verdict of a person who looked and could not decide.
 const UNSURE_WORD: &str = "unsure";
 
 /// Reads the table.

@@ -11,7 +11,7 @@ pub(super) struct LabelTableRow {
     pub(super) span: SourceSpan,
 }
 
-/// All rows that hold something. What is no table is told.
+/// Reads all rows that are not empty. Reports a text that is not a table.
 pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
     let whole = sheet.text.clone();
     let skip = whole.len() - whole.trim_start_matches('\u{feff}').len();
@@ -29,7 +29,7 @@ pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
         .from_reader(text.as_bytes());
     let mut rows = Vec::new();
     let mut record = csv::StringRecord::new();
-    // Counted here: the reader's own places stand before empty lines that it passes over.
+    // The lines are counted here, because the reader's positions are before the empty lines that it skips.
     let (mut counted, mut line) = (0, 1);
     loop {
         match reader.read_record(&mut record) {
@@ -61,7 +61,7 @@ pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
     }
 }
 
-/// A row as long as the header; one that is longer or shorter is told.
+/// Returns true if a row is as long as the header; reports it otherwise.
 pub(super) fn check_row_length(
     sheet: &mut LabelFileReader<'_>,
     row: &LabelTableRow,

@@ -1,5 +1,5 @@
-//! What labels are about: an eval that is here, one verdict a transcript, and a transcript that is here. One that matches
-//! nothing would count nowhere and look as if it did, so it is an error, with the name that was likely meant.
+//! The check that labels match: each label names an existing eval and transcript, and no two labels contradict each
+//! other. A label that matches nothing would silently count nowhere, so it is an error with the likely intended name.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,14 +14,15 @@ use crate::model::{Label, make_visible};
 use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
 
-/// What a label is about: transcript, rubric, eval.
+/// The transcript, rubric and eval of a label.
 type LabelTarget<'l> = (&'l str, Option<&'l str>, &'l str);
 
-/// Problems of a kind that are told one by one; a wrong column of a table has one for each row.
+/// The maximum number of problems of one kind that dicta reports one by one, because a wrong column affects every
+/// row.
 const MAX_REPORTED: usize = 20;
 
-/// Labels against the rubrics: what names no eval of theirs, and what contradicts itself. The first `mapped` of them are
-/// about what a map says, which [`of_maps`] looks at once for all.
+/// Checks labels against the rubrics: unknown evals and contradictions. [`check_map_labels`] checks the first
+/// `mapped` labels, once per field mapping.
 pub(in crate::workspace) fn check_labels_against_rubrics(
     labels: &[Label],
     places: &[LabelPlace],
@@ -32,7 +33,7 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
     let mut first: HashMap<LabelTarget<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
-    // Most labels are about few evals: what is said of one of them is worked out once.
+    // Many labels share few evals, so the result is computed once per eval.
     let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
     for (nth, (label, place)) in labels.iter().zip(places).enumerate() {
         let about = (label.rubric.as_deref(), label.eval.as_str());
@@ -78,7 +79,7 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
     errors
 }
 
-/// The `label`s of maps against the rubrics, each at its place in dicta.yaml.
+/// Checks the `label` entries of field mappings against the rubrics, at their places in dicta.yaml.
 pub(in crate::workspace) fn check_map_labels(
     doc: &YamlDoc,
     rubrics: &[Arc<Rubric>],
@@ -134,7 +135,7 @@ fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
     });
 }
 
-/// Why no decision could have the label; `None` if one could.
+/// Explains why no decision can match the label; `None` if one can.
 fn explain_unmatched_label(
     (rubric, eval): (Option<&str>, &str),
     rubrics: &[Arc<Rubric>],
@@ -164,8 +165,8 @@ fn explain_unmatched_label(
     })
 }
 
-/// Labels of transcripts that are not here: an error each, at its place. `ids`: those of all transcripts, made unique as a
-/// run makes them.
+/// Reports labels whose transcript does not exist, each at its place. `ids` are the ids of all transcripts, made
+/// unique as in a run.
 pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
     let mut told: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
@@ -173,7 +174,7 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
         if ids.contains(&label.transcript) || !told.insert(&label.transcript) {
             continue;
         }
-        // A name is looked for only as long as it is shown.
+        // dicta shows only the first problems, so only these need a suggestion.
         let near = if problems.len() < MAX_REPORTED {
             find_nearest(&label.transcript, ids.iter().map(String::as_str))
         } else {

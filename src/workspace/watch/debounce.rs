@@ -1,37 +1,39 @@
-//! When what was seen in the files is acted on. Pure: sights and moments in, orders out.
+//! The decision when to act on changed files. Pure: file states and times in, actions out.
 
 use crate::model::Millis;
 
-/// How long what looks half-written must stand still before it is believed.
+/// The time for which content that looks half-written must not change before dicta acts on it.
 pub(super) const DEBOUNCE: Millis = Millis(200);
 
-/// What a look at the files gave.
+/// The result of a check of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadCheck {
-    /// The last good state.
+    /// The files have the last good state.
     Unchanged,
-    /// Another state, and it loads.
+    /// The files have another state, and it loads.
     Loads,
-    /// It loads, but a file of the last good state is gone or empty: perhaps only in the middle of a save.
+    /// The files load, but a file of the last good state is missing or empty. An editor may be in the middle of a
+    /// save.
     LoadsWithMissingFile,
-    /// It does not load: broken, or half-written.
+    /// The files do not load: they are broken or half-written.
     Broken,
 }
 
-/// What is to be done about it.
+/// The action after a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadAction {
-    /// Nothing (yet).
+    /// Do nothing yet.
     Nothing,
-    /// It is the good state from now on.
+    /// Use the state as the new good state.
     Apply,
-    /// What is wrong is told.
+    /// Report the problems.
     Report,
-    /// The last good state is back after something wrong was told.
+    /// Report that the last good state is back after a reported failure.
     Recovered,
 }
 
-/// What is doubted, and what was told. `S` says what the files hold.
+/// The state of the debounce: the doubtful content, and the reported content. `S` identifies the content of the
+/// files.
 #[derive(Debug, Clone)]
 pub(super) struct ReloadDebouncer<S> {
     pending: Option<(S, Millis)>,
@@ -48,7 +50,7 @@ impl<S> Default for ReloadDebouncer<S> {
 }
 
 impl<S: PartialEq> ReloadDebouncer<S> {
-    /// What to do about a look.
+    /// Returns the action after a check.
     pub(super) fn on_check(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
         match heard {
             ReloadCheck::Unchanged => {
@@ -65,12 +67,12 @@ impl<S: PartialEq> ReloadDebouncer<S> {
         }
     }
 
-    /// When to look again though nothing is heard of the files.
+    /// Returns the time of the next check without a notification.
     pub(super) fn next_check(&self) -> Option<Millis> {
         self.pending.as_ref().map(|(_, since)| *since + DEBOUNCE)
     }
 
-    /// Whether what is wrong now was told.
+    /// Returns true if the present problems have been reported.
     #[cfg(test)]
     pub(super) fn has_told(&self) -> bool {
         self.reported.is_some()
@@ -99,7 +101,8 @@ impl<S: PartialEq> ReloadDebouncer<S> {
                 self.reported = Some(sight);
                 ReloadAction::Report
             }
-            // Only another content begins the wait anew: a file that is touched for ever is told all the same.
+            // Only other content restarts the wait. Otherwise dicta would never report a file that a program touches
+            // continuously.
             _ => {
                 self.pending = Some((sight, now));
                 ReloadAction::Nothing

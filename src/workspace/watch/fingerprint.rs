@@ -1,7 +1,7 @@
-//! Which files a workspace stands on, and what they hold now.
+//! The files that a workspace depends on, and digests of their content.
 //!
-//! What is watched is read leniently from dicta.yaml itself, the last good one and the one that lies there now, so that a
-//! broken file does not blind the watcher to the one that would mend it.
+//! dicta reads the names of the files leniently from dicta.yaml, both from the last good version and from the present
+//! one. So after a broken save, it still notices the file that would fix it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,29 +14,29 @@ use crate::diag::yaml;
 use crate::model::Digest;
 use crate::workspace::{CONFIG_FILE, Env, files, globs, labels, paths, tools_files};
 
-/// The largest file that is looked at, in bytes: that of labels.
+/// The maximum size of a file that dicta reads, in bytes: that of labels.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// What the files hold: a digest each; `None` for one that is not there or cannot be read.
+/// A digest per file; `None` for a file that is missing or unreadable.
 pub(super) type FileFingerprints = BTreeMap<PathBuf, Option<Digest>>;
 
-/// What is watched.
+/// The files and folders to watch.
 #[derive(Debug, Default)]
 pub(super) struct WatchScope {
-    /// Files, by their own and by their real names.
+    /// The files, by their own and by their real paths.
     names: BTreeSet<PathBuf>,
-    /// Which others would belong to the workspace.
+    /// The globs of files that would belong to the workspace.
     matchers: Vec<GlobMatcher>,
-    /// Folders in which others may appear, at any depth.
+    /// The folders in which such files may appear, at any depth.
     glob_folders: Vec<PathBuf>,
-    /// Files whose content counts.
+    /// The files whose content counts.
     files: BTreeSet<PathBuf>,
-    /// Folders to watch: those of the files, and the ones these stand in, which tell when one is made anew.
+    /// The folders to watch: those of the files and their parents, which report when one of them is created again.
     pub(super) folders: BTreeSet<PathBuf>,
 }
 
 impl WatchScope {
-    /// What the given texts of dicta.yaml name.
+    /// Collects what the given texts of dicta.yaml name.
     pub(super) fn from_configs(root: &Path, env: &Env, configs: &[Arc<str>]) -> Self {
         let mut scope = Self::default();
         scope.add_file(&root.join(CONFIG_FILE));
@@ -52,7 +52,7 @@ impl WatchScope {
             for written in labels::list_mapped_files(doc.value.get("transcripts")) {
                 scope.add_glob(root, written);
             }
-            // Read where no other is named, and made by the first label.
+            // dicta reads this file if `labels:` is absent, and creates it with the first label.
             scope.add_file(&root.join(labels::DEFAULT_LABELS_FILE));
             if let Some(Value::Object(judges)) = doc.value.get("judges") {
                 for written in judges.values().filter_map(Value::as_str) {
@@ -72,12 +72,12 @@ impl WatchScope {
         scope
     }
 
-    /// One more file.
+    /// Adds a file.
     pub(super) fn add_file(&mut self, path: &Path) {
         self.files.insert(path.to_owned());
         self.names.insert(path.to_owned());
         self.add_parent_folder(path);
-        // An editor may write through a link: the change is seen where the file really is.
+        // An editor may write through a link, and the notification then names the real file.
         if let Ok(real) = path.canonicalize()
             && real != path
         {
@@ -92,7 +92,7 @@ impl WatchScope {
         }
     }
 
-    /// The folder and the one it stands in; where it is not there, the nearest one above that is.
+    /// Adds a folder and its parent. If the folder is missing, adds the nearest existing parent.
     fn add_folder(&mut self, folder: &Path) {
         let there = folder
             .ancestors()
@@ -122,17 +122,17 @@ impl WatchScope {
         }
     }
 
-    /// Whether something that happened at a path may matter.
+    /// Returns true if an event at a path may concern the workspace.
     pub(super) fn covers(&self, path: &Path) -> bool {
         self.names.contains(path)
             || self.folders.contains(path)
             || self.matchers.iter().any(|matcher| matcher.is_match(path))
-            // Of a folder below, or above, that comes or goes.
+            // The event may be about a folder above a file, which appears or disappears.
             || self.names.iter().any(|name| name.starts_with(path))
             || (self.glob_folders.iter().any(|base| path.starts_with(base)) && path.is_dir())
     }
 
-    /// What the files hold now.
+    /// Reads the present content of the files.
     pub(super) fn read_fingerprints(&self) -> FileFingerprints {
         self.files
             .iter()
@@ -155,7 +155,7 @@ fn text_items(value: Option<&Value>) -> impl Iterator<Item = &str> {
     one.into_iter().chain(many.into_iter().flatten())
 }
 
-/// Whether no file that both know differs.
+/// Returns true if all files that both sides contain are equal.
 pub(super) fn match_loaded_files(
     sight: &FileFingerprints,
     root: &Path,
@@ -168,7 +168,7 @@ pub(super) fn match_loaded_files(
     })
 }
 
-/// Whether a file that held something is gone or empty.
+/// Returns true if a file with content is now missing or empty.
 pub(super) fn has_lost_file(before: &FileFingerprints, now: &FileFingerprints) -> bool {
     let empty = Digest::hash_bytes(b"");
     let holds = |digest: &Option<Digest>| digest.as_ref().is_some_and(|d| *d != empty);

@@ -1,14 +1,14 @@
-//! Hot reload: the files of a workspace are watched, and a good save is loaded at once.
+//! Hot reload: the watcher of a workspace's files, which loads a valid save at once.
 //!
-//! Owns when files are read again and the one home of notify. Folders are watched, not files: a file that is renamed
-//! over is another file. What the system tells only makes us look; what counts is the content, compared with what the
-//! last good state was loaded from, so that nothing depends on the kind or number of events:
-//! - a state that loads is told at once; the next content supersedes it;
-//! - one that does not load, or lost a file, is believed only after 200 ms without another content, and read again then;
-//! - each look arms its watches before it reads, so that what is written meanwhile is heard;
-//! - where nothing can be watched, the content is read each second instead, and that is said once.
+//! Responsible for when files are read again. The only importer of notify. Watches folders and not files, because an
+//! editor may replace a file by renaming another one. A notification only starts a check. The check compares the content
+//! with the last good state, so that the kind and number of notifications do not matter:
+//! - The watcher reports a state that loads at once; the next content supersedes it.
+//! - It reports a state that does not load, or lost a file, only after 200 ms without other content.
+//! - Each check starts its watches before it reads, so that it notices a write during the read.
+//! - If nothing can be watched, the watcher reads the files every second and reports this once.
 //!
-//! Refuses to know what a reload means: it is told to whoever started the watcher.
+//! Does not know the meaning of a reload: it reports to the code that started it.
 
 mod debounce;
 mod fingerprint;
@@ -33,45 +33,45 @@ use debounce::{ReloadAction, ReloadCheck, ReloadDebouncer};
 use fingerprint::{FileFingerprints, WatchScope, has_lost_file, match_loaded_files};
 use notifier::{ChangeInbox, FolderWatches};
 
-/// How often files are read where they cannot be watched.
+/// The interval between reads of files that dicta cannot watch.
 const POLL_INTERVAL: Millis = Millis(1000);
-/// How often a look begins anew because somebody wrote while it read.
+/// The maximum number of times a check starts again because a file changed while dicta read it.
 const MAX_READ_TRIES: usize = 4;
-/// When a look is tried again that never saw two times the same.
+/// The wait before another check, after a check that never read the same content twice.
 const RETRY_DELAY: Millis = Millis(50);
 
-/// What happened to the files.
+/// A change of the workspace's files.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
-    /// Everything loads, and is another state than before; or, with nothing changed, the last good state is back after a
-    /// failure was told.
+    /// The files load and differ from the last good state. Also sent without changes if the last good state is back
+    /// after a reported failure.
     Reloaded {
         /// The new state.
         workspace: Arc<Workspace>,
-        /// Which files differ, as the workspace names them.
+        /// The changed files, as the workspace names them.
         changed: Vec<PathBuf>,
     },
-    /// Something does not load, and has not changed for a while.
+    /// The files do not load, and have not changed for a while.
     Failed(Vec<Diagnostic>),
-    /// Files cannot be watched; a sentence that says what is done instead.
+    /// dicta cannot watch the files; a sentence that states what it does instead.
     Unwatched(String),
 }
 
-/// What a watcher is told to watch.
+/// The parameters of a watcher.
 pub struct WatchParams {
     /// The workspace's folder.
     pub root: PathBuf,
-    /// Its last good state; `None`: it does not load yet.
+    /// Its last good state; `None` if it has not loaded yet.
     pub last_good: Option<Arc<Workspace>>,
-    /// For paths from home and what else dicta.yaml takes from it.
+    /// The environment, for paths from home and settings of dicta.yaml.
     pub env: Env,
-    /// Which eval types there are.
+    /// The eval types.
     pub catalog: Arc<dyn EvalTypeCatalog>,
-    /// For the quiet time.
+    /// The clock of the debounce.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Watches until it is dropped.
+/// The watcher of a workspace. It stops when dropped.
 #[derive(Debug)]
 pub struct WorkspaceWatcher {
     inbox: Arc<ChangeInbox>,
@@ -79,8 +79,8 @@ pub struct WorkspaceWatcher {
 }
 
 impl WorkspaceWatcher {
-    /// Begins to watch, with a first look: what was saved since the last good state was loaded is found. Must be called
-    /// inside a tokio runtime. `tell` says whether anybody still listens.
+    /// Starts to watch, with a first check that finds files saved since the last good state. Must be called inside a
+    /// tokio runtime. `tell` returns false when the receiver is gone.
     pub fn start(watch: WatchParams, tell: impl Fn(WatchEvent) -> bool + Send + 'static) -> Self {
         let inbox = Arc::new(ChangeInbox::default());
         let dropped = CancellationToken::new();
@@ -108,13 +108,13 @@ impl WorkspaceWatcher {
         }
     }
 
-    /// Looks at the files now, whatever was heard of them.
+    /// Checks the files now.
     pub fn check_now(&self) {
         self.inbox.mark_everything();
     }
 }
 
-/// Looks whenever something was heard, or a wait is over; always off the thread that calls.
+/// Checks the files after each notification and each wait, on a blocking thread.
 async fn run_worker(mut worker: WatchWorker, tell: impl Fn(WatchEvent) -> bool) {
     let clock = Arc::clone(&worker.params.clock);
     let ear = Arc::clone(&worker.inbox);
@@ -149,22 +149,22 @@ async fn run_worker(mut worker: WatchWorker, tell: impl Fn(WatchEvent) -> bool) 
 
 struct WatchWorker {
     params: WatchParams,
-    /// What the files held that the last good state was loaded from.
+    /// The content of the files of the last good state.
     good_fingerprints: Option<FileFingerprints>,
     debouncer: ReloadDebouncer<FileFingerprints>,
     scope: WatchScope,
-    /// Files that rubrics named when they were last read: known only by reading them.
+    /// The files that rubrics named when dicta last read them. Only loading finds them.
     referenced: Vec<PathBuf>,
     watches: Option<FolderWatches>,
-    /// Nothing can be watched: files are read each second.
+    /// True if dicta cannot watch anything and reads the files every second.
     is_polling: bool,
-    /// A look did not come to an end.
+    /// The time of the next check, after one that did not finish.
     retry_at: Option<Millis>,
     inbox: Arc<ChangeInbox>,
 }
 
 impl WatchWorker {
-    /// Takes in what was heard; whether any of it is about our files.
+    /// Takes the received notifications. Returns true if one concerns the workspace's files.
     fn take_changes(&mut self) -> bool {
         let heard = self.inbox.take();
         if let Some(arms) = &mut self.watches {
@@ -175,7 +175,7 @@ impl WatchWorker {
         heard.everything || heard.paths.iter().any(|path| self.scope.covers(path))
     }
 
-    /// When to look though nothing is heard.
+    /// Returns the time of the next check without a notification.
     fn next_check(&self, now: Millis) -> Option<Millis> {
         let poll = self.is_polling.then_some(now + POLL_INTERVAL);
         [self.debouncer.next_check(), self.retry_at, poll]
@@ -208,12 +208,12 @@ impl WatchWorker {
             named.sort();
             named.dedup();
             if self.referenced != named {
-                // Watched first, then read.
+                // Watch before reading, so that a change during the read is noticed.
                 self.referenced = named;
                 continue;
             }
             match loaded {
-                // Somebody wrote while we read.
+                // A file changed while dicta read it, so the loaded state mixes two versions.
                 Ok(loaded) if !match_loaded_files(&sight, &loaded.root, &loaded.files) => {}
                 Ok(loaded) => {
                     events.extend(self.apply_loaded(loaded, sight));
@@ -242,8 +242,8 @@ impl WatchWorker {
         self.params.clock.now()
     }
 
-    /// Works out what is to be watched and watches it, before anything is read. Once more if a folder is new: what was
-    /// made in it before it was watched is found then.
+    /// Finds and watches the folders before any file is read. Repeats it if a folder is new, because files created
+    /// before the watch began would be missed.
     fn watch_folders(&mut self) -> Option<WatchEvent> {
         for _ in 0..2 {
             self.scope = self.compute_scope();
@@ -295,7 +295,7 @@ impl WatchWorker {
         scope
     }
 
-    /// Whether the files hold what the last good state was loaded from.
+    /// Returns true if the files have the content of the last good state.
     fn matches_last_good(&mut self, sight: &FileFingerprints) -> bool {
         let Some(good) = &self.params.last_good else {
             return false;
@@ -350,7 +350,7 @@ impl fmt::Debug for WatchParams {
     }
 }
 
-/// How many files a workspace was loaded from, each once.
+/// Returns the number of files that a workspace was loaded from, each counted once.
 fn count_distinct_files(workspace: &Workspace) -> usize {
     let mut paths: Vec<&PathBuf> = workspace.files.iter().map(|(path, _)| path).collect();
     paths.sort();
@@ -358,7 +358,7 @@ fn count_distinct_files(workspace: &Workspace) -> usize {
     paths.len()
 }
 
-/// The files whose text differs, those that came, those that went.
+/// Lists the files that were changed, added or removed.
 fn list_changed_files(before: Option<&Workspace>, after: &Workspace) -> Vec<PathBuf> {
     let old = before.map_or(&[][..], |workspace| &workspace.files);
     let text = |files: &[(PathBuf, Arc<str>)], path: &PathBuf| {

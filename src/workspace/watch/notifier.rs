@@ -1,4 +1,4 @@
-//! Which folders the system tells us about: the one place that knows notify.
+//! The watches on folders. The only importer of notify.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
@@ -9,21 +9,21 @@ use notify::event::{AccessKind, AccessMode, EventKind, RemoveKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
-/// More paths than this are not told apart: everything is looked at.
+/// The maximum number of paths to remember; with more, everything is checked.
 const MAX_PATHS: usize = 1000;
 
-/// What was heard since it was last asked for.
+/// The notifications since the last call of [`ChangeInbox::take`].
 #[derive(Debug, Default)]
 pub(super) struct FileChanges {
-    /// Where something happened.
+    /// The paths of the events.
     pub(super) paths: Vec<PathBuf>,
-    /// Something may have been missed, or was asked for: look at everything.
+    /// True if events may be missing or a full check was requested.
     pub(super) everything: bool,
-    /// Folders that are gone, with what watched them.
+    /// Watched folders that no longer exist.
     pub(super) removed_folders: Vec<PathBuf>,
 }
 
-/// Where what is heard is left.
+/// The place where the system's notifications arrive.
 #[derive(Debug, Default)]
 pub(super) struct ChangeInbox {
     changes: Mutex<FileChanges>,
@@ -31,12 +31,12 @@ pub(super) struct ChangeInbox {
 }
 
 impl ChangeInbox {
-    /// Everything is to be looked at.
+    /// Requests a check of everything.
     pub(super) fn mark_everything(&self) {
         self.update_changes(|heard| heard.everything = true);
     }
 
-    /// What was heard since.
+    /// Takes the notifications since the last call.
     pub(super) fn take(&self) -> FileChanges {
         let mut heard = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *heard)
@@ -51,7 +51,7 @@ impl ChangeInbox {
         let Ok(event) = event else {
             return self.mark_everything();
         };
-        // Our own reading opens and closes files; only the end of a writer is news.
+        // dicta's own reads open and close files, so only the end of a write counts.
         if let EventKind::Access(access) = event.kind
             && access != AccessKind::Close(AccessMode::Write)
         {
@@ -73,21 +73,21 @@ impl ChangeInbox {
                 heard.everything = true;
             }
             if heard.removed_folders.len() > MAX_PATHS {
-                // Which ones they were matters: each is watched anew, which costs little.
+                // The list of removed folders stays complete, because each of them needs a new watch.
                 heard.removed_folders.dedup();
             }
         });
     }
 }
 
-/// The folders that are watched.
+/// The watches on folders.
 pub(super) struct FolderWatches {
     watcher: RecommendedWatcher,
     watched: HashMap<PathBuf, (u64, u64)>,
 }
 
 impl FolderWatches {
-    /// Nothing is watched yet. The error is a sentence's end.
+    /// Creates an empty set of watches. The error is the end of a sentence.
     pub(super) fn new(ear: std::sync::Arc<ChangeInbox>) -> Result<Self, String> {
         let watcher = notify::recommended_watcher(move |event| ear.add_event(event))
             .map_err(explain_error)?;
@@ -97,15 +97,15 @@ impl FolderWatches {
         })
     }
 
-    /// A folder went: what watched it watches nothing any more, even if one of the same name is there again.
+    /// Drops the watch of a removed folder. Its watch does not cover a new folder of the same name.
     pub(super) fn forget_folder(&mut self, folder: &Path) {
         if self.watched.remove(folder).is_some() {
-            // The system may have forgotten it already.
+            // The system may already have dropped the watch.
             let _forgotten = self.watcher.unwatch(folder);
         }
     }
 
-    /// Watches these folders and no others. Whether any is new.
+    /// Watches exactly these folders. Returns true if one of them is new.
     pub(super) fn watch_folders(&mut self, wanted: &BTreeSet<PathBuf>) -> Result<bool, String> {
         let idle: Vec<PathBuf> = self
             .watched
@@ -131,9 +131,10 @@ impl FolderWatches {
                     self.watched.insert(path.clone(), known);
                     new = true;
                 }
-                // It went while we looked: the folder above tells when it comes back.
+                // The folder disappeared meanwhile; its parent reports when it is back.
                 Err(_) if folder_identity(path).is_none() => {}
-                // Folders above the workspace may be closed to us, and only tell that it was made anew.
+                // Parents of the workspace may be unreadable. They only report that it was created again, so dicta
+                // continues without them.
                 Err(error) if is_denied(&error) => {}
                 Err(error) => return Err(explain_error(error)),
             }
