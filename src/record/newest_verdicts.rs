@@ -23,7 +23,7 @@ const VERDICT_EVENT_TAGS: &[EventTag] = &[
 ];
 
 /// The newest result of every cell, by the cell's name as text.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewestVerdicts {
     cells: HashMap<String, CellSlot>,
     /// The newest cell of each judged decision, both by name; made when first asked for.

@@ -87,7 +87,7 @@ impl Env {
 }
 
 /// A loaded workspace. Immutable; a run holds an `Arc` of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Workspace {
     /// Its folder, absolute.
     pub root: PathBuf,

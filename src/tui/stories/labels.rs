@@ -393,7 +393,7 @@ fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
     assert!(
         said.iter().any(|text| text.starts_with("labels.jsonl:")
             && text.contains("a label for the eval `names-a-version`, which is not here; did you mean `names-some-version`?")
-            && text.contains("for nothing until mended")),
+            && text.contains("for nothing until you fix")),
         "{said:#?}"
     );
     app.save(path, &text).settle();

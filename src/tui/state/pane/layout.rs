@@ -1,24 +1,25 @@
-//! From a wish to areas. Three shapes by size: a column for everything, one pane beside the cells, one pane at a time.
+//! Computes the layout. The screen's size selects one of three shapes: a column for each part, one pane next to the
+//! cells, or one pane at a time.
 
 use ratatui::layout::Rect;
 
 use super::{LayoutParams, Pane, PaneDivider, ScreenLayout};
 
-/// Columns and rows from which a shape is used.
+/// The minimum columns and rows of each shape.
 const WIDE_MIN_SIZE: (u16, u16) = (180, 40);
 const FULL_MIN_SIZE: (u16, u16) = (100, 30);
 const TWO_PANES_MIN_SIZE: (u16, u16) = (60, 15);
 const SCREEN_MIN_SIZE: (u16, u16) = (30, 8);
-/// Columns and rows from which the tour has a row of its own.
+/// The minimum columns and rows at which the tour gets its own row.
 const TOUR_ROW_MIN_SIZE: (u16, u16) = (60, 20);
-/// What a pane needs: its border and a few words.
+/// The minimum width of a pane: its border and a few words.
 const MIN_PANE_WIDTH: u16 = 16;
-/// Its border and two rows.
+/// The minimum height of a pane: its border and two rows.
 const MIN_PANE_HEIGHT: u16 = 4;
-/// Columns a cell's row needs to be told from another.
+/// The minimum width of the cells pane, so that rows are distinguishable.
 const MIN_CELLS_WIDTH: u16 = 34;
 
-/// See [`Layout::of`].
+/// Computes the layout; see [`ScreenLayout::from_params`].
 pub(super) fn compute_layout(wish: &LayoutParams) -> ScreenLayout {
     let size = wish.size;
     let fits = |least: (u16, u16)| size.width >= least.0 && size.height >= least.1;
@@ -58,7 +59,7 @@ pub(super) fn compute_layout(wish: &LayoutParams) -> ScreenLayout {
     layout
 }
 
-/// Three columns: cells, the trace over what changed, the transcript.
+/// Three columns: cells, the trace above the changes, the transcript.
 fn lay_out_wide(layout: &mut ScreenLayout, wish: &LayoutParams, area: Rect) {
     let (cells, rest) = split_columns(
         area,
@@ -77,7 +78,7 @@ fn lay_out_wide(layout: &mut ScreenLayout, wish: &LayoutParams, area: Rect) {
     layout.panes.push((Pane::Transcript, transcript));
 }
 
-/// Cells over the transcript; beside them the trace over what changed.
+/// The cells above the transcript; next to them the trace above the changes.
 fn lay_out_full(layout: &mut ScreenLayout, wish: &LayoutParams, area: Rect) {
     let (left, right) = split_columns(
         area,
@@ -92,7 +93,7 @@ fn lay_out_full(layout: &mut ScreenLayout, wish: &LayoutParams, area: Rect) {
     layout.panes.push((Pane::Transcript, transcript));
 }
 
-/// The strip, the four panes of a trace, and what changed below, where something did.
+/// The turn strip, the four panes of a trace, and the changes below if there are any.
 fn lay_out_trace(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect) {
     let changes = if wish.changes || wish.focus == Pane::Changes {
         let (over, under) = split_rows(area, wish.splits.changes, 1 + 2 * MIN_PANE_HEIGHT);
@@ -132,7 +133,7 @@ fn lay_out_trace(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect)
         .extend(changes.map(|area| (Pane::Changes, area)));
 }
 
-/// The cells, and one other pane; the rest are tabs.
+/// The cells and one other pane; the others are tabs.
 fn lay_out_two_panes(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect) {
     let shown = match (wish.focus, wish.tab_pane) {
         (Pane::Cells, Pane::Cells) => Pane::Verdict,
@@ -150,7 +151,7 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: R
     layout.panes.push((shown, right));
 }
 
-/// One pane at a time.
+/// One pane at a time; the others are tabs.
 fn lay_out_single_pane(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect) {
     layout.tabs = take_top_rows(&mut area, 1);
     if wish.focus.is_trace_pane() && area.height >= 8 {
@@ -159,7 +160,7 @@ fn lay_out_single_pane(layout: &mut ScreenLayout, wish: &LayoutParams, mut area:
     layout.panes.push((wish.focus, area));
 }
 
-/// Takes rows off the top, as many as there are.
+/// Removes rows from the top and returns them; fewer if the area is smaller.
 fn take_top_rows(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     let taken = Rect::new(area.x, area.y, area.width, rows);
@@ -168,14 +169,14 @@ fn take_top_rows(area: &mut Rect, rows: u16) -> Rect {
     taken
 }
 
-/// Takes rows off the bottom.
+/// Removes rows from the bottom and returns them.
 fn take_bottom_rows(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     area.height -= rows;
     Rect::new(area.x, area.y + area.height, area.width, rows)
 }
 
-/// Left and right; each at least so wide, unless that is over half of it all.
+/// Splits into left and right. Each has at least its minimum width, unless that exceeds half of the area.
 fn split_columns(area: Rect, part: u16, least: (u16, u16)) -> (Rect, Rect) {
     let left = least.0.min(area.width / 2);
     let right = least.1.min(area.width / 2);
@@ -190,7 +191,7 @@ fn split_columns(area: Rect, part: u16, least: (u16, u16)) -> (Rect, Rect) {
     )
 }
 
-/// Over and under; the upper one at least so high, unless that is over half of it all.
+/// Splits into top and bottom. The top has at least its minimum height, unless that exceeds half of the area.
 fn split_rows(area: Rect, part: u16, least: u16) -> (Rect, Rect) {
     let over = least.min(area.height / 2);
     let under = MIN_PANE_HEIGHT.min(area.height / 2);
@@ -210,7 +211,7 @@ fn compute_share(length: u16, part: u16) -> u16 {
     u16::try_from(share).unwrap_or(length)
 }
 
-/// The borders that meet between two areas can be dragged.
+/// Adds the borders between two areas as a divider.
 fn add_divider(layout: &mut ScreenLayout, divider: PaneDivider, first: Rect, second: Rect) {
     let whole = first.union(second);
     let hold = if divider.is_vertical() {

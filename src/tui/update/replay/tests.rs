@@ -428,7 +428,7 @@ fn a_moment_is_typed_in_any_of_three_ways() {
     ] {
         let why = at(wrong).expect_err(wrong);
         assert!(
-            why.contains("is no moment") && !why.contains('\u{1b}'),
+            why.contains("isn't a position") && !why.contains('\u{1b}'),
             "{why}"
         );
     }
