@@ -23,14 +23,21 @@ const VERDICT_EVENT_TAGS: &[EventTag] = &[
 ];
 
 /// The newest result of every cell, by the cell's name as text.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct NewestVerdicts {
     cells: HashMap<String, CellSlot>,
     /// The newest cell of each judged decision, both by name; made when first asked for.
     newest_by_decision: OnceLock<HashMap<String, String>>,
 }
 
-#[derive(Debug, Clone)]
+/// Compares the results; the index over them is derived.
+impl PartialEq for NewestVerdicts {
+    fn eq(&self, other: &Self) -> bool {
+        self.cells == other.cells
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
 struct CellSlot {
     newest_result: RecordedResult,
     /// The newest that is a verdict, where `newest` is none.

@@ -11,7 +11,7 @@
 //!   None of the three does I/O. They know the time only from `app.now`.
 //! - `command` is the table of all commands; `keymap` maps keys to commands.
 //! - `content` builds the texts of panes from the state. `widget` draws and scrolls any text; it imports no type of
-//!   the workbench except [`key_chord::KeyChord`].
+//!   the workbench except `KeyChord`.
 //! - `event_loop` handles pending messages, then draws at most once in 16 ms. `runtime` carries out effects; `term`
 //!   takes the terminal and restores it.
 //!

@@ -87,7 +87,7 @@ impl Env {
 }
 
 /// A loaded workspace. Immutable; a run holds an `Arc` of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Workspace {
     /// Its folder, absolute.
     pub root: PathBuf,
@@ -131,6 +131,13 @@ pub struct Workspace {
     pub files: Vec<(PathBuf, Arc<str>)>,
     /// What loaded with reservations.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// Compares the folder and the texts of all files. The other fields are derived from these.
+impl PartialEq for Workspace {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.root, &self.files) == (&other.root, &other.files)
+    }
 }
 
 impl Workspace {
