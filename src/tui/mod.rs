@@ -18,24 +18,18 @@
 //! Does not judge: verdicts come from `run`. A replay uses the same code with another source of events.
 
 pub(crate) mod available_judges;
-#[cfg(test)]
-mod bare_stories;
 pub(crate) mod click_target;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
 pub(crate) mod event_loop;
-#[cfg(test)]
-mod judge_stories;
 pub(crate) mod key_chord;
 pub(crate) mod keymap;
 pub(crate) mod label_write;
 pub(crate) mod listing;
 pub(crate) mod msg;
 pub(crate) mod reads;
-#[cfg(test)]
-mod replay_stories;
 pub(crate) mod run_order;
 pub(crate) mod runtime;
 pub(crate) mod state;

@@ -3,11 +3,7 @@
 //!
 //! Owns the app and the screen. Does no slow work: the runtime does.
 
-#[cfg(test)]
-mod example_stories;
 mod exit_summary;
-#[cfg(test)]
-mod save_stories;
 mod terminal_effects;
 #[cfg(test)]
 mod tests;

@@ -130,7 +130,9 @@ pub(crate) fn format_trial(trial: &ExampleResult) -> String {
             lint::describe_outcome(trial.outcome)
         ),
         ExampleStatus::Missed => trial.sentence(),
-        ExampleStatus::Undecided => format!("not decided, which isn't a miss: {}", trial.sentence()),
+        ExampleStatus::Undecided => {
+            format!("not decided, which isn't a miss: {}", trial.sentence())
+        }
     }
 }
 

@@ -5,16 +5,21 @@
 
 mod blind;
 mod calls;
+mod examples;
 mod hostile;
 mod hurts;
+mod judges;
 mod keys;
 mod labels;
 mod look;
 mod looks;
 mod pages;
 mod panels;
+mod replay;
+mod saves;
 mod server;
 mod source;
+mod unjudged_file;
 
 use std::path::Path;
 

@@ -112,7 +112,7 @@ fn ctrl_c_cancels_what_runs_and_only_then_quits() {
         .by_ticket
         .insert(RunTicket(7), TrackedRun::default());
     let effects = press(&mut app, "ctrl-c");
-    assert!(matches!(effects[..], [Effect::CancelRun(RunTicket(7))]));
+    assert_eq!(effects, [Effect::CancelRun(RunTicket(7))]);
     assert_eq!(app.exit_code, None);
     press(&mut app, "ctrl-c");
     assert_eq!(app.exit_code, Some(0));

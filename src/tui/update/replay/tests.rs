@@ -451,7 +451,7 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
     assert_eq!(replay(&app).recorded_at, "2026-11-20 17:02");
     let told: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
     assert_eq!(told, ["line 3", "recorded against a scripted server"]);
-    assert!(matches!(leave_replay(&mut app)[..], [Effect::Quit]));
+    assert_eq!(leave_replay(&mut app), [Effect::Quit]);
     assert_eq!(app.exit_code, Some(0));
 
     for opening in [

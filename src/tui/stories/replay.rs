@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use ratatui::layout::Size;
 
-use super::effect::Effect;
-use super::state::cells::{CellsRow, RowCounts, RowId};
-use super::state::replay::ReplayStart;
-use super::state::{App, OpenedItem};
-use super::testing::Driven;
 use crate::model::{Millis, RunId};
+use crate::tui::effect::Effect;
+use crate::tui::state::cells::{CellsRow, RowCounts, RowId};
+use crate::tui::state::replay::ReplayStart;
+use crate::tui::state::{App, OpenedItem};
+use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
 /// The recordings that ship with dicta.

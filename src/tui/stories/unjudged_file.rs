@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use ratatui::layout::Size;
 use tempfile::TempDir;
 
-use super::state::OpenedItem;
-use super::testing::Driven;
+use crate::tui::state::OpenedItem;
+use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
 const TWO: &str = concat!(

@@ -1,11 +1,11 @@
 //! Another judge, asked with `J`, over the whole workbench.
 
-use super::effect::Effect;
-use super::run_order::RunOrder;
-use super::state::App;
-use super::testing::Driven;
 use crate::model::{CellName, JudgeConfig, Outcome, ProviderKind};
 use crate::run::CachePolicy;
+use crate::tui::effect::Effect;
+use crate::tui::run_order::RunOrder;
+use crate::tui::state::App;
+use crate::tui::testing::Driven;
 
 const CELL: &str = "refund-02/support/tone";
 
@@ -43,7 +43,7 @@ fn ask_besides(driven: &mut Driven) {
     driven.effect(Effect::StartRun(order)).settle();
 }
 
-fn row(app: &App) -> &super::state::cells::CellsRow {
+fn row(app: &App) -> &crate::tui::state::cells::CellsRow {
     let name: CellName = CELL.parse().expect("a name");
     let cells = &app.live_session.cells;
     cells
