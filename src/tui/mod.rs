@@ -121,12 +121,12 @@ pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
         .build()
         .map_err(|error| format!("dicta can't start its async runtime: {error}"))?;
     // The panic hook has already printed the message on the normal screen.
-    let left =
+    let exit =
         std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_event_loop(setup))));
     // A task that does not react must not keep the program open. Events are recorded before they are shown, so none
     // is lost.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT.to_duration());
-    left.unwrap_or_else(|_| {
+    exit.unwrap_or_else(|_| {
         Ok(WorkbenchExit {
             code: PANIC_EXIT_CODE,
             summary: "dicta: what was judged so far is recorded (dicta runs)".to_owned(),
@@ -142,26 +142,27 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> 
         registry: Arc::new(EvalTypeRegistry::builtin()),
         rules_text_delay: Some(RULES_TEXT_DELAY),
     });
-    let (place, opening, first) = resolve_open_request(setup.open);
-    let mut app = App::new(place, Size::default(), setup.theme);
-    app.replay_start = opening;
-    let (hearing, heard) = unbounded_channel();
-    let (panicking, panics) = unbounded_channel();
-    let gone = CancellationToken::new();
-    let (screen, signals) = TerminalScreen::take_terminal(hearing, panicking, gone.clone())
-        .map_err(|error| format!("the terminal cannot be taken: {error}"))?;
-    let mut outside = ExternalEvents {
-        input: heard,
+    let (opened, replay_start, first_effects) = resolve_open_request(setup.open);
+    let mut app = App::new(opened, Size::default(), setup.theme);
+    app.replay_start = replay_start;
+    let (input_sender, input) = unbounded_channel();
+    let (panic_sender, panics) = unbounded_channel();
+    let terminal_gone = CancellationToken::new();
+    let (screen, signals) =
+        TerminalScreen::take_terminal(input_sender, panic_sender, terminal_gone.clone())
+            .map_err(|error| format!("the terminal cannot be taken: {error}"))?;
+    let mut external_events = ExternalEvents {
+        input,
         panics,
-        terminal_gone: gone,
+        terminal_gone,
         signals,
     };
-    let mut app = EventLoop::new(app, screen, deps, first);
-    let end = Box::pin(app.run(&mut outside)).await;
-    let line = Box::pin(app.shut_down()).await;
+    let mut app = EventLoop::new(app, screen, deps, first_effects);
+    let end = Box::pin(app.run(&mut external_events)).await;
+    let summary = Box::pin(app.shut_down()).await;
     Ok(WorkbenchExit {
         code: end.code,
-        summary: line,
+        summary,
         problem: end.problem,
     })
 }
@@ -190,11 +191,11 @@ fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effe
                 workspace: None,
                 dir: Some(dir),
             };
-            let opening = ReplayStart {
+            let replay_start = ReplayStart {
                 workspace: around,
                 ..ReplayStart::from_speed(speed)
             };
-            (OpenedItem::Recording, opening, vec![read])
+            (OpenedItem::Recording, replay_start, vec![read])
         }
     }
 }

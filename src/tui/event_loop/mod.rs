@@ -176,7 +176,7 @@ impl<S: Screen> EventLoop<S> {
 
     /// Handles pending messages in this order: results, because one may change the meaning of a key; input; run
     /// events. Run events wait as long as a key waits for its frame.
-    fn drain_queues(&mut self, heard: &mut UnboundedReceiver<TerminalInput>) {
+    fn drain_queues(&mut self, input: &mut UnboundedReceiver<TerminalInput>) {
         let began = self.deps.clock.now();
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
             let Ok(msg) = self.inbox.answers.try_recv() else {
@@ -188,8 +188,8 @@ impl<S: Screen> EventLoop<S> {
             }
         }
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
-            let Ok(heard) = heard.try_recv() else { break };
-            self.handle_terminal_input(heard);
+            let Ok(input) = input.try_recv() else { break };
+            self.handle_terminal_input(input);
             // An effect on the terminal, such as an editor, must start before later keys are handled: they belong to
             // the editor.
             if !self.terminal_effects.is_empty() || self.exit.is_some() {
@@ -197,7 +197,7 @@ impl<S: Screen> EventLoop<S> {
             }
         }
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
-            if self.input_pending || !heard.is_empty() || self.is_drain_time_spent(began) {
+            if self.input_pending || !input.is_empty() || self.is_drain_time_spent(began) {
                 break;
             }
             let Ok(msg) = self.inbox.runs.try_recv() else {
@@ -227,8 +227,8 @@ impl<S: Screen> EventLoop<S> {
         true
     }
 
-    fn handle_terminal_input(&mut self, heard: TerminalInput) {
-        match heard {
+    fn handle_terminal_input(&mut self, input: TerminalInput) {
+        match input {
             TerminalInput::Msg(msg) => {
                 self.input_pending = true;
                 self.apply(msg);
@@ -264,12 +264,12 @@ impl<S: Screen> EventLoop<S> {
     }
 
     fn next_frame_time(&self) -> Millis {
-        let apart = if self.input_pending {
+        let interval = if self.input_pending {
             INPUT_FRAME_INTERVAL
         } else {
             FRAME_INTERVAL
         };
-        self.drawn_at.map_or(Millis(0), |drawn| drawn + apart)
+        self.drawn_at.map_or(Millis(0), |drawn| drawn + interval)
     }
 
     /// Draws a frame. If the terminal can't be written to, it is treated as closed.
@@ -310,20 +310,20 @@ impl<S: Screen> EventLoop<S> {
         let clock = &self.deps.clock;
         tokio::select! {
             biased;
-            asked = outside.signals.next_request() => self.handle_signal(asked),
+            request = outside.signals.next_request() => self.handle_signal(request),
             () = outside.terminal_gone.cancelled() => {
                 self.exit.get_or_insert(LoopExit::terminal_gone());
             }
             Some(msg) = outside.panics.recv() => self.apply(msg),
             Some(msg) = self.inbox.answers.recv() => self.apply(msg),
             Some(msg) = self.inbox.runs.recv() => self.apply(msg),
-            Some(heard) = outside.input.recv() => self.handle_terminal_input(heard),
+            Some(input) = outside.input.recv() => self.handle_terminal_input(input),
             () = sleep_until(due, &**clock) => {}
         }
     }
 
-    fn handle_signal(&mut self, asked: SignalRequest) {
-        match asked {
+    fn handle_signal(&mut self, request: SignalRequest) {
+        match request {
             SignalRequest::End(number) => {
                 self.apply(Msg::Signalled(number));
                 // Unlike `q`, a signal ends the program without a question.

@@ -86,7 +86,7 @@ async fn judge_examples(
             judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
         };
         // Opening tools may block, and this thread belongs to the task.
-        let exam = ExampleCheck::prepare(
+        let example_check = ExampleCheck::prepare(
             &workspace,
             &deps.registry,
             &deps.env,
@@ -95,15 +95,17 @@ async fn judge_examples(
             true,
             &may,
         );
-        let exam = Handle::current().block_on(run_unless_cancelled(&stopped, exam));
-        exam.map_or(Ok(None), |exam| exam.map(Some))
+        let example_check =
+            Handle::current().block_on(run_unless_cancelled(&stopped, example_check));
+        example_check
+            .map_or(Ok(None), |example_check| example_check.map(Some))
             .map_err(|error| error.to_string())
     });
     match prepared
         .await
         .map_err(|error| describe_join_error(&error))??
     {
-        Some(exam) => Ok(exam.run(clock, stop).await),
+        Some(example_check) => Ok(example_check.run(clock, stop).await),
         None => Ok(Vec::new()),
     }
 }

@@ -154,7 +154,7 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Creates an idle runtime. Must be called inside a tokio runtime.
     pub(crate) fn new(deps: Arc<RuntimeDeps>) -> (Self, RuntimeInbox) {
-        let (runs, told) = channel(MAX_PENDING_BATCHES);
+        let (runs, run_events) = channel(MAX_PENDING_BATCHES);
         let (answers, answered) = unbounded_channel();
         let out = RuntimeOutbox {
             runs,
@@ -178,7 +178,7 @@ impl Runtime {
             watcher: None,
         };
         let inbox = RuntimeInbox {
-            runs: told,
+            runs: run_events,
             answers: answered,
         };
         (runtime, inbox)
@@ -366,13 +366,13 @@ impl Runtime {
                 map,
             } => {
                 let registry = Arc::clone(&self.deps.registry);
-                let lost = key.clone();
+                let failed = key.clone();
                 self.mark_searches.submit(
                     &self.outbox,
                     move |_| {
-                        let whence = (run_dir.as_deref(), map.as_ref());
+                        let place = (run_dir.as_deref(), map.as_ref());
                         let marks =
-                            reads::find_marks(&registry, &key, &eval, message, &transcript, whence);
+                            reads::find_marks(&registry, &key, &eval, message, &transcript, place);
                         Some(Msg::MarksFound {
                             key: key.clone(),
                             marks,
@@ -380,7 +380,7 @@ impl Runtime {
                     },
                     // If the check panics, no text is marked.
                     move |_| Msg::MarksFound {
-                        key: lost,
+                        key: failed,
                         marks: Vec::new(),
                     },
                 );

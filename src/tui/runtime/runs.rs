@@ -151,10 +151,10 @@ async fn forward_events(
         };
         let Some(events) = batch else { break };
         for events in split_batch(events) {
-            let told = Msg::RunEvents { ticket, events };
+            let msg = Msg::RunEvents { ticket, events };
             // A full queue must not delay a cancellation.
             tokio::select! {
-                _gone = out.runs.send(told) => {}
+                _gone = out.runs.send(msg) => {}
                 () = forward_cancel(cancel, &cancel_run) => {}
             }
         }

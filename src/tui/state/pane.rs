@@ -218,8 +218,8 @@ pub(crate) struct LayoutParams {
 
 impl ScreenLayout {
     /// Computes the layout. Pure.
-    pub(crate) fn from_params(wish: &LayoutParams) -> Self {
-        layout::compute_layout(wish)
+    pub(crate) fn from_params(params: &LayoutParams) -> Self {
+        layout::compute_layout(params)
     }
 
     /// Returns the divider at a position, with the area it divides.

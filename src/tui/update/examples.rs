@@ -121,8 +121,8 @@ pub(super) fn handle_judged(
         app.examples.judged.entry(name).or_default().push(trial);
     }
     if let Some(why) = &problem {
-        let said = format!("examples could not be judged: {why}");
-        app.notices.push(app.now, NoticeLevel::Warning, said);
+        let notice = format!("examples could not be judged: {why}");
+        app.notices.push(app.now, NoticeLevel::Warning, notice);
     }
     app.examples.problem = problem;
     announce_misses(app);
@@ -135,14 +135,14 @@ fn announce_misses(app: &mut App) {
     let missing = examples.describe_misses();
     let mended = missing.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
     examples.fixed_by_save = mended;
-    let said = match &missing {
+    let notice = match &missing {
         Some(_) => missing.clone(),
         None => app.examples.describe_passes().filter(|_| mended),
     };
     if let Some(report) = &mut app.saves.report {
-        report.examples.clone_from(&said);
+        report.examples.clone_from(&notice);
     }
-    let Some(said) = said.filter(|_| app.replay.is_none()) else {
+    let Some(notice) = notice.filter(|_| app.replay.is_none()) else {
         return;
     };
     let level = match missing {
@@ -150,8 +150,8 @@ fn announce_misses(app: &mut App) {
         None => NoticeLevel::Info,
     };
     let report = app.saves.report.as_ref();
-    let said = report.filter(|r| r.number > 0).map_or(said, summarize);
-    app.notices.push(app.now, level, said);
+    let notice = report.filter(|r| r.number > 0).map_or(notice, summarize);
+    app.notices.push(app.now, level, notice);
 }
 
 fn describe_unjudged(by_judge: &[(&str, u64)]) -> Option<String> {

@@ -68,15 +68,15 @@ pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let what = format_decision_name(app, &name);
-    let whose = before.by.as_ref().map(|by| format!(" (by {by})"));
-    let said = format!(
+    let author = before.by.as_ref().map(|by| format!(" (by {by})"));
+    let notice = format!(
         "removed the label of {what}: {}{} (U takes it back)",
         LabelValue::from_passed(before.passed).as_str(),
-        whose.unwrap_or_default()
+        author.unwrap_or_default()
     );
     let change = LabelChange::Remove(name.clone());
     let effects = apply_edit(app, name, None, Some(before), change, None);
-    push_info(app, said);
+    push_info(app, notice);
     effects
 }
 
@@ -229,8 +229,8 @@ fn handle_write_failure(app: &mut App, number: u64, why: &str) {
     }
     refresh_flip_directions(app);
     let what = format_decision_name(app, &own.name);
-    let said = format!("the label of {what} is as before: {why}");
-    app.notices.push(app.now, NoticeLevel::Error, said);
+    let notice = format!("the label of {what} is as before: {why}");
+    app.notices.push(app.now, NoticeLevel::Error, notice);
 }
 
 /// Applies labels of a reloaded workspace. Returns the changed files without the label file if only dicta wrote it.
@@ -265,18 +265,18 @@ pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &W
         return;
     }
     let Some(first) = now.label_problems.first() else {
-        let said = "all labels match again";
-        return app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = "all labels match again";
+        return app.notices.push(app.now, NoticeLevel::Info, notice);
     };
     let first = make_visible(&first.to_string(), false).into_owned();
-    let said = match now.label_problems.len() {
+    let notice = match now.label_problems.len() {
         1 => format!("{first} (it counts for nothing until you fix it)"),
         n => format!(
             "{first} (and {} more; they count for nothing until you fix them)",
             n - 1
         ),
     };
-    app.notices.push(app.now, NoticeLevel::Warning, said);
+    app.notices.push(app.now, NoticeLevel::Warning, notice);
 }
 
 /// `s`: selects the next decision without a label.
@@ -298,12 +298,12 @@ pub(super) fn toggle_blind(app: &mut App) -> Vec<Effect> {
     }
     cells.set_blind(blind);
     keep_selection_visible(app);
-    let said = if blind {
+    let notice = if blind {
         "blind: a verdict is hidden until you label it (p pass, f fail, u unsure; B shows all)"
     } else {
         "all verdicts are shown"
     };
-    push_info(app, said)
+    push_info(app, notice)
 }
 
 fn focused_decision(app: &App) -> Option<(RowId, CellName)> {

@@ -100,9 +100,9 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
         app.notices.push(app.now, NoticeLevel::Warning, text);
     }
     let missed = listed.not_understood.is_some();
-    if let Some(told) = listed.not_understood {
-        let told = make_visible(&told, false).into_owned();
-        app.notices.push(app.now, NoticeLevel::Info, told);
+    if let Some(notice) = listed.not_understood {
+        let notice = make_visible(&notice, false).into_owned();
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
     if let Some(why) = listed.problem {
         app.opened_file.needs_field_mapping = listed.mappable;

@@ -164,7 +164,7 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
     let Some(replay) = &mut app.replay else {
         return Vec::new();
     };
-    let said = match command {
+    let notice = match command {
         UiCommand::PlayPause => play_or_pause(replay, now),
         UiCommand::StepEvent => step_by_unit(replay, PlaybackStep::Event),
         UiCommand::StepTurn => step_by_unit(replay, PlaybackStep::Turn),
@@ -181,8 +181,8 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
         }
         _ => None,
     };
-    if let Some(said) = said {
-        app.notices.push(now, NoticeLevel::Info, said);
+    if let Some(notice) = notice {
+        app.notices.push(now, NoticeLevel::Info, notice);
     }
     advance(app, feed);
     Vec::new()
@@ -271,31 +271,31 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
     let events = Arc::clone(replay.player.events());
     let ticket = replay.ticket;
     if let Some(behind) = &mut replay.pending_session {
-        let (session, told) = &mut **behind;
-        let bite = &events[*told..find_batch_end(&events, *told, goal)];
+        let (session, fed_events) = &mut **behind;
+        let batch = &events[*fed_events..find_batch_end(&events, *fed_events, goal)];
         // Flips of a recording are part of it and are not reported.
-        let _flips = feed(session, ticket, bite);
-        session.follow.track_live_cells(ticket, bite);
-        *told += bite.len();
-        if *told < goal {
+        let _flips = feed(session, ticket, batch);
+        session.follow.track_live_cells(ticket, batch);
+        *fed_events += batch.len();
+        if *fed_events < goal {
             return false;
         }
         if let Some(built) = replay.pending_session.take() {
-            let (mut session, told) = *built;
+            let (mut session, fed_events) = *built;
             session.copy_view_from(&mut replay.session);
             session.cells.update_shown();
             replay.session = session;
-            replay.shown_events = told;
+            replay.shown_events = fed_events;
         }
         return true;
     }
-    let bite = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
-    if !bite.is_empty() {
-        let _flips = feed(&mut replay.session, ticket, bite);
-        replay.shown_events += bite.len();
+    let batch = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
+    if !batch.is_empty() {
+        let _flips = feed(&mut replay.session, ticket, batch);
+        replay.shown_events += batch.len();
         replay.session.cells.update_shown_if_due(now);
     }
-    replay.session.follow_events(now, ticket, bite);
+    replay.session.follow_events(now, ticket, batch);
     replay.shown_events == goal
 }
 

@@ -87,11 +87,11 @@ pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events:
 pub(super) fn toggle_replayed_evidence(app: &mut App) -> Vec<Effect> {
     let refetch = !app.saves.refetch;
     app.saves.refetch = refetch;
-    let said = if refetch {
+    let notice = if refetch {
         "saves fetch their pages again, which may move a verdict (P: same pages)"
     } else {
         "saves are judged on the pages of before (P fetches again, r for one cell)"
     };
-    app.notices.push(app.now, NoticeLevel::Info, said);
+    app.notices.push(app.now, NoticeLevel::Info, notice);
     Vec::new()
 }

@@ -95,8 +95,8 @@ pub(super) fn handle_newest_verdicts(
     app.live_session.cells.apply_newest_verdicts(board);
     app.live_session.cells.update_shown_if_due(app.now);
     for problem in problems {
-        let said = format!("a past run is left out: {problem}");
-        app.notices.push(app.now, NoticeLevel::Warning, said);
+        let notice = format!("a past run is left out: {problem}");
+        app.notices.push(app.now, NoticeLevel::Warning, notice);
     }
     Vec::new()
 }
@@ -194,7 +194,7 @@ pub(super) fn handle_run_ended(
         session.cells.abandon_cells(id, &run.cell_slots);
     }
     session.cells.update_shown_if_due(app.now);
-    let (said, notes, of_save) = (
+    let (summary, notes, of_save) = (
         summarize_run(run, theme.glyphs(), blind),
         collect_notes(run),
         run.save_number.is_some(),
@@ -211,8 +211,8 @@ pub(super) fn handle_run_ended(
     match problem {
         Some(why) => {
             let name = id.map_or_else(String::new, |id| format!(" {}", id.letters()));
-            let said = format!("run{name} did not end well: {why}");
-            app.notices.push(app.now, NoticeLevel::Error, said);
+            let notice = format!("run{name} did not end well: {why}");
+            app.notices.push(app.now, NoticeLevel::Error, notice);
         }
         // The changes pane and the footer report a run of a save. If neither is visible, a notice does.
         None if of_save => {
@@ -222,11 +222,11 @@ pub(super) fn handle_run_ended(
                 && hidden
                 && report.running_runs.is_empty()
             {
-                let said = summarize_briefly(report, theme.glyphs());
-                app.notices.push(app.now, NoticeLevel::Info, said);
+                let summary = summarize_briefly(report, theme.glyphs());
+                app.notices.push(app.now, NoticeLevel::Info, summary);
             }
         }
-        None => app.notices.push(app.now, NoticeLevel::Info, said),
+        None => app.notices.push(app.now, NoticeLevel::Info, summary),
     }
     Vec::new()
 }
@@ -394,7 +394,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
             marks.push(format!("{mark} {n}"));
         }
     }
-    let mut said = vec![
+    let mut parts = vec![
         if blind {
             "verdicts hidden".to_owned()
         } else if marks.is_empty() {
@@ -406,15 +406,15 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
         totals.duration_ms.to_string(),
     ];
     if totals.pending > 0 {
-        said.insert(2, format!("{} not judged", totals.pending));
+        parts.insert(2, format!("{} not judged", totals.pending));
     }
     let bill = totals.bill.unwrap_or(Cost {
         usd: totals.cost_usd.unwrap_or(0.0),
         unknown: 0,
     });
-    said.extend(format_bill(bill));
+    parts.extend(format_bill(bill));
     let how = if totals.cancelled { " cancelled" } else { "" };
-    let mut text = format!("run {name}{how}: {}", said.join(", "));
+    let mut text = format!("run {name}{how}: {}", parts.join(", "));
     if let Some(stop) = run.state.budgets.iter().find(|stop| stop.hard) {
         text = format!("{text}; stopped by the budget ({stop}): dicta run --resume {name}");
     }
@@ -429,12 +429,12 @@ fn collect_notes(run: &TrackedRun) -> Vec<String> {
         .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {
-        told.push(format!(
+        shown.push(format!(
             "{} more notes are in the run's log",
             all.len() - MAX_SHOWN_NOTES
         ));
     }
-    told
+    shown
 }
 
 #[cfg(test)]

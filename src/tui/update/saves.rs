@@ -70,21 +70,21 @@ pub(super) fn handle_reloaded(
     }
     update_report(app, (&old, &workspace), before, changed, &touched, gone);
     // Ordered first, because runs wait for the examples that code decides.
-    let exam = examples::try_after_save(app, &old, &workspace, &touched);
-    let mut effects: Vec<Effect> = exam.into_iter().collect();
+    let example_check = examples::try_after_save(app, &old, &workspace, &touched);
+    let mut effects: Vec<Effect> = example_check.into_iter().collect();
     if !stays {
         // The verdicts are decided by the old rubric. The runs of this save then show each change as a flip.
         effects.extend(request_outline(app, Arc::clone(&old)));
     }
     if app.replay.is_some() {
-        let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
-        app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = "a file was saved: the live cells take it, the replay stays (q goes back)";
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
     if touched.is_empty() {
         if app.replay.is_none() {
-            let said = app.visible_report().map(|report| summarize(&report));
+            let notice = app.visible_report().map(|report| summarize(&report));
             app.notices
-                .push(app.now, NoticeLevel::Info, said.unwrap_or_default());
+                .push(app.now, NoticeLevel::Info, notice.unwrap_or_default());
         }
         return effects;
     }
@@ -220,8 +220,8 @@ fn clear_problems(app: &mut App, alone: bool) {
         && alone
     {
         let file = first.file.display();
-        let said = format!("{file} loads again");
-        app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = format!("{file} loads again");
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
 }
 
@@ -344,8 +344,8 @@ pub(super) fn handle_reload_failed(app: &mut App, problems: Vec<Diagnostic>) -> 
 /// Checks the files after the editor ended, because the watcher may have missed a change.
 pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
-        let said = format!("the editor: {why}");
-        app.notices.push(app.now, NoticeLevel::Error, said);
+        let notice = format!("the editor: {why}");
+        app.notices.push(app.now, NoticeLevel::Error, notice);
     }
     vec![Effect::RescanFiles]
 }
@@ -358,7 +358,7 @@ pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
     if saves.paused && saves.pending_judging.take().is_some() {
         saves.unjudged_saves = 1;
     }
-    let said = match (saves.paused, missed) {
+    let notice = match (saves.paused, missed) {
         (true, _) => "auto is off: a save only marks verdicts stale (A turns it on)".to_owned(),
         (false, 0) => "auto is on: a save judges again what it touched".to_owned(),
         (false, missed) => {
@@ -366,7 +366,7 @@ pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
             format!("auto is on; {saves} came meanwhile: R judges what is stale")
         }
     };
-    app.notices.push(app.now, NoticeLevel::Info, said);
+    app.notices.push(app.now, NoticeLevel::Info, notice);
     Vec::new()
 }
 

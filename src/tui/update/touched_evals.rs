@@ -159,8 +159,8 @@ pub(super) fn describe_other_changes(
 
 /// Returns true if the examples are equal except for their positions in the file.
 pub(super) fn has_same_examples(was: &[Example], is: &[Example]) -> bool {
-    let said = |one: &Example| (one.input.clone(), one.expect, one.why.clone());
-    was.iter().map(said).eq(is.iter().map(said))
+    let content = |one: &Example| (one.input.clone(), one.expect, one.why.clone());
+    was.iter().map(content).eq(is.iter().map(content))
 }
 
 /// Returns true if a judge decides the eval.

@@ -20,8 +20,8 @@ const MIN_PANE_HEIGHT: u16 = 4;
 const MIN_CELLS_WIDTH: u16 = 34;
 
 /// Computes the layout; see [`ScreenLayout::from_params`].
-pub(super) fn compute_layout(wish: &LayoutParams) -> ScreenLayout {
-    let size = wish.size;
+pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
+    let size = params.size;
     let fits = |least: (u16, u16)| size.width >= least.0 && size.height >= least.1;
     if !fits(SCREEN_MIN_SIZE) {
         return ScreenLayout {
@@ -33,70 +33,70 @@ pub(super) fn compute_layout(wish: &LayoutParams) -> ScreenLayout {
     let mut rest = Rect::new(0, 0, size.width, size.height);
     layout.header = take_top_rows(&mut rest, 1);
     layout.footer = take_bottom_rows(&mut rest, 1);
-    if wish.tour && fits(TOUR_ROW_MIN_SIZE) {
+    if params.tour && fits(TOUR_ROW_MIN_SIZE) {
         layout.tour = take_bottom_rows(&mut rest, 1);
     }
-    if wish.zoomed {
-        layout.panes.push((wish.focus, rest));
+    if params.zoomed {
+        layout.panes.push((params.focus, rest));
         return layout;
     }
-    if wish.replay {
+    if params.replay {
         layout.replay = take_top_rows(&mut rest, 1);
     }
-    let problems = wish.problems.min(4).min((size.height / 6).max(1));
+    let problems = params.problems.min(4).min((size.height / 6).max(1));
     layout.problems = take_bottom_rows(&mut rest, problems);
-    if wish.hide_trace && fits(TWO_PANES_MIN_SIZE) {
-        lay_out_two_panes(&mut layout, wish, rest);
+    if params.hide_trace && fits(TWO_PANES_MIN_SIZE) {
+        lay_out_two_panes(&mut layout, params, rest);
     } else if fits(WIDE_MIN_SIZE) {
-        lay_out_wide(&mut layout, wish, rest);
+        lay_out_wide(&mut layout, params, rest);
     } else if fits(FULL_MIN_SIZE) {
-        lay_out_full(&mut layout, wish, rest);
+        lay_out_full(&mut layout, params, rest);
     } else if fits(TWO_PANES_MIN_SIZE) {
-        lay_out_two_panes(&mut layout, wish, rest);
+        lay_out_two_panes(&mut layout, params, rest);
     } else {
-        lay_out_single_pane(&mut layout, wish, rest);
+        lay_out_single_pane(&mut layout, params, rest);
     }
     layout
 }
 
 /// Three columns: cells, the trace above the changes, the transcript.
-fn lay_out_wide(layout: &mut ScreenLayout, wish: &LayoutParams, area: Rect) {
+fn lay_out_wide(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
     let (cells, rest) = split_columns(
         area,
-        wish.splits.wide_main,
+        params.splits.wide_main,
         (MIN_CELLS_WIDTH, 4 * MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::WideMain, cells, rest);
     let (middle, transcript) = split_columns(
         rest,
-        wish.splits.transcript_column,
+        params.splits.transcript_column,
         (2 * MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::TranscriptColumn, middle, transcript);
     layout.panes.push((Pane::Cells, cells));
-    lay_out_trace(layout, wish, middle);
+    lay_out_trace(layout, params, middle);
     layout.panes.push((Pane::Transcript, transcript));
 }
 
 /// The cells above the transcript; next to them the trace above the changes.
-fn lay_out_full(layout: &mut ScreenLayout, wish: &LayoutParams, area: Rect) {
+fn lay_out_full(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
     let (left, right) = split_columns(
         area,
-        wish.splits.main,
+        params.splits.main,
         (MIN_CELLS_WIDTH, 2 * MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::Main, left, right);
-    let (cells, transcript) = split_rows(left, wish.splits.cells_transcript, MIN_PANE_HEIGHT);
+    let (cells, transcript) = split_rows(left, params.splits.cells_transcript, MIN_PANE_HEIGHT);
     add_divider(layout, PaneDivider::CellsTranscript, cells, transcript);
     layout.panes.push((Pane::Cells, cells));
-    lay_out_trace(layout, wish, right);
+    lay_out_trace(layout, params, right);
     layout.panes.push((Pane::Transcript, transcript));
 }
 
 /// The turn strip, the four panes of a trace, and the changes below if there are any.
-fn lay_out_trace(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect) {
-    let changes = if wish.changes || wish.focus == Pane::Changes {
-        let (over, under) = split_rows(area, wish.splits.changes, 1 + 2 * MIN_PANE_HEIGHT);
+fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
+    let changes = if params.changes || params.focus == Pane::Changes {
+        let (over, under) = split_rows(area, params.splits.changes, 1 + 2 * MIN_PANE_HEIGHT);
         add_divider(layout, PaneDivider::Changes, over, under);
         area = over;
         Some(under)
@@ -104,21 +104,21 @@ fn lay_out_trace(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect)
         None
     };
     layout.turn_strip = take_top_rows(&mut area, 1);
-    let (over, under) = split_rows(area, wish.splits.trace_horizontal, MIN_PANE_HEIGHT);
+    let (over, under) = split_rows(area, params.splits.trace_horizontal, MIN_PANE_HEIGHT);
     add_divider(layout, PaneDivider::TraceHorizontal, over, under);
     let (prompt, call) = split_columns(
         over,
-        wish.splits.trace_vertical,
+        params.splits.trace_vertical,
         (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
     let (fetched, verdict) = split_columns(
         under,
-        wish.splits.trace_vertical,
+        params.splits.trace_vertical,
         (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
     let (left, right) = split_columns(
         area,
-        wish.splits.trace_vertical,
+        params.splits.trace_vertical,
         (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::TraceVertical, left, right);
@@ -134,15 +134,15 @@ fn lay_out_trace(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect)
 }
 
 /// The cells and one other pane; the others are tabs.
-fn lay_out_two_panes(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect) {
-    let shown = match (wish.focus, wish.tab_pane) {
+fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
+    let shown = match (params.focus, params.tab_pane) {
         (Pane::Cells, Pane::Cells) => Pane::Verdict,
         (Pane::Cells, tab) => tab,
         (focus, _) => focus,
     };
     layout.tabs = take_top_rows(&mut area, 1);
     let (cells, mut right) =
-        split_columns(area, wish.splits.main, (MIN_CELLS_WIDTH, MIN_PANE_WIDTH));
+        split_columns(area, params.splits.main, (MIN_CELLS_WIDTH, MIN_PANE_WIDTH));
     add_divider(layout, PaneDivider::Main, cells, right);
     layout.panes.push((Pane::Cells, cells));
     if shown.is_trace_pane() {
@@ -152,12 +152,12 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: R
 }
 
 /// One pane at a time; the others are tabs.
-fn lay_out_single_pane(layout: &mut ScreenLayout, wish: &LayoutParams, mut area: Rect) {
+fn lay_out_single_pane(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
     layout.tabs = take_top_rows(&mut area, 1);
-    if wish.focus.is_trace_pane() && area.height >= 8 {
+    if params.focus.is_trace_pane() && area.height >= 8 {
         layout.turn_strip = take_top_rows(&mut area, 1);
     }
-    layout.panes.push((wish.focus, area));
+    layout.panes.push((params.focus, area));
 }
 
 /// Removes rows from the top and returns them; fewer if the area is smaller.

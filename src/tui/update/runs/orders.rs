@@ -144,8 +144,8 @@ pub(in crate::tui::update) fn cancel_all(app: &mut App) -> Vec<Effect> {
     }
     if !effects.is_empty() {
         let what = pluralize(effects.len() as u64, "run");
-        let said = format!("cancelling {what}; what is judged stays");
-        app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = format!("cancelling {what}; what is judged stays");
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
     effects
 }
