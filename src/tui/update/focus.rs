@@ -1,5 +1,5 @@
-//! Loads what the focused item needs: the trace of its newest run, the transcript, the visible texts and their
-//! colors.
+//! Loads what the focused item needs: the trace of its newest run, the transcript, the visible
+//! texts.
 //!
 //! [`request_focused`] runs after every update and only compares. So nothing is ordered twice, and a result for
 //! another item is ignored. A result for the live session may also arrive while a replay is visible.

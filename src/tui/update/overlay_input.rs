@@ -22,7 +22,8 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     };
     let key = chord.to_string();
     if key == "ctrl-c" {
-        // Closes the question. The run continues, except if the question was to quit: then a second ctrl-c ends it.
+        // Closes the overlay, and runs continue. If the question was to quit, ctrl-c acts as it does without an
+        // overlay.
         let ends = matches!(top, Overlay::QuitWhileRunning);
         restore_on_close(app, &top);
         return if ends {
