@@ -39,10 +39,21 @@ pub(crate) struct LabelEdits {
     pub(crate) pending: Vec<LabelEdit>,
     /// The changes that can be undone, newest last.
     pub(crate) undo_stack: Vec<LabelEdit>,
-    /// For each known text: the order, the hash, and true if the order wrote the text (false: found it).
-    known_texts: Vec<(u64, u64, bool)>,
+    /// The newest texts that orders found or wrote, oldest first.
+    known_texts: Vec<KnownText>,
     /// True if the user quit while a label was not written yet.
     pub(crate) quit_when_written: bool,
+}
+
+/// A text of the labels file that an order found or wrote.
+#[derive(Debug, Clone, Copy)]
+struct KnownText {
+    /// The number of the order.
+    order: u64,
+    /// The hash of the text.
+    hash: u64,
+    /// True if the order wrote the text, false if it found it.
+    written: bool,
 }
 
 /// Returns the file that labels are written to: the one they were read from, if it is a JSON Lines file.
@@ -64,7 +75,7 @@ fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
 impl LabelEdits {
     /// Returns true if the loaded text is the one that was written last, so no reload follows.
     pub(crate) fn matches_loaded_file(&self, workspace: &Workspace) -> bool {
-        let last = self.known_texts.last().map(|(_, text, _)| *text);
+        let last = self.known_texts.last().map(|known| known.hash);
         last.is_some() && last == hash_labels_file(workspace)
     }
 
@@ -75,8 +86,18 @@ impl LabelEdits {
 
     /// Stores the text hashes before and after a write.
     pub(crate) fn remember_written(&mut self, number: u64, written: &WrittenLabel) {
-        self.known_texts.push((number, written.text_before, false));
-        self.known_texts.push((number, written.text_after, true));
+        self.known_texts.extend([
+            KnownText {
+                order: number,
+                hash: written.text_before,
+                written: false,
+            },
+            KnownText {
+                order: number,
+                hash: written.text_after,
+                written: true,
+            },
+        ]);
         let over = self.known_texts.len().saturating_sub(MAX_KNOWN_TEXTS);
         self.known_texts.drain(..over);
     }
@@ -88,12 +109,16 @@ impl LabelEdits {
             // The file is not among the loaded ones, so the edits continue to count.
             return (Vec::new(), false);
         };
-        let is = |(_, known, _): &&(u64, u64, bool)| *known == text;
-        let mine = self.known_texts.iter().filter(is).any(|(_, _, made)| *made);
-        let known = self.known_texts.iter().rev().find(is).copied();
+        let matches = |known: &&KnownText| known.hash == text;
+        let mine = self
+            .known_texts
+            .iter()
+            .filter(matches)
+            .any(|known| known.written);
+        let known = self.known_texts.iter().rfind(matches).copied();
         let holds = |own: &LabelEdit| match known {
-            Some((number, _, true)) => own.number <= number,
-            Some((number, _, false)) => own.number < number,
+            Some(known) if known.written => own.number <= known.order,
+            Some(known) => own.number < known.order,
             // Another program wrote after dicta and kept dicta's changes.
             None => own.written,
         };

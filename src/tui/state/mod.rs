@@ -118,13 +118,21 @@ pub(crate) struct UiState {
     pub(crate) pending_since: Millis,
     /// The open line in the footer.
     pub(crate) footer_input: Option<FooterInput>,
-    /// A search in a large text that continues at the next wake: its pane, and true if it goes forward.
-    pub(crate) pending_search: Option<(Pane, bool)>,
+    /// A search in a large text that continues at the next wake.
+    pub(crate) pending_search: Option<PendingPaneSearch>,
     pub(crate) drag: Option<PaneDivider>,
     /// The areas of the last frame that a click can hit.
     pub(crate) hits: HitMap<ClickTarget>,
     /// The number of the spinner's frame.
     pub(crate) spinner_frame: usize,
+}
+
+/// A search that continues at the next wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PendingPaneSearch {
+    pub(crate) pane: Pane,
+    /// True if it goes to the next match, false if it goes to the previous one.
+    pub(crate) forward: bool,
 }
 
 /// An open line in the footer.

@@ -35,16 +35,33 @@ pub(crate) struct ReplayState {
     pub(crate) has_end: bool,
     /// The number of events in the visible session.
     pub(crate) shown_events: usize,
-    /// The session that will replace the visible one, and the number of its events.
-    pub(crate) pending_session: Option<Box<(SessionView, usize)>>,
+    /// The session that will replace the visible one.
+    pub(crate) pending_session: Option<Box<PendingSession>>,
     /// The cells before the first event: all planned cells, pending.
     initial_cells: CellsState,
     /// The slot of each cell, by number.
     pub(crate) cell_slots: Vec<Option<SlotId>>,
-    /// The failure selected last: the index of its event, and of the result in it.
-    pub(crate) last_failure: Option<(usize, usize)>,
+    /// The failure that was selected last.
+    pub(crate) last_failure: Option<FailurePosition>,
     /// True if the end was announced.
     pub(crate) end_announced: bool,
+}
+
+/// A session that is built in the background, because its position is before that of the visible one.
+#[derive(Debug)]
+pub(crate) struct PendingSession {
+    pub(crate) session: SessionView,
+    /// The number of events fed so far.
+    pub(crate) fed_events: usize,
+}
+
+/// The position of a failed cell in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailurePosition {
+    /// The index of the event.
+    pub(crate) event: usize,
+    /// The index of the cell's result in the event.
+    pub(crate) result: usize,
 }
 
 /// The start settings of a replay.
@@ -52,7 +69,7 @@ pub(crate) struct ReplayState {
 pub(crate) struct ReplayStart {
     /// The recording that the program opens with, if any.
     pub(crate) recording: Option<(RunId, Option<PathBuf>)>,
-    /// The speed. 0 ([`PlaybackSpeed::AT_ONCE`]) shows the end.
+    /// The speed. 0 ([`PlaybackSpeed::INSTANT`]) shows the end.
     pub(crate) speed: PlaybackSpeed,
     pub(crate) position: ReplayPosition,
     /// The workspace that the program opens with, if any.

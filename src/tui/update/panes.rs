@@ -6,9 +6,9 @@ use super::notices::push_info;
 use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::{App, PendingPaneSearch};
 use crate::tui::widget::flow::{ScrollState, SearchOutcome, TextSource};
 
 /// Lays out the panes for a new terminal size and keeps the selected row in view.
@@ -33,7 +33,7 @@ fn pane_height(app: &App, pane: Pane) -> usize {
 /// Continues a long search and advances the spinner.
 pub(super) fn handle_time_passed(app: &mut App) {
     app.ui.spinner_frame = app.ui.spinner_frame.wrapping_add(1);
-    if let Some((pane, forward)) = app.ui.pending_search {
+    if let Some(PendingPaneSearch { pane, forward }) = app.ui.pending_search {
         find_next_match(app, pane, forward);
     }
 }
@@ -268,7 +268,7 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
             push_info(app, format!("`{needle}` isn't in {title}"))
         }
         Some((SearchOutcome::Pending, _)) => {
-            app.ui.pending_search = Some((pane, forward));
+            app.ui.pending_search = Some(PendingPaneSearch { pane, forward });
             Vec::new()
         }
         Some((SearchOutcome::At(_), _)) | None => Vec::new(),

@@ -15,7 +15,9 @@ use crate::tui::state::cells::{CellsEntry, RowFlip};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
-use crate::tui::state::replay::{ReplayPosition, ReplayStart, ReplayState};
+use crate::tui::state::replay::{
+    FailurePosition, PendingSession, ReplayPosition, ReplayStart, ReplayState,
+};
 use crate::tui::state::runs::{RunStage, RunTicket};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem, UiState};
@@ -264,24 +266,30 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
     } else if replay
         .pending_session
         .as_ref()
-        .is_none_or(|behind| behind.1 > goal)
+        .is_none_or(|pending| pending.fed_events > goal)
     {
-        replay.pending_session = Some(Box::new((replay.new_session(), 0)));
+        replay.pending_session = Some(Box::new(PendingSession {
+            session: replay.new_session(),
+            fed_events: 0,
+        }));
     }
     let events = Arc::clone(replay.player.events());
     let ticket = replay.ticket;
-    if let Some(behind) = &mut replay.pending_session {
-        let (session, fed_events) = &mut **behind;
-        let batch = &events[*fed_events..find_batch_end(&events, *fed_events, goal)];
+    if let Some(pending) = &mut replay.pending_session {
+        let from = pending.fed_events;
+        let batch = &events[from..find_batch_end(&events, from, goal)];
         // Flips of a recording are part of it and are not reported.
-        let _flips = feed(session, ticket, batch);
-        session.follow.track_live_cells(ticket, batch);
-        *fed_events += batch.len();
-        if *fed_events < goal {
+        let _flips = feed(&mut pending.session, ticket, batch);
+        pending.session.follow.track_live_cells(ticket, batch);
+        pending.fed_events += batch.len();
+        if pending.fed_events < goal {
             return false;
         }
         if let Some(built) = replay.pending_session.take() {
-            let (mut session, fed_events) = *built;
+            let PendingSession {
+                mut session,
+                fed_events,
+            } = *built;
             session.copy_view_from(&mut replay.session);
             session.cells.update_shown();
             replay.session = session;
@@ -378,14 +386,14 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
     let position = replay.player.position();
     // One event may complete many cells, so the next failure may be in the same event as the last one.
     let (event, skip) = match replay.last_failure {
-        Some((event, result)) if event + 1 == position => (event, result + 1),
+        Some(last) if last.event + 1 == position => (last.event, last.result + 1),
         _ => (position, 0),
     };
     let found = find_failure(replay.player.events(), event, skip);
     let Some((event, result, cell)) = found else {
         return Some("no cell fails or ends in an error from here on".to_owned());
     };
-    replay.last_failure = Some((event, result));
+    replay.last_failure = Some(FailurePosition { event, result });
     let _told_later = replay.player.seek(event + 1);
     if let Some((row, slot)) = replay.cell_slots.get(cell.index()).copied().flatten() {
         replay.session.focus_decision(CellsEntry::Row(row), slot);
