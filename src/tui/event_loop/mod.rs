@@ -235,6 +235,7 @@ impl<S: Screen> EventLoop<S> {
             }
             TerminalInput::Closed(why) => {
                 self.exit.get_or_insert(LoopExit {
+                    // EX_IOERR of sysexits.h.
                     code: 74,
                     problem: Some(format!("the terminal cannot be read any more: {why}")),
                 });
@@ -309,6 +310,7 @@ impl<S: Screen> EventLoop<S> {
         let due = self.app.next_wake().into_iter().chain(frame).min();
         let clock = &self.deps.clock;
         tokio::select! {
+            // A signal must not wait behind a stream of messages.
             biased;
             request = outside.signals.next_request() => self.handle_signal(request),
             () = outside.terminal_gone.cancelled() => {

@@ -40,6 +40,7 @@ impl Runtime {
             let mut journal = UndoJournal::new();
             while let Some((order, at, working)) = ordered.recv().await {
                 let number = order.number;
+                // The blocking thread needs to own the journal. A panic there loses it, so older labels can't be undone.
                 let mut own = std::mem::take(&mut journal);
                 let deps = Arc::clone(&deps);
                 let work = tokio::task::spawn_blocking(move || {
@@ -89,7 +90,7 @@ fn write_label_order(
         LabelChange::Undo(number) => {
             let back = journal.get(number).cloned();
             LabelFileEdit::Undo(
-                back.ok_or("it was not written, and there is nothing to take back")?,
+                back.ok_or("the label was never written, so there is nothing to undo")?,
             )
         }
     };

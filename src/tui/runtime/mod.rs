@@ -447,6 +447,7 @@ async fn run_unless_cancelled<T>(
     work: impl Future<Output = T>,
 ) -> Option<T> {
     tokio::select! {
+        // Cancelled work must not be polled again.
         biased;
         () = cancel.cancelled() => None,
         done = work => Some(done),

@@ -142,6 +142,7 @@ async fn forward_events(
     let _gone = out.runs.send(Msg::RunStarted { ticket, run, dir }).await;
     loop {
         let batch = tokio::select! {
+            // A cancellation must not wait behind a fast run's events.
             biased;
             () = cancel.cancelled(), if !cancel_run.is_cancelled() => {
                 cancel_run.cancel();
