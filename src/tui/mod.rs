@@ -42,11 +42,13 @@ pub(crate) mod update;
 pub(crate) mod view;
 pub(crate) mod widget;
 
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ratatui::layout::Size;
+use thiserror::Error;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
@@ -113,13 +115,23 @@ pub struct WorkbenchExit {
     pub problem: Option<String>,
 }
 
+/// The error of a workbench that could not open.
+#[derive(Debug, Error)]
+pub enum WorkbenchError {
+    /// The async runtime does not start.
+    #[error("dicta can't start its async runtime: {0}")]
+    Runtime(#[source] io::Error),
+    /// The terminal can't be used.
+    #[error("dicta can't take the terminal: {0}")]
+    Terminal(#[source] io::Error),
+}
+
 /// Opens the workbench and returns when the user leaves it. Restores the terminal in every case, also after a panic.
-/// Returns a sentence as the error if the terminal can't be taken.
-pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
+pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("dicta can't start its async runtime: {error}"))?;
+        .map_err(WorkbenchError::Runtime)?;
     // The panic hook has already printed the message on the normal screen.
     let exit =
         std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_event_loop(setup))));
@@ -135,7 +147,7 @@ pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
     })
 }
 
-async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
+async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
     let deps = Arc::new(RuntimeDeps {
         env: setup.env,
         clock: setup.clock,
@@ -150,7 +162,7 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> 
     let terminal_gone = CancellationToken::new();
     let (screen, signals) =
         TerminalScreen::take_terminal(input_sender, panic_sender, terminal_gone.clone())
-            .map_err(|error| format!("the terminal cannot be taken: {error}"))?;
+            .map_err(WorkbenchError::Terminal)?;
     let mut external_events = ExternalEvents {
         input,
         panics,
