@@ -423,7 +423,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
 
 fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let all = &run.state.notes;
-    let mut told: Vec<String> = all
+    let mut shown: Vec<String> = all
         .iter()
         .take(MAX_SHOWN_NOTES)
         .map(|note| note.text.clone())
