@@ -165,7 +165,7 @@ fn run_workbench(
         clock: Arc::clone(&cx.clock),
         theme: choose_theme(look, no_colour, cx)?,
     })
-    .map_err(CommandError::usage)?;
+    .map_err(|error| CommandError::usage(error.to_string()))?;
     cx.streams.print_stderr(&left.summary);
     if let Some(problem) = left.problem {
         cx.streams.print_stderr(&format!("dicta: {problem}"));

@@ -30,7 +30,14 @@ pub struct NewestVerdicts {
     newest_by_decision: OnceLock<HashMap<String, String>>,
 }
 
-#[derive(Debug, Clone)]
+/// Compares the results; the index over them is derived.
+impl PartialEq for NewestVerdicts {
+    fn eq(&self, other: &Self) -> bool {
+        self.cells == other.cells
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
 struct CellSlot {
     newest_result: RecordedResult,
     /// The newest that is a verdict, where `newest` is none.

@@ -4,7 +4,7 @@ use super::command::UiCommand;
 use super::state::cells::RowId;
 use super::state::pane::Pane;
 
-/// What lies at a place of the screen.
+/// A part of the screen that a click can hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ClickTarget {
     /// A pane.
@@ -21,8 +21,8 @@ pub(crate) enum ClickTarget {
     OverlayLine(usize),
     /// A flip in the changes pane, by position.
     Flip(usize),
-    /// The replay's bar: its whole width is the whole recording.
+    /// The progress bar of the replay. Its width represents the whole recording.
     Progress,
-    /// Nothing, and what lies under it is covered.
+    /// An area without an action, such as a popup. It covers what lies under it.
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Everything the workbench can ask to be done. Orders, as data: `update` returns them, `runtime` carries them out.
+//! The orders that `update` returns, as data. The runtime carries them out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
 
-/// What is to be done.
-#[derive(Debug, Clone)]
+/// An order to the runtime or to the terminal.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Find out which cells there are.
+    /// Compute the outline: the cells of a run over the whole workspace.
     ComputeOutline {
         generation: u64,
         workspace: Arc<Workspace>,
     },
-    /// Read the board of past runs, as the evals of `decided_by` decide: of the workspace itself, or of it before a save,
-    /// so that what the save moves can be told.
+    /// Read the newest verdicts of past runs, decided by the evals of `decided_by`. After a save that is the
+    /// workspace before the save, so that the runs of the save show what changes.
     ReadNewestVerdicts {
         generation: u64,
         workspace: Arc<Workspace>,
         decided_by: Arc<Workspace>,
     },
-    /// Watch the workspace's files from now on, instead of those watched before.
+    /// Watch the files of this workspace instead of those watched before.
     WatchWorkspace(Arc<Workspace>),
-    /// Look at the watched files now.
+    /// Check the watched files for changes now.
     RescanFiles,
-    /// Try the evals' own examples: what code decides, then those of these judged evals. No run begins before the first
-    /// part is done. A newer one ends an older one.
+    /// Check the examples of all evals: first those that code decides, then those of the evals in `judged`. Runs wait
+    /// for the first part. A newer order cancels an older one.
     TryExamples {
         number: u64,
         workspace: Arc<Workspace>,
@@ -48,9 +48,9 @@ pub(crate) enum Effect {
     StartRun(RunOrder),
     /// End a run.
     CancelRun(RunTicket),
-    /// Find out what a run would take.
+    /// Estimate the cost and size of a run.
     PreviewRun(RunOrder),
-    /// Read a recorded cell's trace.
+    /// Read the judge trace of a recorded cell.
     ReadTrace {
         row: RowId,
         run: RunId,
@@ -60,7 +60,7 @@ pub(crate) enum Effect {
     },
     /// Read a blob of a run.
     ReadBlob { dir: PathBuf, blob: Blob },
-    /// Make a request readable, beside that of the turn before.
+    /// Convert a request to readable text, compared with the request of the turn before.
     ReadRequest {
         key: RequestKey,
         dir: Option<PathBuf>,
@@ -73,23 +73,23 @@ pub(crate) enum Effect {
         lang: CodeLanguage,
         text: Arc<str>,
     },
-    /// Find where a browser does not show what a page says; told as looks.
+    /// Find the parts of a page that a browser hides. The result arrives as [`super::msg::Msg::Highlighted`].
     FindUnshown {
         dir: PathBuf,
         page: HiddenTextRequest,
     },
-    /// Read a transcript; from the run's blob where the file no longer holds it.
+    /// Read a transcript, or the run's blob if the file no longer contains it.
     ReadDocument {
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
         map: Option<Arc<FieldMapping>>,
     },
-    /// Read what the file itself has of a transcript.
+    /// Read the file's own record of a transcript.
     ReadSource {
         transcript: TranscriptRef,
         map: Option<Arc<FieldMapping>>,
     },
-    /// Have the check decide again, for the places its finding rests on.
+    /// Run a check again to find the text that its finding rests on.
     FindMarks {
         key: FindingMarksKey,
         eval: RubricEval,
@@ -98,32 +98,33 @@ pub(crate) enum Effect {
         run_dir: Option<PathBuf>,
         map: Option<Arc<FieldMapping>>,
     },
-    /// Read a run, to be replayed.
+    /// Read a run for a replay.
     ReadReplay {
         run: RunId,
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
-    /// Look for real judges that could be asked: keys in the environment, local servers; and what this cell would cost.
+    /// Find judges that the user could ask (API keys in the environment, local servers) and the cost of this cell
+    /// with each.
     FindJudges { row: RowId, order: RunOrder },
-    /// List transcripts of a bare file, past the first `after` records: a page of them, then count the rest.
+    /// List one page of transcripts of an opened file, after the first `after` records. Then count the rest.
     ListTranscripts { file: PathBuf, after: u64 },
-    /// Make a workspace and a first rubric around a file of transcripts.
+    /// Create a workspace and a first rubric around a file of transcripts.
     MakeWorkspace { file: PathBuf },
-    /// Write what a person said into the file of labels. Orders are carried out one after the other.
+    /// Write a label to the file of labels. The runtime carries these orders out one after the other.
     WriteLabel(LabelWriteOrder),
-    /// Open an editor at a place; the screen is the editor's meanwhile.
+    /// Open an editor at a position. The editor has the screen until it ends.
     OpenEditor {
         path: PathBuf,
         line: u32,
         column: u32,
     },
-    /// Put a text on the clipboard; `what` names it in the message.
+    /// Copy a text to the clipboard. `what` names the text in the notice.
     Copy { what: String, text: String },
-    /// Stop the program until it is continued (ctrl-z).
+    /// Stop the process until the shell continues it (ctrl-z).
     Suspend,
-    /// Draw everything anew.
+    /// Draw the whole screen again.
     Redraw,
-    /// End.
+    /// End the program.
     Quit,
 }

@@ -1,7 +1,7 @@
 //! One form for each key: the type [`KeyChord`], its text form and its parser.
 //!
-//! Terminals send one key in several ways: shift with a letter or the capital, ctrl-i for tab, ctrl-m for enter, ctrl-h for
-//! backspace. [`KeyChord`] is the one form of each.
+//! Terminals send one key in several ways: shift with a letter or the capital, ctrl-i for tab, ctrl-m for enter.
+//! [`KeyChord`] has one form for each.
 //!
 //! Owns the text form: `a`, `R`, `ctrl-c`, `shift-tab`, `space`, `]`. A capital letter is the letter with shift.
 
@@ -10,22 +10,22 @@ use std::str::FromStr;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key with its modifiers, as one presses it.
+/// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyChord {
     /// The key.
     pub(crate) code: KeyCode,
-    /// ctrl and alt; shift only where the key is no character.
+    /// The modifiers ctrl and alt. Shift is set only if the key is not a character.
     pub(crate) modifiers: KeyModifiers,
 }
 
 impl KeyChord {
-    /// From a terminal's event.
+    /// Converts an event of the terminal.
     pub(crate) fn from_event(event: KeyEvent) -> Self {
         Self::normalize(event.code, event.modifiers)
     }
 
-    /// A key without modifiers.
+    /// Returns a key without modifiers.
     pub(crate) const fn plain(code: KeyCode) -> Self {
         Self {
             code,
@@ -33,14 +33,14 @@ impl KeyChord {
         }
     }
 
-    /// The one form of a key that terminals send in several.
+    /// Converts the variants that terminals send for one key to one form.
     fn normalize(code: KeyCode, modifiers: KeyModifiers) -> Self {
         let mut modifiers =
             modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         let mut code = code;
         if let KeyCode::Char(c) = code {
             if modifiers.contains(KeyModifiers::CONTROL) {
-                // Before terminals told modifiers, these were the keys themselves.
+                // Older terminals send the same control character for both keys.
                 let key = match c.to_ascii_lowercase() {
                     'i' => KeyCode::Tab,
                     'm' | 'j' => KeyCode::Enter,
@@ -148,7 +148,7 @@ impl FromStr for KeyChord {
                 .find(|(name, _)| *name == rest)
                 .map(|(_, code)| *code)
                 .or_else(|| parse_function_key(rest))
-                .ok_or_else(|| format!("`{text}` is no key"))?,
+                .ok_or_else(|| format!("`{text}` isn't a key"))?,
         };
         Ok(Self::normalize(code, modifiers))
     }

@@ -6,32 +6,32 @@ use std::path::PathBuf;
 
 use crate::model::{CellName, Label};
 
-/// A label to be written.
+/// An order to change the file of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LabelWriteOrder {
-    /// Counts up.
+    /// The number of the order; it increases.
     pub(crate) number: u64,
     pub(crate) file: PathBuf,
     pub(crate) change: LabelChange,
 }
 
-/// What of a file of labels is to be changed.
+/// A change of the file of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LabelChange {
-    /// This is said of it now; `None`: unsure.
+    /// Sets pass or fail; `None` is unsure.
     Set(CellName, Option<bool>),
-    /// Nothing is.
+    /// Removes the label.
     Remove(CellName),
-    /// What the order of that number changed is taken back.
+    /// Undoes the order with this number.
     Undo(u64),
 }
 
-/// What became of a file of labels.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WrittenLabel {
-    /// The line as it is now; `None`: it is gone.
+    /// The label as the file has it now; `None` if it was removed.
     pub(crate) label: Option<Label>,
-    /// Stand for the file's text before and after: what the watcher reads is known again by them.
+    /// Hashes of the file's text before and after the write. They identify our own write when the watcher reports it.
     pub(crate) text_before: u64,
     pub(crate) text_after: u64,
 }

@@ -1,40 +1,35 @@
-//! The workbench: edit a rubric, watch the judge think, see which verdicts moved.
+//! The workbench: the interactive screen where a user edits a rubric, watches the judge, and sees flips.
 //!
 //! ```text
-//!  keys, mouse, signals ─┐                                        ┌─► view(&Model) ─► buffer + Hits
-//!  files, runs, reads ───┴─► Msg ─► update(&mut Model, Msg) ──────┤
-//!                             ▲                                   └─► Effect ─► runtime ─┐
-//!                             └──────────────────────────────────────────────────────────┘
+//!  keys, mouse, signals ─┐                                      ┌─► view(&App) ─► buffer + HitMap
+//!  files, runs, reads ───┴─► Msg ─► update(&mut App, Msg) ──────┤
+//!                             ▲                                 └─► Effect ─► runtime ─┐
+//!                             └────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! - `model` is the whole state as data; `update` the only thing that changes it; `view` draws it and says what a
-//!   click would hit. None of the three does I/O or knows the time but from `model.now`.
-//! - `command` is the one table of what a user can do; `keymap` makes keys into commands.
-//! - `content` makes the texts of panes from the model; `widget` scrolls and draws any text.
-//! - `app` is the loop: drain what is pending, then draw at most once in 16 ms, only if something changed.
-//!   `runtime` carries effects out; `term` takes the terminal and always gives it back.
+//! - `state` is the whole state as data. Only `update` changes it; `view` draws it and returns what a click hits.
+//!   None of the three does I/O. They know the time only from `app.now`.
+//! - `command` is the table of all commands; `keymap` maps keys to commands.
+//! - `content` builds the texts of panes from the state. `widget` draws and scrolls any text; it imports no type of
+//!   the workbench except `KeyChord`.
+//! - `event_loop` handles pending messages, then draws at most once in 16 ms. `runtime` carries out effects; `term`
+//!   takes the terminal and restores it.
 //!
-//! Refuses to decide anything: verdicts come from `run`, and replay is the live path with another source.
+//! Does not judge: verdicts come from `run`. A replay uses the same code with another source of events.
 
 pub(crate) mod available_judges;
-#[cfg(test)]
-mod bare_stories;
 pub(crate) mod click_target;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
 pub(crate) mod event_loop;
-#[cfg(test)]
-mod judge_stories;
 pub(crate) mod key_chord;
 pub(crate) mod keymap;
 pub(crate) mod label_write;
 pub(crate) mod listing;
 pub(crate) mod msg;
 pub(crate) mod reads;
-#[cfg(test)]
-mod replay_stories;
 pub(crate) mod run_order;
 pub(crate) mod runtime;
 pub(crate) mod state;
@@ -47,11 +42,13 @@ pub(crate) mod update;
 pub(crate) mod view;
 pub(crate) mod widget;
 
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ratatui::layout::Size;
+use thiserror::Error;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
@@ -67,69 +64,81 @@ use state::replay::ReplayStart;
 use state::{App, OpenedItem};
 use term::TerminalScreen;
 
-/// How long the `rules` judge waits between two pieces of its text, so that one can see it think.
+/// The pause of the `rules` judge between two pieces of its text, so that a user can see it work.
 const RULES_TEXT_DELAY: Millis = Millis(10);
-/// How long what is stuck is waited for at the end.
+/// The time that `run_workbench` waits for blocked tasks when it ends.
 const SHUTDOWN_TIMEOUT: Millis = Millis(100);
-/// As Rust ends a program that panicked.
+/// The exit code of a Rust program that panicked.
 const PANIC_EXIT_CODE: u8 = 101;
 
-/// What the workbench opens.
+/// The item that the workbench opens.
 #[derive(Debug, Clone)]
 pub enum OpenRequest {
     /// A workspace.
     Workspace(Arc<Workspace>),
-    /// A file of transcripts with no workspace around it.
+    /// A file of transcripts without a workspace.
     File(PathBuf),
     /// A recording.
     Run {
-        /// Its id.
+        /// The id of the run.
         run: RunId,
-        /// Its folder.
+        /// The run's folder.
         dir: PathBuf,
-        /// How many times as fast it plays, 0 for at once; `None`: it does not play, and is shown as it ended.
+        /// The speed factor of the replay; 0 shows all events at once. `None`: no replay, dicta shows the final
+        /// state.
         speed: Option<f64>,
-        /// The workspace around it, if there is one: a recording of it is shown with its labels.
+        /// The workspace that the recording belongs to, if there is one. Its labels are shown.
         workspace: Option<Arc<Workspace>>,
     },
 }
 
-/// All that the workbench needs to know of the world.
+/// The parts of the environment that the workbench uses.
 pub struct WorkbenchSetup {
-    /// What is opened.
+    /// The item to open.
     pub open: OpenRequest,
-    /// The environment.
+    /// The environment variables.
     pub env: Env,
-    /// Time.
+    /// The clock of the workbench.
     pub clock: Arc<dyn Clock>,
-    /// How it looks.
+    /// The colors and glyphs.
     pub theme: Theme,
 }
 
-/// How the workbench was left.
+/// The result of a workbench session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkbenchExit {
-    /// The exit code.
+    /// The exit code of the program.
     pub code: u8,
-    /// What was made: a line for the normal screen.
+    /// A line for the normal screen that lists the created runs.
     pub summary: String,
-    /// What went wrong, if something did.
+    /// The problem that ended the session, if any.
     pub problem: Option<String>,
 }
 
-/// Opens the workbench, and returns when it is left. The terminal is given back in every case. The error is a sentence:
-/// the terminal could not be taken.
-pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
+/// The error of a workbench that could not open.
+#[derive(Debug, Error)]
+pub enum WorkbenchError {
+    /// The async runtime does not start.
+    #[error("dicta can't start its async runtime: {0}")]
+    Runtime(#[source] io::Error),
+    /// The terminal can't be used.
+    #[error("dicta can't take the terminal: {0}")]
+    Terminal(#[source] io::Error),
+}
+
+/// Opens the workbench and returns when the user leaves it. Restores the terminal in every case, also after a panic.
+pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("no runtime could be started: {error}"))?;
-    // The hook has said what it was, on the normal screen.
-    let left =
+        .map_err(WorkbenchError::Runtime)?;
+    // The panic hook has already printed the message on the normal screen.
+    let exit =
         std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_event_loop(setup))));
-    // What does not let go is not waited for: all that was shown is recorded.
+    // A task that does not react must not keep the program open. Events are recorded before they are shown, so none
+    // is lost.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT.to_duration());
-    left.unwrap_or_else(|_| {
+    exit.unwrap_or_else(|_| {
         Ok(WorkbenchExit {
             code: PANIC_EXIT_CODE,
             summary: "dicta: what was judged so far is recorded (dicta runs)".to_owned(),
@@ -138,38 +147,39 @@ pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
     })
 }
 
-async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, String> {
+async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
     let deps = Arc::new(RuntimeDeps {
         env: setup.env,
         clock: setup.clock,
         registry: Arc::new(EvalTypeRegistry::builtin()),
         rules_text_delay: Some(RULES_TEXT_DELAY),
     });
-    let (place, opening, first) = resolve_open_request(setup.open);
-    let mut app = App::new(place, Size::default(), setup.theme);
-    app.replay_start = opening;
-    let (hearing, heard) = unbounded_channel();
-    let (panicking, panics) = unbounded_channel();
-    let gone = CancellationToken::new();
-    let (screen, signals) = TerminalScreen::take_terminal(hearing, panicking, gone.clone())
-        .map_err(|error| format!("the terminal cannot be taken: {error}"))?;
-    let mut outside = ExternalEvents {
-        input: heard,
+    let (opened, replay_start, first_effects) = resolve_open_request(setup.open);
+    let mut app = App::new(opened, Size::default(), setup.theme);
+    app.replay_start = replay_start;
+    let (input_sender, input) = unbounded_channel();
+    let (panic_sender, panics) = unbounded_channel();
+    let terminal_gone = CancellationToken::new();
+    let (screen, signals) =
+        TerminalScreen::take_terminal(input_sender, panic_sender, terminal_gone.clone())
+            .map_err(WorkbenchError::Terminal)?;
+    let mut external_events = ExternalEvents {
+        input,
         panics,
-        terminal_gone: gone,
+        terminal_gone,
         signals,
     };
-    let mut app = EventLoop::new(app, screen, deps, first);
-    let end = Box::pin(app.run(&mut outside)).await;
-    let line = Box::pin(app.shut_down()).await;
+    let mut app = EventLoop::new(app, screen, deps, first_effects);
+    let end = Box::pin(app.run(&mut external_events)).await;
+    let summary = Box::pin(app.shut_down()).await;
     Ok(WorkbenchExit {
         code: end.code,
-        summary: line,
+        summary,
         problem: end.problem,
     })
 }
 
-/// Where the workbench begins, how a recording does, and what is asked for besides.
+/// Returns the opened item, the start state of the replay, and more effects to order first.
 fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effect>) {
     match open {
         OpenRequest::Workspace(workspace) => (
@@ -193,16 +203,16 @@ fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effe
                 workspace: None,
                 dir: Some(dir),
             };
-            let opening = ReplayStart {
+            let replay_start = ReplayStart {
                 workspace: around,
                 ..ReplayStart::from_speed(speed)
             };
-            (OpenedItem::Recording, opening, vec![read])
+            (OpenedItem::Recording, replay_start, vec![read])
         }
     }
 }
 
-/// What the keys do: for a terminal, or as the README's table.
+/// Renders the key bindings, for a terminal or as the Markdown table of the README.
 pub fn render_key_bindings(markdown: bool) -> String {
     if markdown {
         command::render_markdown()

@@ -1,4 +1,4 @@
-//! Everything that can happen to the workbench. Facts, in the past; what is to be done about them is an [`super::effect::Effect`].
+//! The inputs of `update`: facts, named in the past tense. An [`super::effect::Effect`] orders the reaction.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,87 +26,89 @@ use crate::theme::Role;
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 
-/// What happened.
-#[derive(Debug, Clone)]
+/// An event that changes the app.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Msg {
     /// A key was pressed.
     Key(KeyChord),
-    /// A text was pasted. Never runs anything.
+    /// A text was pasted. It never runs a command.
     Pasted(String),
-    /// The mouse did something.
+    /// The user pressed, dragged or scrolled the mouse.
     Mouse(MouseInput),
     /// The terminal has another size.
     Resized { width: u16, height: u16 },
-    /// The terminal got the focus: files may have changed.
+    /// The terminal got the focus. Files may have changed in the meantime.
     FocusGained,
-    /// A moment came that the model waited for (see [`super::model::Model::next_wake`]).
+    /// The time came that [`super::state::App::next_wake`] had announced.
     TimePassed,
-    /// A signal asks to end: its number.
+    /// The program received a signal to end, with this number.
     Signalled(i32),
-    /// A task of ours panicked: a sentence. Whoever waited for it is told besides.
+    /// A background task panicked; the text is a sentence. The task's own result message follows separately.
     WorkerPanicked(String),
-    /// Something that was asked for cannot be done here: a sentence.
+    /// dicta can't do what was requested; the text is a sentence.
     Refused(String),
-    /// A frame was drawn; what lies where.
+    /// A frame was drawn, with the areas that a click can hit.
     Drawn(HitMap<ClickTarget>),
 
-    /// More of what a run over the whole workspace would decide: `run_started` first, then `cells_planned`.
+    /// A part of the outline arrived: the cells of a run over the whole workspace. `run_started` comes first, then
+    /// `cells_planned`.
     OutlineExtended {
         generation: u64,
         facts: Vec<EventKind>,
     },
-    /// All of it is known, or why not.
+    /// The outline is complete, or it failed with this problem.
     OutlineEnded {
         generation: u64,
         problem: Option<String>,
     },
-    /// The board of past runs, and sentences about runs that could not be read.
+    /// The newest verdicts of past runs were read. `problems` are sentences about unreadable runs.
     NewestVerdictsRead {
         generation: u64,
         verdicts: Arc<NewestVerdicts>,
         problems: Vec<String>,
     },
-    /// A watched file changed and everything loaded: which files differ from the last good state.
+    /// A watched file changed and the workspace loads. `changed` lists the files that differ from the last valid
+    /// version.
     Reloaded {
         workspace: Arc<Workspace>,
         changed: Vec<PathBuf>,
     },
-    /// A watched file changed and does not load (and has not changed since for 200 ms).
+    /// A watched file changed, was stable for 200 ms, and does not load.
     ReloadFailed { problems: Vec<Diagnostic> },
-    /// Watching files is not possible; a sentence that says what is done instead.
+    /// dicta can't watch files; the sentence says what it does instead.
     WatchFailed(String),
 
-    /// The examples that code decides were tried.
+    /// The examples of evals without a judge were checked.
     ExamplesTried {
         number: u64,
         trials: Vec<ExampleResult>,
     },
-    /// Judges were asked about examples; why some could not be.
+    /// Judges were called for examples; `problem` says why some were not called.
     ExamplesJudged {
         number: u64,
         trials: Vec<ExampleResult>,
         problem: Option<String>,
     },
 
-    /// A run began.
+    /// A run started.
     RunStarted {
         ticket: RunTicket,
         run: RunId,
         dir: PathBuf,
     },
-    /// A run could not begin.
+    /// A run could not start, for this reason.
     RunRefused { ticket: RunTicket, why: String },
-    /// More was recorded of it.
+    /// The run recorded more events.
     RunEvents {
         ticket: RunTicket,
         events: Arc<Vec<RunEvent>>,
     },
-    /// It ended; why not well, if not.
+    /// The run ended, with its problem if it failed.
     RunEnded {
         ticket: RunTicket,
         problem: Option<String>,
     },
-    /// What a run would take.
+    /// The cost and size of a run were estimated.
     Previewed {
         ticket: RunTicket,
         preview: Result<RunPreview, String>,
@@ -122,12 +124,12 @@ pub(crate) enum Msg {
         blob: Blob,
         text: Result<Arc<str>, String>,
     },
-    /// A request was made readable.
+    /// A request was converted to readable text.
     RequestRead {
         key: RequestKey,
         request: Result<Arc<ReadableRequest>, String>,
     },
-    /// A text was highlighted; `key` as it was asked for.
+    /// A text was highlighted. `key` is the key of the order.
     Highlighted {
         key: u64,
         spans: Vec<(std::ops::Range<usize>, Role)>,
@@ -137,66 +139,66 @@ pub(crate) enum Msg {
         id: String,
         doc: Result<Arc<TranscriptDocument>, String>,
     },
-    /// What a file has of a transcript was read.
+    /// The file's own record of a transcript was read.
     SourceRead {
         transcript: TranscriptRef,
         record: Result<Arc<TranscriptSourceText>, String>,
     },
-    /// A check decided again: where its finding stands. Nothing, if it says something else now.
+    /// A check ran again to locate its finding. `marks` is empty if the finding differs now.
     MarksFound {
         key: FindingMarksKey,
         marks: Vec<TranscriptSpan>,
     },
-    /// A recording was read, to be replayed.
+    /// A recording was read for a replay.
     ReplayRead {
         run: RunId,
         dir: PathBuf,
         log: Result<Arc<Vec<RunEvent>>, String>,
         warnings: Vec<String>,
     },
-    /// Judges at hand were looked for.
+    /// The search for available judges ended.
     JudgesFound {
         row: RowId,
         judges: Vec<AvailableJudge>,
     },
-    /// Some more of a bare file was listed.
+    /// A part of the records of an opened file was listed.
     TranscriptsListed {
         file: PathBuf,
         listed: ListingUpdate,
     },
-    /// A workspace was made around a file.
+    /// A workspace was created around a file, or not: a sentence.
     WorkspaceMade(Result<Arc<Workspace>, String>),
-    /// A label was written, or why not: a sentence.
+    /// A label was written, or not: a sentence.
     LabelWritten {
         number: u64,
         written: Result<WrittenLabel, String>,
     },
-    /// The editor was left.
+    /// The editor ended.
     EditorClosed(Result<(), String>),
-    /// Something was put on the clipboard, or why not; a sentence either way.
+    /// A text was copied to the clipboard, or not. Both values are sentences.
     Copied(Result<String, String>),
 }
 
-/// What the mouse did.
+/// One mouse event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MouseInput {
-    /// What.
+    /// The kind of the event.
     pub(crate) action: MouseAction,
-    /// Where.
+    /// The column of the pointer, from 0.
     pub(crate) column: u16,
-    /// See `column`.
+    /// The row of the pointer, from 0.
     pub(crate) row: u16,
 }
 
-/// What a mouse can do here.
+/// The mouse events that dicta uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MouseAction {
     /// The left button went down.
     Pressed,
-    /// It moves while down.
+    /// The pointer moved while the button was down.
     Dragged,
-    /// It went up.
+    /// The button was released.
     Released,
-    /// The wheel turned: rows down (negative: up).
+    /// The wheel turned by so many rows; negative is up.
     Scrolled(i8),
 }

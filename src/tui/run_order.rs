@@ -8,25 +8,25 @@ use crate::model::JudgeConfig;
 use crate::run::CachePolicy;
 use crate::workspace::Workspace;
 
-/// A run to be started.
-#[derive(Debug, Clone)]
+/// An order to start a run.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RunOrder {
-    /// Names the run before it has an id.
+    /// Identifies the run before it has an id.
     pub(crate) ticket: RunTicket,
-    /// What it is over.
+    /// The workspace to judge.
     pub(crate) workspace: Arc<Workspace>,
-    /// Only these decisions (cell names without judge and repeat); `None`: all.
+    /// The decisions to judge (cell names without judge and repeat); `None`: all.
     pub(crate) only: Option<Arc<Vec<String>>>,
-    /// Only what this filter selects (`rubric:x eval:y,z`); `only` goes before it.
+    /// A filter such as `rubric:x eval:y,z`. Ignored if `only` is set.
     pub(crate) filter: Option<String>,
-    /// All but this decision, where neither of them is given.
+    /// A decision to leave out. Ignored if `only` or `filter` is set.
     pub(crate) except: Option<String>,
-    /// Another judge for the judged evals; it need not be in the workspace.
+    /// A judge that replaces those of the judged evals. It need not be in the workspace.
     pub(crate) judge: Option<JudgeConfig>,
-    /// Whether past verdicts are taken.
+    /// The use of the verdict cache.
     pub(crate) cache: CachePolicy,
-    /// Whose evidence answers tool calls; `None`: the workspace's.
+    /// The run whose recorded tool responses answer tool calls; `None`: as the workspace sets it.
     pub(crate) replayed_evidence: Option<String>,
-    /// Where it comes from.
+    /// The run or save that caused this run.
     pub(crate) parent: Option<ParentRun>,
 }

@@ -1,5 +1,5 @@
-//! The whole workbench in memory, driven by keys: the real loop's parts, the real runtime, a fake clock, a screen that is
-//! a buffer. `Driven::demo(120, 40).keys("R").settle().screen()`.
+//! Drives the whole workbench in memory with keys: the real event loop and runtime, a fake clock, and a screen that
+//! is a buffer. Example: `Driven::demo(120, 40).keys("R").settle().screen()`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,21 +25,21 @@ use crate::model::Millis;
 use crate::theme::Theme;
 use crate::workspace::{self, Env, demo};
 
-/// A run that takes longer than this hangs.
+/// The time after which a run counts as stuck.
 const PATIENCE: Millis = Millis(60_000);
-/// When nothing was heard for so long, a timer is waited for.
+/// The time without messages after which the clock advances to the next timer.
 const QUIET: Millis = Millis(2);
-/// A timer that is further away than this may be a deadline, and nobody may miss one because the machine is busy.
+/// A timer that is further away may be a deadline. It must not fire early only because the machine is busy.
 const FAR: Millis = Millis(900);
-/// It is waited for when nothing was heard for so long.
+/// The time without messages after which even a far timer fires.
 const LONG_QUIET: Millis = Millis(400);
 
 /// A screen in memory.
 pub(crate) struct FakeScreen {
     terminal: Terminal<TestBackend>,
-    /// What was put on the clipboard.
+    /// The texts that were copied to the clipboard.
     pub(crate) copied: Vec<String>,
-    /// How often everything was drawn anew.
+    /// The number of full redraws.
     pub(crate) forgot: usize,
 }
 
@@ -94,26 +94,26 @@ impl Screen for FakeScreen {
     }
 }
 
-/// A workbench that is driven by a test.
+/// A workbench that a test drives.
 pub(crate) struct Driven {
     pub(crate) event_loop: EventLoop<FakeScreen>,
     pub(crate) clock: FakeClock,
-    /// What was asked of the terminal and cannot be done here: editors.
+    /// Effects on the terminal that a test can't run, such as editors.
     pub(crate) errands: Vec<Effect>,
-    /// The opened workspace's folder.
+    /// The folder of the opened workspace.
     pub(crate) root: PathBuf,
-    // Dropped last: tasks and files outlive the app.
+    // Dropped last, because tasks and files are in use until the app is dropped.
     tokio: tokio::runtime::Runtime,
     data: TempDir,
 }
 
 impl Driven {
-    /// On the demo, unpacked into a folder of its own. The `rules` judge does not pause.
+    /// Opens the demo in a new folder. The `rules` judge does not pause.
     pub(crate) fn demo(width: u16, height: u16) -> Self {
         Self::paced(width, height, None)
     }
 
-    /// On the demo, with the `rules` judge as slow as on a real screen: its traces can be watched.
+    /// Opens the demo with the `rules` judge as slow as on a real screen, so that a test can watch its traces.
     pub(crate) fn watched(width: u16, height: u16) -> Self {
         Self::paced(width, height, Some(Millis(15)))
     }
@@ -124,7 +124,7 @@ impl Driven {
         Self::open(width, height, pace, folder, &root)
     }
 
-    /// On a workspace. `data` is kept as long.
+    /// Opens a workspace. Keeps the folder `data` until the end.
     pub(crate) fn open(
         width: u16,
         height: u16,
@@ -146,7 +146,7 @@ impl Driven {
         )
     }
 
-    /// On anything.
+    /// Opens any item.
     pub(crate) fn on(
         opened: OpenedItem,
         size: Size,
@@ -182,7 +182,7 @@ impl Driven {
         }
     }
 
-    /// Presses keys, with spaces between; each is drawn.
+    /// Presses the keys, which spaces separate, and draws after each.
     pub(crate) fn keys(&mut self, keys: &str) -> &mut Self {
         for key in keys.split_whitespace() {
             let chord: KeyChord = key.parse().expect("a key");
@@ -191,7 +191,7 @@ impl Driven {
         self
     }
 
-    /// Types a text, character by character.
+    /// Types a text character by character.
     pub(crate) fn type_in(&mut self, text: &str) -> &mut Self {
         for c in text.chars() {
             self.tell(Msg::Key(KeyChord {
@@ -202,7 +202,7 @@ impl Driven {
         self
     }
 
-    /// Something happens; what comes of it at once is drawn.
+    /// Applies a message, carries out the effects, and draws.
     pub(crate) fn tell(&mut self, msg: Msg) -> &mut Self {
         let _inside = self.tokio.enter();
         self.event_loop.apply(msg);
@@ -212,7 +212,7 @@ impl Driven {
         self
     }
 
-    /// Something is to be done, whoever asked for it.
+    /// Carries out an effect.
     pub(crate) fn effect(&mut self, effect: Effect) -> &mut Self {
         let _inside = self.tokio.enter();
         self.event_loop.carry_out(vec![effect]);
@@ -221,7 +221,7 @@ impl Driven {
         self
     }
 
-    /// The terminal gets another size.
+    /// Resizes the terminal.
     pub(crate) fn resize(&mut self, width: u16, height: u16) -> &mut Self {
         let _inside = self.tokio.enter();
         self.event_loop
@@ -233,8 +233,8 @@ impl Driven {
         self
     }
 
-    /// Writes a file of the workspace, and goes on until it is noticed: applied, or found broken. What it causes has
-    /// begun then.
+    /// Writes a file of the workspace and continues until the app applied it or found errors. The judging that it
+    /// causes has begun then.
     pub(crate) fn save(&mut self, path: impl AsRef<Path>, text: &str) -> &mut Self {
         std::fs::write(self.root.join(path), text).expect("it is written");
         let seen = |app: &App| {
@@ -245,7 +245,7 @@ impl Driven {
         self.go_on(|app| seen(app) != before, true)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(crate) fn pass(&mut self, time: Millis) -> &mut Self {
         let _inside = self.tokio.enter();
         self.clock.advance(time);
@@ -254,23 +254,24 @@ impl Driven {
         self
     }
 
-    /// Goes on to where something from outside is noticed, such as a file that is gone.
+    /// Continues until the app has noticed an outside change, such as a removed file.
     pub(crate) fn settle_for(&mut self, noticed: impl Fn(&App) -> bool) -> &mut Self {
         self.go_on(noticed, true)
     }
 
-    /// Goes on until nothing is queued, nothing is under way, and nothing is waited for but the end of a message: time
-    /// passes whenever nothing else is left to wait for.
+    /// Continues until no message is queued, no task runs, and only notices wait to disappear. The clock advances
+    /// whenever nothing else is left to wait for.
     pub(crate) fn settle(&mut self) -> &mut Self {
         self.settle_until(|_| false)
     }
 
-    /// As [`Driven::settle`], but no further than to where `enough`.
+    /// Like [`Driven::settle`], but stops as soon as `enough` returns true.
     pub(crate) fn settle_until(&mut self, enough: impl Fn(&App) -> bool) -> &mut Self {
         self.go_on(enough, false)
     }
 
-    /// `must`: what is waited for happens, though nothing here is under way.
+    /// Continues until `enough` returns true or nothing is left to do. If `must`, waits for an outside change
+    /// although nothing runs.
     fn go_on(&mut self, enough: impl Fn(&App) -> bool, must: bool) -> &mut Self {
         let Self {
             event_loop: app,
@@ -286,7 +287,7 @@ impl Driven {
                 assert!(patience.now() < PATIENCE, "it does not settle");
                 errands.extend(app.run_in_process_effects());
                 app.apply_timer_if_due();
-                // Asked first: a task sends before it ends.
+                // Checked before the queues are drained, because a task sends its result before it ends.
                 let idle = app.runtime.task_tally().is_idle();
                 if app.drain_inbox() {
                     heard = patience.now();
@@ -329,27 +330,27 @@ impl Driven {
         self
     }
 
-    /// What is on the screen: its rows, without spaces at their ends.
+    /// Returns the rows of the screen without trailing spaces.
     pub(crate) fn screen(&self) -> String {
         text(self.buffer())
     }
 
-    /// What is on the screen, with its looks.
+    /// Returns the cells of the screen with their styles.
     pub(crate) fn buffer(&self) -> &Buffer {
         self.event_loop.screen.terminal.backend().buffer()
     }
 
-    /// What the clock reads.
+    /// Returns the time of the fake clock.
     pub(crate) fn clock_now(&self) -> Millis {
         self.clock.now()
     }
 
-    /// How the program ends, if it does.
+    /// Returns the exit code, if the program ended.
     pub(crate) fn end(&self) -> Option<u8> {
         self.event_loop.exit_code()
     }
 
-    /// Leaves; the line that stays on the normal screen.
+    /// Closes the workbench and returns the exit summary.
     pub(crate) fn close(self) -> String {
         let Self {
             event_loop: app,
@@ -376,7 +377,7 @@ impl Driven {
     }
 }
 
-/// A buffer as text.
+/// Converts a buffer to text.
 pub(crate) fn text(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in buffer.area.rows() {

@@ -134,6 +134,13 @@ pub struct Workspace {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// Compares the folder and the texts of all files. The other fields are derived from these.
+impl PartialEq for Workspace {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.root, &self.files) == (&other.root, &other.files)
+    }
+}
+
 impl Workspace {
     /// Returns the judge with that name: a configured judge, or a built-in source judge.
     pub fn find_judge(&self, name: &str) -> Option<&JudgeConfig> {

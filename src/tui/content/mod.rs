@@ -83,7 +83,7 @@ pub(crate) struct MissingContent {
 }
 
 /// A page of which it is wanted where a browser does not show its text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HiddenTextRequest {
     /// Under which it is kept among the looks.
     pub(crate) key: u64,

@@ -1,9 +1,9 @@
-//! The one line that stays on the normal screen.
+//! The line that stays on the normal screen after the workbench ends.
 
 use crate::model::{make_visible, pluralize};
 use crate::tui::runtime::CreatedRun;
 
-/// What was made, and where it is.
+/// Renders the number of created runs and their folder.
 pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
     let line = match made {
         [] => "dicta: nothing was run".to_owned(),

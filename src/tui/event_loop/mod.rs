@@ -1,13 +1,9 @@
-//! The loop: drain what is pending, update, draw at most once in 16 ms and only if something changed; what was
-//! typed is answered at once.
+//! The event loop: it handles pending messages, then draws if something changed, at most once in 16 ms. A frame after
+//! a key comes sooner.
 //!
-//! Owns the model and the screen. Refuses to do anything that takes time: that is the runtime's.
+//! Owns the app and the screen. Does no slow work: the runtime does.
 
-#[cfg(test)]
-mod example_stories;
 mod exit_summary;
-#[cfg(test)]
-mod save_stories;
 mod terminal_effects;
 #[cfg(test)]
 mod tests;
@@ -30,31 +26,33 @@ use super::view::draw_app;
 use super::widget::canvas::HitMap;
 use crate::model::Millis;
 
-/// Frames are at least so far apart.
+/// The minimum time between two frames.
 const FRAME_INTERVAL: Millis = Millis(16);
-/// But what was typed is answered sooner: a key that had to wait for the next frame of a stream would be late.
+/// The minimum time before a frame that shows the effect of a key. With [`FRAME_INTERVAL`] a key pressed during a
+/// stream would appear late.
 const INPUT_FRAME_INTERVAL: Millis = Millis(4);
-/// So many messages are taken at most before the screen is looked after.
+/// The maximum number of messages of one queue that are handled before the next frame.
 const MAX_MESSAGES_PER_DRAIN: usize = 512;
-/// And for no longer than this, or a key would wait for a run.
+/// The maximum time that messages are handled before the next frame. Otherwise the events of a fast run would delay
+/// keys.
 const MAX_DRAIN_TIME: Millis = Millis(8);
 
-/// What comes from outside.
+/// The event sources outside the runtime.
 pub(super) struct ExternalEvents {
     pub(super) input: UnboundedReceiver<TerminalInput>,
-    /// What other threads said when they panicked.
+    /// The messages of panicked threads.
     pub(super) panics: UnboundedReceiver<Msg>,
-    /// Cancelled when the terminal is gone.
+    /// Cancelled when the terminal closes.
     pub(super) terminal_gone: CancellationToken,
     pub(super) signals: SignalStream,
 }
 
-/// How it ended.
+/// The end of the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LoopExit {
     /// The exit code.
     pub(super) code: u8,
-    /// What went wrong, if something did: a sentence.
+    /// The problem that ended the loop, if any: a sentence.
     pub(super) problem: Option<String>,
 }
 
@@ -66,36 +64,36 @@ impl LoopExit {
         }
     }
 
-    /// As a shell tells a program that a signal ended.
+    /// Returns the code that a shell reports for a program that a signal ended.
     fn from_signal(number: i32) -> Self {
         Self::with_code(u8::try_from(128 + number).unwrap_or(u8::MAX))
     }
 
-    /// The terminal is gone: as if by the signal that says so.
+    /// Returns the end for a closed terminal, as SIGHUP (signal 1) would cause it.
     fn terminal_gone() -> Self {
         Self::from_signal(1)
     }
 }
 
-/// The workbench, running.
+/// The running workbench: app, screen and runtime.
 pub(crate) struct EventLoop<S> {
     pub(crate) app: App,
     pub(crate) screen: S,
     pub(crate) runtime: Runtime,
     pub(crate) inbox: RuntimeInbox,
     deps: Arc<RuntimeDeps>,
-    /// Whether anything changed since the last frame.
+    /// True if the app changed since the last frame.
     dirty: bool,
-    /// Something was typed since the last frame.
+    /// True if the user typed since the last frame.
     input_pending: bool,
     drawn_at: Option<Millis>,
-    /// What concerns the terminal, and is done between two messages.
+    /// Effects on the terminal. The loop runs them between two messages, because an editor takes the whole screen.
     terminal_effects: VecDeque<Effect>,
     exit: Option<LoopExit>,
 }
 
 impl<S: Screen> EventLoop<S> {
-    /// A workbench on a screen. It asks at once for what it shows first; `first` is asked for besides.
+    /// Creates a loop and orders what the app shows first, then the effects in `first`.
     pub(super) fn new(model: App, screen: S, deps: Arc<RuntimeDeps>, first: Vec<Effect>) -> Self {
         let (runtime, inbox) = Runtime::new(Arc::clone(&deps));
         let mut app = Self {
@@ -117,12 +115,13 @@ impl<S: Screen> EventLoop<S> {
         app
     }
 
-    /// Runs until the end.
+    /// Runs until the user quits, a signal arrives or the terminal closes.
     pub(super) async fn run(&mut self, outside: &mut ExternalEvents) -> LoopExit {
         loop {
             self.drain_queues(&mut outside.input);
             self.run_terminal_effects(outside).await;
-            // Asked before a frame tells the model what time it is; done after a key's own frame, which is owed first.
+            // Checked before a frame updates `app.now`, so that a timer that is due now is not skipped. Handled after
+            // the frame of a key, because a timer may take long.
             let woken = self.is_timer_due();
             if self.input_pending {
                 self.draw_if_due();
@@ -138,17 +137,18 @@ impl<S: Screen> EventLoop<S> {
         }
     }
 
-    /// Ends what is under way, gives the terminal back, and tells what was done.
+    /// Cancels the running work, restores the terminal, and returns the exit summary.
     pub(super) async fn shut_down(mut self) -> String {
-        // First of all: a recording that takes a moment to be finished should not look like a program that hangs.
+        // The terminal is restored first: finishing a recording may take a second, and the program would seem to
+        // hang.
         self.screen.release_terminal().await;
         self.runtime.shut_down(self.inbox).await;
         exit_summary::render_exit_summary(&self.runtime.made())
     }
 
-    /// One message.
+    /// Applies one message and carries out the effects.
     pub(crate) fn apply(&mut self, msg: Msg) {
-        // What a click would hit is no change that is seen.
+        // New hit areas change nothing on the screen. Without this exception each frame would order the next one.
         self.dirty |= !matches!(msg, Msg::Drawn(_));
         self.app.now = self.deps.clock.now();
         let effects = update(&mut self.app, msg);
@@ -168,15 +168,15 @@ impl<S: Screen> EventLoop<S> {
         }
     }
 
-    /// The exit code, once it is to end.
+    /// Returns the exit code if the loop is about to end.
     #[cfg(test)]
     pub(crate) fn exit_code(&self) -> Option<u8> {
         self.exit.as_ref().map(|end| end.code)
     }
 
-    /// Takes what is pending. Answers first, for one may change what a key means; then what was typed; and what runs tell
-    /// only while nobody waits for an answer to a key.
-    fn drain_queues(&mut self, heard: &mut UnboundedReceiver<TerminalInput>) {
+    /// Handles pending messages in this order: results, because one may change the meaning of a key; input; run
+    /// events. Run events wait as long as a key waits for its frame.
+    fn drain_queues(&mut self, input: &mut UnboundedReceiver<TerminalInput>) {
         let began = self.deps.clock.now();
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
             let Ok(msg) = self.inbox.answers.try_recv() else {
@@ -188,15 +188,16 @@ impl<S: Screen> EventLoop<S> {
             }
         }
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
-            let Ok(heard) = heard.try_recv() else { break };
-            self.handle_terminal_input(heard);
-            // What is to be done with the terminal comes before what was typed after it.
+            let Ok(input) = input.try_recv() else { break };
+            self.handle_terminal_input(input);
+            // An effect on the terminal, such as an editor, must start before later keys are handled: they belong to
+            // the editor.
             if !self.terminal_effects.is_empty() || self.exit.is_some() {
                 return;
             }
         }
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
-            if self.input_pending || !heard.is_empty() || self.is_drain_time_spent(began) {
+            if self.input_pending || !input.is_empty() || self.is_drain_time_spent(began) {
                 break;
             }
             let Ok(msg) = self.inbox.runs.try_recv() else {
@@ -206,12 +207,12 @@ impl<S: Screen> EventLoop<S> {
         }
     }
 
-    /// Whether the screen is to be looked after first.
+    /// Returns true if the screen must be updated before more messages are handled.
     fn is_drain_time_spent(&self, began: Millis) -> bool {
         self.deps.clock.now().since(began) >= MAX_DRAIN_TIME
     }
 
-    /// Takes answers and what runs told; whether there was any.
+    /// Handles pending results and run events; returns false if there were none.
     #[cfg(test)]
     pub(crate) fn drain_inbox(&mut self) -> bool {
         for taken in 0..MAX_MESSAGES_PER_DRAIN {
@@ -226,14 +227,15 @@ impl<S: Screen> EventLoop<S> {
         true
     }
 
-    fn handle_terminal_input(&mut self, heard: TerminalInput) {
-        match heard {
+    fn handle_terminal_input(&mut self, input: TerminalInput) {
+        match input {
             TerminalInput::Msg(msg) => {
                 self.input_pending = true;
                 self.apply(msg);
             }
             TerminalInput::Closed(why) => {
                 self.exit.get_or_insert(LoopExit {
+                    // EX_IOERR of sysexits.h.
                     code: 74,
                     problem: Some(format!("the terminal cannot be read any more: {why}")),
                 });
@@ -241,7 +243,7 @@ impl<S: Screen> EventLoop<S> {
         }
     }
 
-    /// Tells the model that its moment has come, if it has.
+    /// Applies [`Msg::TimePassed`] if a timer of the app is due.
     #[cfg(test)]
     pub(crate) fn apply_timer_if_due(&mut self) {
         if self.is_timer_due() {
@@ -249,8 +251,8 @@ impl<S: Screen> EventLoop<S> {
         }
     }
 
-    /// Whether the model's moment has come. Asked as of the last update: what was due since then is what the model has not
-    /// been told.
+    /// Returns true if a timer of the app is due. Compares with `next_wake` as of the last update, because later
+    /// times were not applied yet.
     fn is_timer_due(&self) -> bool {
         let due = self.app.next_wake();
         due.is_some_and(|at| at <= self.deps.clock.now())
@@ -263,15 +265,15 @@ impl<S: Screen> EventLoop<S> {
     }
 
     fn next_frame_time(&self) -> Millis {
-        let apart = if self.input_pending {
+        let interval = if self.input_pending {
             INPUT_FRAME_INTERVAL
         } else {
             FRAME_INTERVAL
         };
-        self.drawn_at.map_or(Millis(0), |drawn| drawn + apart)
+        self.drawn_at.map_or(Millis(0), |drawn| drawn + interval)
     }
 
-    /// Draws a frame. A terminal that cannot be written to is one that is gone.
+    /// Draws a frame. If the terminal can't be written to, it is treated as closed.
     pub(crate) fn draw(&mut self) {
         if self.try_draw().is_err() {
             self.exit.get_or_insert(LoopExit::terminal_gone());
@@ -282,7 +284,8 @@ impl<S: Screen> EventLoop<S> {
         let Size { width, height } = self.screen.size()?;
         if self.app.ui.size != (Size { width, height }) {
             self.apply(Msg::Resized { width, height });
-            // Whatever the update makes of it: the buffer has this size, and no other may be drawn into it.
+            // The buffer has this size, whatever the update made of it. A view for another size would draw outside
+            // the buffer.
             self.app.ui.size = Size { width, height };
         }
         let mut hits = HitMap::default();
@@ -298,7 +301,7 @@ impl<S: Screen> EventLoop<S> {
         Ok(())
     }
 
-    /// Blocks until something happens or a moment comes.
+    /// Waits until an event arrives or a timer is due.
     async fn wait_for_event(&mut self, outside: &mut ExternalEvents) {
         if !self.terminal_effects.is_empty() {
             return;
@@ -307,28 +310,29 @@ impl<S: Screen> EventLoop<S> {
         let due = self.app.next_wake().into_iter().chain(frame).min();
         let clock = &self.deps.clock;
         tokio::select! {
+            // A signal must not wait behind a stream of messages.
             biased;
-            asked = outside.signals.next_request() => self.handle_signal(asked),
+            request = outside.signals.next_request() => self.handle_signal(request),
             () = outside.terminal_gone.cancelled() => {
                 self.exit.get_or_insert(LoopExit::terminal_gone());
             }
             Some(msg) = outside.panics.recv() => self.apply(msg),
             Some(msg) = self.inbox.answers.recv() => self.apply(msg),
             Some(msg) = self.inbox.runs.recv() => self.apply(msg),
-            Some(heard) = outside.input.recv() => self.handle_terminal_input(heard),
+            Some(input) = outside.input.recv() => self.handle_terminal_input(input),
             () = sleep_until(due, &**clock) => {}
         }
     }
 
-    fn handle_signal(&mut self, asked: SignalRequest) {
-        match asked {
+    fn handle_signal(&mut self, request: SignalRequest) {
+        match request {
             SignalRequest::End(number) => {
                 self.apply(Msg::Signalled(number));
-                // A signal is no question.
+                // Unlike `q`, a signal ends the program without a question.
                 self.exit = Some(LoopExit::from_signal(number));
             }
             SignalRequest::Stop => self.terminal_effects.push_back(Effect::Suspend),
-            // Somebody else had the terminal meanwhile, and left it as they like it.
+            // Another program used the terminal in the meantime and may have changed its modes.
             SignalRequest::Continue => {
                 if self.screen.reclaim_terminal().is_err() {
                     self.exit.get_or_insert(LoopExit::terminal_gone());

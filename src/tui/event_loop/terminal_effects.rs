@@ -1,4 +1,4 @@
-//! What is done with the terminal itself: editors, the clipboard, ctrl-z, drawing anew.
+//! Effects on the terminal itself: editors, the clipboard, ctrl-z, a full redraw.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::tui::runtime::MAX_CLIPBOARD_BYTES;
 use crate::tui::term::{Screen, SignalRequest, stop_this_process, terminate_child};
 
 impl<S: Screen> EventLoop<S> {
-    /// Does all that is to be done.
+    /// Runs all pending effects on the terminal.
     pub(super) async fn run_terminal_effects(&mut self, outside: &mut ExternalEvents) {
         while let Some(errand) = self.terminal_effects.pop_front() {
             if self.exit.is_some() {
@@ -29,7 +29,7 @@ impl<S: Screen> EventLoop<S> {
         }
     }
 
-    /// Those that need nobody outside: what a test has.
+    /// Runs the effects that a test can run: all except editors and suspend, which it returns.
     #[cfg(test)]
     pub(crate) fn run_in_process_effects(&mut self) -> Vec<Effect> {
         let mut left = Vec::new();
@@ -56,7 +56,7 @@ impl<S: Screen> EventLoop<S> {
             return;
         }
         let copied = match self.screen.copy_to_clipboard(&text) {
-            // Whether the terminal takes it, nobody is told.
+            // The terminal does not confirm OSC 52, so the text does not claim success.
             Ok(()) => Ok(format!("sent {what} to the terminal's clipboard")),
             Err(error) => Err(format!("{what} was not copied: {error}")),
         };
@@ -65,7 +65,7 @@ impl<S: Screen> EventLoop<S> {
 
     async fn suspend(&mut self) {
         self.screen.release_terminal().await;
-        // Returns when somebody continues us, or at once with the reason why nobody could.
+        // Returns when the shell continues the process, or at once with the reason if it can't be stopped.
         let stopped = self.screen.stop_job();
         self.retake_terminal();
         if let Err(why) = stopped {
@@ -80,7 +80,7 @@ impl<S: Screen> EventLoop<S> {
         self.dirty = true;
     }
 
-    /// The screen is the editor's until it ends. Runs go on meanwhile.
+    /// Runs an editor, which has the screen until it ends. Runs continue in the meantime.
     async fn run_editor(&mut self, path: PathBuf, at: FilePosition, outside: &mut ExternalEvents) {
         let command = editor::build_editor_command(&self.deps.env, &path, at, Path::is_file);
         let command = match command {
@@ -102,7 +102,7 @@ impl<S: Screen> EventLoop<S> {
         self.apply(Msg::EditorClosed(closed));
     }
 
-    /// Waits for the editor; how it ended.
+    /// Waits until the editor ends and returns its result.
     async fn wait_for_editor(
         &mut self,
         mut child: tokio::process::Child,
@@ -119,14 +119,14 @@ impl<S: Screen> EventLoop<S> {
             tokio::select! {
                 biased;
                 asked = outside.signals.next_request() => match asked {
-                    // ctrl-c and ctrl-\ in an editor are the editor's.
+                    // ctrl-c and ctrl-\ reach the whole process group. In an editor they belong to the editor.
                     SignalRequest::End(2 | 3) | SignalRequest::Continue => {}
                     SignalRequest::End(_) => {
                         end_it();
                         self.handle_signal(asked);
                         return Ok(());
                     }
-                    // The editor stops by itself; the shell waits until we have, too.
+                    // The editor stops itself; the shell regains control only when this process stops too.
                     SignalRequest::Stop => stop_this_process(),
                 },
                 () = outside.terminal_gone.cancelled() => {

@@ -1,4 +1,4 @@
-//! Stories of the whole workbench, driven by keys.
+//! The event loop in the whole workbench, driven by keys.
 
 use crate::model::Millis;
 use crate::tui::effect::Effect;
@@ -83,7 +83,7 @@ fn opening_shows_the_cells_and_running_all_decides_them() {
 fn a_live_run_is_asked_about_before_the_end_and_cancelled_with_it() {
     let mut app = Driven::watched(120, 40);
     app.settle();
-    // Past verdicts aside, so that a judge is at work.
+    // Without the cache, so that a judge works.
     app.keys("end r");
     app.keys("R")
         .settle_until(|model| model.runs().live().any(|(_, run)| run.id.is_some()));

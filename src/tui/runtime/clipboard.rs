@@ -1,4 +1,4 @@
-//! Texts that leave the screen: on the clipboard by the terminal's own way (OSC 52), or as a file where that is too small.
+//! Copies a text to the clipboard with OSC 52, or to a file if the text is too large for that.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use super::Runtime;
 use crate::tui::msg::Msg;
 use crate::workspace::data_dir;
 
-/// Terminals take 100 KB of base64; more is dropped without a word.
+/// The largest text in bytes: terminals accept 100 KB of base64 and silently drop more.
 pub(crate) const MAX_CLIPBOARD_BYTES: usize = 74_000;
 
 impl Runtime {
-    /// Writes a text that is too large for the clipboard into a file.
+    /// Writes a text that is too large for the clipboard to a file.
     pub(crate) fn save_copy_to_file(&self, what: String, text: String) {
         let deps = Arc::clone(&self.deps);
         self.spawn_blocking(
@@ -37,7 +37,7 @@ impl Runtime {
 fn write_copy_file(dir: &Path, text: &str) -> Result<PathBuf, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(fail)?;
-    // A fresh name, mode 0600: what is copied may be anything.
+    // A new file with mode 0600, because the text may be confidential.
     let mut file = tempfile::Builder::new()
         .prefix("copied-")
         .suffix(".txt")

@@ -1,5 +1,5 @@
-//! Examples, tried off the screen's thread: first those that code decides, for which runs wait, then those of judges that
-//! may be asked.
+//! Checks the examples of evals in the background: first those that code decides, then those of judges. Runs wait for
+//! the first part.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleResult};
 
 impl Runtime {
-    /// A newer one ends an older one.
+    /// Starts to check examples and cancels an earlier check.
     pub(super) fn try_examples(
         &mut self,
         number: u64,
@@ -35,7 +35,7 @@ impl Runtime {
         tokio::spawn(async move {
             let (registry, of) = (Arc::clone(&deps.registry), Arc::clone(&workspace));
             let checks = tokio::task::spawn_blocking(move || {
-                // What misses is told with the eval: no snippets are made for a screen.
+                // The screen shows misses next to the eval, so no source snippets are rendered.
                 lint::run_code_examples(&of.rubrics, &registry).results
             });
             match checks.await {
@@ -45,7 +45,7 @@ impl Runtime {
                     describe_join_error(&error)
                 ))),
             }
-            // Whatever came of it: what was saved is judged now.
+            // Runs wait for this. It happens in every case, or a failed check would block them forever.
             drop(tried);
             if !judged.is_empty() {
                 let judging = tokio::spawn(judge_examples(deps, workspace, judged, stop));
@@ -65,14 +65,14 @@ impl Runtime {
     }
 }
 
-/// As long as nothing was to be tried, nothing waits.
+/// Returns a token that is already cancelled: with no examples to check, no run has to wait.
 pub(super) fn cancelled_token() -> CancellationToken {
     let tried = CancellationToken::new();
     tried.cancel();
     tried
 }
 
-/// Asks the judges of these evals. That a judge costs nothing is looked at once more: it is asked by nobody's leave.
+/// Calls the judges of these evals. Checks again that they are free, because no one confirmed a cost.
 async fn judge_examples(
     deps: Arc<RuntimeDeps>,
     workspace: Arc<Workspace>,
@@ -85,8 +85,8 @@ async fn judge_examples(
             let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
             judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
         };
-        // Opens tools, which may wait; the thread is this task's own.
-        let exam = ExampleCheck::prepare(
+        // Opening tools may block, and this thread belongs to the task.
+        let example_check = ExampleCheck::prepare(
             &workspace,
             &deps.registry,
             &deps.env,
@@ -95,15 +95,17 @@ async fn judge_examples(
             true,
             &may,
         );
-        let exam = Handle::current().block_on(run_unless_cancelled(&stopped, exam));
-        exam.map_or(Ok(None), |exam| exam.map(Some))
+        let example_check =
+            Handle::current().block_on(run_unless_cancelled(&stopped, example_check));
+        example_check
+            .map_or(Ok(None), |example_check| example_check.map(Some))
             .map_err(|error| error.to_string())
     });
     match prepared
         .await
         .map_err(|error| describe_join_error(&error))??
     {
-        Some(exam) => Ok(exam.run(clock, stop).await),
+        Some(example_check) => Ok(example_check.run(clock, stop).await),
         None => Ok(Vec::new()),
     }
 }

@@ -1,4 +1,4 @@
-//! Labels are written one after the other, in the order they were said: whoever presses keys fast loses none.
+//! Writes labels one after the other in the order of the key presses, so that fast presses lose none.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::tui::msg::Msg;
 use crate::workspace::find_label_author;
 use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
 
-/// Where orders go; once it is dropped, what was ordered is still written.
+/// The queue of orders. After it is dropped, the writer still writes the orders in it.
 pub(super) struct LabelWriter(UnboundedSender<(LabelWriteOrder, WallTime, RunningTask)>);
 
-/// What takes each order back.
+/// The undo data of each order, by its number.
 type UndoJournal = HashMap<u64, LabelUndo>;
 
 impl Runtime {
-    /// The moment is that of the order, whenever its turn comes.
+    /// Queues a label. The label gets the time of the order, not the time of the write.
     pub(super) fn write_label(&mut self, order: LabelWriteOrder) {
         let at = self.deps.clock.wall_time();
         let working = self.outbox.tasks.start_task();
@@ -28,7 +28,7 @@ impl Runtime {
             self.label_writer = Some(self.start_label_writer());
         }
         if let Some(LabelWriter(orders)) = &self.label_writer {
-            // It listens as long as it is kept here.
+            // The send can't fail: the writer listens as long as this sender exists.
             let _gone = orders.send((order, at, working));
         }
     }
@@ -40,6 +40,7 @@ impl Runtime {
             let mut journal = UndoJournal::new();
             while let Some((order, at, working)) = ordered.recv().await {
                 let number = order.number;
+                // The blocking thread needs to own the journal. A panic there loses it, so older labels can't be undone.
                 let mut own = std::mem::take(&mut journal);
                 let deps = Arc::clone(&deps);
                 let work = tokio::task::spawn_blocking(move || {
@@ -89,7 +90,7 @@ fn write_label_order(
         LabelChange::Undo(number) => {
             let back = journal.get(number).cloned();
             LabelFileEdit::Undo(
-                back.ok_or("it was not written, and there is nothing to take back")?,
+                back.ok_or("the label was never written, so there is nothing to undo")?,
             )
         }
     };

@@ -1,7 +1,7 @@
-//! Carries effects out and tells what came of them as [`super::msg::Msg`]s. Owns tasks and cancel tokens; refuses to decide.
+//! Carries out effects and returns the results as [`super::msg::Msg`]s. Owns the background tasks and their cancel
+//! tokens. Makes no decisions about the app.
 //!
-//! Nothing here runs on the screen's thread for longer than it takes to start a task. Every failure is a message, a panic
-//! of a task included.
+//! Starts tasks and never blocks the screen's thread. Every failure becomes a message, also the panic of a task.
 
 mod clipboard;
 mod examples;
@@ -39,33 +39,34 @@ use crate::theme;
 use crate::workspace::watch::WorkspaceWatcher;
 use crate::workspace::{Env, Workspace};
 
-/// Batches of run events that wait to be shown; a run that is faster than the screen waits.
+/// The maximum number of batches of run events in the queue. A run that is faster than the screen waits.
 const MAX_PENDING_BATCHES: usize = 64;
-/// Traces and transcripts that wait to be read: what one looks at, and what one looked at just before.
+/// The maximum number of queued reads of traces and of transcripts: the selected row and those just before it.
 const MAX_PENDING_READS: usize = 3;
-/// Texts that wait for their colours: more than a screen shows.
+/// The maximum number of texts queued for highlighting: more than a screen shows.
 const MAX_PENDING_HIGHLIGHTS: usize = 64;
-/// How long a text may take to be coloured; what is left of it then stays plain.
+/// The maximum time to highlight one text; the rest of the text stays plain.
 const HIGHLIGHT_TIMEOUT: Millis = Millis(300);
-/// How long live runs may take to end when the program does.
+/// The maximum time that live runs may take to finish their recordings when the program ends.
 const SHUTDOWN_GRACE: Millis = Millis(1000);
 
-/// What the work is done with.
+/// The dependencies of the runtime.
 pub(crate) struct RuntimeDeps {
     pub(crate) env: Env,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registry: Arc<EvalTypeRegistry>,
-    /// How long the `rules` judge waits between two pieces of its text; `None`: not at all.
+    /// The pause of the `rules` judge between two pieces of its text; `None`: no pause.
     pub(crate) rules_text_delay: Option<Millis>,
 }
 
-/// Answers, and what runs tell. Two queues: many events of a run never hold up an answer, and a run can be made to wait.
+/// The results of tasks and the events of runs. The queues are separate: many run events never delay a result, and
+/// only the bounded queue makes a run wait.
 pub(crate) struct RuntimeInbox {
     pub(crate) runs: Receiver<Msg>,
     pub(crate) answers: UnboundedReceiver<Msg>,
 }
 
-/// Where tasks send what came of them.
+/// The senders that tasks use for results and events.
 #[derive(Clone)]
 struct RuntimeOutbox {
     runs: Sender<Msg>,
@@ -74,13 +75,13 @@ struct RuntimeOutbox {
 }
 
 impl RuntimeOutbox {
-    /// Nobody listens any more once the program ends.
+    /// Sends a result. Sending fails only while the program ends; then no one needs the result.
     fn send_answer(&self, msg: Msg) {
         let _gone = self.answers.send(msg);
     }
 }
 
-/// How many tasks are under way.
+/// The number of running tasks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskTally(Arc<TaskCount>);
 
@@ -90,7 +91,7 @@ struct TaskCount {
     task_ended: Notify,
 }
 
-/// A task under way, until it is dropped.
+/// One running task, counted until it is dropped.
 struct RunningTask(TaskTally);
 
 impl TaskTally {
@@ -99,13 +100,13 @@ impl TaskTally {
         RunningTask(self.clone())
     }
 
-    /// Whether none is.
+    /// Returns true if no task runs.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.0.tasks.load(Ordering::SeqCst) == 0
     }
 
-    /// Returns when a task ends.
+    /// Waits until a task ends.
     #[cfg(test)]
     pub(crate) async fn wait_for_task_end(&self) {
         self.0.task_ended.notified().await;
@@ -119,24 +120,24 @@ impl Drop for RunningTask {
     }
 }
 
-/// A run that was made.
+/// A run that the workbench created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CreatedRun {
     pub(crate) run: RunId,
-    /// The folder of runs it lies in.
+    /// The folder that contains the run's folder.
     pub(crate) runs_dir: PathBuf,
 }
 
-/// See the module.
+/// The runtime: see the module.
 pub(crate) struct Runtime {
     deps: Arc<RuntimeDeps>,
     outbox: RuntimeOutbox,
     live_runs: HashMap<RunTicket, CancellationToken>,
-    /// Of the outline that is worked out now.
+    /// Cancels the outline that is being computed.
     outline_cancel: CancellationToken,
-    /// Of the examples that are tried now.
+    /// Cancels the example check that is running.
     examples_cancel: CancellationToken,
-    /// Cancelled once the examples that code decides were tried: runs wait for it.
+    /// Cancelled when the examples that code decides are checked. Runs wait for it.
     examples_tried: CancellationToken,
     trace_reads: NewestFirstQueue,
     document_reads: NewestFirstQueue,
@@ -144,16 +145,16 @@ pub(crate) struct Runtime {
     highlight_jobs: NewestFirstQueue,
     run_tasks: TaskTracker,
     made: Arc<Mutex<Vec<CreatedRun>>>,
-    /// Who writes labels, once there was one to write.
+    /// The writer of labels; `None` until the first label.
     label_writer: Option<labels::LabelWriter>,
-    /// Which folder is watched.
+    /// The watched folder and its watcher.
     watcher: Option<(PathBuf, WorkspaceWatcher)>,
 }
 
 impl Runtime {
-    /// Nothing under way. Must be used inside a tokio runtime.
+    /// Creates an idle runtime. Must be called inside a tokio runtime.
     pub(crate) fn new(deps: Arc<RuntimeDeps>) -> (Self, RuntimeInbox) {
-        let (runs, told) = channel(MAX_PENDING_BATCHES);
+        let (runs, run_events) = channel(MAX_PENDING_BATCHES);
         let (answers, answered) = unbounded_channel();
         let out = RuntimeOutbox {
             runs,
@@ -177,24 +178,24 @@ impl Runtime {
             watcher: None,
         };
         let inbox = RuntimeInbox {
-            runs: told,
+            runs: run_events,
             answers: answered,
         };
         (runtime, inbox)
     }
 
-    /// Where answers go.
+    /// Returns a sender for results.
     pub(crate) fn answer_sender(&self) -> UnboundedSender<Msg> {
         self.outbox.answers.clone()
     }
 
-    /// What is under way.
+    /// Returns the counter of running tasks.
     #[cfg(test)]
     pub(crate) fn task_tally(&self) -> TaskTally {
         self.outbox.tasks.clone()
     }
 
-    /// The runs made so far.
+    /// Returns the runs created so far.
     pub(crate) fn made(&self) -> Vec<CreatedRun> {
         self.made
             .lock()
@@ -202,7 +203,7 @@ impl Runtime {
             .clone()
     }
 
-    /// Does what is asked. What concerns the terminal is the loop's, and comes back.
+    /// Carries out an effect. Returns the effect if it concerns the terminal, which the event loop owns.
     pub(crate) fn carry_out(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::ComputeOutline {
@@ -297,7 +298,7 @@ impl Runtime {
                             theme::highlight_while(&text, lang, &mut || clock.now() < until);
                         Some(Msg::Highlighted { key, spans })
                     },
-                    // A text that cannot be highlighted is plain.
+                    // If highlighting panics, the text stays plain.
                     move |_| Msg::Highlighted {
                         key,
                         spans: Vec::new(),
@@ -365,21 +366,21 @@ impl Runtime {
                 map,
             } => {
                 let registry = Arc::clone(&self.deps.registry);
-                let lost = key.clone();
+                let failed = key.clone();
                 self.mark_searches.submit(
                     &self.outbox,
                     move |_| {
-                        let whence = (run_dir.as_deref(), map.as_ref());
+                        let place = (run_dir.as_deref(), map.as_ref());
                         let marks =
-                            reads::find_marks(&registry, &key, &eval, message, &transcript, whence);
+                            reads::find_marks(&registry, &key, &eval, message, &transcript, place);
                         Some(Msg::MarksFound {
                             key: key.clone(),
                             marks,
                         })
                     },
-                    // A check that panics has no places.
+                    // If the check panics, no text is marked.
                     move |_| Msg::MarksFound {
-                        key: lost,
+                        key: failed,
                         marks: Vec::new(),
                     },
                 );
@@ -402,7 +403,7 @@ impl Runtime {
         None
     }
 
-    /// Has blocking work done elsewhere. A panic of it is a bug, and an answer too.
+    /// Runs blocking work on another thread. A panic is a bug, but its message still answers the order.
     fn spawn_blocking(
         &self,
         work: impl FnOnce() -> Msg + Send + 'static,
@@ -420,14 +421,14 @@ impl Runtime {
         });
     }
 
-    /// Ends what is under way: runs are cancelled and their recordings finished, for a second at most.
+    /// Cancels the running work. Live runs get one second to finish their recordings.
     pub(crate) async fn shut_down(&mut self, inbox: RuntimeInbox) {
-        // Nobody listens any more: what would wait to be shown goes on at once.
+        // The event loop no longer reads. Dropping the queue releases runs that wait for space in it.
         drop(inbox);
         self.outline_cancel.cancel();
         self.examples_cancel.cancel();
         self.watcher = None;
-        // What it has been told it still writes.
+        // Closing the queue ends the writer after it wrote the labels in it.
         self.label_writer = None;
         for live in self.live_runs.values() {
             live.cancel();
@@ -440,19 +441,20 @@ impl Runtime {
     }
 }
 
-/// What comes of the work, unless it is cancelled before.
+/// Runs the work; returns `None` if it is cancelled first.
 async fn run_unless_cancelled<T>(
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     tokio::select! {
+        // Cancelled work must not be polled again.
         biased;
         () = cancel.cancelled() => None,
         done = work => Some(done),
     }
 }
 
-/// What a task that did not come to its end is told as.
+/// Explains the failure of a task that panicked or was cancelled.
 fn describe_join_error(error: &JoinError) -> String {
     if error.is_panic() {
         "a bug in dicta: the work panicked (L shows the log)".to_owned()
@@ -468,7 +470,7 @@ fn run_store_for(workspace: &Workspace) -> RunStore {
     }
 }
 
-/// A run by its folder, or by its id in a workspace.
+/// Finds a run by its folder, or by its id in a workspace.
 fn find_run(
     run: &RunId,
     workspace: Option<&Workspace>,

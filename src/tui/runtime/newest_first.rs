@@ -1,6 +1,8 @@
-//! Work of which the newest matters most: one piece at a time, the newest first, and what is outdated gives way to it.
+//! A queue of jobs that runs the newest job first, one at a time. A running job that is outdated gives way to a newer
+//! one.
 //!
-//! Moving fast over rows asks for more than anybody looks at; without this, what one stops at would come last.
+//! A user who moves fast over rows orders more reads than anyone looks at. In the usual order, the selected row would
+//! come last.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,24 +10,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{RunningTask, RuntimeOutbox, describe_join_error};
 use crate::tui::msg::Msg;
 
-/// Does the work, or gives up with `None` once it is told that something newer waits.
+/// Does the work, or returns `None` when its argument reports that a newer job waits.
 type JobFn = Box<dyn FnMut(&dyn Fn() -> bool) -> Option<Msg> + Send>;
 type JobFailureFn = Box<dyn FnOnce(String) -> Msg + Send>;
 
 struct QueuedJob {
     work: JobFn,
     on_failure: JobFailureFn,
-    /// Counted as under way from the moment it is asked for.
+    /// Counts the job as running from the time of the order.
     working: RunningTask,
 }
 
-/// See the module.
+/// The queue: see the module.
 #[derive(Clone)]
 pub(super) struct NewestFirstQueue {
     queue: Arc<Mutex<JobQueue>>,
-    /// How many were asked for so far.
+    /// The number of jobs submitted so far.
     submitted: Arc<AtomicU64>,
-    /// So many wait at most; the oldest are forgotten.
+    /// The maximum number of waiting jobs. The oldest are dropped.
     capacity: usize,
 }
 
@@ -44,7 +46,7 @@ impl NewestFirstQueue {
         }
     }
 
-    /// Has it done before all that waits.
+    /// Queues a job before all waiting jobs.
     pub(super) fn submit(
         &self,
         out: &RuntimeOutbox,
@@ -92,7 +94,7 @@ impl NewestFirstQueue {
             });
             match done.await {
                 Ok((_, Some(msg))) => out.send_answer(msg),
-                // Somebody may still wait for it: it goes on after what is newer.
+                // The job gave way to a newer one. It stays in the queue, because its result may still be needed.
                 Ok((work, None)) => self.with_queue(|queue| {
                     if queue.waiting.len() < self.capacity {
                         let job = QueuedJob {

@@ -1,4 +1,4 @@
-//! Runs: started off the screen's thread, fed to it, cancelled by their tickets.
+//! Starts runs in the background, forwards their events to the app, and cancels them by ticket.
 
 use std::sync::{Arc, PoisonError};
 
@@ -17,7 +17,8 @@ use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
 use crate::workspace::Workspace;
 
-/// Events told to the screen at once: each may settle all checks of a transcript.
+/// The number of events in one message. One event may complete all checks of a transcript, so a large batch would
+/// block keys.
 const EVENTS_PER_MESSAGE: usize = 64;
 
 impl Runtime {
@@ -54,7 +55,7 @@ impl Runtime {
                     let _gone = out.runs.send(Msg::RunRefused { ticket, why }).await;
                 }
             }
-            // Ended: nothing is left to be cancelled.
+            // The run ended. This stops the task that forwards the cancellation.
             cancel.cancel();
             drop(working);
         });
@@ -86,7 +87,7 @@ impl Runtime {
     }
 }
 
-/// Compiles and starts. That reads past runs, so it is not done on a thread that others wait for.
+/// Compiles and starts a run. Compiling reads past runs, so it runs on a blocking thread.
 async fn compile_and_start(
     deps: Arc<RuntimeDeps>,
     order: RunOrder,
@@ -94,7 +95,7 @@ async fn compile_and_start(
 ) -> Result<RunHandle, String> {
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = build_run_options(&deps, &order)?;
-        // Tools are opened, which may wait: for a server that is started, say.
+        // Opening tools may block, for example until a server is started.
         let starting = run::start_run(
             workspace,
             &deps.registry,
@@ -117,14 +118,14 @@ async fn compile_and_start(
     }
 }
 
-/// As a screen has it: what is a list of lines elsewhere stands in one.
+/// Formats a run error on one line for the screen.
 fn format_run_error(error: &RunError) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.join(" ")
 }
 
-/// Tells what is recorded, to the end. When nobody listens any more, the run goes on to be recorded.
+/// Forwards recorded events until the run ends. If no one listens, the run continues and is recorded.
 async fn forward_events(
     handle: RunHandle,
     ticket: RunTicket,
@@ -141,6 +142,7 @@ async fn forward_events(
     let _gone = out.runs.send(Msg::RunStarted { ticket, run, dir }).await;
     loop {
         let batch = tokio::select! {
+            // A cancellation must not wait behind a fast run's events.
             biased;
             () = cancel.cancelled(), if !cancel_run.is_cancelled() => {
                 cancel_run.cancel();
@@ -150,10 +152,10 @@ async fn forward_events(
         };
         let Some(events) = batch else { break };
         for events in split_batch(events) {
-            let told = Msg::RunEvents { ticket, events };
-            // While the screen is behind, a cancel is not.
+            let msg = Msg::RunEvents { ticket, events };
+            // A full queue must not delay a cancellation.
             tokio::select! {
-                _gone = out.runs.send(told) => {}
+                _gone = out.runs.send(msg) => {}
                 () = forward_cancel(cancel, &cancel_run) => {}
             }
         }
@@ -167,7 +169,7 @@ async fn forward_events(
     let _gone = out.runs.send(Msg::RunEnded { ticket, problem }).await;
 }
 
-/// A batch in pieces of which none keeps a key waiting.
+/// Splits a batch so that no piece delays a key.
 fn split_batch(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
     if events.len() <= EVENTS_PER_MESSAGE {
         return vec![events];
@@ -180,14 +182,14 @@ fn split_batch(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
     .collect()
 }
 
-/// Passes a cancel on; never returns.
+/// Forwards a cancellation; never returns.
 async fn forward_cancel(from: &CancellationToken, to: &CancellationToken) {
     from.cancelled().await;
     to.cancel();
     std::future::pending::<()>().await;
 }
 
-/// What an order means to `run`. The error is a sentence.
+/// Converts an order to the options of a run. The error is a sentence.
 fn build_run_options(
     deps: &RuntimeDeps,
     order: &RunOrder,
@@ -207,7 +209,7 @@ fn build_run_options(
         filter: where_,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
         evidence_run: order.replayed_evidence.clone(),
-        // A changed rubric may ask for pages that nobody was given yet: these are fetched, and shown as misses.
+        // A changed rubric may need pages that no earlier run fetched. dicta fetches them and shows them as misses.
         evidence_miss: match &order.parent {
             Some(parent) if parent.cause == ParentCause::Save => EvidenceMissPolicy::Live,
             _ => EvidenceMissPolicy::default(),
@@ -220,7 +222,7 @@ fn build_run_options(
     Ok((workspace, options))
 }
 
-/// The workspace with one more judge.
+/// Returns the workspace with one more judge.
 fn add_judge(workspace: &Arc<Workspace>, judge: &JudgeConfig) -> Arc<Workspace> {
     let mut with = Workspace::clone(workspace);
     with.judges.insert(judge.name.clone(), judge.clone());

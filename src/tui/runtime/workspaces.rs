@@ -1,5 +1,4 @@
-//! What is read of a workspace as a whole: its outline, its board, its changes; and workspaces and judges that are made
-//! or found.
+//! Reads a workspace as a whole: outline, newest verdicts, file changes. Also creates workspaces and finds judges.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
 
 impl Runtime {
-    /// A newer one ends an older one.
+    /// Computes the outline and cancels an earlier computation.
     pub(super) fn compute_outline(&mut self, generation: u64, workspace: Arc<Workspace>) {
         self.outline_cancel.cancel();
         self.outline_cancel = CancellationToken::new();
@@ -45,7 +44,7 @@ impl Runtime {
                 Ok(done) => done.err(),
                 Err(error) => Some(super::describe_join_error(&error)),
             };
-            // The same way as the facts, so that it comes after them.
+            // Sent through the queue of facts, so that it arrives after them.
             let ended = Msg::OutlineEnded {
                 generation,
                 problem,
@@ -67,7 +66,8 @@ impl Runtime {
                 let (mut board, problems) =
                     NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
                 board.rescore(&run::collect_decision_settings(&decided_by));
-                // Looks at all cells once: here, not on the screen's thread.
+                // The first search reads all cells. It is done here, so that the screen's thread finds the result
+                // ready.
                 let _none = board.newest_judged_cell("");
                 Msg::NewestVerdictsRead {
                     generation,
@@ -83,7 +83,8 @@ impl Runtime {
         );
     }
 
-    /// One workspace is watched at a time. A watcher knows by itself what it last saw: the same folder is not begun anew.
+    /// Watches a workspace. One watcher exists at a time; for the same folder it continues, because it knows the last
+    /// state of the files.
     pub(super) fn watch_workspace(&mut self, workspace: &Arc<Workspace>) {
         if let Some((root, _)) = &self.watcher
             && *root == workspace.root
@@ -147,13 +148,13 @@ impl Runtime {
         );
     }
 
-    /// Asks local servers too; that is why it is not done before somebody wants to know.
+    /// Finds judges. It contacts local servers, so it runs only on request.
     pub(super) fn find_judges(&self, row: RowId, order: RunOrder) {
         let deps = Arc::clone(&self.deps);
         let out = self.outbox.clone();
         let working = out.tasks.start_task();
         tokio::spawn(async move {
-            // In a task of its own: a panic is an answer too.
+            // A separate task, so that a panic becomes a result too.
             let found = tokio::spawn(async move {
                 available_judges::find_available_judges(&deps.env, &order, &deps.clock).await
             });

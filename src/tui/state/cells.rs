@@ -1,14 +1,16 @@
-//! The cells pane: every decision, where it stands, and which are shown in which order.
+//! The cells pane: all decisions, their states, and the visible rows in order.
 //!
-//! Owns rows and their selection. Fed by the same facts from three sources: the outline of what a run would decide, the
-//! board of past runs, and live or replayed runs. Refuses to hold traces: a row says where its trace stands.
+//! Owns the rows and their selection. Three sources fill them with the same facts: the outline, the newest verdicts
+//! of past runs, and live or replayed runs. Does not contain traces: a row refers to the run with its trace.
 //!
-//! - [`known`]: evals, judges and transcripts, as the newest header has them; what is stale.
-//! - [`labels`]: what people said, what a blind screen hides.
-//! - [`lay`]: the board's results under rows no run of this session touched.
-//! - [`live`]: cells that begin, end, or are left by a cancelled run; flips. Of two runs with the same cell the newer wins.
-//! - [`order`]: groups with their counts, sorted and filtered rows. Only groups in which something moved are sorted anew.
-//! - [`query`]: the filter's language. [`travel`]: moving the cursor.
+//! - [`name_index`]: evals, judges and transcripts of the newest header; stale verdicts.
+//! - [`labels`]: labels, and the verdicts that a blind screen hides.
+//! - [`past_verdicts`]: the newest verdicts, for rows that no run of this session touched.
+//! - [`run_cells`]: cells that start, end, or stay undecided in a cancelled run; flips. Of two runs with the same
+//!   cell, the newer one wins.
+//! - [`votes`]: the decision of a row.
+//! - [`order`]: groups with their counts, sorted and filtered rows. Only changed groups are sorted again.
+//! - [`filter`]: the language of the filter. [`cursor`]: movement of the cursor.
 
 mod cursor;
 pub(crate) mod filter;
@@ -39,29 +41,29 @@ pub(crate) use name_index::VerdictInputs;
 pub(crate) use order::{EvalGroup, RowCounts, RowStatus};
 pub(crate) use run_cells::compute_label_agreement;
 
-/// A decision: a row of the pane. Dense and stable while a desk lives.
+/// A decision: a row of the pane. Ids are dense and stable for the life of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RowId(pub(crate) u32);
 
-/// A cell: which row, and which of its slots.
+/// A cell: its row and its slot.
 pub(crate) type SlotId = (RowId, u16);
 
-/// What a run's numbers mean here.
+/// The indexes of a run's header, mapped to those of the pane.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunIndexMap {
-    /// Our eval, by the header's.
+    /// The pane's eval for each eval of the header.
     pub(crate) evals: Vec<u32>,
-    /// Our judge, by the header's.
+    /// The pane's judge for each judge of the header.
     pub(crate) judges: Vec<u32>,
-    /// What the evals were made of, by the header's number.
+    /// The hash of each eval of the header.
     pub(crate) eval_hashes: Vec<u64>,
-    /// The judges, likewise.
+    /// The hash of each judge of the header.
     pub(crate) judge_hashes: Vec<u64>,
-    /// The run was told to ask another judge than the rubrics name.
+    /// True if the run calls another judge than the rubrics name.
     pub(crate) second_opinion: bool,
 }
 
-/// An eval, as known from the newest header.
+/// An eval as the newest header describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EvalInfo {
     pub(crate) rubric: String,
@@ -73,10 +75,10 @@ pub(crate) struct EvalInfo {
     pub(crate) decision_rule: Arc<DecisionRule>,
 }
 
-/// What decides the cells of an eval; judges by their positions in [`Cells::judges`].
+/// The rule that decides the cells of an eval. Judges are indexes into [`CellsState::judges`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct DecisionRule {
-    /// Its judges, where they are several.
+    /// The panel, if several judges decide.
     pub(crate) panel: Option<Panel>,
     pub(crate) bounds: ScoreBounds,
     pub(crate) repeat: u32,
@@ -92,7 +94,7 @@ impl DecisionRule {
         }
     }
 
-    /// Whether a judge is one of several.
+    /// Returns true if the judge is a member of the panel.
     fn is_panel_judge(&self, judge: Option<u32>) -> bool {
         let panel = self.panel.as_ref().zip(judge);
         panel.is_some_and(|(panel, judge)| panel.judges.contains(&judge))
@@ -102,51 +104,51 @@ impl DecisionRule {
 /// One cell of a decision.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct RowSlot {
-    /// Position in [`Cells::judges`], for judge cells.
+    /// The index into [`CellsState::judges`], for judge cells.
     pub(crate) judge: Option<u32>,
     pub(crate) repeat: Option<u32>,
-    /// The run its newest state is from, and its number there. The run is a position in [`Cells::runs`].
+    /// The run of the newest state, as an index into [`CellsState::runs`], and the cell's number in it.
     pub(crate) run_cell: Option<(u32, CellIx)>,
-    /// The run whose trace stands behind it, where the result was taken from a past run.
+    /// The run with the trace, if the result came from a past run.
     pub(crate) cached_from: Option<RunId>,
     pub(crate) state: RowSlotState,
-    /// What it was judged with.
+    /// Hashes of the inputs that it was judged with.
     pub(crate) inputs: VerdictInputs,
 }
 
-/// Where a cell stands.
+/// The state of a cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) enum RowSlotState {
     /// Never run.
     #[default]
     NeverRun,
-    /// Planned or judged right now; the phase stands in the run's state.
+    /// Planned, or being judged. The run's state contains the phase.
     Live,
     /// Has a result.
     Done {
         outcome: Outcome,
         score: Option<f64>,
         explanation: Arc<str>,
-        /// How likely it passes, where the judge states that.
+        /// The probability of a pass, if the judge returns one.
         probability: Option<f64>,
-        /// What makes the judge's words doubtful.
+        /// The flag that makes the verdict doubtful.
         doubt: Option<Doubt>,
     },
 }
 
-/// Why a verdict may not hold any more.
+/// The reason why a verdict is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StaleReason {
-    /// The eval changed since.
+    /// The eval changed.
     Eval,
-    /// The judge changed since.
+    /// The judge changed.
     Judge,
-    /// The transcript changed since.
+    /// The transcript changed.
     Transcript,
 }
 
 impl StaleReason {
-    /// The reason, for people.
+    /// Returns the reason for the screen.
     pub(crate) const fn explain(self) -> &'static str {
         match self {
             Self::Eval => "the eval changed since",
@@ -156,7 +158,7 @@ impl StaleReason {
     }
 }
 
-/// What a decision was before it flipped.
+/// A decision on one side of a flip.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlipSide {
     pub(crate) outcome: Outcome,
@@ -164,52 +166,52 @@ pub(crate) struct FlipSide {
     pub(crate) explanation: Arc<str>,
 }
 
-/// A decision.
+/// A decision, with its cells.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct CellsRow {
-    /// Position in [`Cells::transcripts`].
+    /// The index into [`CellsState::transcripts`].
     pub(crate) transcript: u32,
-    /// Position in [`Cells::evals`].
+    /// The index into [`CellsState::evals`].
     pub(crate) eval: u32,
     pub(crate) message: Option<u32>,
     pub(crate) slots: Vec<RowSlot>,
-    /// What judges said that were asked besides the eval's own (`J`): shown, and deciding nothing.
+    /// The second opinions (`J`). They are shown and don't decide.
     pub(crate) second_opinions: Vec<RowSlot>,
-    /// The vote; `None` until all planned cells have results.
+    /// The decision; `None` until all planned cells have results.
     pub(crate) decision: Option<Decision>,
-    /// The newest verdict: what a new one is compared with.
+    /// The newest verdict, with which a new one is compared.
     pub(crate) verdict: Option<FlipSide>,
     pub(crate) stale: Option<StaleReason>,
-    /// What it was before, where the newest verdict is another.
+    /// The verdict before the newest one, if the two differ.
     pub(crate) flipped: Option<FlipSide>,
-    /// What a person said.
+    /// The label.
     pub(crate) label: Option<LabelValue>,
-    /// Its verdict is hidden until a person said theirs.
+    /// True if the verdict is hidden until the row is labelled.
     pub(crate) hidden: bool,
-    /// What only this module looks at.
+    /// The data that only this module uses.
     pub(crate) bookkeeping: RowBookkeeping,
 }
 
-/// The part of a row that only the cells pane looks at.
+/// The part of a row that only the cells pane uses.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct RowBookkeeping {
-    /// Its place in the order of the files.
+    /// The position in the order of the files.
     file_order: u32,
-    /// The outline it was last seen in.
+    /// The last outline that contained the row.
     outline_epoch: u32,
-    /// No outline or run knows it any more.
+    /// True if no outline or run contains the row any more.
     removed: bool,
-    /// How it is sorted; stays while it is judged anew, so that it does not jump away.
+    /// The class of the sort order. It stays while the row is judged again, so that the row does not jump.
     sort_class: u8,
-    /// The rank of the newest run of this session that planned it; 0: none.
+    /// The rank of the newest run of this session that planned the row; 0 for none.
     run_rank: u64,
-    /// The cells the outline planned: by whom, and how many repeats (0: not repeated).
+    /// The judge that the outline planned, and the number of repeats (0: not repeated).
     expected: Option<(Option<u32>, u32)>,
-    /// What it was before the run that judges it now, in case that one leaves it.
+    /// The state before the current run, restored if the run is cancelled.
     before_run: Option<Box<RowBeforeRun>>,
 }
 
-/// A row before a run took it.
+/// The state of a row before a run judged it.
 #[derive(Debug, Clone, PartialEq)]
 struct RowBeforeRun {
     slots: Vec<RowSlot>,
@@ -217,22 +219,22 @@ struct RowBeforeRun {
     rank: u64,
 }
 
-/// How the rows are ordered.
+/// The order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RowSort {
-    /// Flips, failures and errors first, within an eval.
+    /// Flips, failures and errors first within an eval.
     #[default]
     ProblemsFirst,
-    /// Where verdict and label differ first.
+    /// Rows whose verdict differs from the label first.
     Disagreements,
-    /// What has no label first.
+    /// Rows without a label first.
     Unlabelled,
-    /// As the files list them.
+    /// The order of the files.
     FileOrder,
 }
 
 impl RowSort {
-    /// The one after it: they go round.
+    /// Returns the next sort order; the last is followed by the first.
     pub(crate) const fn cycle(self) -> Self {
         match self {
             Self::ProblemsFirst => Self::Disagreements,
@@ -242,7 +244,7 @@ impl RowSort {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the order.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::ProblemsFirst => "flips, failures and errors first",
@@ -256,13 +258,13 @@ impl RowSort {
 /// A line of the pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum CellsEntry {
-    /// A rubric × eval, by position in [`Cells::evals`].
+    /// A rubric and eval, as an index into [`CellsState::evals`].
     Group(u32),
     /// A decision.
     Row(RowId),
 }
 
-/// Everything the pane knows.
+/// The state of the cells pane.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellsState {
     pub(crate) evals: Vec<EvalInfo>,
@@ -270,27 +272,27 @@ pub(crate) struct CellsState {
     pub(crate) transcripts: Vec<TranscriptRef>,
     pub(crate) runs: Vec<RunId>,
     pub(crate) rows: Vec<CellsRow>,
-    /// What is shown, in order: filtered, sorted, closed groups without their rows.
+    /// The visible lines in order: filtered, sorted, without the rows of closed groups.
     pub(crate) shown: Vec<CellsEntry>,
     pub(crate) list: ListState<CellsEntry>,
     pub(crate) sort: RowSort,
-    /// As typed; empty: everything.
+    /// The filter as typed; empty shows all rows.
     pub(crate) filter: String,
-    /// Why the filter as typed cannot be read; what is shown is then the one before.
+    /// The problem of the typed filter, if any. The pane then still uses the filter before it.
     pub(crate) filter_problem: Option<String>,
-    /// Whether the outline is complete.
+    /// True if the outline is complete.
     pub(crate) outline_complete: bool,
-    /// Why it could not be worked out, if so: a sentence.
+    /// The problem that stopped the outline: a sentence.
     pub(crate) outline_error: Option<String>,
-    /// All decisions, by where they stand.
+    /// The counts of all decisions by state.
     pub(crate) total: RowCounts,
-    /// Decisions that the filter lets through.
+    /// The number of decisions that match the filter.
     pub(crate) matching: usize,
-    /// By position of the eval.
+    /// The groups, by the index of their eval.
     pub(crate) groups: Vec<EvalGroup>,
-    /// The judges of the newest header: those that `R` would ask.
+    /// The judges of the newest header, which `R` would call.
     pub(crate) current_judges: Vec<u32>,
-    /// Whether verdicts are hidden until they are labelled.
+    /// True if verdicts are hidden until they are labelled.
     pub(crate) blind: bool,
     row_index: HashMap<(u32, u32, Option<u32>), RowId>,
     name_index: name_index::NameIndex,
@@ -300,30 +302,30 @@ pub(crate) struct CellsState {
     order: order::OrderState,
 }
 
-/// A verdict that arrived and is another than the one before.
+/// A new verdict that differs from the one before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowFlip {
     pub(crate) row: RowId,
     pub(crate) before: FlipSide,
     pub(crate) after: FlipSide,
-    /// Whether it moved to the human's label; `None` without one.
+    /// True if the new verdict equals the label; `None` without a label.
     pub(crate) agrees_with_label: Option<bool>,
 }
 
 impl CellsState {
-    /// The name of a row's decision: without judge and repeat.
+    /// Returns the name of a row's decision, without judge and repeat.
     pub(crate) fn decision_name(&self, row: RowId) -> Option<CellName> {
         let row = self.row(row)?;
         self.name_with(row, None, None).map(CellNameRef::to_owned)
     }
 
-    /// Why a row that several judge is undecided though all who were asked have answered.
+    /// Returns the reason why a panel is undecided although all called judges answered.
     pub(crate) fn explain_undecided(&self, row: &CellsRow) -> Option<UndecidedPanel> {
         let eval = self.evals.get(row.eval as usize)?;
         votes::explain_undecided(row, &eval.decision_rule)
     }
 
-    /// The name of one cell of a row.
+    /// Returns the name of one cell of a row.
     pub(crate) fn cell_name(&self, (row, slot): SlotId) -> Option<CellName> {
         let row = self.row(row)?;
         let slot = row.slot(slot)?;
@@ -352,7 +354,7 @@ impl CellsState {
         })
     }
 
-    /// The row of a decision's name.
+    /// Returns the row of a decision's name.
     pub(crate) fn find_row(&self, name: &CellName) -> Option<RowId> {
         let transcript = self.name_index.transcript_ix(&name.transcript)?;
         let eval = self.name_index.eval_ix(&name.rubric, &name.eval)?;
@@ -361,7 +363,7 @@ impl CellsState {
             .copied()
     }
 
-    /// The row under the cursor.
+    /// Returns the row under the cursor.
     pub(crate) fn selected_row(&self) -> Option<RowId> {
         match self.list.selected {
             Some(CellsEntry::Row(row)) => Some(row),
@@ -369,43 +371,44 @@ impl CellsState {
         }
     }
 
-    /// A row.
+    /// Returns a row.
     pub(crate) fn row(&self, row: RowId) -> Option<&CellsRow> {
         self.rows.get(row.0 as usize)
     }
 
-    /// Learns a header's evals and judges (the newest digests win if `current`), and says which of ours they are.
+    /// Adds a header's evals and judges and returns the index map. If `current`, its digests replace older ones.
     pub(crate) fn register_header(&mut self, header: &RunHeader, current: bool) -> RunIndexMap {
         self.update_from_header(header, current)
     }
 
-    /// Human verdicts, old ones aside.
+    /// Replaces the labels of the files.
     pub(crate) fn replace_labels(&mut self, labels: &[Label]) {
         self.store_file_labels(labels);
     }
 
-    /// Lays the board under what is known: rows that no live run has touched take its results, stale where digests differ.
+    /// Applies the newest verdicts to the rows that no run of this session touched. They are stale if a digest
+    /// differs.
     pub(crate) fn apply_newest_verdicts(&mut self, board: &Arc<NewestVerdicts>) {
         self.set_newest_verdicts(board);
     }
 }
 
 impl CellsRow {
-    /// Whether a judge works on it, or is about to.
+    /// Returns true if a judge works on the row or will.
     pub(crate) fn is_live(&self) -> bool {
         self.slots
             .iter()
             .any(|slot| slot.state == RowSlotState::Live)
     }
 
-    /// Whether one should look at it: it failed, flipped or is in error.
+    /// Returns true if the row failed, flipped or has an error.
     pub(crate) fn is_problem(&self) -> bool {
         let decided = self.visible_decision();
         !self.hidden && self.flipped.is_some()
             || decided.is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
     }
 
-    /// Why it was decided so: what the first cell says that voted so.
+    /// Returns the explanation of the first cell that voted for the decision.
     pub(crate) fn decision_explanation(&self) -> Option<&Arc<str>> {
         let decision = self.decision.as_ref()?;
         let wanted = decision.outcome;

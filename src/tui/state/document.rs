@@ -1,7 +1,7 @@
-//! The judged transcript, as a text to scroll through.
+//! The judged transcript as a text to scroll through.
 //!
-//! Owns [`Doc`], which is built once off the screen's thread, and what is marked in it. Refuses to read files and to
-//! wrap lines: a piece is a place in one text, so that a million messages are a few vectors.
+//! Owns [`TranscriptDocument`], which is built once in the background, and the marks in it. Does not read files or
+//! wrap lines.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -13,92 +13,92 @@ use crate::handlers::TranscriptSpan;
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
-/// A transcript, read once and kept as one text with places in it, so that a million messages are a few vectors.
+/// A transcript as one text with ranges in it. A million messages take a few vectors.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TranscriptDocument {
     pub(crate) id: String,
-    /// All texts, one after another, each with its heading in front.
+    /// The texts of all pieces in order, each after its heading.
     pub(crate) text: String,
-    /// In reading order: a call is followed by its result.
+    /// The pieces in reading order: a tool call is followed by its result.
     pub(crate) pieces: Vec<DocumentPiece>,
-    /// By message: its first piece.
+    /// The index of each message's first piece.
     pub(crate) first_pieces: Vec<u32>,
 }
 
 /// A piece of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DocumentPiece {
-    /// 0-based message it is from.
+    /// The message that contains the piece, from 0.
     pub(crate) message: u32,
-    /// 0-based part of the message it is.
+    /// The part of the message, from 0.
     pub(crate) part: u32,
     pub(crate) kind: PieceKind,
-    /// So many bytes before its text are its heading: who speaks.
+    /// The length in bytes of the heading before the text, such as the role.
     pub(crate) heading_len: u16,
-    /// Where its text stands in [`Doc::text`], the heading left out.
+    /// The range of the text in [`TranscriptDocument::text`], without the heading.
     pub(crate) range: Range<usize>,
 }
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PieceKind {
     System,
     User,
     Assistant,
-    /// A role of another name.
+    /// A role with another name.
     Other,
     Reasoning,
-    /// A call: its text is `name(arguments)`, as judges quote it.
+    /// A tool call. Its text is `name(arguments)`, as judges quote it.
     Call,
-    /// The answer of the call before it (or of none).
+    /// A tool result; `paired` if it follows its call.
     Result {
         error: bool,
         paired: bool,
     },
     Media,
-    /// What is told of the transcript as a whole, above its first message.
+    /// Metadata of the whole transcript, above the first message.
     Metadata,
 }
 
-/// The transcript pane.
+/// The state of the transcript pane.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TranscriptPane {
     pub(crate) transcript: Option<TranscriptRef>,
     pub(crate) document: DocumentState,
     pub(crate) scroll: ScrollState,
-    /// The quote that was gone to: which piece, which bytes of it.
+    /// The selected quote: the piece and the bytes in it.
     pub(crate) selected_quote: Option<(usize, Range<usize>)>,
-    /// Every quote of the shown verdict that stands here: piece, bytes of it. Sorted.
+    /// All quotes of the shown verdict in this transcript: piece and bytes. Sorted.
     pub(crate) quotes: Vec<(usize, Range<usize>)>,
-    /// Which verdict [`Document::quotes`] are of.
+    /// The verdict that [`Self::quotes`] belong to.
     pub(crate) quotes_key: Option<QuotesKey>,
-    /// Where the shown check's finding stands here.
+    /// The ranges that the shown check's finding rests on.
     pub(crate) marks: FindingMarks,
 }
 
-/// What quotes were looked up for.
+/// The verdict whose quotes were located.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuotesKey {
     pub(crate) id: String,
     pub(crate) sources: Vec<(String, String)>,
 }
 
-/// How far it is read.
+/// The loading state of a document.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum DocumentState {
-    /// Nothing is to be read.
+    /// Nothing to load.
     #[default]
     Unloaded,
     /// Being read.
     Loading,
-    /// Here.
+    /// Loaded.
     Loaded(Arc<TranscriptDocument>),
-    /// Cannot be read.
+    /// Unreadable, for this reason.
     Failed(String),
 }
 
 impl TranscriptPane {
-    /// The transcript, if it is here.
+    /// Returns the transcript, if it is loaded.
     pub(crate) fn loaded_document(&self) -> Option<&Arc<TranscriptDocument>> {
         match &self.document {
             DocumentState::Loaded(doc) => Some(doc),
@@ -107,11 +107,11 @@ impl TranscriptPane {
     }
 }
 
-/// Bytes of a heading, at most: a role is a word, and what it took a few.
+/// The maximum length of a heading in bytes: a role and a few figures.
 const MAX_HEADING_LEN: usize = 96;
 
 impl TranscriptDocument {
-    /// A transcript as a document; `Doc::id` is its own id until the reader knows a unique one.
+    /// Builds a document. `id` is the transcript's own id until the reader sets a unique one.
     pub(crate) fn from_transcript(transcript: &Transcript<'_>) -> Self {
         let mut doc = Self {
             id: transcript.id.to_string(),
@@ -119,7 +119,7 @@ impl TranscriptDocument {
             ..Self::default()
         };
         for head in metadata_text::format_transcript_facts(transcript) {
-            // Of no message: judges do not see it, and nothing can be cited there.
+            // The metadata belongs to no message: judges don't see it and can't cite it.
             doc.push_piece((usize::MAX, 0), PieceKind::Metadata, "", &head);
         }
         let joined = CallResultPairs::from_messages(&transcript.messages);
@@ -129,18 +129,18 @@ impl TranscriptDocument {
         doc
     }
 
-    /// A piece's text.
+    /// Returns the text of a piece.
     pub(crate) fn text_of(&self, piece: &DocumentPiece) -> &str {
         self.text.get(piece.range.clone()).unwrap_or_default()
     }
 
-    /// A piece's text with its heading.
+    /// Returns the text of a piece with its heading.
     pub(crate) fn text_with_heading(&self, piece: &DocumentPiece) -> &str {
         let from = piece.range.start - usize::from(piece.heading_len);
         self.text.get(from..piece.range.end).unwrap_or_default()
     }
 
-    /// Whether a piece is the first of its message.
+    /// Returns true if a piece is the first of its message.
     pub(crate) fn starts_message(&self, at: usize) -> bool {
         let first = |piece: &DocumentPiece| self.first_pieces.get(piece.message as usize).copied();
         self.pieces
@@ -149,14 +149,14 @@ impl TranscriptDocument {
             .is_some_and(|first| first as usize == at)
     }
 
-    /// A message's pieces: those from its first one on that are its own.
+    /// Returns the pieces of a message with their indexes.
     pub(crate) fn pieces_of(
         &self,
         message: usize,
     ) -> impl Iterator<Item = (usize, &DocumentPiece)> {
         let first = self.first_pieces.get(message).copied();
         let from = first.map_or(self.pieces.len(), |first| first as usize);
-        // Only joined results stand between the pieces of a message.
+        // Only paired results can come between the pieces of a message.
         let near = move |piece: &&DocumentPiece| {
             piece.message as usize == message
                 || matches!(piece.kind, PieceKind::Result { paired: true, .. })
@@ -167,7 +167,7 @@ impl TranscriptDocument {
             .filter(move |(_, piece)| piece.message as usize == message)
     }
 
-    /// What a message says, its pieces on lines of their own.
+    /// Returns the text of a message, each piece on its own line.
     pub(crate) fn message_text(&self, message: usize) -> String {
         let texts: Vec<&str> = self
             .pieces_of(message)
@@ -278,7 +278,7 @@ impl TranscriptDocument {
         }
     }
 
-    /// Adds a piece; its position.
+    /// Adds a piece and returns its index.
     fn push_piece(
         &mut self,
         (message, part): PartPosition,
@@ -308,20 +308,20 @@ impl TranscriptDocument {
         at
     }
 
-    /// How many bytes stand in front of a piece's own text.
+    /// Returns the length in bytes of a piece's heading.
     pub(crate) fn heading_len(&self, piece: usize) -> usize {
         self.pieces
             .get(piece)
             .map_or(0, |piece| usize::from(piece.heading_len))
     }
 
-    /// Where a mark stands here: a piece, and bytes of its text.
+    /// Returns the piece and the bytes in it that a mark covers.
     pub(crate) fn locate_mark(&self, mark: &TranscriptSpan) -> Option<(usize, Range<usize>)> {
         let (at, piece) = self
             .pieces_of(mark.message)
             .find(|(_, piece)| piece.part as usize == mark.part)?;
         let text = self.text_of(piece);
-        // A call stands here as `name(arguments)`.
+        // The document contains a call as `name(arguments)`; marks count from the arguments.
         let from = match piece.kind {
             PieceKind::Call => text.find('(').map_or(0, |open| open + 1),
             _ => 0,
@@ -336,7 +336,7 @@ impl TranscriptDocument {
     }
 }
 
-/// `result · 420 ms`.
+/// Formats a heading with a duration, such as `result · 420 ms`.
 fn append_duration(head: &str, ms: Option<f64>) -> String {
     ms.map_or_else(
         || head.to_owned(),
@@ -344,7 +344,7 @@ fn append_duration(head: &str, ms: Option<f64>) -> String {
     )
 }
 
-/// `assistant calls`, or `calls` where the speaker stands above.
+/// Formats a heading such as `assistant calls`, or `calls` if the role is above it.
 fn format_heading(who: &str, does: &str, first: bool) -> String {
     match (first, does.is_empty()) {
         (true, true) => who.to_owned(),
@@ -366,10 +366,10 @@ fn piece_kind_from_role(role: &MessageRole<'_>) -> PieceKind {
     }
 }
 
-/// A message and one of its parts.
+/// A message index and the index of one of its parts.
 type PartPosition = (usize, usize);
 
-/// Which result answers which call: by id, each result the next call of its id before it.
+/// Pairs results with calls by id: each result belongs to the next unpaired call with its id.
 #[derive(Default)]
 struct CallResultPairs {
     calls: HashMap<PartPosition, PartPosition>,
@@ -388,7 +388,8 @@ impl CallResultPairs {
                     }
                     TranscriptPart::ToolResult(result) => {
                         let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
-                        // A message with more than its result stays where it is: what else it says has a place in order.
+                        // Only a message without other parts moves to its call. Other texts keep their place in the
+                        // order.
                         if let Some(call) = call.filter(|_| message.parts.len() == 1) {
                             joined.calls.insert(call, (at, number));
                             joined.results.insert((at, number), call);
@@ -402,14 +403,14 @@ impl CallResultPairs {
     }
 }
 
-/// Where a quote stands in a text: verbatim but for white space, as judges' citations are checked.
+/// Finds a quote in a text. White space may differ, as in the check of citations.
 pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
     let mut words = quote.split_whitespace();
     let first = words.next()?;
     let words: Vec<&str> = words.collect();
     let finder = memchr::memmem::Finder::new(first);
     let mut from = 0;
-    // Each place in turn, overlapping ones too: `aa b` stands in `aaa b`.
+    // Overlapping matches count too: `aa b` occurs in `aaa b`.
     while let Some(at) = finder.find(text.as_bytes().get(from..)?) {
         let begin = from + at;
         if let Some(end) = match_following_words(text, begin + first.len(), &words) {
@@ -420,7 +421,7 @@ pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Where the words end that stand behind a place, white space between them.
+/// Returns the end of the words that follow a position, separated by white space.
 fn match_following_words(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
     for word in words {
         let rest = text.get(end..)?;

@@ -1,4 +1,4 @@
-//! What became of the evals' own examples: those that miss are shown above all else until they are mended.
+//! The results of the evals' examples. Missed examples stay visible until they are fixed.
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,47 @@ use super::saves::EvalName;
 use crate::model::{make_visible, pluralize};
 use crate::workspace::lint::{self, ExampleResult, ExampleStatus};
 
-/// Names of evals that are told before the others are counted.
+/// The number of evals that a message names before it only counts.
 const MAX_NAMED_EVALS: usize = 2;
 
-/// See the module.
+/// The state of the examples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExamplesState {
-    /// Counts up with every try; what is heard of an older one is ignored.
+    /// Increases with each check. Results with an older number are ignored.
     pub(crate) number: u64,
-    /// Those that code decides, of the newest state of the files that was tried.
+    /// The results that code decided, for the newest version of the files.
     pub(crate) checks: Vec<ExampleResult>,
-    /// Those that a judge decided, until their eval or their judge changes.
+    /// The results of judges, kept until the eval or its judge changes.
     pub(crate) judged: BTreeMap<EvalName, Vec<ExampleResult>>,
-    /// Evals whose judges are asked about their examples now.
+    /// The evals whose examples judges check now.
     pub(crate) being_judged: Vec<EvalName>,
-    /// Those that nobody is asked about by itself: a sentence.
+    /// The reason why some examples are not judged automatically: a sentence.
     pub(crate) not_judged_reason: Option<String>,
-    /// Why judges could not be asked.
+    /// The reason why judges could not be called.
     pub(crate) problem: Option<String>,
-    /// How many missed before the last save.
+    /// The number of misses before the last save.
     pub(crate) misses_before_save: usize,
-    /// The last save mended what missed.
+    /// True if the last save fixed all misses.
     pub(crate) fixed_by_save: bool,
 }
 
 impl ExamplesState {
-    /// Whether judges are at work on examples.
+    /// Returns true while judges check examples.
     pub(crate) fn is_judging(&self) -> bool {
         !self.being_judged.is_empty()
     }
 
-    /// All that were tried.
+    /// Returns all results.
     pub(crate) fn all_trials(&self) -> impl Iterator<Item = &ExampleResult> {
         self.checks.iter().chain(self.judged.values().flatten())
     }
 
-    /// Those that miss.
+    /// Returns the results of missed examples.
     pub(crate) fn misses(&self) -> impl Iterator<Item = &ExampleResult> {
         self.all_trials().filter(|trial| trial.is_reportable_miss())
     }
 
-    /// Those of an eval.
+    /// Returns the results of one eval.
     pub(crate) fn trials_for_eval<'t>(
         &'t self,
         rubric: &str,
@@ -59,7 +59,7 @@ impl ExamplesState {
             .filter(move |trial| trial.rubric == rubric && trial.eval == eval)
     }
 
-    /// `1 example misses: names-a-version`; `None` if none does.
+    /// Describes the misses, such as `1 example misses: names-a-version`; `None` if there are none.
     pub(crate) fn describe_misses(&self) -> Option<String> {
         let mut names: Vec<&str> = Vec::new();
         let mut many = 0_u64;
@@ -86,7 +86,7 @@ impl ExamplesState {
         ))
     }
 
-    /// `7 examples hold`; `None` where none was tried or one does not.
+    /// Describes the passes, such as `7 examples hold`; `None` if there are no examples or one misses.
     pub(crate) fn describe_passes(&self) -> Option<String> {
         let (mut held, mut others) = (0_u64, false);
         for trial in self.all_trials() {
@@ -102,7 +102,7 @@ impl ExamplesState {
 }
 
 impl App {
-    /// The miss that `e` opens: the focused eval's; in the changes, the first there is.
+    /// Returns the missed example that `e` opens: that of the focused eval, or in the changes pane the first one.
     pub(crate) fn focused_example_miss(&self) -> Option<&ExampleResult> {
         let cells = &self.live_session.cells;
         if self.replay.is_some() {
@@ -121,7 +121,7 @@ impl App {
     }
 }
 
-/// What one of them came to, as its eval's verdict pane says it.
+/// Formats one result for the verdict pane of its eval.
 pub(crate) fn format_trial(trial: &ExampleResult) -> String {
     match trial.status() {
         ExampleStatus::AsExpected => format!(
@@ -130,7 +130,9 @@ pub(crate) fn format_trial(trial: &ExampleResult) -> String {
             lint::describe_outcome(trial.outcome)
         ),
         ExampleStatus::Missed => trial.sentence(),
-        ExampleStatus::Undecided => format!("not decided, which is no miss: {}", trial.sentence()),
+        ExampleStatus::Undecided => {
+            format!("not decided, which isn't a miss: {}", trial.sentence())
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! The places in the shown transcript that a check's finding rests on.
+//! The text ranges in the shown transcript that a check's finding rests on.
 //!
-//! They are not recorded: the check decides again, off the screen's thread, and its places are shown only where it says the
-//! same as the record.
+//! They are not recorded. The check runs again in the background, and its ranges are shown only if the finding equals
+//! the recorded one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,40 +10,40 @@ use super::cells::RowId;
 use crate::model::{Digest, Outcome};
 use crate::rubric::{Eval, Rubric};
 
-/// What places are of.
+/// The finding that ranges belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FindingMarksKey {
     pub(crate) row: RowId,
-    /// Of the eval as it is now and as it was when it decided.
+    /// The digest of the eval, the same now and when it decided.
     pub(crate) eval: Digest,
     pub(crate) transcript: Digest,
     pub(crate) outcome: Outcome,
-    /// What the finding says; another one has other places.
+    /// The text of the finding. Another text has other ranges.
     pub(crate) explanation: String,
 }
 
-/// A rubric's eval.
-#[derive(Debug, Clone)]
+/// An eval in its rubric.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RubricEval {
     pub(crate) rubric: Arc<Rubric>,
-    /// Its position in the rubric.
+    /// The index of the eval in the rubric.
     pub(crate) position: usize,
 }
 
 impl RubricEval {
-    /// The eval.
+    /// Returns the eval.
     pub(crate) fn eval(&self) -> &Eval {
         &self.rubric.evals[self.position]
     }
 }
 
-/// The places of the shown finding.
+/// The ranges of the shown finding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FindingMarks {
-    /// What was asked for; nothing where no check decided.
+    /// The finding whose ranges were ordered; `None` if no check decided.
     pub(crate) key: Option<FindingMarksKey>,
-    /// Piece and bytes of it, the most telling first.
+    /// The pieces and the bytes in them, the most important first.
     pub(crate) places: Vec<(usize, Range<usize>)>,
-    /// The one that was gone to.
+    /// The index of the selected range.
     pub(crate) selected: Option<usize>,
 }

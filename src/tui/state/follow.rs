@@ -1,31 +1,30 @@
-//! Going with the judge: which cell is looked at while judges work and the user has not moved.
+//! The follow mode: the cursor follows the working judge until the user moves it.
 
 use super::cells::CellsEntry;
 use super::runs::RunTicket;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis};
 
-/// Going with the judge: a live judge cell is focused, of the eval that is listed first, until the user moves for
-/// themselves.
+/// The state of the follow mode. Of several working judges, it selects the cell whose eval is listed first.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct FollowState {
     pub(crate) enabled: bool,
-    /// Judge cells that are at work, oldest first.
+    /// The cells that judges work on, oldest first.
     pub(super) live_cells: Vec<(RunTicket, CellIx)>,
-    /// The cell gone to last, and since when it is over.
+    /// The cell that was selected last, and the time of its end.
     pub(super) current_cell: Option<(RunTicket, CellIx)>,
     pub(super) current_ended_at: Option<Millis>,
-    /// What was selected when it was last looked at: something else now means that the user moved.
+    /// The selected entry at the last check. Another selection means that the user moved the cursor.
     pub(super) last_selected: Option<CellsEntry>,
-    /// The newest run that was noticed.
+    /// The newest run seen so far.
     pub(super) newest_run: Option<RunTicket>,
 }
 
-/// More judges at once than any run has: a log that starts cells and never ends them must not grow this list.
+/// An upper bound for a broken log that starts cells and never ends them. No run has so many judges at once.
 const MAX_LIVE_CELLS: usize = 1024;
 
 impl FollowState {
-    /// Keeps in mind who is at work; goes nowhere.
+    /// Updates the list of cells that judges work on.
     pub(crate) fn track_live_cells(&mut self, ticket: RunTicket, events: &[RunEvent]) {
         for event in events {
             match &event.kind {

@@ -12,48 +12,48 @@ use crate::event::{AttemptState, CallState, CellState, RunHeader, TurnState};
 use crate::model::{CellIx, CellName, RunId, SUBMIT_VERDICT, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
-/// A cell read from a recording.
-#[derive(Debug)]
+/// A cell that was read from a recording.
+#[derive(Debug, PartialEq)]
 pub(crate) struct RecordedCell {
     pub(crate) run: RunId,
     pub(crate) cell: CellIx,
     pub(crate) header: RunHeader,
     pub(crate) state: CellState,
     pub(crate) transcript: TranscriptRef,
-    /// What the run noted about the cell.
+    /// The notes of the run about the cell.
     pub(crate) notes: Vec<String>,
     pub(crate) dir: PathBuf,
 }
 
-/// Which cell of a run. In the run that a result was taken from the cell has another number: its name finds it.
+/// Identifies a cell of a run. In another run the cell has another number, so a cached result is found by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CellRef {
     Ix(CellIx),
     Name(CellName),
 }
 
-/// What the panes show.
+/// The state of the trace panes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TracePanes {
     /// The focused row.
     pub(crate) row: Option<RowId>,
-    /// Which of its cells (judges, repeats).
+    /// The slot of the row: a judge and repeat.
     pub(crate) slot: u16,
-    /// The recording, for a cell that no run in memory holds.
+    /// The recorded trace, for a cell whose run is not in memory.
     pub(crate) recorded: RecordedCellState,
-    /// Which step of the strip.
+    /// The selected step of the turn strip.
     pub(crate) step: StepSelection,
-    /// Which citation was gone to last.
+    /// The citation that was selected last.
     pub(crate) selected_citation: Option<usize>,
-    /// A citation whose page is still being read; it is gone to when it is here.
+    /// A citation whose page is still being read. It is selected when the page arrives.
     pub(crate) awaited_citation: Option<usize>,
-    /// The quote that was gone to in a fetched text: turn, call, bytes.
+    /// The selected quote in a fetched text: turn, call, bytes.
     pub(crate) selected_quote: Option<(usize, usize, Range<usize>)>,
-    /// The request of the shown turn, made readable.
+    /// The readable request of the shown turn.
     pub(crate) request: RequestState,
-    /// The raw form, instead of the readable one.
+    /// True if the panes show raw texts.
     pub(crate) shows_raw: bool,
-    /// What was shown at the last look: when it is another, panes begin at their tops.
+    /// The content at the last update. When it changes, the panes scroll to the top.
     pub(crate) last_shown: LastShown,
     pub(crate) prompt: ScrollState,
     pub(crate) call: ScrollState,
@@ -61,18 +61,18 @@ pub(crate) struct TracePanes {
     pub(crate) verdict: ScrollState,
 }
 
-/// What was shown at the last look.
+/// The content of the trace panes at the last update.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LastShown {
     pub(crate) slot: Option<(RowId, u16)>,
-    /// The state's run: `None` while nothing is known.
+    /// The run of the trace; `None` if no trace is loaded.
     pub(crate) run: Option<RunId>,
     pub(crate) turn: Option<usize>,
     pub(crate) call: Option<(usize, usize)>,
     pub(crate) ended: bool,
 }
 
-/// A recording that is read when it is looked at.
+/// The loading state of a recorded cell.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RecordedCellState {
     /// Not needed.
@@ -80,14 +80,14 @@ pub(crate) enum RecordedCellState {
     Unloaded,
     /// Being read.
     Loading(RunId, CellRef),
-    /// Here; it was asked for so.
+    /// Loaded, for this reference.
     Loaded(CellRef, Arc<RecordedCell>),
-    /// Cannot be read. Not asked again.
+    /// Unreadable. It is not ordered again.
     Failed(RunId, CellRef, String),
 }
 
 impl RecordedCellState {
-    /// Whether this is about that cell, in whatever state.
+    /// Returns true if this is about the given cell, in any loading state.
     pub(crate) fn is_of(&self, run: &RunId, which: &CellRef) -> bool {
         match self {
             Self::Unloaded => false,
@@ -97,7 +97,7 @@ impl RecordedCellState {
     }
 }
 
-/// A request that is made readable when it is looked at.
+/// The loading state of a readable request.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RequestState {
     #[default]
@@ -108,7 +108,7 @@ pub(crate) enum RequestState {
 }
 
 impl RequestState {
-    /// Which request this is about.
+    /// Returns the key of the request.
     pub(crate) fn key(&self) -> Option<&RequestKey> {
         match self {
             Self::Unloaded => None,
@@ -118,26 +118,26 @@ impl RequestState {
     }
 }
 
-/// Which step of a trace is shown.
+/// The selected step of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum StepSelection {
-    /// The newest, going with the judge.
+    /// The newest step, so that the view follows the judge.
     #[default]
     Newest,
-    /// This one of the strip.
+    /// The step at this index of the strip.
     Position(usize),
 }
 
-/// A step of the strip: a turn, or one tool call of a turn.
+/// A step of the strip: a turn, or a tool call of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TraceStep {
-    /// A model call.
+    /// A turn, by index.
     Turn(usize),
-    /// A tool call: which turn, which of its calls.
+    /// A tool call: the index of the turn and of its call.
     Call(usize, usize),
 }
 
-/// A trace's steps in order.
+/// Lists the steps of a trace in order.
 pub(crate) fn list_steps(trace: &[TurnState]) -> impl Iterator<Item = TraceStep> {
     trace.iter().enumerate().flat_map(|(turn, state)| {
         let calls = 0..state.calls.len();
@@ -146,7 +146,7 @@ pub(crate) fn list_steps(trace: &[TurnState]) -> impl Iterator<Item = TraceStep>
     })
 }
 
-/// The shown step; `None` while there is none.
+/// Returns the shown step; `None` if the trace has no steps.
 pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option<TraceStep> {
     match trace.step {
         StepSelection::Position(at) => list_steps(turns).nth(at),
@@ -155,14 +155,15 @@ pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option
     .or_else(|| list_steps(turns).last())
 }
 
-/// The shown turn.
+/// Returns the shown turn.
 pub(crate) fn find_shown_turn(trace: &TracePanes, turns: &[TurnState]) -> Option<usize> {
     match find_shown_step(trace, turns)? {
         TraceStep::Turn(turn) | TraceStep::Call(turn, _) => Some(turn),
     }
 }
 
-/// The shown call. Going with the judge it is the newest one that did something: after the verdict, the page it rests on.
+/// Returns the shown call. In follow mode it is the newest call except the verdict, so that the page behind the
+/// verdict stays visible.
 pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option<(usize, usize)> {
     if trace.step == StepSelection::Newest {
         let calls = || {
@@ -185,7 +186,7 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
     }
 }
 
-/// The attempt whose call's arguments are coming, if it is the shown one.
+/// Returns the attempt whose call arguments are being streamed, if its turn is shown.
 pub(crate) fn find_streaming_call<'a>(
     trace: &TracePanes,
     turns: &'a [TurnState],
@@ -197,7 +198,7 @@ pub(crate) fn find_streaming_call<'a>(
     (comes && find_shown_turn(trace, turns) == Some(last)).then_some((last, attempt))
 }
 
-/// The call a judge means with `fetch N`: the N-th answer that is no error, in the order the model got them.
+/// Returns the call that a judge cites as `fetch N`: the N-th tool response without an error.
 pub(crate) fn find_fetch(turns: &[TurnState], number: usize) -> Option<(usize, usize)> {
     let mut count = 0;
     for (turn, state) in turns.iter().enumerate() {
@@ -221,7 +222,7 @@ fn is_cited_as_fetch(call: &CallState) -> bool {
             .is_some_and(|finished| !finished.response.is_error)
 }
 
-/// The number by which a judge cites a call's answer.
+/// Returns the number by which a judge cites a tool response.
 pub(crate) fn number_fetch(turns: &[TurnState], turn: usize, call: usize) -> Option<usize> {
     let asked = turns.get(turn)?.calls.get(call)?;
     is_cited_as_fetch(asked).then(|| {

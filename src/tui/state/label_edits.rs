@@ -1,7 +1,8 @@
-//! Labels that are being changed here: what the files may not say yet, what can be taken back, what was written.
+//! Labels that were set here: those that the loaded files do not contain yet, those that can be undone, and the
+//! results of writes.
 //!
-//! A key counts at once, and is written elsewhere. The watcher then reads what we wrote: by the text it knows how far that
-//! reading is, so that nothing newer is lost to an older look and nothing is told as if somebody else had saved.
+//! A label counts at once and is written in the background. The watcher then reads our own text. Its hash shows how
+//! recent that text is, so an old text never replaces a newer label.
 
 use std::path::PathBuf;
 
@@ -10,41 +11,52 @@ use crate::tui::label_write::WrittenLabel;
 use crate::workspace::Workspace;
 use crate::workspace::label_edit::fingerprint_text;
 
-/// A file that no `labels:` names.
+/// The file for labels if dicta.yaml names none.
 const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
-/// Texts that are known again.
+/// The number of text hashes that are remembered.
 const MAX_KNOWN_TEXTS: usize = 256;
 
-/// A change that the files, as they were read last, need not hold.
+/// A change that the loaded files may not contain yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LabelEdit {
     pub(crate) number: u64,
     pub(crate) name: CellName,
     pub(crate) label: Option<Label>,
-    /// What was said before it.
+    /// The label before the change.
     pub(crate) previous: Option<Label>,
-    /// It is in the file.
+    /// True if the change is in the file.
     pub(crate) written: bool,
-    /// It takes this change back.
+    /// The change that this one undoes.
     pub(crate) undoes: Option<Box<LabelEdit>>,
 }
 
-/// See the module.
+/// The label edits: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LabelEdits {
-    /// The last order.
+    /// The number of the last order.
     pub(crate) last_number: u64,
-    /// Oldest first.
+    /// The changes that the loaded files may not contain, oldest first.
     pub(crate) pending: Vec<LabelEdit>,
-    /// What can be taken back, the newest last.
+    /// The changes that can be undone, newest last.
     pub(crate) undo_stack: Vec<LabelEdit>,
-    /// Which text a number of ours made, or found: number, text, whether it was made.
-    known_texts: Vec<(u64, u64, bool)>,
-    /// The end was asked for while something was still to be written.
+    /// The newest texts that orders found or wrote, oldest first.
+    known_texts: Vec<KnownText>,
+    /// True if the user quit while a label was not written yet.
     pub(crate) quit_when_written: bool,
 }
 
-/// Where labels of a workspace are written: into the file it reads them from, if it is of lines.
+/// A text of the labels file that an order found or wrote.
+#[derive(Debug, Clone, Copy)]
+struct KnownText {
+    /// The number of the order.
+    order: u64,
+    /// The hash of the text.
+    hash: u64,
+    /// True if the order wrote the text, false if it found it.
+    written: bool,
+}
+
+/// Returns the file that labels are written to: the one they were read from, if it is a JSON Lines file.
 pub(crate) fn labels_file_path(workspace: &Workspace) -> PathBuf {
     match &workspace.labels_file {
         Some(file) => file.clone(),
@@ -52,7 +64,7 @@ pub(crate) fn labels_file_path(workspace: &Workspace) -> PathBuf {
     }
 }
 
-/// Stands for the text of that file, as it was read last.
+/// Returns the hash of that file's text as it was loaded.
 fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
     let file = labels_file_path(workspace);
     let mut files = workspace.files.iter();
@@ -61,39 +73,53 @@ fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
 }
 
 impl LabelEdits {
-    /// Whether what was written last is what was read before: nobody will read it anew.
+    /// Returns true if the loaded text is the one that was written last, so no reload follows.
     pub(crate) fn matches_loaded_file(&self, workspace: &Workspace) -> bool {
-        let last = self.known_texts.last().map(|(_, text, _)| *text);
+        let last = self.known_texts.last().map(|known| known.hash);
         last.is_some() && last == hash_labels_file(workspace)
     }
 
-    /// Whether something is still to be written.
+    /// Returns true if a label is not written yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.pending.iter().any(|own| !own.written)
     }
 
-    /// Remembers what a change made of the file.
+    /// Stores the text hashes before and after a write.
     pub(crate) fn remember_written(&mut self, number: u64, written: &WrittenLabel) {
-        self.known_texts.push((number, written.text_before, false));
-        self.known_texts.push((number, written.text_after, true));
+        self.known_texts.extend([
+            KnownText {
+                order: number,
+                hash: written.text_before,
+                written: false,
+            },
+            KnownText {
+                order: number,
+                hash: written.text_after,
+                written: true,
+            },
+        ]);
         let over = self.known_texts.len().saturating_sub(MAX_KNOWN_TEXTS);
         self.known_texts.drain(..over);
     }
 
-    /// The files were read: takes out what they hold now, the names that are not waited for any more; and whether the text
-    /// is one that we wrote.
+    /// Compares the edits with reloaded files and removes those that the files contain. Returns the names without
+    /// pending edits, and true if dicta wrote the text.
     pub(crate) fn reconcile_with_files(&mut self, workspace: &Workspace) -> (Vec<CellName>, bool) {
         let Some(text) = hash_labels_file(workspace) else {
-            // It is not read here: what was said counts on.
+            // The file is not among the loaded ones, so the edits continue to count.
             return (Vec::new(), false);
         };
-        let is = |(_, known, _): &&(u64, u64, bool)| *known == text;
-        let mine = self.known_texts.iter().filter(is).any(|(_, _, made)| *made);
-        let known = self.known_texts.iter().rev().find(is).copied();
+        let matches = |known: &&KnownText| known.hash == text;
+        let mine = self
+            .known_texts
+            .iter()
+            .filter(matches)
+            .any(|known| known.written);
+        let known = self.known_texts.iter().rfind(matches).copied();
         let holds = |own: &LabelEdit| match known {
-            Some((number, _, true)) => own.number <= number,
-            Some((number, _, false)) => own.number < number,
-            // Somebody else wrote after us: on top of what we had written.
+            Some(known) if known.written => own.number <= known.order,
+            Some(known) => own.number < known.order,
+            // Another program wrote after dicta and kept dicta's changes.
             None => own.written,
         };
         let (held, waits): (Vec<LabelEdit>, Vec<LabelEdit>) =

@@ -1,7 +1,7 @@
-//! What a transcript's metadata tells, in a few words: times, tokens, money, where it comes from, what its source decided.
+//! The metadata of a transcript in a few words: times, tokens, cost, source, source verdicts.
 //!
-//! Owns the words alone; the standard keys are told in `transcript::meta`. What is of another kind than it should be is
-//! left out here: the checks that read these numbers say so.
+//! Responsible for the texts only; `transcript::meta` documents the standard keys. Values of a wrong type are left
+//! out, because the evals that read them report the problem.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ struct MetadataFigures {
     usage: Value,
 }
 
-/// `1.2 s · 345 tokens · $0.0100`, of a message; empty where nothing is known.
+/// Formats the figures of a message, such as `1.2 s · 345 tokens · $0.0100`; empty if there are none.
 pub(super) fn format_figures(metadata: Option<&JsonText<'_>>) -> String {
     let Some(metadata) = metadata else {
         return String::new();
@@ -32,7 +32,7 @@ pub(super) fn format_figures(metadata: Option<&JsonText<'_>>) -> String {
     words.join(" · ")
 }
 
-/// `420 ms`, `1.2 s`, `3 min 5 s`.
+/// Formats a duration: `420 ms`, `1.2 s`, `3 min 5 s`.
 pub(super) fn format_duration(ms: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
@@ -47,13 +47,13 @@ pub(super) fn format_duration(ms: f64) -> String {
     }
 }
 
-/// Where a transcript comes from and what it took, and what its source decided: a line each, where there is something.
+/// Formats the source, the figures and the source verdicts of a transcript, one line each.
 pub(super) fn format_transcript_facts(transcript: &Transcript<'_>) -> Vec<String> {
     let metadata = transcript.metadata.as_ref().map(JsonText::parse_value);
     let metadata = metadata.unwrap_or_default();
     let text = |key: &str| metadata[key].as_str().map(str::to_owned);
     let mut words = Vec::new();
-    // Without a source it is native: nothing is told that its author knows.
+    // A transcript without a source is native, and its author knows that.
     if let Some(source) = text("source") {
         words.push(format!("from {source}"));
         words.extend(text("model"));
@@ -77,7 +77,7 @@ pub(super) fn format_transcript_facts(transcript: &Transcript<'_>) -> Vec<String
     lines
 }
 
-/// `inspect: accuracy ✓ 1 · tone 0.5`: what another tool decided.
+/// Formats source verdicts, such as `inspect: accuracy ✓ 1 · tone 0.5`.
 fn format_source_verdicts(verdicts: &[SourceVerdict]) -> Option<String> {
     let first = verdicts.first()?;
     let words: Vec<String> = verdicts

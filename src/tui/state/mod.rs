@@ -1,4 +1,5 @@
-//! The workbench as data: one sub-state a subject, a map of runs, a stack of overlays. No I/O, no clock, no terminal.
+//! The state of the workbench as data: one file per subject, a map of runs, a stack of overlays. Does no I/O and
+//! reads no clock.
 
 pub(crate) mod cells;
 pub(crate) mod document;
@@ -52,90 +53,98 @@ use session_view::SessionView;
 use text_cache::TextCache;
 use tour::Tour;
 
-/// How long after the first key of several the others are shown.
+/// The delay after the first key of a sequence until dicta shows the possible next keys.
 pub(crate) const KEY_HINT_DELAY: Millis = Millis(300);
-/// The turning mark turns so often.
+/// The time between two frames of the spinner.
 pub(crate) const SPINNER_INTERVAL: Millis = Millis(125);
 
-/// What was opened.
+/// The item that the workbench shows.
 #[derive(Debug, Clone)]
 pub(crate) enum OpenedItem {
     /// A workspace.
     Workspace(Arc<Workspace>),
-    /// A file of transcripts, with no workspace around it.
+    /// A file of transcripts without a workspace.
     TranscriptFile(PathBuf),
-    /// A recording alone.
+    /// A recording without a workspace.
     Recording,
 }
 
-/// The whole state.
+/// The app: the whole state of the workbench.
 #[derive(Debug)]
 pub(crate) struct App {
-    /// The clock's reading at this update.
+    /// The time of the current update. The event loop sets it.
     pub(crate) now: Millis,
     pub(crate) opened: OpenedItem,
-    /// Rises whenever the outline and the board are asked for anew; older answers are ignored.
+    /// Increases with each order of the outline and the newest verdicts. Results with an older number are ignored.
     pub(crate) generation: u64,
-    /// The live desk.
+    /// The cells and runs of the opened workspace.
     pub(crate) live_session: SessionView,
     pub(crate) replay: Option<ReplayState>,
-    /// How the next recording that is read opens.
+    /// The start settings of the next replay.
     pub(crate) replay_start: ReplayStart,
-    /// The transcripts of a bare file.
+    /// The transcripts of a file without a workspace.
     pub(crate) opened_file: OpenedFileState,
     pub(crate) saves: SavesState,
-    /// What people say, while it is being changed here.
+    /// Labels that were set here and are not in the loaded file yet.
     pub(crate) label_edits: LabelEdits,
-    /// What became of the evals' own examples.
+    /// The results of the evals' examples.
     pub(crate) examples: ExamplesState,
     pub(crate) texts: TextCache,
     pub(crate) overlays: Vec<Overlay>,
     pub(crate) notices: Notices,
-    /// On the demo.
+    /// The tour of the demo.
     pub(crate) tour: Option<Tour>,
     pub(crate) ui: UiState,
-    /// The last ticket given out.
+    /// The last ticket that was assigned.
     pub(crate) last_ticket: u64,
     /// Orders that wait for their preview.
     pub(crate) awaiting_preview: Vec<RunOrder>,
-    /// The end was asked for: the exit code.
+    /// The exit code; set when the program is about to end.
     pub(crate) exit_code: Option<u8>,
 }
 
-/// What belongs to the screen, not to the work.
+/// The state of the screen itself: size, focus, input.
 #[derive(Debug)]
 pub(crate) struct UiState {
     pub(crate) size: Size,
     pub(crate) theme: Arc<Theme>,
     pub(crate) focus: Pane,
-    /// The pane shown where only one of the others is.
+    /// The pane that is visible if there is room for only one next to the cells.
     pub(crate) tab_pane: Pane,
     pub(crate) zoomed: bool,
     pub(crate) splits: PaneSplits,
-    /// Keys of a chord so far, and since when.
+    /// The keys of an unfinished sequence, and the time of the first one.
     pub(crate) pending_keys: Vec<KeyChord>,
     pub(crate) pending_since: Millis,
-    /// The line being typed.
+    /// The open line in the footer.
     pub(crate) footer_input: Option<FooterInput>,
-    /// A search in a large text that goes on at the next wake: where, and whether onwards.
-    pub(crate) pending_search: Option<(Pane, bool)>,
+    /// A search in a large text that continues at the next wake.
+    pub(crate) pending_search: Option<PendingPaneSearch>,
     pub(crate) drag: Option<PaneDivider>,
-    /// What lay where when the last frame was drawn.
+    /// The areas of the last frame that a click can hit.
     pub(crate) hits: HitMap<ClickTarget>,
-    /// The turning mark's frame.
+    /// The number of the spinner's frame.
     pub(crate) spinner_frame: usize,
 }
 
-/// The line being typed in the footer.
+/// A search that continues at the next wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PendingPaneSearch {
+    pub(crate) pane: Pane,
+    /// True if it goes to the next match, false if it goes to the previous one.
+    pub(crate) forward: bool,
+}
+
+/// An open line in the footer.
 #[derive(Debug, Clone)]
 pub(crate) enum FooterInput {
-    /// A filter of the cells; what it was before, and why what is typed is no filter.
+    /// A filter of the cells, the filter before it, and the problem if it does not parse.
     Filter {
         input: LineInput,
         previous: String,
         problem: Option<String>,
     },
-    /// A search in a pane; what was searched for before.
+    /// A search in a pane, and the search before it.
     Search {
         input: LineInput,
         pane: Pane,
@@ -144,14 +153,14 @@ pub(crate) enum FooterInput {
 }
 
 impl App {
-    /// A workbench on a place.
+    /// Creates the state for an opened item. Nothing is loaded yet.
     pub(crate) fn new(opened: OpenedItem, size: Size, theme: Theme) -> Self {
         let tour = match &opened {
             OpenedItem::Workspace(workspace) if workspace.is_demo => Some(Tour::default()),
             _ => None,
         };
         let tab = match &opened {
-            // There is no verdict to see.
+            // Without a rubric there is no verdict to show.
             OpenedItem::TranscriptFile(_) => Pane::Transcript,
             _ => Pane::Verdict,
         };
@@ -191,14 +200,14 @@ impl App {
         }
     }
 
-    /// What one looks at: the replay's desk, or the live one.
+    /// Returns the visible session: the replay's, or the live one.
     pub(crate) fn session(&self) -> &SessionView {
         self.replay
             .as_ref()
             .map_or(&self.live_session, |replay| &replay.session)
     }
 
-    /// See [`Model::desk`].
+    /// Returns the visible session, as [`Self::session`] does.
     pub(crate) fn session_mut(&mut self) -> &mut SessionView {
         match &mut self.replay {
             Some(replay) => &mut replay.session,
@@ -206,7 +215,7 @@ impl App {
         }
     }
 
-    /// The workspace, if one is open.
+    /// Returns the workspace, if one is open.
     pub(crate) fn workspace(&self) -> Option<&Arc<Workspace>> {
         match &self.opened {
             OpenedItem::Workspace(workspace) => Some(workspace),
@@ -214,19 +223,19 @@ impl App {
         }
     }
 
-    /// The newest report, as far as it may be seen.
+    /// Returns the newest report without the flips that a blind screen hides.
     pub(crate) fn visible_report(&self) -> Option<Cow<'_, SaveReport>> {
         let report = self.saves.report.as_ref()?;
         Some(report.without_hidden(&self.live_session.cells))
     }
 
-    /// A ticket nobody has.
+    /// Returns a new ticket.
     pub(crate) fn next_ticket(&mut self) -> RunTicket {
         self.last_ticket += 1;
         RunTicket(self.last_ticket)
     }
 
-    /// Where everything stands.
+    /// Computes the layout of the screen.
     pub(crate) fn layout(&self) -> ScreenLayout {
         ScreenLayout::from_params(&LayoutParams {
             size: self.ui.size,
@@ -240,29 +249,30 @@ impl App {
                 .min(4),
             replay: self.replay.is_some(),
             tour: self.shows_tour(),
-            // What a save moved is the live desk's; a recording has nothing to do with it.
+            // The report is about the live workspace, not about a replay.
             changes: self.saves.report.is_some() && self.replay.is_none(),
             hide_trace: self.shows_unjudged_file(),
         })
     }
 
-    /// Whether a file of transcripts is looked at that no rubric judges.
+    /// Returns true if the screen shows a file of transcripts without a rubric.
     pub(crate) fn shows_unjudged_file(&self) -> bool {
         self.replay.is_none() && matches!(self.opened, OpenedItem::TranscriptFile(_))
     }
 
-    /// Whether it is to be shown that examples miss: they are of what is live.
+    /// Returns true if missed examples are shown. They concern the live workspace only.
     pub(crate) fn shows_example_misses(&self) -> bool {
         self.replay.is_none() && self.examples.misses().next().is_some()
     }
 
-    /// Whether the tour is on: it belongs to what is live.
+    /// Returns true if the tour is shown. It concerns the live workspace only.
     pub(crate) fn shows_tour(&self) -> bool {
         let hidden = self.tour.as_ref().is_none_or(|tour| tour.hidden);
         !hidden && self.replay.is_none() && self.workspace().is_some()
     }
 
-    /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).
+    /// Returns the next time at which the app changes by itself: a notice disappears, a wait ends, a replay
+    /// continues, the spinner turns.
     pub(crate) fn next_wake(&self) -> Option<Millis> {
         let toast = self.notices.toast_until.filter(|until| *until > self.now);
         let which_key = (!self.ui.pending_keys.is_empty())
@@ -274,7 +284,7 @@ impl App {
             .next()
             .filter(|_| self.replay.as_ref().is_none_or(ReplayState::is_playing))
             .map(|_| self.next_spinner_turn());
-        // Order that lags behind what was judged.
+        // The order of many rows may lag behind the results.
         let order = self.session().cells.next_order_update();
         [toast, which_key, mark, order, self.next_work()]
             .into_iter()
@@ -282,10 +292,10 @@ impl App {
             .min()
     }
 
-    /// When a live run looks different by itself: a mark turns while something works; where everything waits for another
-    /// attempt only seconds are counted.
+    /// Returns the time of the next spinner frame. If all judges wait for a retry, only the seconds of the countdown
+    /// change.
     fn next_spinner_turn(&self) -> Millis {
-        /// A countdown is told in seconds.
+        /// A countdown shows whole seconds.
         const COUNT: Millis = Millis(1000);
         let mut live = self.runs().live();
         let apart = if live.all(|(_, run)| run.is_only_backing_off()) {
@@ -296,9 +306,9 @@ impl App {
         self.now + apart.since(Millis(self.now.0 % apart.0))
     }
 
-    /// Of these, the next one that does more than to draw something anew.
+    /// Returns the next wake that does more than change the picture. Tests wait for it.
     pub(crate) fn next_work(&self) -> Option<Millis> {
-        // Judges of cells wait for the examples of their evals.
+        // Saves wait for the examples of their evals.
         let saved = self
             .saves
             .next_wake()
@@ -308,7 +318,7 @@ impl App {
             .as_ref()
             .and_then(|replay| replay.next_wake(self.now));
         let search = self.ui.pending_search.map(|_| self.now);
-        // The order of many cells may lag behind results for a moment.
+        // The order of many rows may lag behind the results.
         let order = self
             .session()
             .cells
@@ -317,7 +327,7 @@ impl App {
         [saved, played, search, order].into_iter().flatten().min()
     }
 
-    /// The runs of what one looks at.
+    /// Returns the runs of the visible session.
     pub(crate) fn runs(&self) -> &TrackedRuns {
         &self.session().runs
     }

@@ -1,8 +1,8 @@
-//! Messages: shown for a moment, kept for the log.
+//! Notices: shown in the footer for a moment and kept in the log.
 
 use crate::model::Millis;
 
-/// How grave.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoticeLevel {
     Info,
@@ -10,7 +10,7 @@ pub(crate) enum NoticeLevel {
     Error,
 }
 
-/// A message.
+/// A notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) at: Millis,
@@ -19,7 +19,7 @@ pub(crate) struct Notice {
 }
 
 impl NoticeLevel {
-    /// How long it stands in the footer: what went wrong takes longer to read.
+    /// Returns the time that the footer shows it. Problems take longer to read.
     pub(crate) const fn display_time(self) -> Millis {
         match self {
             Self::Info => Millis(6000),
@@ -29,19 +29,19 @@ impl NoticeLevel {
     }
 }
 
-/// How many messages are kept.
+/// The maximum number of notices in the log.
 const MAX_NOTICES: usize = 1000;
 
-/// All messages so far; the newest is the toast, for a while.
+/// All notices. The newest one is shown for a while.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notices {
     pub(crate) log: Vec<Notice>,
-    /// Until when the newest one is shown.
+    /// The time until which the newest notice is shown.
     pub(crate) toast_until: Option<Millis>,
 }
 
 impl Notices {
-    /// Tells something: shown now, kept.
+    /// Shows a notice and adds it to the log.
     pub(crate) fn push(&mut self, now: Millis, level: NoticeLevel, text: impl Into<String>) {
         if self.log.len() == MAX_NOTICES {
             self.log.remove(0);
@@ -54,12 +54,12 @@ impl Notices {
         self.toast_until = Some(now + level.display_time());
     }
 
-    /// The newest has been seen.
+    /// Hides the newest notice.
     pub(crate) fn dismiss(&mut self) {
         self.toast_until = None;
     }
 
-    /// What is shown now.
+    /// Returns the notice that is shown now.
     pub(crate) fn toast(&self, now: Millis) -> Option<&Notice> {
         self.toast_until.filter(|until| now < *until)?;
         self.log.last()

@@ -1,36 +1,36 @@
-//! A bare file of transcripts: how much of it is listed, and what stands instead of a list.
+//! A file of transcripts without a workspace: the part that is listed, or the problem that prevents that.
 
 use super::cells::{CellsState, EvalInfo, RunIndexMap};
 use crate::event::CellKey;
 use crate::model::{Digest, TranscriptRef};
 use crate::run::TranscriptIds;
 
-/// See the module. Rows are made of the first records; the rest is counted, and listed when one comes near.
+/// The state of the file. The first records become rows. The rest is counted, and listed when the cursor comes near.
 #[derive(Debug, Default)]
 pub(crate) struct OpenedFileState {
-    /// Records whose transcripts are listed, or that were found bad.
+    /// The number of records that were listed or found invalid.
     pub(crate) listed_records: u64,
-    /// Records of the file, as far as they are counted.
+    /// The number of records counted so far.
     pub(crate) counted_records: u64,
-    /// Whether all are counted.
+    /// True if all records are counted.
     pub(crate) fully_counted: bool,
-    /// Records that are no transcripts.
+    /// The number of records that are not transcripts.
     pub(crate) invalid_records: u64,
-    /// More is being listed.
+    /// True while a page is being listed.
     pub(crate) is_listing: bool,
-    /// Why nothing can be listed: a sentence.
+    /// The reason why nothing can be listed: a sentence.
     pub(crate) problem: Option<String>,
-    /// A map is all that it lacks.
+    /// True if the file only lacks a field mapping.
     pub(crate) needs_field_mapping: bool,
     /// Makes ids unique over all pages.
     pub(crate) ids: TranscriptIds,
 }
 
-/// The group that transcripts without a rubric stand in.
+/// The group of transcripts without a rubric.
 pub(crate) const NO_RUBRIC_GROUP: &str = "transcripts";
 
 impl CellsState {
-    /// Rows for transcripts that no rubric is about: one group, nothing decided.
+    /// Adds rows for transcripts without a rubric: one group without decisions.
     pub(crate) fn add_unjudged_rows(&mut self, refs: &[TranscriptRef]) {
         if self.evals.is_empty() {
             self.add_eval(EvalInfo {

@@ -1,4 +1,4 @@
-//! What stands on top and takes the keys first: one at a time answers, the ones under it wait.
+//! Overlays: boxes above the panes. The topmost one takes the keys.
 
 use std::sync::Arc;
 
@@ -17,49 +17,49 @@ use crate::tui::widget::line_input::LineInput;
 /// An overlay.
 #[derive(Debug, Clone)]
 pub(crate) enum Overlay {
-    /// Every key, searchable; enter runs the selected one.
+    /// All keys, with a search. Enter runs the selected command.
     Help { search: LineInput, selected: usize },
-    /// Messages and errors so far.
+    /// The log of notices.
     Log { scroll: ScrollState },
-    /// What the run's judges and tools did.
+    /// The statistics of the run's judges and tools.
     Statistics { scroll: ScrollState },
-    /// What the file has of the shown transcript.
+    /// The file's own record of the shown transcript.
     Source(SourceOverlay),
-    /// Themes; moving shows them at once, esc goes back to `before`.
+    /// The themes. Moving previews them; esc restores `previous`.
     Themes {
         selected: usize,
         previous: Arc<Theme>,
     },
-    /// Judges at hand for a cell. `None`: being looked for.
+    /// The available judges for a cell; `None` while dicta searches.
     Judges {
         row: RowId,
         order: RunOrder,
         judges: Option<Vec<AvailableJudge>>,
         selected: usize,
     },
-    /// Costs money: asks with figures. Default no.
+    /// Asks before a run that may cost money. The default is no.
     ConfirmCost {
         order: RunOrder,
         preview: RunPreview,
     },
-    /// Ends although something runs.
+    /// Asks before quitting while a run is active.
     QuitWhileRunning,
-    /// Asks for a moment of the recording.
+    /// Asks for a position in the recording.
     SeekTo(LineInput),
 }
 
-/// A real judge that could be asked.
+/// A judge that the user can ask.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AvailableJudge {
-    /// `gemini · gemini-2.5-flash · key in GEMINI_API_KEY`.
+    /// A line such as `gemini · gemini-2.5-flash · key in GEMINI_API_KEY`.
     pub(crate) title: String,
-    /// How it would be asked; `None`: why not stands in `note`.
+    /// The configuration of the judge; `None` if it can't be called, for the reason in `note`.
     pub(crate) judge: Option<JudgeConfig>,
-    /// What the cell would cost, or why it cannot be asked.
+    /// The cost of the cell with this judge, or the reason why it can't be called.
     pub(crate) note: String,
 }
 
-/// The commands help lists for a search: every word must stand in keys, title, sentence or heading.
+/// Returns the commands that match a search: each word must occur in the keys, title, help or heading.
 pub(crate) fn search_commands(search: &str) -> Vec<&'static CommandSpec> {
     let search = search.to_lowercase();
     let words: Vec<&str> = search.split_whitespace().collect();
@@ -79,7 +79,7 @@ pub(crate) fn search_commands(search: &str) -> Vec<&'static CommandSpec> {
         .collect()
 }
 
-/// The log as a text: when, how grave, what.
+/// Renders the log: time, severity and text of each notice.
 pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
     let blocks: Vec<TextBlock<'_>> = app
         .notices
@@ -100,17 +100,17 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
         })
         .collect();
     if blocks.is_empty() {
-        return vec![TextBlock::new("nothing was told yet", Role::Muted)];
+        return vec![TextBlock::new("no messages yet", Role::Muted)];
     }
     blocks
 }
 
-/// What an order would cost in all; `None` where a judge has no prices.
+/// Returns the total cost of an order in USD; `None` if a judge has no prices.
 pub(crate) fn estimate_cost(preview: &RunPreview) -> Option<f64> {
     preview.judges.values().map(|judge| judge.cost_usd).sum()
 }
 
-/// The question about money, as sentences.
+/// Describes the cost of an order as sentences.
 pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
     let judges = || preview.judges.values();
     let least: u64 = judges().map(|j| j.calls_least).sum();
@@ -125,7 +125,7 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
         "{}: {calls}, {cached} judged before and taken from past runs",
         pluralize(preview.cells, "cell")
     )];
-    // The sum comes first: with many judges the rest may not fit.
+    // The total comes first, because with many judges the rest may not fit.
     lines.push(match estimate_cost(preview) {
         Some(usd) => {
             let most = judges().filter_map(|j| j.cost_range).map(|(_, most)| most);

@@ -1,4 +1,4 @@
-//! The panes, and where they stand at each size.
+//! The panes and their layout.
 
 mod layout;
 #[cfg(test)]
@@ -6,28 +6,28 @@ mod tests;
 
 use ratatui::layout::{Position, Rect, Size};
 
-/// A pane; its number is its key.
+/// A pane. Its number is its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Pane {
-    /// 1: the cells, as decisions.
+    /// 1: the list of cells.
     #[default]
     Cells,
     /// 2: the rendered prompt of the shown turn.
     Prompt,
     /// 3: the tool call of the shown turn.
     FunctionCall,
-    /// 4: what the tool answered.
+    /// 4: the tool response.
     FetchedContent,
-    /// 5: what was decided.
+    /// 5: the verdict.
     Verdict,
     /// 6: the judged transcript.
     Transcript,
-    /// 7: what the last save or run moved.
+    /// 7: the changes of the last save or run.
     Changes,
 }
 
 impl Pane {
-    /// All of them, in the order of their numbers.
+    /// All panes in the order of their numbers.
     pub(crate) const ALL: [Self; 7] = [
         Self::Cells,
         Self::Prompt,
@@ -38,7 +38,7 @@ impl Pane {
         Self::Changes,
     ];
 
-    /// The title, literally.
+    /// Returns the title.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Cells => "cells",
@@ -51,7 +51,7 @@ impl Pane {
         }
     }
 
-    /// The title where there is no room for it.
+    /// Returns the title for narrow places.
     pub(crate) const fn short_title(self) -> &'static str {
         match self {
             Self::Cells => "cells",
@@ -64,12 +64,12 @@ impl Pane {
         }
     }
 
-    /// From 1.
+    /// Returns the number, from 1.
     pub(crate) const fn number(self) -> usize {
         self as usize + 1
     }
 
-    /// Whether it shows a step of the focused trace: the strip belongs to it.
+    /// Returns true if the pane shows a step of the focused trace; the turn strip belongs to it.
     pub(crate) const fn is_trace_pane(self) -> bool {
         matches!(
             self,
@@ -79,7 +79,7 @@ impl Pane {
 }
 
 impl Pane {
-    /// Where the text stands inside the border: what is wrapped has a column to breathe at both sides, where there is room.
+    /// Returns the area of the text inside the border. A wide pane keeps one column free at both sides.
     pub(crate) fn pad_area(self, inside: Rect) -> Rect {
         const ROOM: u16 = 24;
         if !self.is_trace_pane() || inside.width < ROOM {
@@ -96,23 +96,23 @@ impl Pane {
 /// A border that can be dragged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PaneDivider {
-    /// Between the cells' column and the trace.
+    /// Between the cells and the trace.
     Main,
-    /// The same at 180 columns and more, where the transcript has a column of its own.
+    /// Between the cells and the trace at 180 columns and more, where the transcript has its own column.
     WideMain,
     /// Between the cells and the transcript under them.
     CellsTranscript,
     /// Between the trace and the transcript's column.
     TranscriptColumn,
-    /// Between prompt | function call and fetched content | verdict: the upright one.
+    /// The vertical one between the four panes of a trace.
     TraceVertical,
-    /// The level one.
+    /// The horizontal one between the four panes of a trace.
     TraceHorizontal,
     /// Above the changes.
     Changes,
 }
 
-/// Where the dividers stand, as thousandths of what they divide.
+/// The positions of the dividers in thousandths of the divided area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PaneSplits {
     pub(crate) main: u16,
@@ -139,7 +139,7 @@ impl Default for PaneSplits {
 }
 
 impl PaneDivider {
-    /// Whether it stands upright: dragged to the left and right.
+    /// Returns true if the divider is vertical, so that it is dragged left and right.
     pub(crate) const fn is_vertical(self) -> bool {
         matches!(
             self,
@@ -149,7 +149,7 @@ impl PaneDivider {
 }
 
 impl PaneSplits {
-    /// Puts a divider where a pointer is, within the area it divides.
+    /// Moves a divider to the pointer within the area it divides.
     pub(crate) fn drag_divider(&mut self, divider: PaneDivider, area: Rect, column: u16, row: u16) {
         let (at, length) = if divider.is_vertical() {
             (column.saturating_sub(area.x), area.width)
@@ -171,58 +171,58 @@ impl PaneSplits {
     }
 }
 
-/// What stands where.
+/// The areas of all parts of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ScreenLayout {
-    /// Too small for anything but a polite line.
+    /// True if the screen is too small; then it shows one line that asks for more room.
     pub(crate) too_small: bool,
-    /// One row: what is open, counts, cost, time left.
+    /// One row: the opened item, counts, cost, time left.
     pub(crate) header: Rect,
     /// Panes with their outer areas (borders included), in drawing order.
     pub(crate) panes: Vec<(Pane, Rect)>,
-    /// One row of tabs, where not all panes are shown; empty else.
+    /// One row of tabs if not all panes are visible; otherwise empty.
     pub(crate) tabs: Rect,
-    /// The turn strip; empty where there is no room.
+    /// The turn strip; empty if there is no room.
     pub(crate) turn_strip: Rect,
     /// Diagnostics of a broken save; empty if there are none.
     pub(crate) problems: Rect,
-    /// The replay's bar; empty if none plays.
+    /// The replay's bar; empty without a replay.
     pub(crate) replay: Rect,
-    /// One row: the tour, where there is room for one of its own; empty else.
+    /// One row for the tour; empty if the screen is too small or the tour is off.
     pub(crate) tour: Rect,
-    /// One row: hints, or the typed line.
+    /// One row: hints, or the open line.
     pub(crate) footer: Rect,
-    /// Dividers that can be dragged: where to take hold of them, and the areas they divide.
+    /// The dividers, the areas where a drag can start, and the areas they divide.
     pub(crate) dividers: Vec<(PaneDivider, Rect, Rect)>,
 }
 
-/// What the layout depends on.
+/// The inputs of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LayoutParams {
     pub(crate) size: Size,
     pub(crate) focus: Pane,
-    /// The pane shown beside (or instead of) the cells where only one is.
+    /// The pane shown next to the cells, or instead of them, if there is room for one.
     pub(crate) tab_pane: Pane,
     pub(crate) zoomed: bool,
     pub(crate) splits: PaneSplits,
-    /// Rows of diagnostics wanted.
+    /// The number of rows for diagnostics.
     pub(crate) problems: u16,
     pub(crate) replay: bool,
-    /// Whether the tour is on.
+    /// True if the tour is on.
     pub(crate) tour: bool,
-    /// Whether there is anything to show in the changes pane.
+    /// True if the changes pane has content.
     pub(crate) changes: bool,
-    /// Nothing is judged yet: the transcript has the room, and no empty trace.
+    /// True if nothing is judged yet: the transcript gets the room of the trace.
     pub(crate) hide_trace: bool,
 }
 
 impl ScreenLayout {
-    /// The layout for a wish. Pure.
-    pub(crate) fn from_params(wish: &LayoutParams) -> Self {
-        layout::compute_layout(wish)
+    /// Computes the layout. Pure.
+    pub(crate) fn from_params(params: &LayoutParams) -> Self {
+        layout::compute_layout(params)
     }
 
-    /// The divider at a position, with the area it divides.
+    /// Returns the divider at a position, with the area it divides.
     pub(crate) fn divider_at(&self, column: u16, row: u16) -> Option<(PaneDivider, Rect)> {
         let position = Position::new(column, row);
         self.dividers
@@ -231,7 +231,7 @@ impl ScreenLayout {
             .map(|(divider, _, area)| (*divider, *area))
     }
 
-    /// The pane at a position.
+    /// Returns the pane at a position.
     pub(crate) fn pane_at(&self, column: u16, row: u16) -> Option<Pane> {
         let position = Position::new(column, row);
         self.panes
@@ -241,7 +241,7 @@ impl ScreenLayout {
             .map(|(pane, _)| *pane)
     }
 
-    /// A pane's outer area, if it is shown.
+    /// Returns the outer area of a pane, if it is visible.
     pub(crate) fn pane_area(&self, pane: Pane) -> Option<Rect> {
         self.panes
             .iter()
@@ -249,7 +249,7 @@ impl ScreenLayout {
             .map(|(_, area)| *area)
     }
 
-    /// The room for text inside a pane's border; 0×0 if it is not shown.
+    /// Returns the size of the text inside a pane; 0×0 if it is hidden.
     pub(crate) fn inner_size(&self, pane: Pane) -> Size {
         self.pane_area(pane).map_or(Size::default(), |area| {
             let inside = Rect {

@@ -1,17 +1,17 @@
-//! Where a judge is, in words: waiting, streaming, running which tools, backing off how long and why, at which attempt.
+//! The phase of a judge in words: waiting, streaming, running tools, backing off and why, the number of the attempt.
 //!
-//! Owns the words alone; the phase itself is the fold's ([`Phase`]). Times are the run's own, so that a replay counts down
-//! as the run did.
+//! Responsible for the texts only; the fold computes [`CellPhase`]. Times are those of the run, so that a replay
+//! counts down like the run.
 
 use indexmap::IndexMap;
 
 use crate::event::{AttemptState, CellPhase, CellState, GatePoint, ThrottleReason, TurnState};
 use crate::model::Millis;
 
-/// What was waited for is over, and others are before it.
+/// Shown when a throttle is over but other cells are first.
 const WAITING_FOR_SLOT: &str = "waiting its turn";
 
-/// Where a cell is, in a few words. `now` is the run's own time.
+/// Describes a phase in a few words. `now` is the run's own time.
 pub(crate) fn describe_phase(phase: &CellPhase, now: Millis) -> String {
     match phase {
         CellPhase::Planned => "queued".to_owned(),
@@ -46,7 +46,7 @@ const fn describe_gate(at: GatePoint) -> &'static str {
     }
 }
 
-/// The same of a whole cell, where there is little room: a tool that runs is named, and a wait says what for first.
+/// Describes the phase of a cell for narrow places: names the running tool, and begins with the reason for a wait.
 pub(crate) fn describe_cell_phase(cell: &CellState, now: Millis) -> String {
     if let CellPhase::Held { by, until } = cell.phase {
         let what = describe_hold(by);
@@ -76,8 +76,8 @@ const fn describe_hold(by: ThrottleReason) -> &'static str {
     }
 }
 
-/// The same where there is room: every tool that runs, which attempt it is, and why the one before failed. `None` once it
-/// is done.
+/// Describes the phase in full: every running tool, the attempt, and the failure of the attempt before. `None` if the
+/// cell is done.
 pub(crate) fn describe_phase_in_full(cell: &CellState, now: Millis) -> Option<String> {
     let plain = describe_phase(&cell.phase, now);
     let attempt = find_open_attempt(cell);
@@ -105,7 +105,7 @@ pub(crate) fn describe_phase_in_full(cell: &CellState, now: Millis) -> Option<St
     })
 }
 
-/// The newest attempt of a model call that has no reply yet.
+/// Returns the newest attempt of a model call without a reply.
 fn find_open_attempt(cell: &CellState) -> Option<(u8, &AttemptState)> {
     let turn = cell
         .judge_trace
@@ -115,7 +115,7 @@ fn find_open_attempt(cell: &CellState) -> Option<(u8, &AttemptState)> {
     Some((*number, attempt))
 }
 
-/// Tools that run, in the order they were called.
+/// Returns the running tools in the order of their calls.
 fn running_tool_names(cell: &CellState) -> impl Iterator<Item = &str> {
     let calls = cell
         .judge_trace
@@ -126,7 +126,7 @@ fn running_tool_names(cell: &CellState) -> impl Iterator<Item = &str> {
     running.map(|call| call.name.as_str())
 }
 
-/// `fetch_url (2), search_transcript`.
+/// Formats the running tools, such as `fetch_url (2), search_transcript`.
 fn format_running_tools(cell: &CellState) -> String {
     let mut counts: IndexMap<&str, usize> = IndexMap::new();
     for name in running_tool_names(cell) {
@@ -139,9 +139,9 @@ fn format_running_tools(cell: &CellState) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Why an attempt failed, in a word: its status, or what a failure without one is.
+/// Describes the failure of an attempt in a word: its status, or the kind of the failure.
 pub(crate) fn describe_failure(status: Option<u16>, why: &str) -> String {
-    // How the sentences of `ProviderError` begin.
+    // The beginnings of the sentences of `ProviderError`.
     const WORDS: [(&str, &str); 4] = [
         ("cannot reach", "no connection"),
         ("the reply was cut", "cut"),
@@ -155,7 +155,7 @@ pub(crate) fn describe_failure(status: Option<u16>, why: &str) -> String {
     }
 }
 
-/// How many attempts a trace took in all, and how many of them failed.
+/// Returns the number of attempts of a trace, and the number of failed ones.
 pub(crate) fn count_attempts(turns: &[TurnState]) -> (usize, usize) {
     let all = || turns.iter().flat_map(|turn| turn.attempts.values());
     let failed = all().filter(|attempt| attempt.failed.is_some()).count();

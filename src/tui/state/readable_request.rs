@@ -1,4 +1,5 @@
-//! A request body made readable: who says what, the settings, the declared tools; and the body itself, laid out.
+//! Converts a request body to readable text: messages with their roles, settings, declared tools, and the indented
+//! body.
 //!
 //! The provider dialects and the `rules` judge read the bodies; a body of none of them stays JSON. Bodies can have
 //! megabytes, so the runtime builds a [`ReadableRequest`] off the screen's thread, once a turn.
@@ -11,7 +12,7 @@ use crate::model::{CellIx, RunId};
 use crate::provider::{self, ReadableBody, ReadablePartKind, ReadableTool, SpeakerRole};
 use crate::theme::Role;
 
-/// Which request.
+/// Identifies a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestKey {
     pub(crate) run: RunId,
@@ -19,36 +20,36 @@ pub(crate) struct RequestKey {
     pub(crate) turn: usize,
 }
 
-/// A request, readable.
+/// A readable request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ReadableRequest {
     pub(crate) key: RequestKey,
     /// All texts, one after another.
     pub(crate) text: String,
     pub(crate) blocks: Vec<RequestBlock>,
-    /// The first block that the turn before did not hold.
+    /// The index of the first block that the turn before did not contain.
     pub(crate) first_new_block: usize,
-    /// Items before it.
+    /// The number of items before it.
     pub(crate) earlier_items: usize,
-    /// `model: scripted · temperature: 0.0`.
+    /// The settings, such as `model: scripted · temperature: 0.0`.
     pub(crate) settings: String,
     /// The declared functions.
     pub(crate) tools: Vec<ReadableTool>,
-    /// The body laid out, as sent.
+    /// The indented body, as sent.
     pub(crate) raw: Arc<str>,
 }
 
-/// A piece of a readable request.
+/// A block of a readable request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestBlock {
     pub(crate) range: Range<usize>,
     pub(crate) role: Role,
-    /// Says who speaks.
+    /// True if the block names the role of the next blocks.
     pub(crate) is_heading: bool,
 }
 
 impl ReadableRequest {
-    /// A body, beside that of the turn before: what both hold is collapsed.
+    /// Converts a body. Items that the body of the turn before also has are collapsed.
     pub(crate) fn from_body(key: RequestKey, body: &str, before: Option<&str>) -> Self {
         let raw =
             crate::tools::pretty_print_json(body, usize::MAX).unwrap_or_else(|| body.to_owned());
@@ -70,7 +71,7 @@ impl ReadableRequest {
         let past = before.and_then(explain_body).unwrap_or_default();
         let both = read.items.iter().zip(&past.items);
         request.earlier_items = both.take_while(|(now, then)| now == then).count();
-        // All of it is old where a turn repeats the one before: then nothing is collapsed.
+        // A body equal to the one before would be collapsed completely, so nothing is.
         if request.earlier_items == read.items.len() {
             request.earlier_items = 0;
         }

@@ -1,8 +1,8 @@
-//! A recording that plays: the same desk, fed by a player.
+//! A replay: a session that a player feeds from a recording.
 //!
-//! The player knows where the recording is, the desk how far it has been told: a long jump is told in bites, one a wake,
-//! so that it never holds up the screen. Going back builds a second desk behind the shown one, which takes its place
-//! when it is as far as the player.
+//! The player has the position, and the session has the events shown so far. A long jump is fed in batches, one per
+//! wake, so that it never blocks the screen. To go back, a second session is built in the background. It replaces the
+//! visible one when it reaches the player's position.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -23,44 +23,62 @@ pub(crate) struct ReplayState {
     pub(crate) dir: PathBuf,
     pub(crate) player: Player,
     pub(crate) speed: PlaybackSpeed,
-    /// What it shows.
+    /// The visible session.
     pub(crate) session: SessionView,
-    /// Whether leaving it ends the program (`dicta replay`), or goes back to the board.
+    /// True if leaving the replay ends the program (`dicta replay`). Otherwise the live session returns.
     pub(crate) quits_on_leave: bool,
-    /// Names the run on its desk.
+    /// Identifies the run in the session.
     pub(crate) ticket: RunTicket,
-    /// When it was recorded: `2026-11-20 17:02`.
+    /// The time of the recording, such as `2026-11-20 17:02`.
     pub(crate) recorded_at: String,
-    /// Whether the log holds its end: else it was interrupted, or is still being recorded.
+    /// True if the log contains the end of the run. Otherwise the run was interrupted or is still recording.
     pub(crate) has_end: bool,
-    /// How many events the shown desk was told.
+    /// The number of events in the visible session.
     pub(crate) shown_events: usize,
-    /// The desk that takes the shown one's place, and how many events it was told.
-    pub(crate) pending_session: Option<Box<(SessionView, usize)>>,
-    /// The desk's cells before anything happened: everything the recording plans, pending.
+    /// The session that will replace the visible one.
+    pub(crate) pending_session: Option<Box<PendingSession>>,
+    /// The cells before the first event: all planned cells, pending.
     initial_cells: CellsState,
-    /// By cell number: where it stands.
+    /// The slot of each cell, by number.
     pub(crate) cell_slots: Vec<Option<SlotId>>,
-    /// The failure gone to last: of which event, which of its results.
-    pub(crate) last_failure: Option<(usize, usize)>,
-    /// Whether the end was told.
+    /// The failure that was selected last.
+    pub(crate) last_failure: Option<FailurePosition>,
+    /// True if the end was announced.
     pub(crate) end_announced: bool,
 }
 
-/// How a recording is opened.
+/// A session that is built in the background, because its position is before that of the visible one.
+#[derive(Debug)]
+pub(crate) struct PendingSession {
+    pub(crate) session: SessionView,
+    /// The number of events fed so far.
+    pub(crate) fed_events: usize,
+}
+
+/// The position of a failed cell in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailurePosition {
+    /// The index of the event.
+    pub(crate) event: usize,
+    /// The index of the cell's result in the event.
+    pub(crate) result: usize,
+}
+
+/// The start settings of a replay.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayStart {
-    /// Which, where the program opens with it.
+    /// The recording that the program opens with, if any.
     pub(crate) recording: Option<(RunId, Option<PathBuf>)>,
-    /// 0 ([`Speed::AT_ONCE`]): it stands at its end.
+    /// The speed. 0 ([`PlaybackSpeed::INSTANT`]) shows the end.
     pub(crate) speed: PlaybackSpeed,
     pub(crate) position: ReplayPosition,
-    /// The workspace around it, where the program opens with it.
+    /// The workspace that the program opens with, if any.
     pub(crate) workspace: Option<Arc<Workspace>>,
 }
 
 impl ReplayStart {
-    /// As the command line asks: `dicta replay` gives a speed and plays, `dicta open RUN` gives none and shows the end.
+    /// Converts the command line: `dicta replay` sets a speed and plays; `dicta open RUN` sets none and shows the
+    /// end.
     pub(crate) fn from_speed(speed: Option<f64>) -> Self {
         let (speed, position) = match speed {
             Some(speed) => (PlaybackSpeed::new(speed), ReplayPosition::Beginning),
@@ -74,14 +92,14 @@ impl ReplayStart {
     }
 }
 
-/// Where it begins.
+/// The start position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReplayPosition {
-    /// At the beginning, playing.
+    /// The beginning, playing.
     Beginning,
-    /// At its end, standing still.
+    /// The end, paused.
     End,
-    /// Where the judge begins with this cell, playing; the beginning for a cell no judge began.
+    /// The start of this cell's judge, playing. The beginning if no judge started it.
     Cell(CellName),
 }
 
@@ -96,13 +114,13 @@ impl Default for ReplayStart {
     }
 }
 
-/// While it plays the screen is woken at least so often: the clock in the bar goes on.
+/// The maximum time between two wakes while playing, so that the clock in the bar advances.
 const WAKE_INTERVAL: Millis = Millis(100);
-/// And not more often: what is due within a frame is shown in that frame.
+/// The minimum time between two wakes: events within one frame appear together.
 const MIN_WAKE_INTERVAL: Millis = Millis(16);
 
 impl ReplayState {
-    /// A recording at its beginning, paused, with everything it plans as pending.
+    /// Creates a replay at the beginning, paused, with all planned cells pending.
     pub(crate) fn new(
         run: RunId,
         dir: PathBuf,
@@ -144,7 +162,7 @@ impl ReplayState {
         replay
     }
 
-    /// A desk to which nothing was told yet.
+    /// Creates a session without events.
     pub(crate) fn new_session(&self) -> SessionView {
         let mut session = SessionView {
             cells: self.initial_cells.clone(),
@@ -160,17 +178,17 @@ impl ReplayState {
         session
     }
 
-    /// Whether the desk is not yet where the player is.
+    /// Returns true if the session is not at the player's position yet.
     pub(crate) fn is_seeking(&self) -> bool {
         self.pending_session.is_some() || self.shown_events != self.player.position()
     }
 
-    /// Whether time passes.
+    /// Returns true if the replay is playing.
     pub(crate) fn is_playing(&self) -> bool {
         matches!(self.player.playback(), Playback::Playing { .. })
     }
 
-    /// When it goes on by itself; `None`: not before a key.
+    /// Returns the time at which it continues by itself; `None` until the next key.
     pub(crate) fn next_wake(&self, now: Millis) -> Option<Millis> {
         if self.is_seeking() {
             return Some(now);
@@ -182,7 +200,7 @@ impl ReplayState {
         Some(now + due.clamp(MIN_WAKE_INTERVAL, WAKE_INTERVAL))
     }
 
-    /// The moment it is, and how long it is, both from its beginning.
+    /// Returns the position and the length, both from the beginning.
     pub(crate) fn position_and_length(&self, now: Millis) -> (Millis, Millis) {
         let (first, last) = self.player.span();
         let at = self.player.recording_time(now).min(last);
@@ -190,7 +208,7 @@ impl ReplayState {
     }
 }
 
-/// What people said, where the recording is of that workspace.
+/// Returns the labels if the recording belongs to the workspace.
 fn find_labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Label] {
     match (log.first().map(|event| &event.kind), around) {
         (Some(EventKind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
@@ -200,7 +218,7 @@ fn find_labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Labe
     }
 }
 
-/// Learns everything a recording plans; where each cell stands.
+/// Adds all planned cells of a recording, and returns their slots.
 fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<SlotId>> {
     let mut names = None;
     let mut places: Vec<Option<SlotId>> = Vec::new();
@@ -225,7 +243,7 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
                     }
                     store_slots(&mut places, *first, slots);
                 } else {
-                    // A repeat that became necessary: known only then, so not pending from the start.
+                    // A repeat that was planned during the run is not pending from the start.
                     let slot = |key: &CellKey| {
                         let nth = u16::try_from(key.repeat?.checked_sub(1)?).ok()?;
                         Some((*rows.get(&of(key))?, nth))
@@ -241,7 +259,7 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
     places
 }
 
-/// A log that skips over so many cells is broken; nothing is kept for it.
+/// The maximum gap in the cell numbers. A log with a larger one is broken, and no memory is reserved for it.
 const MAX_CELL_GAP: usize = 1 << 20;
 
 fn store_slots(places: &mut Vec<Option<SlotId>>, first: CellIx, slots: Vec<Option<SlotId>>) {
@@ -253,7 +271,7 @@ fn store_slots(places: &mut Vec<Option<SlotId>>, first: CellIx, slots: Vec<Optio
     places.extend(slots);
 }
 
-/// `2026-11-20 17:02` of an RFC 3339 moment.
+/// Formats an RFC 3339 time as `2026-11-20 17:02`.
 pub(crate) fn format_recorded_at(written: &str) -> String {
     let short: String = written.chars().take(16).collect();
     make_visible(&short.replacen('T', " ", 1), false).into_owned()

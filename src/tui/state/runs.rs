@@ -1,4 +1,4 @@
-//! Runs that feed the screen: live ones, and the one that is replayed.
+//! The runs of a session: live ones, or the replayed one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,73 +9,73 @@ use super::cells::{RunIndexMap, SlotId};
 use crate::event::{CellPhase, EventKind, RunEvent, RunState};
 use crate::model::{CellIx, Cost, Millis, RunId, pluralize};
 
-/// Names a run before it has an id; counts up over the program's life.
+/// Identifies a run before it has an id. Tickets increase while the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RunTicket(pub(crate) u64);
 
-/// Ended runs that are kept in memory; older ones are read from disk again when they are looked at.
+/// The maximum number of ended runs in memory. Older runs are read from disk when they are shown.
 const MAX_ENDED_RUNS: usize = 8;
-/// So many cells they may hold together, the newest run aside.
+/// The maximum number of cells in these runs, without the newest run.
 const MAX_ENDED_CELLS: usize = 200_000;
-/// Judged cells after which the time left is worth telling.
+/// The number of judged cells after which an estimate of the remaining time is useful.
 const MIN_JUDGED_FOR_RATE: u64 = 3;
 
-/// A run on the screen.
+/// A run of a session.
 #[derive(Debug, Default)]
 pub(crate) struct TrackedRun {
     pub(crate) id: Option<RunId>,
-    /// Its folder, for blobs.
+    /// The run's folder, which contains its blobs.
     pub(crate) dir: Option<PathBuf>,
-    /// The fold of its events.
+    /// The state: the fold of the events.
     pub(crate) state: RunState,
-    /// What its numbers mean.
+    /// The header's indexes, mapped to those of the cells.
     pub(crate) index_map: RunIndexMap,
-    /// By cell number.
+    /// The slot of each cell, by number.
     pub(crate) cell_slots: Vec<Option<SlotId>>,
-    /// The save it belongs to, by the save's number.
+    /// The number of the save that caused the run.
     pub(crate) save_number: Option<u64>,
     pub(crate) stage: RunStage,
-    /// Cells with a result.
+    /// The number of cells with a result.
     pub(crate) finished_cells: u64,
-    /// Decisions that are complete.
+    /// The number of complete decisions.
     pub(crate) decided_count: u64,
-    /// Of them, those without a verdict before.
+    /// The number of these decisions without an earlier verdict.
     pub(crate) first_verdicts: u64,
-    /// It is over everything.
+    /// True if the run covers the whole workspace.
     pub(crate) covers_everything: bool,
-    /// The model's time at which the run's own began.
+    /// The app's time at the start of the run.
     pub(crate) began_at: Option<Millis>,
-    /// Cells that a judge began in this run.
+    /// The number of cells that a judge started in this run.
     pub(crate) judge_started: u64,
-    /// Cells that a judge decided in this run, and when the first of them began.
+    /// The number of cells that a judge decided in this run, and the start of the first of them.
     pub(crate) judged: u64,
     pub(crate) judging_since: Option<Millis>,
-    /// Cells whose judge waits for another attempt.
+    /// The cells whose judge waits for a retry.
     pub(crate) backing_off: BTreeSet<CellIx>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum RunStage {
-    /// Ordered, nothing heard yet.
+    /// Ordered; no event arrived yet.
     #[default]
     Requested,
-    /// Events come.
+    /// Events arrive.
     Running,
-    /// Asked to end.
+    /// Being cancelled.
     Cancelling,
-    /// Ended; why not well, if not.
+    /// Ended, with its problem if it failed.
     Ended(Option<String>),
 }
 
-/// The runs of a desk.
+/// All runs of a session.
 #[derive(Debug, Default)]
 pub(crate) struct TrackedRuns {
     pub(crate) by_ticket: IndexMap<RunTicket, TrackedRun>,
 }
 
 impl TrackedRun {
-    /// Folds an event, and counts what it brought.
+    /// Folds an event and updates the counters.
     pub(crate) fn apply_event(&mut self, event: &RunEvent) {
         self.state.apply(event);
         match &event.kind {
@@ -102,29 +102,29 @@ impl TrackedRun {
         }
     }
 
-    /// Whether it has not ended.
+    /// Returns true if the run has not ended.
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.stage, RunStage::Ended(_))
     }
 
-    /// Cells that judges work on right now.
+    /// Returns the number of cells that judges work on.
     pub(crate) fn live_traces(&self) -> u64 {
         self.judge_started.saturating_sub(self.judged)
     }
 
-    /// Whether all that is left to see is a countdown: every judge at work waits for another attempt.
+    /// Returns true if all working judges wait for a retry, so that only a countdown changes.
     pub(crate) fn is_only_backing_off(&self) -> bool {
         self.is_live()
             && self.live_traces() > 0
             && self.backing_off.len() as u64 == self.live_traces()
     }
 
-    /// Cells planned so far.
+    /// Returns the number of cells planned so far.
     pub(crate) fn planned_cells(&self) -> u64 {
         self.state.cells.len() as u64
     }
 
-    /// The run's own time at a moment of the model.
+    /// Converts the app's time to the run's time.
     pub(crate) fn run_time(&self, now: Millis) -> Millis {
         let last = self.state.last.map_or(Millis(0), |last| last.at);
         match self.began_at {
@@ -133,14 +133,14 @@ impl TrackedRun {
         }
     }
 
-    /// Judged cells a second, once there are enough to tell.
+    /// Returns the judged cells per second, once enough cells are judged.
     pub(crate) fn rate(&self, now: Millis) -> Option<f64> {
         let took = self.run_time(now).since(self.judging_since?);
         (self.judged >= MIN_JUDGED_FOR_RATE && took.0 > 0)
             .then(|| self.judged as f64 * 1000.0 / took.0 as f64)
     }
 
-    /// About how long it still takes; `None` while nothing can be said.
+    /// Returns an estimate of the remaining time; `None` if there is too little data.
     pub(crate) fn eta(&self, now: Millis) -> Option<Millis> {
         let rest = self.planned_cells().saturating_sub(self.finished_cells);
         if rest == 0 || !self.is_live() {
@@ -149,7 +149,7 @@ impl TrackedRun {
         Some(Millis::from_secs_f64(rest as f64 / self.rate(now)?))
     }
 
-    /// Whether a model call was made, so that ending it throws something away.
+    /// Returns true if the run called a model, so that cancelling it wastes money.
     pub(crate) fn has_called_model(&self) -> bool {
         self.state
             .cells
@@ -159,7 +159,7 @@ impl TrackedRun {
 }
 
 impl TrackedRuns {
-    /// Runs that have not ended.
+    /// Returns the runs that have not ended.
     pub(crate) fn live(&self) -> impl Iterator<Item = (RunTicket, &TrackedRun)> {
         self.by_ticket
             .iter()
@@ -167,14 +167,14 @@ impl TrackedRuns {
             .map(|(ticket, run)| (*ticket, run))
     }
 
-    /// The run of an id, if it is held in memory.
+    /// Returns the run with this id, if it is in memory.
     pub(crate) fn find(&self, id: &RunId) -> Option<&TrackedRun> {
         self.by_ticket
             .values()
             .find(|run| run.id.as_ref() == Some(id))
     }
 
-    /// Drops the oldest ended runs beyond those that are kept, but none that is looked at.
+    /// Drops the oldest ended runs above the limits, except those that the screen shows.
     pub(crate) fn drop_oldest(&mut self, looked_at: impl Fn(&RunId) -> bool) {
         let ended = |run: &TrackedRun| !run.is_live();
         let mut many = self.by_ticket.values().filter(|run| ended(run)).count();
@@ -194,7 +194,7 @@ impl TrackedRuns {
         });
     }
 
-    /// The newest run that has begun: what a child run names as its parent.
+    /// Returns the newest run that started, which a child run names as its parent.
     pub(crate) fn newest(&self) -> Option<&RunId> {
         self.by_ticket
             .values()
@@ -203,7 +203,7 @@ impl TrackedRuns {
     }
 }
 
-/// What is known of a sum, and how much is not; `None`: nothing was asked that costs.
+/// Formats a cost and its unknown part; `None` if nothing was called that costs money.
 pub(crate) fn format_bill(bill: Cost) -> Option<String> {
     let calls = pluralize(bill.unknown, "call");
     match (bill.usd > 0.0, bill.unknown > 0) {
@@ -214,7 +214,7 @@ pub(crate) fn format_bill(bill: Cost) -> Option<String> {
     }
 }
 
-/// An amount of money: `$0.12`, `$0.0031`, `$0`.
+/// Formats an amount: `$0.12`, `$0.0031`, `$0`.
 pub(crate) fn format_usd(amount: f64) -> String {
     if amount == 0.0 {
         "$0".to_owned()

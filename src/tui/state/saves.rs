@@ -1,4 +1,4 @@
-//! What saving a file does: the last good state, what is broken, what flipped, what waits.
+//! The state of saves: the last valid workspace, errors, flips, and the judging that waits.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,21 +13,21 @@ use crate::theme::Glyphs;
 use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 
-/// How long judge cells wait for another save.
+/// The time that judges wait for another save.
 pub(crate) const JUDGE_DEBOUNCE: Millis = Millis(300);
-/// A file may be written in pieces that load each: how long what one of them lost may come back in the same save.
+/// The time in which an editor may write a file in pieces. Evals that return within it belong to the same save.
 pub(crate) const PARTIAL_WRITE_WINDOW: Millis = Millis(3000);
 
-/// A file that changed.
+/// A changed file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EditedFile {
     pub(crate) path: PathBuf,
-    /// Its unified diff.
+    /// The unified diff.
     pub(crate) diff: Arc<str>,
     pub(crate) change: FileChange,
 }
 
-/// What became of a file.
+/// The kind of a file's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileChange {
     Saved,
@@ -35,48 +35,48 @@ pub(crate) enum FileChange {
     Deleted,
 }
 
-/// What a save, or a run over everything, changed.
+/// The changes that a save, or a run over the whole workspace, caused.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SaveReport {
-    /// When it was saved last, of the writes it tells.
+    /// The time of the last save in the report.
     pub(crate) saved_at: Millis,
-    /// Which save; counts up. 0: a run that no save caused.
+    /// The number of the save; 0 for a run without a save.
     pub(crate) number: u64,
-    /// The first of the saves that it tells of as one.
+    /// The number of the first save in the report.
     pub(crate) first_save: u64,
-    /// What it is compared with.
+    /// The workspace that the report compares with.
     pub(crate) base: Option<Arc<Workspace>>,
     pub(crate) files: Vec<EditedFile>,
-    /// Evals whose verdicts may change, as `rubric/eval`.
+    /// The evals whose verdicts may change, as `rubric/eval`.
     pub(crate) touched_evals: Vec<String>,
     pub(crate) flips: Vec<RowFlip>,
-    /// Decisions judged again so far.
+    /// The number of decisions judged again so far.
     pub(crate) judged: u64,
-    /// Of them, those that had no verdict before.
+    /// The number of these decisions without an earlier verdict.
     pub(crate) first_verdicts: u64,
-    /// What was not judged again and why: one line.
+    /// The judging that was left out and the reason: one line.
     pub(crate) not_judged: Option<String>,
-    /// Whose pages judges are given instead of fetching them again.
+    /// The runs whose tool responses the judges get instead of fetching pages.
     pub(crate) replayed_evidence: Option<String>,
-    /// What became of examples, where that is worth a word.
+    /// The result of the examples, if it is worth a word.
     pub(crate) examples: Option<String>,
-    /// Runs it caused, that have not ended.
+    /// The runs of the save that have not ended.
     pub(crate) running_runs: Vec<RunTicket>,
-    /// It came while saves judge nothing.
+    /// True if automatic judging was off.
     pub(crate) paused: bool,
-    /// Evals went away with it, perhaps only until the rest of the file is written.
+    /// True if evals disappeared. They may return when the rest of the file is written.
     pub(crate) lost_evals: bool,
-    /// Some flips are left out, because a blind screen hides them.
+    /// True if a blind screen hides some flips.
     pub(crate) hides_flips: bool,
 }
 
 impl SaveReport {
-    /// Whether a save is among those it tells of.
+    /// Returns true if the report includes this save.
     pub(crate) fn covers_save(&self, save: u64) -> bool {
         (self.first_save..=self.number).contains(&save)
     }
 
-    /// Without what a blind screen hides.
+    /// Returns the report without the flips that a blind screen hides.
     pub(crate) fn without_hidden(&self, cells: &CellsState) -> Cow<'_, Self> {
         let veiled = |flip: &RowFlip| cells.row(flip.row).is_some_and(|row| row.hidden);
         if !self.flips.iter().any(veiled) {
@@ -88,7 +88,7 @@ impl SaveReport {
         Cow::Owned(seen)
     }
 
-    /// Adds a flip; what flips twice is told as one, and not at all where it came back to what it was.
+    /// Adds a flip. Two flips of one row are combined, and cancel out if the row has its old verdict again.
     pub(crate) fn add_flip(&mut self, flip: RowFlip) {
         let Some(at) = self.flips.iter().position(|known| known.row == flip.row) else {
             self.flips.push(flip);
@@ -103,34 +103,34 @@ impl SaveReport {
     }
 }
 
-/// What the rest would take is asked for.
+/// A cost estimate that was ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PendingEstimate {
     pub(crate) ticket: RunTicket,
-    /// Judges that cost, of the evals that were touched.
+    /// The paid judges of the evals that were touched.
     pub(crate) judges: Vec<String>,
 }
 
-/// Judge cells wait for quiet.
+/// Judging that waits until the user stops saving.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PendingJudging {
-    /// When they start, unless another save comes first.
+    /// The time at which it starts, unless another save comes first.
     pub(crate) due: Millis,
-    /// Exact decisions: the focused one of a judge that costs.
+    /// Single decisions: the focused one of a paid judge.
     pub(crate) decisions: Vec<String>,
-    /// Whole evals, of free judges.
+    /// Whole evals of free judges.
     pub(crate) evals: Vec<EvalName>,
     pub(crate) save: u64,
 }
 
-/// An eval, by its rubric's id and its own.
+/// An eval, by the ids of its rubric and itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EvalName {
     pub(crate) rubric: String,
     pub(crate) eval: String,
 }
 
-/// A run that a save started, and what it is over: a later save may make it pointless.
+/// A run that a save started, with its cells. A later save may cancel it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SaveRun {
     pub(crate) ticket: RunTicket,
@@ -138,50 +138,50 @@ pub(crate) struct SaveRun {
     pub(crate) decisions: Vec<String>,
 }
 
-/// Everything about saves.
+/// The state of saves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SavesState {
     pub(crate) number: u64,
-    /// Whether a save judges again.
+    /// True if saves do not judge.
     pub(crate) paused: bool,
-    /// Whether judges of a save fetch their pages again, instead of getting those they were given before.
+    /// True if the judges of a save fetch pages again instead of using recorded tool responses.
     pub(crate) refetch: bool,
-    /// Saves that came while paused.
+    /// The number of saves while judging was off.
     pub(crate) unjudged_saves: u64,
     /// The newest report, shown in the changes pane.
     pub(crate) report: Option<SaveReport>,
-    /// What does not load; empty: all is well.
+    /// The errors of files that do not load; empty if all load.
     pub(crate) problems: Vec<Diagnostic>,
     pub(crate) pending_judging: Option<PendingJudging>,
-    /// Judge runs of saves that may still be superseded.
+    /// Runs of saves that a later save may cancel.
     pub(crate) save_runs: Vec<SaveRun>,
-    /// What the rest would take, while it is worked out.
+    /// The cost estimate that was ordered.
     pub(crate) pending_estimate: Option<PendingEstimate>,
     pub(crate) scroll: ScrollState,
-    /// The selected flip.
+    /// The index of the selected flip.
     pub(crate) selected: usize,
-    /// Evals of which what only decides changed: what was stale then was not decided anew, and may hold again.
+    /// Evals whose decision settings changed. Their stale verdicts were not decided again and may hold again.
     pub(crate) redecided_evals: BTreeSet<EvalName>,
 }
 
 impl SavesState {
-    /// When something starts by itself.
+    /// Returns the time at which the waiting judging starts.
     pub(crate) fn next_wake(&self) -> Option<Millis> {
         self.pending_judging.as_ref().map(|waiting| waiting.due)
     }
 }
 
-/// `saved beam.yaml: 2 flips, both towards your labels`, in one line.
+/// Summarizes a report in one line, such as `saved beam.yaml: 2 flips, both towards your labels`.
 pub(crate) fn summarize(report: &SaveReport) -> String {
     summarize_with_glyphs(report, &Glyphs::UNICODE)
 }
 
-/// The same, with a theme's marks.
+/// Summarizes a report with the glyphs of a theme.
 pub(crate) fn summarize_with_glyphs(report: &SaveReport, glyphs: &Glyphs) -> String {
     prepend_examples(report, summarize_verdicts(report, glyphs))
 }
 
-/// The same for little room.
+/// Summarizes a report for narrow places.
 pub(crate) fn summarize_briefly(report: &SaveReport, glyphs: &Glyphs) -> String {
     prepend_examples(report, describe_changes(report, glyphs))
 }
@@ -193,7 +193,7 @@ fn prepend_examples(report: &SaveReport, rest: String) -> String {
     }
 }
 
-/// What a save moved, but for what became of examples.
+/// Summarizes the verdicts of a report without the examples.
 pub(crate) fn summarize_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
     let head = match report.files.as_slice() {
         [] => String::new(),
@@ -219,7 +219,7 @@ fn format_file_name(path: &std::path::Path) -> String {
     crate::model::make_visible(&name.to_string_lossy(), false).into_owned()
 }
 
-/// The same without the file, for little room: what moved.
+/// Describes the changes without the file name, for narrow places.
 pub(crate) fn describe_changes(report: &SaveReport, glyphs: &Glyphs) -> String {
     match (report.hides_flips, report.flips.is_empty()) {
         (true, true) => "what moved is hidden until you label it".to_owned(),
@@ -246,7 +246,7 @@ fn describe_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
         },
         [] => report.not_judged.clone().unwrap_or_else(|| {
             let why = if changes_tools(report) {
-                "no verdict stands on what changed"
+                "no verdict depends on what changed"
             } else {
                 "only comments or layout changed"
             };
@@ -270,7 +270,7 @@ fn describe_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
     }
 }
 
-/// Where several flips went, as far as labels say.
+/// Describes the directions of several flips, as far as labels exist.
 fn describe_directions(flips: &[RowFlip]) -> String {
     let count = |wanted: Option<bool>| {
         flips
@@ -305,7 +305,7 @@ fn describe_directions(flips: &[RowFlip]) -> String {
     }
 }
 
-/// The mark of an outcome.
+/// Returns the glyph of an outcome.
 pub(crate) fn outcome_glyph(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
     match outcome {
         Outcome::Pass => glyphs.pass,
@@ -316,7 +316,7 @@ pub(crate) fn outcome_glyph(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
     }
 }
 
-/// A judge's name where there is little room.
+/// Shortens the name of a judge.
 fn shorten_judge_name(judge: &str) -> String {
     const MOST: usize = 24;
     let judge = crate::model::make_visible(judge, false);
@@ -326,12 +326,13 @@ fn shorten_judge_name(judge: &str) -> String {
     }
 }
 
-/// What was left out because it costs: `12 cells of gemini wait for R: about $0.04`. Cells by judge.
+/// Describes the cells that were not judged because of their cost: `12 cells of gemini wait for R: about $0.04`.
+/// Cells are by judge.
 pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -> String {
     let one = |(n, judge): &(u64, &str)| {
         format!("{} of {}", pluralize(*n, "cell"), shorten_judge_name(judge))
     };
-    // Of many judges the figures count: they must not be pushed off the row by names.
+    // The figures must stay visible, so many names are not listed.
     let of = match cells {
         [_, _, _, ..] => {
             let sum: u64 = cells.iter().map(|(n, _)| n).sum();
@@ -352,7 +353,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
     format!("{} {wait} for R{about}", of.join(" and "))
 }
 
-/// The same before it is known how much that is.
+/// Describes the cells that were not judged before their number is known.
 pub(crate) fn describe_costly_judges(judges: &[String], focused: bool) -> String {
     let names = match judges {
         [_, _, _, ..] => pluralize(judges.len() as u64, "judge"),
@@ -369,7 +370,7 @@ pub(crate) fn describe_costly_judges(judges: &[String], focused: bool) -> String
     }
 }
 
-/// Whether a file of tools is among them: what its sources do may have changed though no verdict used them.
+/// Returns true if a file of tools changed. Its sources may return other data although no verdict used them.
 fn changes_tools(report: &SaveReport) -> bool {
     let base = report.base.as_ref();
     base.is_some_and(|base| contains_tool_file(&report.files, &base.tools.recorded_files))

@@ -1,4 +1,5 @@
-//! What one looks at: cells, their runs, the focused trace and transcript. The live workspace is one; a replay has its own.
+//! A session: the cells, their runs, and the focused trace and transcript. The live workspace has one, and each
+//! replay has its own.
 
 use super::cells::{CellsEntry, CellsState, RunIndexMap, SlotId};
 use super::document::TranscriptPane;
@@ -8,25 +9,25 @@ use super::runs::{RunTicket, TrackedRuns};
 use crate::event::RunEvent;
 use crate::model::{CellIx, Millis};
 
-/// How long a cell that ended stays in view before the next one takes its place: its verdict is what one waited for.
+/// The time that an ended cell stays selected, so that the user can read its verdict.
 const ENDED_CELL_DISPLAY_TIME: Millis = Millis(1500);
 
-/// See the module.
+/// A session: see the module.
 #[derive(Debug, Default)]
 pub(crate) struct SessionView {
     pub(crate) cells: CellsState,
     pub(crate) runs: TrackedRuns,
     pub(crate) trace_panes: TracePanes,
     pub(crate) transcript_pane: TranscriptPane,
-    /// What the outline's numbers mean.
+    /// The indexes of the outline's header, mapped to those of the cells.
     pub(crate) outline_indices: RunIndexMap,
-    /// Whether it goes with the judge at work.
+    /// The state of the follow mode.
     pub(crate) follow: FollowState,
 }
 
 impl SessionView {
-    /// Goes with the judges of a run that told these events. A run the user started is gone with from its beginning; one
-    /// that a save caused is not: whoever edits looks at flips.
+    /// Follows the judges of a run. Follow mode starts with a run that the user started, not with a run of a save: a
+    /// user who edits looks at flips.
     pub(crate) fn follow_events(&mut self, now: Millis, ticket: RunTicket, events: &[RunEvent]) {
         if self.follow.newest_run < Some(ticket) {
             self.follow.newest_run = Some(ticket);
@@ -35,7 +36,7 @@ impl SessionView {
                 .by_ticket
                 .get(&ticket)
                 .is_some_and(|run| run.save_number.is_none());
-            // Who chose a cell wants to see that one.
+            // A user who chose a cell wants to see that one.
             if own && !self.cells.is_cursor_chosen() {
                 self.start_following();
             }
@@ -46,7 +47,7 @@ impl SessionView {
         }
     }
 
-    /// From now on live judge cells are focused.
+    /// Starts the follow mode.
     pub(crate) fn start_following(&mut self) {
         self.cells.release_cursor();
         self.follow.enabled = true;
@@ -54,19 +55,19 @@ impl SessionView {
         self.follow.last_selected = self.cells.list.selected;
     }
 
-    /// Focuses a decision; that is a movement of its own, and ends going along.
+    /// Selects a decision and ends the follow mode.
     pub(crate) fn focus_decision(&mut self, entry: CellsEntry, slot: u16) {
         self.follow.enabled = false;
         if let CellsEntry::Row(row) = entry {
-            // Opens its group; a filter that hides it is taken away.
+            // Opens the row's group and clears a filter that hides it.
             self.cells.select_row(row);
         }
         self.focus_entry(entry, slot);
     }
 
-    /// Whether it goes with the judge: it did, and the user has not moved since.
+    /// Returns true if the follow mode is on. Ends it if the user moved the cursor.
     fn check_following(&mut self) -> bool {
-        // Before anybody was gone to, the cursor moves by itself: to what fails first.
+        // Before the first jump, the cursor moves by itself to the first problem, which is not a move of the user.
         let chosen = self.cells.is_cursor_chosen() || self.follow.current_cell.is_some();
         let moved = self.follow.last_selected.is_some()
             && self.follow.last_selected != self.cells.list.selected;
@@ -91,7 +92,8 @@ impl SessionView {
             let eval = self.cells.row(row).map_or(u32::MAX, |row| row.eval);
             Some((eval, row, slot))
         };
-        // Upwards in the list one may always be led: that ends, and at what was listed first.
+        // Jumps while the current cell is still shown go only upwards in the list. That ends at the first eval, so
+        // the view can't jump forever.
         let below = self
             .follow
             .current_cell
@@ -122,7 +124,7 @@ impl SessionView {
     fn focus_entry(&mut self, entry: CellsEntry, slot: u16) {
         self.cells.select_watched(entry);
         self.follow.last_selected = Some(entry);
-        // The first of a row's cells is what a selected row shows by itself.
+        // A selected row shows its first cell by default, so only other cells are set here.
         if let (CellsEntry::Row(row), 1..) = (entry, slot) {
             self.trace_panes.row = Some(row);
             self.trace_panes.slot = slot;
@@ -132,7 +134,7 @@ impl SessionView {
         }
     }
 
-    /// Takes over what the user chose on another desk of the same recording: selection, order, filter, places in texts.
+    /// Takes over the view of another session of the same recording: selection, order, filter, scroll positions.
     pub(crate) fn copy_view_from(&mut self, old: &mut Self) {
         self.cells.restore_view_from(&old.cells);
         self.trace_panes = std::mem::take(&mut old.trace_panes);

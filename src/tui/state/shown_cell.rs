@@ -11,18 +11,18 @@ use super::session_view::SessionView;
 use crate::event::{CellPhase, CellState, EvalSpec, JudgeSpec, RunHeader, TurnState};
 use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TranscriptMode};
 
-/// Where the trace of a cell is.
+/// The place of a cell's trace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TraceLocation {
-    /// Nowhere: it was never run.
+    /// No trace: the cell was never run.
     NeverRun,
-    /// In a run in memory; and in another run, where the result was taken from there.
+    /// A run in memory; also another run if the result came from its cache entry.
     Memory(CellIx, Option<(RunId, CellRef)>),
     /// In a recording.
     Recording(RunId, CellRef),
 }
 
-/// Where the trace of a row's cell is.
+/// Returns the place of a cell's trace.
 pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> TraceLocation {
     let Some(cell) = find_slot(session, row, slot) else {
         return TraceLocation::NeverRun;
@@ -70,84 +70,84 @@ fn find_slot_run<'d>(session: &'d SessionView, slot: &RowSlot) -> Option<(&'d Ru
     Some((session.cells.runs.get(run as usize)?, cell))
 }
 
-/// What the panes show of a cell.
+/// The content of the trace panes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownCell<'a> {
     pub(crate) row: &'a CellsRow,
     pub(crate) slot: &'a RowSlot,
-    /// What the run with the trace began with.
+    /// The header of the run with the trace.
     pub(crate) header: Option<&'a RunHeader>,
-    /// The trace; `None` while it is not here.
+    /// The trace; `None` if it is not loaded.
     pub(crate) trace: Option<&'a CellState>,
     pub(crate) result: Option<&'a CellResult>,
-    /// The eval as the run had it that decided, where that one is at hand: not always the one with the trace.
+    /// The eval as the deciding run had it, if that is known. The run with the trace may be another one.
     pub(crate) deciding_eval: Option<&'a EvalSpec>,
     pub(crate) run: Option<&'a RunId>,
     pub(crate) number: CellIx,
-    /// The folder of the trace's run.
+    /// The folder of the run with the trace.
     pub(crate) dir: Option<&'a Path>,
-    /// The moment within the run.
+    /// The current time within the run.
     pub(crate) now: Millis,
     pub(crate) availability: TraceAvailability<'a>,
 }
 
-/// What the trace waits for.
+/// The loading state of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TraceAvailability<'a> {
-    /// Nothing: it is here, as far as there is one.
+    /// Loaded, or there is none.
     Available,
-    /// A recording is being read.
+    /// The recording is being read.
     Loading,
-    /// It cannot be read.
+    /// The recording is unreadable, for this reason.
     Failed(&'a str),
-    /// It was never run.
+    /// The cell was never run.
     NeverRun,
 }
 
 impl<'a> ShownCell<'a> {
-    /// Whether a judge works on it, or will.
+    /// Returns true if a judge works on the cell or will.
     pub(crate) fn is_live(&self) -> bool {
         self.slot.state == RowSlotState::Live
             && self.trace.is_some_and(|cell| cell.phase != CellPhase::Done)
     }
 
-    /// Whether its trace has ended: what was on its way then never comes.
+    /// Returns true if the trace is complete, so that pending parts never arrive.
     pub(crate) fn has_ended(&self) -> bool {
         self.trace.is_some_and(|cell| cell.phase == CellPhase::Done)
     }
 
-    /// Whether its judge has nothing to call: no tools of its own, none to read the transcript with.
+    /// Returns true if the judge has no tools, not even for reading the transcript.
     pub(crate) fn is_toolless(&self) -> bool {
         self.judge_spec().is_some_and(|judge| {
             judge.config.tools.is_empty() && judge.config.transcript != TranscriptMode::Tools
         }) && self.turns().iter().all(|turn| turn.calls.is_empty())
     }
 
-    /// Whether its judge was asked besides the eval's own.
+    /// Returns true if the shown slot is a second opinion.
     pub(crate) fn is_second_opinion(&self) -> bool {
         let at = |slot: &RowSlot| std::ptr::eq(slot, self.slot);
         self.row.second_opinions.iter().any(at)
     }
 
-    /// The turns so far.
+    /// Returns the turns so far.
     pub(crate) fn turns(&self) -> &'a [TurnState] {
         self.trace.map_or(&[], |cell| &cell.judge_trace)
     }
 
-    /// What the run says of the cell's eval.
+    /// Returns the eval as the run's header has it.
     pub(crate) fn eval_spec(&self) -> Option<&'a EvalSpec> {
         let key = self.trace?.planned?.key;
         self.header?.evals.get(key.eval as usize)
     }
 
-    /// The judge, as the run had it.
+    /// Returns the judge as the run's header has it.
     pub(crate) fn judge_spec(&self) -> Option<&'a JudgeSpec> {
         let key = self.trace?.planned?.key;
         self.header?.judges.get(key.judge? as usize)
     }
 }
 
-/// What is shown of the focused cell; `None` if no cell is focused.
+/// Returns the content for the focused cell; `None` if no cell is focused.
 pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
     let session = app.session();
     let id = session.trace_panes.row?;
@@ -199,7 +199,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
     Some(shown)
 }
 
-/// Lays a recording's trace over what is known.
+/// Fills in the trace from a recording, if it is loaded.
 fn apply_recorded_cell<'a>(
     shown: &mut ShownCell<'a>,
     loaded: &'a RecordedCellState,
@@ -219,13 +219,13 @@ fn apply_recorded_cell<'a>(
             shown.availability = TraceAvailability::Failed(why)
         }
         RecordedCellState::Loading(..) => shown.availability = TraceAvailability::Loading,
-        // Not asked for: there is nowhere to read it from.
+        // The trace in memory is complete, so no recording was ordered.
         _ if shown.trace.is_some() => {}
         _ => shown.availability = TraceAvailability::Loading,
     }
 }
 
-/// Whether the eval is still the one that was judged.
+/// Returns true if the eval is the version that was judged.
 pub(crate) fn is_same_eval(shown: &ShownCell<'_>, now: &Digest) -> bool {
     shown.eval_spec().is_none_or(|spec| spec.digest == *now)
 }

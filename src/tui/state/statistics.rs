@@ -1,4 +1,5 @@
-//! A run's statistics as a text: how far it is, what it cost, what stopped it, per judge and per tool; and what labels say.
+//! The statistics of a run as a text: progress, cost, budget stops, figures per judge and per tool, agreement with
+//! labels.
 
 use super::App;
 use super::runs::TrackedRun;
@@ -7,7 +8,7 @@ use crate::report::format_stats;
 use crate::theme::Role;
 use crate::tui::widget::flow::TextBlock;
 
-/// The run they are of: the one that is replayed, else a live one, else the newest of this session.
+/// Returns the run to describe: the replayed one, or a live one, or the newest of this session.
 fn find_run(app: &App) -> Option<&TrackedRun> {
     if let Some(replay) = &app.replay {
         return app.runs().find(&replay.run);
@@ -17,7 +18,7 @@ fn find_run(app: &App) -> Option<&TrackedRun> {
     live.or_else(|| runs.by_ticket.values().last())
 }
 
-/// What stopped the newest run although cells are pending: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
+/// Describes the budget that stopped the newest run: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
 pub(crate) fn describe_budget_stop(app: &App) -> Option<String> {
     let run = find_run(app)?;
     let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
@@ -25,7 +26,7 @@ pub(crate) fn describe_budget_stop(app: &App) -> Option<String> {
     Some(format!("{stop}, {pending} pending"))
 }
 
-/// How verdicts stand against labels, eval by eval.
+/// Lists the agreement of verdicts and labels per eval.
 fn build_agreement(app: &App) -> Vec<TextBlock<'static>> {
     let cells = &app.session().cells;
     let mut blocks = Vec::new();
@@ -50,7 +51,7 @@ fn build_agreement(app: &App) -> Vec<TextBlock<'static>> {
     blocks
 }
 
-/// The text.
+/// Builds the text of the statistics.
 pub(crate) fn build_statistics(app: &App) -> Vec<TextBlock<'static>> {
     let mut blocks = build_run_statistics(app);
     blocks.extend(build_agreement(app));
@@ -60,7 +61,7 @@ pub(crate) fn build_statistics(app: &App) -> Vec<TextBlock<'static>> {
 fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     let Some(run) = find_run(app) else {
         let text =
-            "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";
+            "no run in this session yet: r or R makes one; `dicta show RUN` shows older ones";
         return vec![TextBlock::new(text, Role::Muted)];
     };
     let state = &run.state;
@@ -96,7 +97,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
         blocks.push(TextBlock::new(text, Role::Muted));
     }
     for line in lines {
-        // Its name on a row of its own: what is looked for among many.
+        // The name gets a column of its own, because the user scans for it.
         let (name, told) = match line.split_once(": ") {
             Some((name, told)) => (name.to_owned(), told.to_owned()),
             None => (line, String::new()),

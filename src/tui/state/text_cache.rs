@@ -1,4 +1,4 @@
-//! Texts that are read when they are looked at: blobs, and what highlighting found. Bounded: the oldest go first.
+//! A cache of blobs and highlighting results, with an upper size. The oldest entries are dropped first.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::theme::{CodeLanguage, Role};
 
-/// A text that is read when it is looked at.
+/// The loading state of a blob.
 #[derive(Debug, Clone)]
 pub(crate) enum BlobState {
     /// Being read.
@@ -18,40 +18,40 @@ pub(crate) enum BlobState {
     Failed(String),
 }
 
-/// What a text is made of, so that it can be coloured.
+/// Ranges of a text with their colors.
 pub(crate) type HighlightSpans = Arc<Vec<(Range<usize>, Role)>>;
 
-/// So many bytes of blobs are kept; one larger text alone stays too.
+/// The maximum number of bytes of blobs. One larger text may stay alone.
 const MAX_BLOB_BYTES: usize = 64 << 20;
-/// So many blobs are remembered, failures included.
+/// The maximum number of blobs, failures included.
 const MAX_BLOBS: usize = 512;
-/// So many texts keep their looks.
+/// The maximum number of highlighted texts.
 const MAX_HIGHLIGHTS: usize = 1024;
-/// Longer texts stay plain.
+/// The maximum length in bytes of a text that is highlighted.
 pub(crate) const MAX_HIGHLIGHT_BYTES: usize = 256 << 10;
 
-/// Everything read so far.
+/// The cache: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextCache {
-    /// By the blob's name.
+    /// The blobs by name.
     pub(crate) blobs: HashMap<String, BlobState>,
-    /// By a key over language and text; `None`: being worked on.
+    /// The highlighting by a key over language and text; `None` while it is computed.
     pub(crate) highlights: HashMap<u64, Option<HighlightSpans>>,
     blobs_in_order: VecDeque<String>,
     highlights_in_order: VecDeque<u64>,
     blob_bytes: usize,
 }
 
-/// What names a text of which a large one need not be hashed.
+/// The identity of a text. A blob's name saves hashing a large text.
 #[derive(Debug, Clone, Copy, Hash)]
 pub(crate) enum TextIdentity<'a> {
-    /// Itself.
+    /// The text itself.
     Text(&'a str),
-    /// A blob's name, which is a digest.
+    /// The name of a blob, which is a digest.
     Blob(&'a str),
 }
 
-/// The key of a text's looks.
+/// Returns the key of a text's highlighting.
 pub(crate) fn highlight_key(lang: CodeLanguage, name: TextIdentity<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     lang.hash(&mut hasher);
@@ -59,7 +59,7 @@ pub(crate) fn highlight_key(lang: CodeLanguage, name: TextIdentity<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The key under which it is kept where a browser does not show a text: that of no language.
+/// Returns the key of the hidden parts of a page. It uses no language, so it differs from all highlighting keys.
 pub(crate) fn unshown_text_key(raw: &str, text: TextIdentity<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     "unshown".hash(&mut hasher);
@@ -69,7 +69,7 @@ pub(crate) fn unshown_text_key(raw: &str, text: TextIdentity<'_>) -> u64 {
 }
 
 impl TextCache {
-    /// Notes that a blob is being read.
+    /// Records that a blob is being read.
     pub(crate) fn start_blob(&mut self, blob: &str) {
         while self.blobs_in_order.len() >= MAX_BLOBS {
             self.evict_oldest_blobs();
@@ -83,7 +83,7 @@ impl TextCache {
         }
     }
 
-    /// A blob that was asked for is here, or cannot be read; one that was forgotten meanwhile is not kept.
+    /// Stores a blob or its failure, unless it was dropped from the cache in the meantime.
     pub(crate) fn finish_blob(&mut self, blob: &str, text: Result<Arc<str>, String>) {
         let Some(known) = self.blobs.get_mut(blob) else {
             return;
@@ -98,7 +98,7 @@ impl TextCache {
             }
             Err(why) => BlobState::Failed(why),
         };
-        // The newest is what one looks at: it stays, however large.
+        // The newest blob is visible, so it stays even if it is too large.
         while self.blob_bytes > MAX_BLOB_BYTES && self.blobs_in_order.len() > 1 {
             if self
                 .blobs_in_order
@@ -119,7 +119,7 @@ impl TextCache {
         }
     }
 
-    /// Notes that a text is being highlighted.
+    /// Records that a text is being highlighted.
     pub(crate) fn start_highlight(&mut self, key: u64) {
         while self.highlights_in_order.len() >= MAX_HIGHLIGHTS {
             if let Some(oldest) = self.highlights_in_order.pop_front() {
@@ -131,7 +131,7 @@ impl TextCache {
         }
     }
 
-    /// A text's looks are known.
+    /// Stores the highlighting of a text.
     pub(crate) fn finish_highlight(&mut self, key: u64, spans: Vec<(Range<usize>, Role)>) {
         if let Some(known) = self.highlights.get_mut(&key) {
             *known = Some(Arc::new(spans));

@@ -1,4 +1,4 @@
-//! The tour: six steps in the footer of the demo that tick themselves off.
+//! The tour: six steps in the footer of the demo. Each checks itself off.
 
 use std::path::Path;
 
@@ -17,23 +17,23 @@ pub(crate) enum TourStep {
     UseYourOwn,
 }
 
-/// How far the tour is.
+/// The progress of the tour.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tour {
-    /// By [`TourStep`].
+    /// True for each completed [`TourStep`].
     pub(crate) done: [bool; 6],
     pub(crate) hidden: bool,
-    /// The row that was focused when the run ended: looking at a failure means going to one.
+    /// The row that was focused when the run ended. To look at a failure, the user must move away from it or open it.
     pub(crate) row_at_run_end: Option<RowId>,
-    /// Since when a flip is on the screen.
+    /// The time since a flip is visible.
     pub(crate) flip_shown_at: Option<Millis>,
 }
 
-/// How long a flip is looked at before the tour goes on.
+/// The time that a flip is visible until the tour continues.
 pub(crate) const FLIP_DISPLAY_TIME: Millis = Millis(4000);
 
 impl TourStep {
-    /// In order.
+    /// The steps in order.
     pub(crate) const ALL: [Self; 6] = [
         Self::Run,
         Self::LookAtFailure,
@@ -45,19 +45,19 @@ impl TourStep {
 }
 
 impl Tour {
-    /// The first step that is not done; after all, the last.
+    /// Returns the first step that is not done, or the last one.
     pub(crate) fn current_step(&self) -> TourStep {
         let open = self.done.iter().position(|done| !done);
         TourStep::ALL[open.unwrap_or(5)]
     }
 
-    /// Ticks a step off.
+    /// Completes a step.
     pub(crate) fn complete_step(&mut self, step: TourStep) {
         self.done[step as usize] = true;
     }
 
-    /// `tour ✓✓···· 3/6`, and what to do now: the key, or the file and the line in it. In full, shorter, and as short as
-    /// can be: what there is room for is shown.
+    /// Formats the progress and the next action, such as `tour ✓✓···· 3/6`. Returns a full, a shorter and a very
+    /// short version.
     pub(crate) fn format_step(&self, glyphs: &Glyphs, rubric: &Path) -> Vec<(String, String)> {
         let marks: String = self
             .done
@@ -97,11 +97,11 @@ impl Tour {
                         format!("in rubrics/beamline.yaml (e opens it) make {change}, save"),
                     ),
                     (long, format!("e: make {change}, save")),
-                    (short, "e: mend names-a-version".to_owned()),
+                    (short, "e: fix names-a-version".to_owned()),
                 ];
             }
             TourStep::WatchTheFlip => (
-                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved, beside your edit"),
+                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved, next to your edit"),
                 format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved"),
                 "7 shows what moved".to_owned(),
             ),

@@ -1,4 +1,4 @@
-//! The raw record behind the shown transcript, while it is looked at.
+//! The file's own record of the shown transcript.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use crate::model::TranscriptRef;
 use crate::theme::Role;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 
-/// What a file has of a transcript.
+/// A record of a file as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TranscriptSourceText {
-    /// The format, the file, the place.
+    /// The format, the file, and the position in it.
     pub(crate) location: String,
-    /// What is to be known of it: sentences.
+    /// Remarks about the record: sentences.
     pub(crate) notes: Vec<String>,
-    /// As written; JSON indented.
+    /// The record as written; JSON is indented.
     pub(crate) text: String,
 }
 
-/// The overlay that shows it.
+/// The overlay that shows a record.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceOverlay {
-    /// Which transcript's, with its whole path.
+    /// The transcript with its whole path.
     pub(crate) transcript: TranscriptRef,
-    /// `None`: being read.
+    /// The record or the problem; `None` while it is being read.
     pub(crate) record: Option<Result<Arc<TranscriptSourceText>, String>>,
     pub(crate) scroll: ScrollState,
 }
 
 impl SourceOverlay {
-    /// One that is being read.
+    /// Creates the overlay of a record that is being read.
     pub(crate) fn new_loading(transcript: TranscriptRef) -> Self {
         Self {
             transcript,
@@ -37,7 +37,7 @@ impl SourceOverlay {
         }
     }
 
-    /// The text.
+    /// Builds the text of the overlay.
     pub(crate) fn to_blocks(&self) -> Vec<TextBlock<'_>> {
         match &self.record {
             None => vec![TextBlock::new("reading the file …", Role::Muted)],

@@ -1,4 +1,4 @@
-//! A screen that hides what was decided until a person has said what they think.
+//! The blind screen: it hides verdicts until the user has labelled them.
 
 use super::look::rows;
 use super::looks::same;
@@ -7,7 +7,7 @@ use crate::model::Millis;
 use crate::tui::state::cells::{RowId, RowStatus};
 use crate::tui::testing::Driven;
 
-/// Nobody said anything.
+/// Opens the demo without labels.
 fn unlabelled(width: u16, height: u16) -> Driven {
     let mut app = judged(width, height);
     app.save("labels.jsonl", "").settle();
@@ -15,7 +15,7 @@ fn unlabelled(width: u16, height: u16) -> Driven {
     app
 }
 
-/// Nothing judges single messages any more: nobody can label those.
+/// Removes the evals on single messages, because such decisions can't be labelled.
 fn without_messages(app: &mut Driven) {
     let path = "rubrics/tool-work.yaml";
     let text = std::fs::read_to_string(app.root.join(path)).expect("it is there");
@@ -24,7 +24,7 @@ fn without_messages(app: &mut Driven) {
     app.save(path, &less).settle();
 }
 
-/// What gives a verdict away: marks, and each judge's or check's own words.
+/// Returns the first text on the screen that reveals a verdict: an outcome glyph, or words of a judge or check.
 fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
     let screen = app.screen();
     let flat: String = screen
@@ -94,7 +94,7 @@ fn a_blind_screen_holds_no_verdict() {
             }
         }
     }
-    // Nor does a filter, a copied text or a replay.
+    // A filter, a copied text and a replay must not reveal it either.
     app.keys("1 /")
         .type_in("outcome:fail,pass")
         .keys("enter")
@@ -117,7 +117,7 @@ fn a_blind_screen_holds_no_verdict() {
         told(&app),
         "a replay would show the hidden verdicts: B shows them"
     );
-    // A run and a save say no more.
+    // A run and a save must not reveal it either.
     app.keys("R").settle();
     assert!(!told(&app).contains('✓'), "{}", told(&app));
     app.save("rubrics/beamline.yaml", &text)

@@ -1,5 +1,5 @@
-//! What a judge's tool calls look like: repaired, coerced, filled in, refused, answered once, tried again; and what they
-//! brought, with its hops, its hidden text and its body. A recorded run whose calls are replaced by those told here.
+//! The tool calls of a judge on the screen: repaired, coerced, completed, rejected, answered once, tried again. Also
+//! their responses with hops, hidden text and raw body. Uses a recorded run with replaced tool calls.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ use crate::workspace::Env;
 const PAGE: &str = "20261022T090000Z-page";
 const ORDERS: &str = "20261025T083000Z-orders";
 
-/// The workbench over the recorded pages, the calls of `beam-upgrade × newest`'s first turn replaced, if any are told.
+/// Opens the workbench on the recorded pages. Facts in `told` replace the calls of the first turn of `beam-upgrade ×
+/// newest`.
 fn calls(width: u16, height: u16, told: &[(u16, u64, ToolFact)]) -> Driven {
     recorded(PAGE, (width, height), told)
 }
@@ -61,7 +62,7 @@ fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)
     let rest = log[first..]
         .iter()
         .filter(|event| told.is_empty() || !is_told(event));
-    // Of a story whose calls have not ended nothing comes after.
+    // If the calls have not ended, the recording ends there.
     let ends = told
         .iter()
         .any(|(.., fact)| matches!(fact, ToolFact::Finished { .. }));
@@ -133,7 +134,8 @@ fn finished(
 
 const ROWS: &str = r#"[{"order":"NW-50031","status":"delivered","total":169.0,"note":null},{"order":"NW-50032","status":"open","total":12.5,"note":"gift"}]"#;
 
-/// One repaired, coerced, filled in and tried again; one like it; one out of order; one that the guard refused.
+/// Returns one call that is repaired, coerced, completed and tried again, an equal one, one out of order, and one
+/// that the address guard rejected.
 fn several() -> Vec<(u16, u64, ToolFact)> {
     let canonical = r#"{"order":"NW-50031","limit":"5"}"#;
     let hop = |url: &str, address: [u8; 4], status, refused: Option<&str>| {
@@ -248,7 +250,7 @@ fn several() -> Vec<(u16, u64, ToolFact)> {
     ]
 }
 
-/// The first call of the turn, in a pane.
+/// Selects the first call of the turn.
 fn first_call(app: &mut Driven) {
     go_to(app, "beam-upgrade", "newest");
     app.event_loop.app.session_mut().trace_panes.step =
@@ -329,7 +331,7 @@ fn looks_of_rows_from_a_database() {
     same("fetched_rows_120x40", &look(&app));
 }
 
-/// A pane's text, a block a line.
+/// Returns the text of a pane, one block per line.
 fn lines(app: &Driven, pane: Pane) -> Vec<String> {
     let source = crate::tui::content::pane_source(&app.event_loop.app, pane);
     let line = |at| source.block(at).text.into_owned();
@@ -417,7 +419,7 @@ fn looks_of_the_demos_own_tools() {
     let mut app = recorded(ORDERS, (120, 40), &[]);
     go_to(&mut app, "refund-02", "order-facts");
     same("orders_120x40", &look(&app));
-    // The pane says that `,` moves among the calls of the turn: from the one it shows.
+    // The pane shows that `,` moves among the calls of the turn. It starts from the visible call.
     app.keys(", ,").settle();
     let text = rows(&app);
     assert!(text.contains("▌ 1 order_status"), "{text}");

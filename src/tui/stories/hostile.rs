@@ -1,7 +1,7 @@
-//! Hostile text on every surface: it may be read, and it may do nothing.
+//! Hostile text everywhere on the screen: it is visible and has no effect.
 //!
-//! The frames go through the terminal's own writer; what comes out is read by an independent terminal, whose screen must
-//! be the one that was drawn.
+//! The frames go through the writer of the real terminal. An independent terminal reads the bytes, and its screen
+//! must equal the drawn one.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,11 +20,11 @@ use crate::tui::msg::Msg;
 use crate::tui::term::draw_on;
 use crate::tui::testing::Driven;
 
-/// What a terminal would obey or hide: titles, clearing, answers to the program, eight-bit controls, direction, nothing,
-/// tags, marks without a letter, line ends.
+/// Everything that a terminal would obey or hide: titles, clearing, answers to the program, 8-bit controls, bidi,
+/// zero-width characters, tags, marks without a letter, line ends.
 const EVIL: &str = "A\u{1b}]0;pwn\u{7}B\u{1b}[2J\u{1b}[1;1HC\u{1b}c\u{9b}31mD\u{9d}0;x\u{9c}E\u{202e}F\u{2066}G\u{200b}\u{feff}H\u{e0041}\u{e007f}I\r\n\u{8}J\u{b}\u{c}\u{7f}K\u{1b}[201~\rq\u{85}\u{2028}L\u{301}\u{300}\u{ad}\u{fe0f}M\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}中\u{1b}Pq\u{1b}\\";
 
-/// Bytes written so far.
+/// The bytes written so far.
 #[derive(Clone, Default)]
 struct Bytes(Rc<RefCell<Vec<u8>>>);
 
@@ -39,7 +39,7 @@ impl io::Write for Bytes {
     }
 }
 
-/// A terminal at the other end.
+/// The independent terminal.
 struct Other {
     bytes: Bytes,
     terminal: Terminal<CrosstermBackend<Bytes>>,
@@ -59,7 +59,8 @@ impl Other {
         }
     }
 
-    /// A frame goes through: nothing but moves and looks and what can be read comes out, and it is seen as it was drawn.
+    /// Sends a frame. Asserts that only cursor moves, styles and visible text are sent, and that the screens are
+    /// equal.
     fn show(&mut self, frame: &Buffer, when: &str) {
         if self.terminal.get_frame().area() != frame.area {
             *self = Self::new(frame);
@@ -106,7 +107,7 @@ fn only_moves_and_looks(text: &str, when: &str) {
             continue;
         }
         assert_eq!(rest.next(), Some('['), "{when}: not a sequence of ours");
-        // The cursor is hidden; the rest moves it or changes looks.
+        // The cursor is hidden; all other sequences move it or change styles.
         if let Some(after) = rest.as_str().strip_prefix("?25l") {
             rest = after.chars();
             continue;
@@ -119,7 +120,7 @@ fn only_moves_and_looks(text: &str, when: &str) {
     }
 }
 
-/// Keys that lead everywhere.
+/// Keys that visit every pane and overlay.
 const EVERYWHERE: &[&str] = &[
     "1", "j", "j", "enter", "2", "x", "x", "3", "x", "4", "x", "5", "x", "6", "}", "}", "x", "7",
     "c", "c", "c", ",", ",", ".", "+", "G", "g", "+", "1", "]", "]", "[", "G", "g", "L", "G",
@@ -127,7 +128,7 @@ const EVERYWHERE: &[&str] = &[
     "y",
 ];
 
-/// Goes everywhere at several sizes, with everything seen at the other end.
+/// Visits everything at several sizes and checks each frame.
 fn everywhere(app: &mut Driven, other: &mut Other, what: &str) {
     for (width, height) in [(120, 40), (80, 24), (200, 60), (40, 12), (29, 7)] {
         app.resize(width, height).settle();
@@ -142,12 +143,12 @@ fn everywhere(app: &mut Driven, other: &mut Other, what: &str) {
     }
 }
 
-/// As a JSON string.
+/// Quotes a text as a JSON string.
 fn quoted(text: &str) -> String {
     json!(text).to_string()
 }
 
-/// As a YAML string: its readers refuse controls that are not written out.
+/// Quotes a text as a YAML string. YAML readers reject raw control characters.
 fn yaml(text: &str) -> String {
     let escaped = text.chars().map(|c| format!("\\U{:08X}", u32::from(c)));
     format!("\"{}\"", escaped.collect::<String>())
@@ -229,7 +230,7 @@ fn a_hostile_workspace_only_ever_shows_marks() {
     app.keys("v").settle();
     everywhere(&mut app, &mut other, "a replay");
     app.keys("q").settle();
-    // A save that is broken, with hostile text where the problem is.
+    // A save with an error, with hostile text next to the error.
     app.save(
         "r.yaml",
         &format!("evals:\n  - {{ id: a, type: {} }}\n", yaml(EVIL)),

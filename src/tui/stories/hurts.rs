@@ -1,4 +1,5 @@
-//! Interleavings that hurt: cancel during a retry, save during a run, seek while something streams, two child runs at once.
+//! Difficult interleavings: a cancel during a retry, a save during a run, a seek during a stream, two child runs at
+//! once.
 
 use super::keys::{TONE, asking};
 use super::server::{Say, Server};
@@ -16,7 +17,7 @@ fn slow_down() -> Say {
     )
 }
 
-/// A judge was refused, and waits.
+/// Returns true if a judge waits for a retry.
 fn backing_off(model: &App) -> bool {
     model.runs().live().any(|(_, run)| {
         let attempts = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
@@ -31,7 +32,7 @@ fn backing_off(model: &App) -> bool {
     })
 }
 
-/// A judge has said something.
+/// Returns true if a judge has streamed some text.
 fn streams(model: &App) -> bool {
     model
         .live_session
@@ -61,7 +62,7 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
     assert!(screen.contains("after attempt 1: 429"), "{screen}");
     app.pass(Millis(20_000));
     assert!(app.screen().contains("backing off 4"), "{}", app.screen());
-    // Nothing moves but the countdown: a second apart, and no more often.
+    // Only the countdown changes, once per second.
     for _ in 0..5 {
         let now = app.clock_now();
         let next = app.event_loop.app.next_wake().expect("it counts down");
@@ -77,7 +78,7 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
         "the wait was not sat out"
     );
     assert!(!app.screen().contains("backing off"), "{}", app.screen());
-    // Nothing is left that would wake it.
+    // No timer is left.
     app.pass(Millis(120_000)).settle();
     assert_eq!(server.asked(), 1);
     assert_eq!(app.event_loop.app.next_wake(), None);
@@ -91,14 +92,14 @@ fn what_was_cancelled_is_judged_by_the_next_run() {
     });
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle_until(backing_off);
-    // Pressed again, it is running already.
+    // A second press has no effect, because the run is live.
     app.keys("R");
     assert!(
         told(&app).contains("being judged already"),
         "{}",
         told(&app)
     );
-    // A cancel and a new run in one breath.
+    // A cancel and a new run without a pause.
     app.keys("ctrl-c R").settle();
     if outcome(&app, "t/r/tone") == Some(Outcome::Cancelled) {
         app.keys("R").settle();
@@ -144,7 +145,7 @@ fn every_attempt_stays_to_be_read_live_and_recorded() {
             "loading; again in 3",
             "attempt 2 failed: 429 from",
             "slow down; again in 1 min",
-            // Before it a row may end.
+            // The row may be longer than the text before it.
             "attempts, 2 failed",
         ] {
             assert!(screen.contains(text), "{what} {text}: {screen}");
@@ -233,7 +234,7 @@ fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
     };
     assert_eq!(running(&app), 1, "the judge is still asked");
     assert_eq!(server.asked(), 1);
-    // A broken save during a run: the strip comes, the run goes on, and it goes away again.
+    // An invalid save during a run: the diagnostics appear, the run continues, and the diagnostics disappear again.
     app.save("r.yaml", "evals: [");
     assert!(!app.event_loop.app.saves.problems.is_empty());
     assert_eq!(running(&app), 1);
@@ -249,7 +250,7 @@ fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
     assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Pass));
 }
 
-/// The judged eval, and one that is a check.
+/// Returns the judged eval and a check.
 fn with_check(word: &str) -> String {
     format!("{TONE}  - {{ id: says, type: contains, params: {{ patterns: [{word}] }} }}\n")
 }
@@ -272,7 +273,7 @@ fn a_save_of_what_a_judge_is_at_is_judged_anew_and_the_old_verdict_does_not_win(
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle_until(streams);
     app.save("r.yaml", &TONE.replace("kind", "kinder"));
-    // It waits for quiet, then asks; the older run still hangs.
+    // The judge waits for the debounce time and is then called, while the older run still hangs.
     app.settle_until(|model| decided(model, "t/r/tone"));
     assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Fail));
     app.keys("ctrl-c").settle();
@@ -295,7 +296,7 @@ fn two_child_runs_at_once_each_bring_their_flips() {
     app.settle();
     app.keys("R").settle();
     let (_, mended) = rubric(&app);
-    // Judges are set to work, and a save of a check comes while they are at it.
+    // The judges work, and a save changes a check.
     let tools = app.root.join("rubrics/tool-work.yaml");
     let text = std::fs::read_to_string(tools).expect("it is there");
     app.save(
@@ -362,7 +363,7 @@ fn a_recording_is_sought_while_judges_stream() {
     app.keys("R").settle();
     point(&mut app, "t/r/tone");
     app.keys("r").settle_until(streams);
-    // What is judged is not replayed; what is recorded is, meanwhile.
+    // A live run can't be replayed, but a recording can at the same time.
     app.keys("v");
     assert!(told(&app).contains("being judged"), "{}", told(&app));
     point(&mut app, "t/r/says");
@@ -389,7 +390,7 @@ fn a_recording_is_sought_while_judges_stream() {
     assert_eq!(app.end(), None);
 }
 
-/// A shipped recording, played on its own.
+/// Opens a recording of the repository without a workspace.
 fn recording(name: &str) -> Driven {
     let dir = tempfile::tempdir().expect("a folder");
     demo_in(dir.path());

@@ -1,4 +1,4 @@
-//! What one does with it: each story is keys, and what the screen or the model says then.
+//! Keys in the whole workbench: each story presses keys and checks the screen or the app.
 
 use super::server::{Say, Server};
 use super::{demo, go_to, judged, runs_in, told, workbench};
@@ -11,11 +11,11 @@ use crate::tui::state::pane::Pane;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::testing::Driven;
 
-/// What a judge that costs is asked about.
+/// An eval for a judge that costs money.
 pub(super) const TONE: &str =
     "evals:\n  - { id: tone, type: llm_judge, params: { criteria: kind } }\n";
 
-/// A workspace with one judged eval and one transcript, asked of a server.
+/// Opens a workspace with one judged eval and one transcript; the server is its judge.
 pub(super) fn asking(server: &Server, more: &str, width: u16, height: u16) -> Driven {
     let dicta = format!(
         "transcripts: [t.jsonl]\nrubrics: [r.yaml]\njudge: wire\njudges:\n  wire: {}\n",
@@ -43,7 +43,7 @@ fn judges_can_be_watched_and_phases_go_away_when_they_are_done() {
     app.settle();
     app.keys("R").settle_until(|model| begun(model).is_some());
     let words = ["streaming", "waiting", "fetch_url…"];
-    // One of them is gone to, and is followed in the strip.
+    // Selects one of the live cells, and follows it in the turn strip.
     go_to_live(&mut app);
     let screen = app.screen();
     assert!(words.iter().any(|word| screen.contains(word)), "{screen}");
@@ -83,7 +83,7 @@ fn what_a_check_found_is_one_key_away() {
     assert_eq!(&doc.text_of(&doc.pieces[piece])[range], "REFUND");
 }
 
-/// A row whose judge is at work and has something to show.
+/// Returns a row whose judge works and has streamed some text.
 fn begun(model: &App) -> Option<RowId> {
     let cells = &model.live_session.cells;
     let mut ids = (0..).map(RowId).take(cells.rows.len());
@@ -141,7 +141,7 @@ fn a_filter_works_with_every_key_and_esc_takes_it_back() {
     app.keys("/").type_in("outcome:fail").keys("enter");
     assert_eq!(app.event_loop.app.live_session.cells.filter, "outcome:fail");
     assert!(app.screen().contains("outcome:fail"));
-    // A line that is no filter says why, and cannot be kept.
+    // An invalid filter shows its problem and can't be accepted.
     app.keys("/").type_in(" outcome:bad").keys("enter");
     let problem = match &app.event_loop.app.ui.footer_input {
         Some(FooterInput::Filter { problem, .. }) => problem.clone(),
@@ -252,7 +252,7 @@ fn judges_at_hand_are_listed_and_asked_only_when_chosen() {
         Some(Overlay::Judges { judges: found, .. }) => found.clone(),
         _ => None,
     };
-    // Which there are depends on the machine.
+    // The judges in the list depend on the machine.
     assert!(found.is_some(), "they were looked for");
     app.keys("esc").settle();
     assert!(app.event_loop.app.overlays.is_empty());
@@ -273,7 +273,7 @@ fn what_costs_is_asked_first_and_no_is_no() {
         assert_eq!((server.asked(), app.end()), (0, None), "{no}");
         app.keys("R").settle();
     }
-    // Enter is no answer to a question about money.
+    // Enter must not accept a question about money.
     app.keys("enter").settle();
     assert_eq!(server.asked(), 0);
     if app.event_loop.app.overlays.is_empty() {
@@ -338,7 +338,7 @@ fn a_replay_begins_on_the_board_and_ends_there() {
             "{}",
             app.screen()
         );
-        // Nothing is judged in a recording.
+        // A replay judges nothing.
         app.keys("R r").settle();
         assert!(told(&app).contains("this is a replay"), "{}", told(&app));
         app.keys(back).settle();
@@ -409,7 +409,7 @@ fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
         "`vi` ended with exit status: 3".to_owned()
     )));
     assert!(told(&app).contains("exit status: 3"), "{}", told(&app));
-    // What it saved is noticed without waiting for the watcher.
+    // The file is checked when the editor ends, without waiting for the watcher.
     let (_, mended) = super::rubric(&app);
     std::fs::write(&path, mended).expect("it is written");
     app.tell(Msg::EditorClosed(Ok(())));
@@ -458,7 +458,7 @@ fn a_pasted_text_runs_nothing() {
         Some(FooterInput::Filter { .. })
     ));
     app.keys("esc");
-    // Under a question it is no answer.
+    // Under a question the key has no effect.
     let server = Server::new(|_| Say::verdict(true, "ok"));
     let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
     app.keys("R").settle();

@@ -1,4 +1,4 @@
-//! Labelling: keys that say what a person thinks, files that say it too, counts of how often the verdict is the same.
+//! Labels in the whole workbench: the keys, the files, the agreement with verdicts.
 
 use super::{go_to, judged, outcome, rubric, told};
 use crate::model::{Label, Millis, Outcome};
@@ -34,7 +34,7 @@ fn label(app: &Driven, name: &str) -> Option<LabelValue> {
         .label
 }
 
-/// Goes on until the watcher has read what we wrote.
+/// Continues until the watcher has read dicta's own write.
 fn read_back(app: &mut Driven) {
     app.settle_for(|model| model.label_edits.pending.is_empty());
 }
@@ -73,14 +73,14 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
         (Some("beamline"), Some(true))
     );
     assert!(label.at.is_some());
-    // What came back is no save.
+    // Reading dicta's own write is not a save.
     let model = &app.event_loop.app;
     assert_eq!(
         (model.saves.number, model.saves.report.is_none()),
         (0, true)
     );
     assert!(told(&app).starts_with("labelled"), "{}", told(&app));
-    // Said again it is no change; said otherwise its line changes.
+    // The same label again changes nothing; another label changes its line.
     app.keys("p");
     assert!(
         told(&app).contains("is labelled pass already"),
@@ -130,7 +130,7 @@ fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
     assert_eq!(file(&app), before);
     app.keys("U");
     assert_eq!(told(&app), "no label was changed here: p, f, u and x do");
-    // A removed one comes back as it was, at its place.
+    // A removed label returns unchanged to its line.
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("x");
     assert!(told(&app).contains("pass (by ada)"), "{}", told(&app));
@@ -261,7 +261,7 @@ fn sorts_go_round_and_keep_the_selected_cell() {
         app.event_loop.app.live_session.cells.sort,
         RowSort::ProblemsFirst
     );
-    // The planted mistake: three labelled pass, and failed.
+    // The planted mistake: three decisions are labelled pass and failed.
     app.keys("o");
     go_to(&mut app, "beam-quote/beamline/names-a-version");
     let cells = &app.event_loop.app.live_session.cells;
@@ -281,7 +281,7 @@ fn sorts_go_round_and_keep_the_selected_cell() {
         })
         .collect();
     assert_eq!(first, [Some(false), Some(false), Some(false), None]);
-    // A filter for the same.
+    // A filter that matches the same rows.
     app.keys("/")
         .type_in("label:disagrees")
         .keys("enter")
@@ -393,7 +393,7 @@ fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
     assert!(
         said.iter().any(|text| text.starts_with("labels.jsonl:")
             && text.contains("a label for the eval `names-a-version`, which is not here; did you mean `names-some-version`?")
-            && text.contains("for nothing until mended")),
+            && text.contains("for nothing until you fix")),
         "{said:#?}"
     );
     app.save(path, &text).settle();

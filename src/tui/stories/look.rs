@@ -1,4 +1,4 @@
-//! A screen as a text that a snapshot can hold: its rows, then which style stands where, a letter a cell.
+//! The screen as a text for snapshots: its rows, then a grid with one letter per cell for its style.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -9,34 +9,34 @@ use regex::Regex;
 
 use crate::tui::testing::{Driven, text};
 
-/// What differs from one run of the tests to the next, and what stands for it: as wide.
+/// Texts that differ between test runs, and replacements of the same width.
 static CHANCE: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
     let regex = |text| Regex::new(text).expect("it is written right");
     [
         (regex(r"19700101T\d{6}Z"), "19700101T000000Z"),
-        // A delimiter of this installation.
+        // The delimiter of this installation.
         (regex(r"<<<[0-9a-f]{16}"), "<<<0000000000000000"),
         (regex(r"127\.0\.0\.1:\d{5}"), "127.0.0.1:00000"),
     ]
 });
 
-/// The rows of the screen.
+/// Returns the rows of the screen.
 pub(super) fn rows(app: &Driven) -> String {
     steady(app, &app.screen())
 }
 
-/// The rows of the screen, and its styles.
+/// Returns the rows of the screen and the grid of styles.
 pub(super) fn look(app: &Driven) -> String {
     let mut out = rows(app);
     out.push_str(&styles(app.buffer()));
     out
 }
 
-/// Chance taken out.
+/// Replaces texts that differ between test runs.
 fn steady(app: &Driven, screen: &str) -> String {
     let mut out = screen.to_owned();
     for (at, made) in (b'a'..).zip(app.event_loop.runtime.made()) {
-        // A run's four letters are drawn by lot.
+        // The four letters of a run id are random.
         let name = char::from(at).to_string().repeat(4);
         out = out.replace(made.run.letters(), &name);
     }
@@ -48,7 +48,7 @@ fn steady(app: &Driven, screen: &str) -> String {
     out
 }
 
-/// `.` is the style most cells have; the others are letters, in the order in which they come.
+/// Builds the grid of styles. `.` is the most common style; the others are letters in order of appearance.
 fn styles(buffer: &Buffer) -> String {
     let mut known: Vec<(Style, usize)> = Vec::new();
     for cell in &buffer.content {

@@ -1,5 +1,5 @@
-//! What the screen looks like: snapshots. `INSTA_UPDATE=always cargo test --lib tui::stories::looks` takes them anew; look
-//! at the difference before you commit it.
+//! Snapshots of the screen. `INSTA_UPDATE=always cargo test --lib tui::stories::looks` updates them; review the diff
+//! before you commit.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub(super) fn same(name: &str, shown: &str) {
     settings.bind(|| insta::assert_snapshot!(name, shown));
 }
 
-/// On a machine that is busy the clock of a story goes on while a run works: how long one took says nothing here. What
-/// stands beside it keeps its column; at the end of a row nothing does, and no blank is left there.
+/// Replaces durations: on a busy machine the clock advances while a run works. Later text keeps its column, and no
+/// space remains at the end of a row.
 fn without_durations(shown: &str) -> String {
     let took = regex::Regex::new(r"cells, [\d.]+ m?s\b").expect("a pattern");
     let none = "cells, 0 ms";
@@ -42,7 +42,7 @@ fn a_slow_run_leaves_no_blank_at_the_end_of_a_row() {
     assert_eq!(without_durations(rows), steady);
 }
 
-/// Other clothes, from now on.
+/// Changes the theme.
 fn dress(app: &mut Driven, theme: &str, change: fn(Theme) -> Theme) {
     let theme = change(Theme::bundled(theme).expect("it is bundled"));
     let ui = &mut app.event_loop.app.ui;
@@ -52,7 +52,7 @@ fn dress(app: &mut Driven, theme: &str, change: fn(Theme) -> Theme) {
 #[test]
 fn board_before_a_run() {
     let mut app = demo(120, 40);
-    // Where the demo is depends on the machine, and so does how the line that says so breaks.
+    // The path of the demo depends on the machine, and so does the line break in the notice with the path.
     app.event_loop.app.notices.dismiss();
     app.pass(Millis(1));
     same("board_120x40", &look(&app));
@@ -137,7 +137,7 @@ fn a_flip_with_its_diff() {
 fn a_replay_with_its_bar() {
     let mut app = judged(80, 24);
     app.keys("v").settle_until(|model| model.replay.is_some());
-    // Standing still at its end: where it stands while it plays depends on how long the judges took.
+    // Paused at the end, because the position while playing depends on the duration of the run.
     app.keys("@").type_in("100%").keys("enter").settle();
     same("replay_80x24", &look(&app));
     app.resize(120, 40);
@@ -171,7 +171,7 @@ fn overlays() {
     same("overlay_help_40x12", &rows(&app));
 }
 
-/// Which judges are at hand depends on the machine: these are.
+/// Sets the available judges, because the real ones depend on the machine.
 fn judges_found(app: &mut Driven, notes: &[&str]) {
     let at_hand = |note: &&str| AvailableJudge {
         title: "gemini · gemini-2.5-flash · key in GEMINI_API_KEY".to_owned(),
@@ -202,7 +202,7 @@ fn nothing_to_show() {
         ],
     );
     app.settle();
-    // How a path breaks depends on the machine.
+    // The line break in a path depends on the machine.
     let why = "transcripts cannot be read:\n  t.jsonl: it is empty".to_owned();
     app.event_loop.app.live_session.cells.outline_error = Some(why);
     app.keys("1");

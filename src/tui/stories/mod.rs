@@ -1,20 +1,24 @@
-//! Stories over the whole workbench, driven by keys: what it looks like, what one does with it, what hurts, and what a
-//! hostile workspace makes of it.
+//! Stories: tests of the whole workbench, driven by keys.
 //!
-//! No terminal, no network but loopback, no clock but the fake one.
+//! They use no terminal, no network except loopback, and only the fake clock.
 
 mod blind;
 mod calls;
+mod examples;
 mod hostile;
 mod hurts;
+mod judges;
 mod keys;
 mod labels;
 mod look;
 mod looks;
 mod pages;
 mod panels;
+mod replay;
+mod saves;
 mod server;
 mod source;
+mod unjudged_file;
 
 use std::path::Path;
 
@@ -25,7 +29,7 @@ use super::testing::Driven;
 use crate::model::Outcome;
 use crate::workspace::demo;
 
-/// A folder with these files.
+/// Writes these files to a new folder.
 fn files(all: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     for (path, text) in all {
@@ -36,28 +40,28 @@ fn files(all: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-/// A workbench on a workspace of these files.
+/// Opens a workbench on a workspace with these files.
 fn workbench(width: u16, height: u16, all: &[(&str, &str)]) -> Driven {
     let dir = files(all);
     let root = dir.path().join("w");
     Driven::open(width, height, None, dir, &root)
 }
 
-/// The demo, settled.
+/// Opens the demo and waits until nothing is left to do.
 fn demo(width: u16, height: u16) -> Driven {
     let mut app = Driven::demo(width, height);
     app.settle();
     app
 }
 
-/// The demo after `R`.
+/// Opens the demo and judges it with `R`.
 fn judged(width: u16, height: u16) -> Driven {
     let mut app = demo(width, height);
     app.keys("R").settle();
     app
 }
 
-/// The demo's rubric with the planted bug, and without it.
+/// Returns the demo's rubric with the planted mistake, and without it.
 fn rubric(app: &Driven) -> (String, String) {
     let text =
         std::fs::read_to_string(app.root.join("rubrics/beamline.yaml")).expect("it is there");
@@ -66,23 +70,23 @@ fn rubric(app: &Driven) -> (String, String) {
     (text, mended)
 }
 
-/// Goes to a cell by its name, and lets what is read for it come.
+/// Selects a cell by its name, and waits for the texts that it needs.
 fn go_to(app: &mut Driven, name: &str) {
     point(app, name);
     app.settle();
 }
 
-/// Goes to a cell by its name.
+/// Selects a cell by its name.
 fn point(app: &mut Driven, name: &str) {
     let cells = &mut app.event_loop.app.session_mut().cells;
     let name = name.parse().expect("a name");
     let row = cells.find_row(&name).expect("there is such a cell");
     assert!(cells.select_row(row));
-    // As anything that happens, it makes the panes look there.
+    // Any message makes the panes load the selected cell.
     app.tell(Msg::TimePassed);
 }
 
-/// What a cell was decided, by its name.
+/// Returns the outcome of a decision by its name.
 fn outcome(app: &Driven, name: &str) -> Option<Outcome> {
     let cells = &app.event_loop.app.live_session.cells;
     let row = cells.find_row(&name.parse().expect("a name"))?;
@@ -92,7 +96,7 @@ fn outcome(app: &Driven, name: &str) -> Option<Outcome> {
     }
 }
 
-/// The newest notice.
+/// Returns the newest notice.
 fn told(app: &Driven) -> &str {
     let log = &app.event_loop.app.notices.log;
     log.last().map_or("", |notice| &notice.text)

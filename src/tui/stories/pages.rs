@@ -1,4 +1,4 @@
-//! The same pages: a rubric is edited, and its judge is given what it was given before.
+//! Recorded tool responses: after an edit of the rubric, judges get the same pages as before.
 
 use serde_json::json;
 
@@ -9,7 +9,8 @@ use crate::event::ToolResponseSource;
 use crate::model::Outcome;
 use crate::tui::testing::Driven;
 
-/// Fetches, then decides; the guard refuses the page, which is an answer like any other.
+/// Starts a server whose model fetches a page and then decides. The address guard rejects the page, which counts as a
+/// tool response.
 fn fetching() -> Server {
     Server::new(|n| {
         if n.is_multiple_of(2) {
@@ -22,7 +23,7 @@ fn fetching() -> Server {
     })
 }
 
-/// Where the page of the newest run came from.
+/// Returns the source of the tool response in the newest run.
 fn source(app: &Driven) -> Option<ToolResponseSource> {
     let run = app.event_loop.app.runs().by_ticket.values().next_back()?;
     let calls = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
@@ -59,7 +60,7 @@ fn a_rubric_edit_is_judged_on_the_same_pages_and_says_so() {
         "{screen}"
     );
 
-    // Turned off, it fetches again.
+    // With replay off, the page is fetched again.
     app.keys("P");
     app.save("r.yaml", &TONE.replace("kind", "kind and short"))
         .settle();

@@ -1,4 +1,5 @@
-//! Several judges on one eval: what each says is seen, and how they decide is changed while one looks.
+//! Panels: several judges decide one eval. The screen shows each verdict, and the vote rule changes while the user
+//! watches.
 
 use serde_json::json;
 
@@ -10,14 +11,14 @@ use crate::tui::testing::Driven;
 const TRANSCRIPT: &str = "{\"id\":\"t\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"role\":\"assistant\",\"content\":\"go away\"}]}\n";
 const CELL: &str = "t/r/tone";
 
-/// A judge that always says so.
+/// Starts a judge that always returns this verdict.
 fn says(passed: bool, score: f64, why: &'static str) -> Server {
     let verdict =
         json!({"citations": [], "reasoning": why, "passed": passed, "score": score}).to_string();
     Server::new(move |_| Say::Text(verdict.clone()))
 }
 
-/// Three judges: one nearly sure that it passes, one that it fails, one that it passes.
+/// Three judges: the first is almost sure of a pass, the second of a fail, the third of a pass.
 struct PanelServers([Server; 3]);
 
 impl PanelServers {
@@ -126,7 +127,7 @@ fn what_an_earlier_session_decided_is_kept_and_who_is_missing_is_asked_alone() {
 
     let mut app = open();
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail), "as recorded");
-    // By majority the third is needed.
+    // The majority needs the third judge.
     app.save("r.yaml", &rubric(MAJORITY)).settle();
     assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
     assert_eq!(court.asked(), [1, 1, 1], "it alone is asked");
@@ -150,7 +151,7 @@ fn a_wider_margin_says_why_a_row_is_undecided() {
     assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
     assert_eq!(court.asked(), [1, 0, 1], "what the first said is known");
     assert!(app.screen().contains("was unsure"), "{}", app.screen());
-    // Back again, what the strong one said is not needed, and says so.
+    // With the old rule, the verdict of the strong judge is not needed, and the screen shows that.
     app.save("r.yaml", &rubric(narrow)).settle();
     let screen = app.screen();
     assert!(screen.contains("not needed"), "{screen}");

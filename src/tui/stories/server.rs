@@ -1,4 +1,4 @@
-//! A model server on loopback that says what a test tells it to: `OpenAI` chat completions, streamed.
+//! A model server on loopback that returns what a test specifies: `OpenAI` chat completions, streamed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,35 +7,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-/// What the server does with one request.
+/// The response of the server to one request.
 #[derive(Debug, Clone)]
 pub(super) enum Say {
-    /// A text, in one piece.
+    /// A text in one piece.
     Text(String),
     /// A tool call.
     Call(&'static str, Value),
     /// An error: status, a header line, body.
     Refuse(u16, &'static str, String),
-    /// The beginning of a text; the rest never comes.
+    /// The beginning of a text; the rest never arrives.
     Hang(String),
 }
 
 impl Say {
-    /// A verdict.
+    /// Returns a verdict as a text.
     pub(super) fn verdict(passed: bool, reasoning: &str) -> Self {
         let verdict = json!({"citations": [], "reasoning": reasoning, "passed": passed, "score": f64::from(u8::from(passed))});
         Self::Text(verdict.to_string())
     }
 }
 
-/// Serves until the test's process ends: nothing is worth waiting for.
+/// The server. It runs until the process of the tests ends.
 pub(super) struct Server {
     pub(super) base_url: String,
     asked: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// Answers the n-th request with `script(n)`.
+    /// Starts a server that answers the n-th request with `script(n)`.
     pub(super) fn new(script: impl Fn(usize) -> Say + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("it is bound");
@@ -48,7 +48,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (script, asked) = (Arc::clone(&script), Arc::clone(&asked));
-                // A client that goes away is what some stories are about.
+                // Some stories cancel requests, so a closed connection is not an error.
                 std::thread::spawn(move || {
                     serve(stream, || script(asked.fetch_add(1, Ordering::SeqCst)))
                 });
@@ -57,12 +57,13 @@ impl Server {
         server
     }
 
-    /// How many requests came.
+    /// Returns the number of requests.
     pub(super) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// A judge in `dicta.yaml` that asks this server. On loopback it costs nothing unless it has prices.
+    /// Returns the configuration of a judge in `dicta.yaml` that calls this server. On loopback it is free unless it
+    /// has prices.
     pub(super) fn judge(&self, more: &str) -> String {
         let url = &self.base_url;
         format!("{{ provider: openai, model: m, base_url: \"{url}\", timeout_s: 80000{more} }}")
@@ -125,7 +126,7 @@ fn serve(stream: TcpStream, next: impl Fn() -> Say) -> std::io::Result<()> {
                 chunk(json!({"content": text}), Value::Null)
             )?;
             out.flush()?;
-            // Returns once the client has gone.
+            // Returns when the client has closed the connection.
             let _bytes = reader.read(&mut [0])?;
         }
     }

@@ -1,4 +1,4 @@
-//! Where a transcript comes from: what is told of it, what its source decided, and the record behind it, one key away.
+//! The source of a transcript: its metadata, its source verdicts, and the record behind it.
 
 use super::{point, told, workbench};
 use crate::tui::testing::Driven;
@@ -37,7 +37,7 @@ fn what_a_source_told_stands_above_the_messages_and_beside_them() {
     ] {
         assert!(screen.contains(part), "{part}:\n{screen}");
     }
-    // The first message is still number 0.
+    // The metadata does not count as a message.
     assert!(screen.contains("[0] user"), "{screen}");
     point(&mut app, "own/r/says");
     app.settle();
@@ -81,7 +81,7 @@ fn the_record_behind_a_transcript_is_one_key_away() {
     );
     app.keys("esc");
     assert!(!app.screen().contains("source  row-1"));
-    // Gone since: the screen says so, and why.
+    // After the file was removed, the screen shows the reason.
     std::fs::remove_file(app.root.join("out.json")).expect("removed");
     app.keys("O").settle();
     assert!(

@@ -1,4 +1,4 @@
-//! What each command of the command table does.
+//! The action of each command in the command table.
 //!
 //! Does not read keys: `keys` and `mouse` find the command.
 
@@ -13,7 +13,7 @@ use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::pane::Pane;
 
-/// Runs a command if it does something now; says why not, if it does not.
+/// Runs a command, or shows why it can't be used now.
 pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     let usable = command::find_spec(command).map_or(Ok(()), |spec| spec.check_usable(app));
     match usable {
@@ -22,7 +22,7 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     }
 }
 
-/// What each command does; no wildcard, so that none is forgotten.
+/// Runs the action of a command. The match has no wildcard, so the compiler reports a missing command.
 fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     match command {
         UiCommand::Quit => quit::quit(app),
@@ -102,7 +102,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     }
 }
 
-/// `esc`: one step back, never the end.
+/// `esc`: goes one step back. It never quits.
 fn step_back(app: &mut App) -> Vec<Effect> {
     let pane = app.ui.focus;
     if panes::clear_search(app, pane) {
@@ -112,7 +112,7 @@ fn step_back(app: &mut App) -> Vec<Effect> {
         return panes::toggle_zoom(app);
     }
     if !app.session().cells.filter.is_empty() {
-        // An empty filter is no error.
+        // An empty filter always parses.
         let _cleared = app.session_mut().cells.set_filter("");
         return Vec::new();
     }
@@ -136,7 +136,8 @@ fn hide_tour(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `e`: the rubric at the focused eval, at its example where one misses; the first rubric, where none is focused.
+/// `e`: edits the rubric at the focused eval, or at its example that misses. If no eval is focused, opens the first
+/// rubric.
 fn edit_focused(app: &mut App) -> Vec<Effect> {
     let Some(workspace) = app.workspace() else {
         return Vec::new();

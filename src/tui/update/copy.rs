@@ -1,4 +1,4 @@
-//! What `y` puts on the clipboard.
+//! Commands that copy text to the clipboard (`y`).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::tui::state::App;
 use crate::tui::state::document::DocumentState;
 use crate::tui::state::pane::Pane;
 
-/// More of a text is not gathered: no clipboard takes it.
+/// The largest text in bytes. No terminal accepts more.
 const MAX_COPY_BYTES: usize = 4 << 20;
 
 fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
@@ -18,7 +18,7 @@ fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
     vec![Effect::Copy { what, text }]
 }
 
-/// The focused pane's text; in the cells the reason of the focused one.
+/// Copies the text of the focused pane; in the cells pane, the text of the verdict.
 pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
     let pane = if app.ui.focus == Pane::Cells {
         Pane::Verdict
@@ -45,13 +45,13 @@ pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
     copy_effect(pane.title(), text)
 }
 
-/// The message at the top of the transcript.
+/// Copies the message at the top of the transcript pane.
 pub(super) fn copy_message(app: &mut App) -> Vec<Effect> {
     let document = &app.session().transcript_pane;
     let DocumentState::Loaded(doc) = &document.document else {
         return Vec::new();
     };
-    // What is on top now: a pane that follows its end keeps no place of its own.
+    // Computed from the layout, because a pane that follows its end stores no position.
     let source = content::pane_source(app, Pane::Transcript);
     let area = app.layout().inner_size(Pane::Transcript);
     let top = document.scroll.row_position(&*source, area, 0);
@@ -63,7 +63,7 @@ pub(super) fn copy_message(app: &mut App) -> Vec<Effect> {
     copy_effect(format!("message {message}"), doc.message_text(message))
 }
 
-/// The focused cell's name.
+/// Copies the name of the focused cell.
 pub(super) fn copy_cell_name(app: &mut App) -> Vec<Effect> {
     let cells = &app.session().cells;
     let name = cells
@@ -74,7 +74,7 @@ pub(super) fn copy_cell_name(app: &mut App) -> Vec<Effect> {
     })
 }
 
-/// The command that does the same without the screen.
+/// Copies the `dicta` command that does the same without the screen.
 pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
     let cells = &app.session().cells;
     let Some(name) = cells
@@ -100,13 +100,13 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
             format!("dicta run {root} --where {}", quote_shell_word(&filter))
         }
         (None, None) => {
-            return push_info(app, "no workspace is open: there is no command for it");
+            return push_info(app, "no workspace is open, so no command does the same");
         }
     };
     copy_effect("the command", command)
 }
 
-/// One word of a filter, whatever it holds.
+/// Quotes one word of a filter.
 fn quote_filter_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.chars().all(plain) {
@@ -116,13 +116,13 @@ fn quote_filter_word(text: &str) -> String {
     }
 }
 
-/// One word of a shell, whatever it holds.
+/// Quotes one word of a shell command.
 fn quote_shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
     } else if text.chars().any(|c| c.is_control() || is_invisible(c)) {
-        // Pasted into a shell, a control is a key that is pressed: it is spelled, as bash, zsh and ksh read it.
+        // In a shell, a pasted control character acts as a key press. Bash, zsh and ksh read this escaped form.
         let mut out = String::from("$'");
         for c in text.chars() {
             match c {

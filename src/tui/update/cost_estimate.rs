@@ -1,5 +1,5 @@
-//! What a save leaves out because it costs: of such judges only the focused cell is judged again. What the rest would take
-//! is worked out as `R` would, and told.
+//! The judging that a save leaves out because its judges may cost money. dicta judges only the focused cell, and
+//! estimates the cost of the rest.
 
 use super::save_runs::build_save_order;
 use super::touched_evals::{TouchKind, TouchedEval};
@@ -12,7 +12,7 @@ use crate::tui::state::saves::{
     PendingEstimate, PendingJudging, describe_costly_judges, describe_unjudged_cells,
 };
 
-/// The focused cell waits for quiet, if it was touched; the rest is asked for.
+/// Queues the focused cell if the save touched its eval, and orders a preview of the rest.
 pub(super) fn queue_costly(
     app: &mut App,
     touched: &[TouchedEval],
@@ -38,7 +38,7 @@ pub(super) fn queue_costly(
             costly.iter().any(same)
         })
     };
-    // Who looks at a replay does not look at the live cell, and it would cost.
+    // During a replay the user does not see the live cell, so dicta spends no money on it.
     let focused = cells
         .selected_row()
         .filter(|row| app.replay.is_none() && hit(*row))
@@ -63,13 +63,13 @@ pub(super) fn queue_costly(
     vec![Effect::PreviewRun(order)]
 }
 
-/// Whether a preview was asked for here, and not by `R`.
+/// Returns true if the ticket belongs to a preview that a save ordered; `R` orders others.
 pub(super) fn is_awaiting_preview(app: &App, ticket: RunTicket) -> bool {
     let figure = app.saves.pending_estimate.as_ref();
     figure.is_some_and(|figure| figure.ticket == ticket)
 }
 
-/// What the rest would take is known. A failed preview leaves what was told before: no figure.
+/// Adds the estimate to the report. If the preview failed, the report keeps its text without figures.
 pub(super) fn handle_preview(app: &mut App, preview: Result<RunPreview, String>) -> Vec<Effect> {
     let (Some(figure), Ok(preview), Some(report)) = (
         app.saves.pending_estimate.take(),

@@ -1,6 +1,7 @@
-//! Examples come first: they are tried when a workspace opens and on every save, before anything else of it is judged.
+//! Examples of evals. They are checked when a workspace opens and on every save, before anything else is judged.
 //!
-//! What code decides is tried always. Judges are asked about what a save touched, and only those that cost nothing.
+//! Examples that code decides are always checked. Judges are called only for evals that a save touched, and only if
+//! they are free.
 
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ use crate::tui::state::saves::{EvalName, summarize};
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 
-/// A workspace opened.
+/// Checks the examples of a workspace that was opened.
 pub(super) fn try_after_open(app: &mut App, workspace: &Arc<Workspace>) -> Option<Effect> {
     start_trials(app, workspace, Vec::new())
 }
 
-/// A save: the examples of evals it touched are judged too, where that costs nothing.
+/// Checks the examples after a save. Free judges are called for the evals that the save touched.
 pub(super) fn try_after_save(
     app: &mut App,
     old: &Workspace,
@@ -68,7 +69,7 @@ pub(super) fn try_after_save(
     start_trials(app, new, judged)
 }
 
-/// Nothing is asked for where there is nothing to try and nothing to take back.
+/// Orders the check. Returns `None` if there are no examples and no earlier results to clear.
 fn start_trials(
     app: &mut App,
     workspace: &Arc<Workspace>,
@@ -89,7 +90,7 @@ fn start_trials(
     })
 }
 
-/// What code decides was tried.
+/// Stores the results of examples that code decides.
 pub(super) fn handle_tried(app: &mut App, number: u64, trials: Vec<ExampleResult>) -> Vec<Effect> {
     if number != app.examples.number {
         return Vec::new();
@@ -99,7 +100,7 @@ pub(super) fn handle_tried(app: &mut App, number: u64, trials: Vec<ExampleResult
     Vec::new()
 }
 
-/// Judges were asked: what is left of the save may begin.
+/// Stores the results of judges, and starts the judging that waited for them.
 pub(super) fn handle_judged(
     app: &mut App,
     number: u64,
@@ -120,28 +121,28 @@ pub(super) fn handle_judged(
         app.examples.judged.entry(name).or_default().push(trial);
     }
     if let Some(why) = &problem {
-        let said = format!("examples could not be judged: {why}");
-        app.notices.push(app.now, NoticeLevel::Warning, said);
+        let notice = format!("examples could not be judged: {why}");
+        app.notices.push(app.now, NoticeLevel::Warning, notice);
     }
     app.examples.problem = problem;
     announce_misses(app);
     save_runs::handle_time_passed(app)
 }
 
-/// Tells what misses, or that it is mended; nothing where all is as it was and well.
+/// Shows a notice if examples miss, or if a save fixed all of them.
 fn announce_misses(app: &mut App) {
     let examples = &mut app.examples;
     let missing = examples.describe_misses();
     let mended = missing.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
     examples.fixed_by_save = mended;
-    let said = match &missing {
+    let notice = match &missing {
         Some(_) => missing.clone(),
         None => app.examples.describe_passes().filter(|_| mended),
     };
     if let Some(report) = &mut app.saves.report {
-        report.examples.clone_from(&said);
+        report.examples.clone_from(&notice);
     }
-    let Some(said) = said.filter(|_| app.replay.is_none()) else {
+    let Some(notice) = notice.filter(|_| app.replay.is_none()) else {
         return;
     };
     let level = match missing {
@@ -149,8 +150,8 @@ fn announce_misses(app: &mut App) {
         None => NoticeLevel::Info,
     };
     let report = app.saves.report.as_ref();
-    let said = report.filter(|r| r.number > 0).map_or(said, summarize);
-    app.notices.push(app.now, level, said);
+    let notice = report.filter(|r| r.number > 0).map_or(notice, summarize);
+    app.notices.push(app.now, level, notice);
 }
 
 fn describe_unjudged(by_judge: &[(&str, u64)]) -> Option<String> {

@@ -1,7 +1,8 @@
-//! What is focused is read: the trace of its newest run, the transcript, the texts that are visible, their colours.
+//! Loads what the focused item needs: the trace of its newest run, the transcript, the visible
+//! texts.
 //!
-//! [`look`] runs after every update and only compares: nothing is asked for twice, and what comes for something else is
-//! ignored. Both desks may wait: an answer for the live one also arrives while a recording plays.
+//! [`request_focused`] runs after every update and only compares. So nothing is ordered twice, and a result for
+//! another item is ignored. A result for the live session may also arrive while a replay is visible.
 
 mod citations;
 mod finding_marks;
@@ -34,7 +35,7 @@ use crate::tui::widget::flow::{BlockPosition, ScrollState};
 pub(super) use finding_marks::handle_marks_found as marks_found;
 pub(crate) use steps::{move_message_by, move_step_by, select_step, toggle_raw};
 
-/// After every update: asks for what the focused cell needs and nobody asked for yet. Does nothing if nothing moved.
+/// Orders what the focused cell needs and is not ordered yet. Called after every update.
 pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
     update_focused_row(app.session_mut());
     let mut effects = Vec::new();
@@ -48,7 +49,7 @@ pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// The row under the cursor is the focused one.
+/// Focuses the row under the cursor.
 fn update_focused_row(session: &mut SessionView) {
     let row = session.cells.selected_row();
     let held = row
@@ -65,7 +66,7 @@ fn update_focused_row(session: &mut SessionView) {
     }
 }
 
-/// Another cell: what was gone to in the one before means nothing here.
+/// Clears the positions in the texts of the cell before.
 fn clear_positions(session: &mut SessionView) {
     session.trace_panes.step = StepSelection::Newest;
     session.trace_panes.selected_citation = None;
@@ -114,7 +115,8 @@ fn request_trace(app: &mut App) -> Option<Effect> {
     })
 }
 
-/// The folder of a run that is kept beside another. An id from a recording is untrusted: it must be one plain name.
+/// Returns the folder of a run next to another one. An id from a recording is untrusted, so it must be a single file
+/// name.
 fn sibling_run_dir(dir: &Path, run: &RunId) -> Option<PathBuf> {
     let mut parts = Path::new(&run.0).components();
     match (parts.next(), parts.next()) {
@@ -146,7 +148,7 @@ fn request_transcript(app: &mut App) -> Option<Effect> {
     })
 }
 
-/// What the file itself has of the shown transcript, in an overlay.
+/// Opens the file's own record of the shown transcript in an overlay.
 pub(super) fn show_source(app: &mut App) -> Vec<Effect> {
     let Some(of) = app.session().transcript_pane.transcript.clone() else {
         return Vec::new();
@@ -161,7 +163,7 @@ pub(super) fn show_source(app: &mut App) -> Vec<Effect> {
     }]
 }
 
-/// It was read: whoever still looks at it sees it.
+/// Stores a record if its overlay is still open.
 pub(super) fn handle_source_read(
     app: &mut App,
     of: &TranscriptRef,
@@ -176,12 +178,12 @@ pub(super) fn handle_source_read(
     }
 }
 
-/// What dicta.yaml says of a file's fields.
+/// Returns the field mapping of a file.
 fn find_field_map(app: &App, path: &Path) -> Option<Arc<FieldMapping>> {
     app.workspace()?.field_maps.0.get(path).map(Arc::clone)
 }
 
-/// A transcript with its whole path, and the folder of the run that may hold a copy.
+/// Returns the transcript with its whole path, and the folder of the run that may contain a copy.
 fn resolve_transcript_source(
     app: &App,
     transcript: &TranscriptRef,
@@ -206,7 +208,7 @@ fn resolve_transcript_source(
     (placed, run_dir)
 }
 
-/// The next place that what is shown rests on: a judge's citation, or where a check found what it says.
+/// Goes to the next text that the verdict rests on: a citation, or the mark of a check.
 pub(crate) fn go_to_next_reference(app: &mut App) -> Vec<Effect> {
     match finding_marks::go_to_next_mark(app) {
         Some(effects) => effects,
@@ -214,7 +216,7 @@ pub(crate) fn go_to_next_reference(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// Panes that show something else than before begin at its top; a stream is followed.
+/// Scrolls panes with new content to the top. A pane with a stream stays at its end.
 fn scroll_changed_panes(app: &mut App) {
     let shown = resolve_shown_cell(app);
     let trace = &app.session().trace_panes;
@@ -224,7 +226,7 @@ fn scroll_changed_panes(app: &mut App) {
         slot: trace.row.map(|row| (row, trace.slot)),
         run: shown.and_then(|shown| shown.run.cloned()),
         turn: find_shown_turn(trace, turns),
-        // Arguments that form are a call that has no number yet.
+        // Arguments that are being streamed belong to a call without a number.
         call: match find_streaming_call(trace, turns) {
             Some((turn, _)) => Some((turn, usize::MAX)),
             None => find_shown_call(trace, turns),
@@ -288,7 +290,7 @@ fn request_readable_request(app: &mut App) -> Option<Effect> {
     Some(effect)
 }
 
-/// Blobs and colours that are shown and not here.
+/// Orders the visible blobs and colors that are not loaded.
 fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
     let wanted = content::find_missing(app);
     let dir = resolve_shown_cell(app)
@@ -310,7 +312,7 @@ fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
         }
     }
     for (key, lang, text) in wanted.highlights {
-        // The same text may stand in two panes.
+        // Two panes may show the same text.
         if !app.texts.highlights.contains_key(&key) {
             app.texts.start_highlight(key);
             effects.push(Effect::Highlight { key, lang, text });
@@ -318,13 +320,13 @@ fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// The desks that may wait for an answer: the shown one, and the live one behind a replay.
+/// Returns the sessions that may wait for a result: the visible one, and the live one behind a replay.
 fn sessions_mut(app: &mut App) -> impl Iterator<Item = &mut SessionView> {
     let replay = app.replay.as_mut().map(|replay| &mut replay.session);
     std::iter::once(&mut app.live_session).chain(replay)
 }
 
-/// A recorded trace is here.
+/// Stores a recorded trace.
 pub(super) fn handle_trace_read(
     app: &mut App,
     row: RowId,
@@ -356,7 +358,7 @@ pub(super) fn handle_trace_read(
     Vec::new()
 }
 
-/// A request was made readable.
+/// Stores a readable request.
 pub(super) fn handle_request_read(
     app: &mut App,
     key: &RequestKey,
@@ -372,7 +374,7 @@ pub(super) fn handle_request_read(
     Vec::new()
 }
 
-/// A blob is here.
+/// Stores a blob.
 pub(super) fn handle_text_read(
     app: &mut App,
     blob: &Blob,
@@ -385,7 +387,7 @@ pub(super) fn handle_text_read(
     }
 }
 
-/// A text's looks are known.
+/// Stores the highlighting of a text.
 pub(super) fn handle_highlighted(
     app: &mut App,
     key: u64,
@@ -395,7 +397,7 @@ pub(super) fn handle_highlighted(
     Vec::new()
 }
 
-/// A transcript is here.
+/// Stores a transcript.
 pub(super) fn handle_document_read(
     app: &mut App,
     id: &str,
@@ -419,7 +421,7 @@ pub(super) fn handle_document_read(
     Vec::new()
 }
 
-/// Makes a place of a pane visible, and the pane.
+/// Scrolls a pane to a position and makes the pane visible.
 fn scroll_into_view(app: &mut App, pane: Pane, place: BlockPosition) {
     reveal_pane(app, pane);
     let area = app.layout().inner_size(pane);
@@ -430,7 +432,7 @@ fn scroll_into_view(app: &mut App, pane: Pane, place: BlockPosition) {
     }
 }
 
-/// A pane that is not shown becomes the shown tab; where only the focused one is shown, the focused one.
+/// Makes a pane visible: as the tab, or by focus if only the focused pane is visible.
 fn reveal_pane(app: &mut App, pane: Pane) {
     if app.layout().pane_area(pane).is_none() {
         app.ui.tab_pane = pane;

@@ -1,4 +1,4 @@
-//! The line being typed in the footer: a filter of the cells, which works with every key, or a search in a text.
+//! The line that is typed in the footer: a filter of the cells, applied with every key, or a search in a text.
 
 use crossterm::event::KeyCode;
 
@@ -11,7 +11,7 @@ use crate::tui::state::{App, FooterInput};
 use crate::tui::widget::flow::TextSearch;
 use crate::tui::widget::line_input::LineInput;
 
-/// `/`: what it means where one is.
+/// `/`: opens a filter in the cells pane and a search in any other pane.
 pub(super) fn open_input(app: &mut App) -> Vec<Effect> {
     let pane = app.ui.focus;
     app.ui.footer_input = Some(if pane == Pane::Cells {
@@ -32,7 +32,7 @@ pub(super) fn open_input(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A key.
+/// Handles a key.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     let cancel = chord.to_string() == "ctrl-c";
     match chord.code {
@@ -54,7 +54,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     }
 }
 
-/// A pasted text; whether a line is being typed.
+/// Pastes a text into the line; returns false if no line is open.
 pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     match &mut app.ui.footer_input {
         Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
@@ -66,7 +66,7 @@ pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     true
 }
 
-/// Shows at once what the line means so far.
+/// Applies the line to the screen at once.
 fn apply_input(app: &mut App) {
     let Some(mut typing) = app.ui.footer_input.take() else {
         return;
@@ -89,7 +89,7 @@ fn highlight_matches(app: &mut App, pane: Pane, needle: &str) {
     }
 }
 
-/// `enter`: a filter stays, a search goes to the first match from what is visible.
+/// `enter`: keeps the filter, or goes to the first match after the visible position.
 fn accept_input(app: &mut App) -> Vec<Effect> {
     match app.ui.footer_input.take() {
         Some(FooterInput::Filter {
@@ -97,7 +97,7 @@ fn accept_input(app: &mut App) -> Vec<Effect> {
             input,
             previous: before,
         }) => {
-            // A line that is no filter is mended, not kept.
+            // An invalid filter stays open, so that the user can fix it.
             app.ui.footer_input = Some(FooterInput::Filter {
                 input,
                 previous: before,
@@ -112,13 +112,13 @@ fn accept_input(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// `esc`: as it was before.
+/// `esc`: restores the filter or search from before.
 fn cancel_input(app: &mut App) -> Vec<Effect> {
     match app.ui.footer_input.take() {
         Some(FooterInput::Filter {
             previous: before, ..
         }) => {
-            // It was a filter before.
+            // The old filter was valid, so it parses again.
             let _was_good = app.session_mut().cells.set_filter(&before);
         }
         Some(FooterInput::Search {

@@ -1,6 +1,7 @@
-//! Keys and pasted texts: the line being typed takes them first, then the topmost overlay, then the command table.
+//! Keys and pasted texts. They go to the line in the footer first, then to the topmost overlay, then to the command
+//! table.
 //!
-//! A key without effect shows the reason.
+//! A key without an effect shows the reason.
 
 use super::commands::run_command;
 use super::notices::push_info;
@@ -10,7 +11,7 @@ use crate::tui::key_chord::KeyChord;
 use crate::tui::keymap::{self, KeyMeaning};
 use crate::tui::state::App;
 
-/// A key.
+/// Handles a key.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     app.notices.dismiss();
     if app.ui.footer_input.is_some() {
@@ -42,7 +43,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     }
 }
 
-/// A pasted text: into the line being typed, and nowhere else.
+/// Pastes a text into the line that is being typed. Anywhere else it has no effect.
 pub(super) fn handle_paste(app: &mut App, text: &str) -> Vec<Effect> {
     if footer_input::handle_paste(app, text) || overlay_input::handle_paste(app, text) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Labels: what a person says of the focused decision counts at once, is written elsewhere, and can be taken back.
+//! Labels. A label counts at once, the runtime writes it to the file, and the user can undo it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::tui::state::label_edits::{LabelEdit, labels_file_path};
 use crate::tui::state::notices::NoticeLevel;
 use crate::workspace::Workspace;
 
-/// `p`, `f`, `u`.
+/// `p`, `f`, `u`: labels the focused decision as pass, fail or unsure.
 pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     let Some((row, name)) = focused_decision(app) else {
         return Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     effects
 }
 
-/// `x`.
+/// `x`: removes the label of the focused decision.
 pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
     let Some((row, name)) = focused_decision(app) else {
         return Vec::new();
@@ -68,19 +68,19 @@ pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let what = format_decision_name(app, &name);
-    let whose = before.by.as_ref().map(|by| format!(" (by {by})"));
-    let said = format!(
+    let author = before.by.as_ref().map(|by| format!(" (by {by})"));
+    let notice = format!(
         "removed the label of {what}: {}{} (U takes it back)",
         LabelValue::from_passed(before.passed).as_str(),
-        whose.unwrap_or_default()
+        author.unwrap_or_default()
     );
     let change = LabelChange::Remove(name.clone());
     let effects = apply_edit(app, name, None, Some(before), change, None);
-    push_info(app, said);
+    push_info(app, notice);
     effects
 }
 
-/// `U`.
+/// `U`: undoes the last label.
 pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
     let Some(last) = app.label_edits.undo_stack.pop() else {
         return Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
         more => format!(" ({more} more can be taken back)"),
     };
     if let Some(row) = app.live_session.cells.find_row(&last.name) {
-        // What happens is seen.
+        // Moves to the row, so that the user sees the change.
         app.live_session.cells.select_row(row);
         keep_selection_visible(app);
     }
@@ -109,7 +109,7 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// The label counts from now on, and is to be written.
+/// Applies a label to the cells and orders the write.
 fn apply_edit(
     app: &mut App,
     name: CellName,
@@ -144,7 +144,7 @@ fn apply_edit(
     })]
 }
 
-/// What stands beside verdicts moved: where flips went is told anew.
+/// Updates each flip of the report: a label decides if the flip is an improvement.
 fn refresh_flip_directions(app: &mut App) {
     let cells = &mut app.live_session.cells;
     if let Some(report) = &mut app.saves.report {
@@ -156,7 +156,7 @@ fn refresh_flip_directions(app: &mut App) {
     cells.update_shown_if_due(app.now);
 }
 
-/// It was written, or it was not: then nothing was said.
+/// Handles the result of a write. A failed write removes the label again.
 pub(super) fn handle_written(
     app: &mut App,
     number: u64,
@@ -172,7 +172,8 @@ pub(super) fn handle_written(
                 .find(|own| own.number == number);
             if let Some(own) = found {
                 own.written = true;
-                // Who said it and when is known now; a removed one may leave another behind, which the file tells.
+                // The file now contains the author and the time. After a removal, an older label may apply; the
+                // reload reads it.
                 if own.label.is_some() && written.label.is_some() {
                     own.label = written.label;
                     apply_latest_label(app, number);
@@ -184,7 +185,7 @@ pub(super) fn handle_written(
     let read = app.workspace().map(Arc::clone);
     if let Some(workspace) = read.filter(|workspace| app.label_edits.matches_loaded_file(workspace))
     {
-        // Back at where it was: no other look will come.
+        // The file has the text that the workspace was loaded with, so the watcher reports no change.
         handle_reloaded(app, &workspace, &[]);
     }
     if app.label_edits.quit_when_written && !app.label_edits.has_unwritten() {
@@ -194,7 +195,7 @@ pub(super) fn handle_written(
     Vec::new()
 }
 
-/// The newest word on a decision is what counts.
+/// Applies the newest label of the decision that this edit belongs to.
 fn apply_latest_label(app: &mut App, number: u64) {
     let own = &app.label_edits.pending;
     let of = own.iter().find(|own| own.number == number);
@@ -213,7 +214,7 @@ fn handle_write_failure(app: &mut App, number: u64, why: &str) {
     let own = labels.pending.remove(at);
     labels.undo_stack.retain(|done| done.number != number);
     for later in &mut labels.pending {
-        // What was never written cannot be taken back, nor said again.
+        // An edit that was never written can't be undone, and undoing it must not write it again.
         later.undoes = later.undoes.take().filter(|undone| undone.number != number);
     }
     labels.undo_stack.extend(own.undoes.map(|undone| *undone));
@@ -228,11 +229,11 @@ fn handle_write_failure(app: &mut App, number: u64, why: &str) {
     }
     refresh_flip_directions(app);
     let what = format_decision_name(app, &own.name);
-    let said = format!("the label of {what} is as before: {why}");
-    app.notices.push(app.now, NoticeLevel::Error, said);
+    let notice = format!("the label of {what} is as before: {why}");
+    app.notices.push(app.now, NoticeLevel::Error, notice);
 }
 
-/// The workspace was read again: what of `changed` somebody else wrote. What is only ours is taken over without a word.
+/// Applies labels of a reloaded workspace. Returns the changed files without the label file if only dicta wrote it.
 pub(super) fn handle_reloaded(
     app: &mut App,
     workspace: &Arc<Workspace>,
@@ -257,28 +258,28 @@ pub(super) fn handle_reloaded(
     others.cloned().collect()
 }
 
-/// Tells what is wrong with labels, where it is news: a rubric is judged all the same, and they count for nothing.
+/// Shows label problems if they are new. They don't stop the judging: an invalid label is ignored.
 pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &Workspace) {
     let known = before.map_or(&[][..], |before| &before.label_problems);
     if known == now.label_problems {
         return;
     }
     let Some(first) = now.label_problems.first() else {
-        let said = "all labels match again";
-        return app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = "all labels match again";
+        return app.notices.push(app.now, NoticeLevel::Info, notice);
     };
     let first = make_visible(&first.to_string(), false).into_owned();
-    let said = match now.label_problems.len() {
-        1 => format!("{first} (it counts for nothing until mended)"),
+    let notice = match now.label_problems.len() {
+        1 => format!("{first} (it counts for nothing until you fix it)"),
         n => format!(
-            "{first} (and {} more; they count for nothing until mended)",
+            "{first} (and {} more; they count for nothing until you fix them)",
             n - 1
         ),
     };
-    app.notices.push(app.now, NoticeLevel::Warning, said);
+    app.notices.push(app.now, NoticeLevel::Warning, notice);
 }
 
-/// `s`: the next decision nobody labelled.
+/// `s`: selects the next decision without a label.
 pub(super) fn select_next_unlabelled(app: &mut App) -> Vec<Effect> {
     if !app.session_mut().cells.select_next_unlabelled() {
         return push_info(app, "everything that is listed is labelled");
@@ -287,22 +288,22 @@ pub(super) fn select_next_unlabelled(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `B`: verdicts are hidden until they are labelled, or shown.
+/// `B`: hides verdicts until they are labelled, or shows them.
 pub(super) fn toggle_blind(app: &mut App) -> Vec<Effect> {
     let cells = &mut app.live_session.cells;
     let blind = !cells.blind;
     if blind && cells.sort == RowSort::ProblemsFirst {
-        // Else what is labelled and failed would lie above the rest.
+        // This order would reveal failed verdicts, because labelled failures move to the top.
         cells.sort = RowSort::FileOrder;
     }
     cells.set_blind(blind);
     keep_selection_visible(app);
-    let said = if blind {
+    let notice = if blind {
         "blind: a verdict is hidden until you label it (p pass, f fail, u unsure; B shows all)"
     } else {
         "all verdicts are shown"
     };
-    push_info(app, said)
+    push_info(app, notice)
 }
 
 fn focused_decision(app: &App) -> Option<(RowId, CellName)> {
@@ -311,7 +312,7 @@ fn focused_decision(app: &App) -> Option<(RowId, CellName)> {
     Some((row, cells.decision_name(row)?))
 }
 
-/// `refund-03 × grounded`.
+/// Formats a decision for a notice, such as `refund-03 × grounded`.
 fn format_decision_name(app: &App, name: &CellName) -> String {
     let times = if app.ui.theme.glyphs().ascii {
         "x"

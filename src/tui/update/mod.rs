@@ -1,6 +1,7 @@
-//! The one reducer: what happened changes the model and says what is to be done.
+//! The reducer: it applies a message to the app and returns the effects to carry out.
 //!
-//! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
+//! Each file is responsible for one area. Pure: it does no I/O and reads no clock except `app.now`, which the loop
+//! sets before each call.
 
 mod commands;
 mod copy;
@@ -32,12 +33,12 @@ use super::msg::Msg;
 use super::state::App;
 use super::state::notices::NoticeLevel;
 
-/// What the workbench asks for when it opens.
+/// Returns the effects that load what the app shows first.
 pub(crate) fn request_initial_data(app: &mut App) -> Vec<Effect> {
     opened_item::request_initial_data(app)
 }
 
-/// Applies what happened.
+/// Applies a message to the app.
 pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     let mut effects = match msg {
         Msg::Key(chord) => {
@@ -131,14 +132,14 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
     };
-    // Whatever happened may have moved the focus, or made readable what is focused.
+    // Last, because any message may move the focus or load the data that the focused item needs.
     effects.extend(focus::request_focused(app));
     effects.extend(opened_item::list_more_if_needed(app));
     tour::update_tour(app);
     effects
 }
 
-/// A moment came: everything that waits looks whether it was its own.
+/// Handles a timer: each area checks its own due times.
 fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     let mut effects = save_runs::handle_time_passed(app);
     effects.extend(replay::handle_time_passed(app));

@@ -1,4 +1,5 @@
-//! The mouse: a click focuses, selects and runs hints; the wheel scrolls what is under it; borders can be dragged.
+//! The mouse. A click focuses, selects and runs hints; the wheel scrolls the pane under the pointer; borders can be
+//! dragged.
 
 use ratatui::layout::Rect;
 
@@ -10,10 +11,10 @@ use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::pane::Pane;
 
-/// Rows a notch of the wheel scrolls.
+/// The rows that one notch of the wheel scrolls.
 const ROWS_PER_WHEEL_NOTCH: i64 = 3;
 
-/// It did something.
+/// Handles a mouse event.
 pub(super) fn handle_mouse(app: &mut App, mouse: MouseInput) -> Vec<Effect> {
     let (column, row) = (mouse.column, mouse.row);
     match mouse.action {
@@ -54,7 +55,7 @@ fn handle_click(app: &mut App, area: Rect, target: &ClickTarget, column: u16) ->
     match *target {
         ClickTarget::Pane(pane) => panes::focus_pane(app, pane),
         ClickTarget::Row(row) => {
-            // What is clicked stays under the pointer.
+            // Scrolls as little as possible, so that the clicked row stays under the pointer.
             let height = usize::from(app.layout().inner_size(Pane::Cells).height);
             let cells = &mut app.session_mut().cells;
             cells.select_entry(CellsEntry::Row(row), height);
@@ -99,7 +100,7 @@ fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     Vec::new()
 }
 
-/// What lies under the pointer, whatever has the focus.
+/// Scrolls the part of the screen under the pointer, focused or not.
 fn handle_scroll(app: &mut App, column: u16, row: u16, rows: i64) -> Vec<Effect> {
     if !app.overlays.is_empty() {
         return overlay_input::handle_scroll(app, rows);

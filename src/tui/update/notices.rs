@@ -1,10 +1,10 @@
-//! The short texts that a command shows instead of an effect, or next to it.
+//! Notices that a command shows instead of an effect.
 
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::notices::NoticeLevel;
 
-/// Tells something, and that is all.
+/// Shows a notice. Returns no effects, so that a command can end with it.
 pub(super) fn push_info(app: &mut App, text: impl Into<String>) -> Vec<Effect> {
     app.notices.push(app.now, NoticeLevel::Info, text);
     Vec::new()

@@ -1,4 +1,4 @@
-//! What is open: a workspace, a bare file, a recording.
+//! The opened item: a workspace, a file of transcripts, or a recording.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem};
 use crate::workspace::Workspace;
 
-/// What is asked for when the workbench opens, or opens something else.
+/// Returns the effects that load the opened item.
 pub(super) fn request_initial_data(app: &mut App) -> Vec<Effect> {
     match app.opened.clone() {
         OpenedItem::Workspace(workspace) => open_workspace(app, workspace),
@@ -72,7 +72,7 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     effects
 }
 
-/// Some more of the bare file was listed.
+/// Adds a page of transcripts of the opened file.
 pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -> Vec<Effect> {
     if !matches!(&app.opened, OpenedItem::TranscriptFile(open) if open == file) {
         return Vec::new();
@@ -100,9 +100,9 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
         app.notices.push(app.now, NoticeLevel::Warning, text);
     }
     let missed = listed.not_understood.is_some();
-    if let Some(told) = listed.not_understood {
-        let told = make_visible(&told, false).into_owned();
-        app.notices.push(app.now, NoticeLevel::Info, told);
+    if let Some(notice) = listed.not_understood {
+        let notice = make_visible(&notice, false).into_owned();
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
     if let Some(why) = listed.problem {
         app.opened_file.needs_field_mapping = listed.mappable;
@@ -131,9 +131,9 @@ fn summarize_listing(bare: &OpenedFileState, missed: bool) -> String {
     text + "; W makes a workspace with a first rubric around this file"
 }
 
-/// After every update: more rows of a bare file, where one looks at the last ones that are there.
+/// Lists more transcripts of the opened file if the cursor is near the end of the list. Called after every update.
 pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
-    /// So many rows before the end of the list the next page is asked for.
+    /// The distance in rows from the end of the list at which the next page is ordered.
     const NEAR: usize = 300;
     let OpenedItem::TranscriptFile(file) = &app.opened else {
         return Vec::new();
@@ -157,7 +157,7 @@ pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
     }]
 }
 
-/// A workspace around the bare file, if one is open.
+/// Creates a workspace around the opened file.
 pub(super) fn make_workspace(app: &mut App) -> Vec<Effect> {
     let problem = app
         .opened_file
@@ -181,7 +181,7 @@ pub(super) fn make_workspace(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// A workspace was made around a bare file.
+/// Opens a workspace that was created around a file.
 pub(super) fn handle_workspace_made(
     app: &mut App,
     made: Result<Arc<Workspace>, String>,

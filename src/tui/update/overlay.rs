@@ -1,4 +1,4 @@
-//! Opens overlays, and fills those whose content arrives later.
+//! Opens overlays, and fills in results that arrive later.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::tui::state::runs::RunTicket;
 use crate::tui::widget::flow::ScrollState;
 use crate::tui::widget::line_input::LineInput;
 
-/// Every key, searchable.
+/// Opens the list of all keys, with a search line.
 pub(super) fn open_help(app: &mut App) -> Vec<Effect> {
     let search = LineInput::default();
     app.overlays.push(Overlay::Help {
@@ -25,21 +25,21 @@ pub(super) fn open_help(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// All messages so far, the newest in view.
+/// Opens the log of notices, scrolled to its end.
 pub(super) fn open_log(app: &mut App) -> Vec<Effect> {
     let scroll = ScrollState::tail();
     app.overlays.push(Overlay::Log { scroll });
     Vec::new()
 }
 
-/// What the run's judges and tools did.
+/// Opens the statistics of the run's judges and tools.
 pub(super) fn open_statistics(app: &mut App) -> Vec<Effect> {
     let scroll = ScrollState::top();
     app.overlays.push(Overlay::Statistics { scroll });
     Vec::new()
 }
 
-/// The bundled themes.
+/// Opens the list of bundled themes.
 pub(super) fn open_themes(app: &mut App) -> Vec<Effect> {
     let before = Arc::clone(&app.ui.theme);
     let selected = theme::bundled_names()
@@ -53,7 +53,7 @@ pub(super) fn open_themes(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Real judges that could be asked about the focused cell, on the pages it was judged on.
+/// Opens the list of judges that the user can ask about the focused cell. They see the same recorded tool responses.
 pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     let cells = &app.live_session.cells;
     let Some(row) = cells.selected_row() else {
@@ -86,7 +86,7 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     vec![Effect::FindJudges { row, order }]
 }
 
-/// What an order would take is known: ask if it costs, else start it.
+/// Handles the preview of an order: starts a free run, and asks before a run that may cost money.
 pub(super) fn handle_preview(
     app: &mut App,
     ticket: RunTicket,
@@ -113,7 +113,7 @@ pub(super) fn handle_preview(
     }
 }
 
-/// Judges at hand are known.
+/// Adds the available judges to the overlay that waits for them.
 pub(super) fn handle_judges_found(
     app: &mut App,
     row: RowId,

@@ -15,14 +15,15 @@ use crate::tui::state::overlay::{self, Overlay};
 use crate::tui::state::transcript_source::SourceOverlay;
 use crate::tui::state::{App, statistics};
 
-/// A key, for the topmost overlay.
+/// Handles a key for the topmost overlay.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     let Some(mut top) = app.overlays.pop() else {
         return Vec::new();
     };
     let key = chord.to_string();
     if key == "ctrl-c" {
-        // Closes the question; what runs goes on unless it was the question.
+        // Closes the overlay, and runs continue. If the question was to quit, ctrl-c acts as it does without an
+        // overlay.
         let ends = matches!(top, Overlay::QuitWhileRunning);
         restore_on_close(app, &top);
         return if ends {
@@ -87,7 +88,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A pasted text; whether the topmost overlay has a line for it.
+/// Pastes a text into the overlay's line; returns false if it has none.
 pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     match app.overlays.last_mut() {
         Some(Overlay::Help { search: input, .. } | Overlay::SeekTo(input)) => {
@@ -98,7 +99,7 @@ pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     }
 }
 
-/// A click on a line: selects it; on the selected one, and on a command of help, it means enter.
+/// Handles a click on a line: selects it. On the selected line, and on a command in the help, it acts as enter.
 pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
     let Some(mut top) = app.overlays.pop() else {
         return Vec::new();
@@ -128,7 +129,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The wheel over an overlay.
+/// Scrolls the topmost overlay.
 pub(super) fn handle_scroll(app: &mut App, rows: i64) -> Vec<Effect> {
     if let Some(mut top) = app.overlays.pop() {
         move_selection(app, &mut top, rows);
@@ -137,7 +138,7 @@ pub(super) fn handle_scroll(app: &mut App, rows: i64) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Moves the selection, or the text.
+/// Moves the selection, or scrolls the text.
 fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
     let moved = |selected: usize, count: usize| {
         let to = i64::try_from(selected).unwrap_or(0).saturating_add(steps);
@@ -180,7 +181,7 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
     }
 }
 
-/// The room for the log's text.
+/// Returns the size of the text in the log overlay.
 pub(crate) fn log_area(size: Size) -> Size {
     Size::new(
         size.width.saturating_sub(6).min(120).saturating_sub(2),
@@ -188,7 +189,7 @@ pub(crate) fn log_area(size: Size) -> Size {
     )
 }
 
-/// A theme, on this terminal.
+/// Applies a bundled theme with the colors of this terminal.
 fn apply_theme(app: &mut App, name: &str) {
     match Theme::bundled(name) {
         Ok(theme) => app.ui.theme = Arc::new(app.ui.theme.replaced_by(theme)),
@@ -198,7 +199,7 @@ fn apply_theme(app: &mut App, name: &str) {
     }
 }
 
-/// What closing means where nothing was chosen.
+/// Undoes the preview of a theme if none was chosen.
 fn restore_on_close(app: &mut App, top: &Overlay) {
     if let Overlay::Themes {
         previous: before, ..
@@ -208,7 +209,8 @@ fn restore_on_close(app: &mut App, top: &Overlay) {
     }
 }
 
-/// `enter`: the selected line. No answer to a question: those want a letter.
+/// `enter`: accepts the selected line. Questions are answered only with a letter, so that a stray enter spends no
+/// money.
 fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
         Overlay::Help { search, selected } => {

@@ -1,4 +1,4 @@
-//! Focus, zoom, moving and scrolling.
+//! Focus, zoom, movement and scrolling.
 
 use ratatui::layout::{Rect, Size};
 
@@ -6,12 +6,12 @@ use super::notices::push_info;
 use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::{App, PendingPaneSearch};
 use crate::tui::widget::flow::{ScrollState, SearchOutcome, TextSource};
 
-/// The terminal has another size: everything flows anew, the focused item stays in view.
+/// Lays out the panes for a new terminal size and keeps the selected row in view.
 pub(super) fn handle_resize(app: &mut App, width: u16, height: u16) -> Vec<Effect> {
     app.ui.size = Size::new(width, height);
     app.ui.drag = None;
@@ -19,26 +19,26 @@ pub(super) fn handle_resize(app: &mut App, width: u16, height: u16) -> Vec<Effec
     Vec::new()
 }
 
-/// Keeps the selected cell in view after the pane's height changed.
+/// Scrolls the cells pane so that the selected row is in view.
 pub(super) fn keep_selection_visible(app: &mut App) {
     let height = pane_height(app, Pane::Cells);
     app.session_mut().cells.move_cursor_by(0, height);
 }
 
-/// Rows inside a pane.
+/// Returns the height of a pane's inside in rows.
 fn pane_height(app: &App, pane: Pane) -> usize {
     usize::from(app.layout().inner_size(pane).height)
 }
 
-/// A moment came: a long search goes on, marks turn.
+/// Continues a long search and advances the spinner.
 pub(super) fn handle_time_passed(app: &mut App) {
     app.ui.spinner_frame = app.ui.spinner_frame.wrapping_add(1);
-    if let Some((pane, forward)) = app.ui.pending_search {
+    if let Some(PendingPaneSearch { pane, forward }) = app.ui.pending_search {
         find_next_match(app, pane, forward);
     }
 }
 
-/// Focuses a pane; where it is not shown, it takes the place of the one that is.
+/// Focuses a pane. A hidden pane replaces the visible tab.
 pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
     app.ui.focus = pane;
     if pane != Pane::Cells {
@@ -48,7 +48,7 @@ pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `tab`: the next pane by number, over those that are shown, or that are tabs.
+/// `tab`: focuses the next pane by number, visible panes and tabs included.
 pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     let layout = app.layout();
     let tabs = !layout.tabs.is_empty() || app.ui.zoomed;
@@ -69,7 +69,7 @@ pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     }
 }
 
-/// `h`, `l`: the pane on that side; with tabs, to the right is the next tab.
+/// `h`, `l`: focuses the pane on that side, or the next tab on the right.
 pub(super) fn focus_neighbour(app: &mut App, right: bool) -> Vec<Effect> {
     let layout = app.layout();
     let from = layout.pane_area(app.ui.focus).unwrap_or_default();
@@ -95,8 +95,8 @@ pub(super) fn focus_neighbour(app: &mut App, right: bool) -> Vec<Effect> {
     match near {
         Some(pane) => focus_pane(app, pane),
         None if !layout.tabs.is_empty() => cycle_focus(app, right),
-        None if right => push_info(app, "there is no pane further to the right"),
-        None => push_info(app, "there is no pane further to the left"),
+        None if right => push_info(app, "this is the rightmost pane"),
+        None => push_info(app, "this is the leftmost pane"),
     }
 }
 
@@ -106,14 +106,14 @@ fn compute_overlap(one: Rect, other: Rect) -> u16 {
         .saturating_sub(one.y.max(other.y))
 }
 
-/// The focused pane over the whole screen, and back.
+/// Shows the focused pane on the whole screen, or ends that.
 pub(super) fn toggle_zoom(app: &mut App) -> Vec<Effect> {
     app.ui.zoomed = !app.ui.zoomed;
     keep_selection_visible(app);
     Vec::new()
 }
 
-/// Does something to a pane's place in its text.
+/// Calls a function with a pane's scroll state, text and size.
 pub(super) fn with_scroll<T>(
     app: &mut App,
     pane: Pane,
@@ -129,7 +129,7 @@ pub(super) fn with_scroll<T>(
     Some(done)
 }
 
-/// Rows down (negative: up) in the focused pane.
+/// Moves so many rows down in the focused pane; negative is up.
 pub(super) fn move_focused_by(app: &mut App, rows: i64) -> Vec<Effect> {
     let pane = app.ui.focus;
     if pane == Pane::Changes && move_flip_by(app, rows) {
@@ -138,7 +138,7 @@ pub(super) fn move_focused_by(app: &mut App, rows: i64) -> Vec<Effect> {
     scroll_pane_by(app, pane, rows)
 }
 
-/// Rows down in any pane, whatever is focused.
+/// Scrolls any pane so many rows down.
 pub(super) fn scroll_pane_by(app: &mut App, pane: Pane, rows: i64) -> Vec<Effect> {
     if pane == Pane::Cells {
         let height = pane_height(app, pane);
@@ -152,7 +152,7 @@ pub(super) fn scroll_pane_by(app: &mut App, pane: Pane, rows: i64) -> Vec<Effect
     Vec::new()
 }
 
-/// Moves over the listed flips; past them the text scrolls.
+/// Moves over the listed flips. Returns false past the last one, so that the text scrolls.
 fn move_flip_by(app: &mut App, rows: i64) -> bool {
     let next = usize::try_from(i64::try_from(app.saves.selected).unwrap_or(0) + rows).ok();
     match next.filter(|next| *next < count_flips(app)) {
@@ -164,7 +164,7 @@ fn move_flip_by(app: &mut App, rows: i64) -> bool {
     }
 }
 
-/// A page, or a part of one.
+/// Moves by a page, or by a part of one.
 pub(super) fn move_by_page(app: &mut App, pages: i64, parts: i64) -> Vec<Effect> {
     let pane = app.ui.focus;
     let rows = i64::try_from(pane_height(app, pane)).unwrap_or(1);
@@ -172,7 +172,7 @@ pub(super) fn move_by_page(app: &mut App, pages: i64, parts: i64) -> Vec<Effect>
     scroll_pane_by(app, pane, pages * step.max(1))
 }
 
-/// The first row, or the last.
+/// Moves to the first or the last row.
 pub(super) fn move_to_end(app: &mut App, last: bool) -> Vec<Effect> {
     let pane = app.ui.focus;
     if pane == Pane::Cells {
@@ -193,7 +193,7 @@ pub(super) fn move_to_end(app: &mut App, last: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `enter`: into what is selected; a text fills the screen.
+/// `enter`: opens the selected item; a text pane zooms.
 pub(super) fn enter_selection(app: &mut App) -> Vec<Effect> {
     match app.ui.focus {
         Pane::Cells
@@ -212,7 +212,7 @@ pub(super) fn enter_selection(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// The cell of a flip, and its verdict.
+/// Selects the cell of a flip and shows its verdict.
 pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
     if app.replay.is_some() {
         return push_info(app, "this is a replay: q goes back to where verdicts moved");
@@ -231,7 +231,7 @@ pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
     focus_pane(app, Pane::Verdict)
 }
 
-/// `]`, `[`.
+/// `]`, `[`: selects the next or the previous problem.
 pub(super) fn select_next_problem(app: &mut App, forward: bool) -> Vec<Effect> {
     if !app.session_mut().cells.select_next_problem(forward) {
         return push_info(
@@ -243,7 +243,7 @@ pub(super) fn select_next_problem(app: &mut App, forward: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The next of the sorts.
+/// Selects the next sort order.
 pub(super) fn cycle_sort(app: &mut App) -> Vec<Effect> {
     let cells = &mut app.session_mut().cells;
     let sort = cells.sort.cycle();
@@ -252,7 +252,7 @@ pub(super) fn cycle_sort(app: &mut App) -> Vec<Effect> {
     push_info(app, sort.title())
 }
 
-/// Goes to the next match of a pane's search.
+/// Goes to the next match of the pane's search.
 pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<Effect> {
     app.ui.pending_search = None;
     let found = with_scroll(app, pane, |scroll, source, area| {
@@ -265,17 +265,17 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
         Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "on from the end"),
         Some((SearchOutcome::NotFound, needle)) => {
             let title = pane.title();
-            push_info(app, format!("`{needle}` stands nowhere in {title}"))
+            push_info(app, format!("`{needle}` isn't in {title}"))
         }
         Some((SearchOutcome::Pending, _)) => {
-            app.ui.pending_search = Some((pane, forward));
+            app.ui.pending_search = Some(PendingPaneSearch { pane, forward });
             Vec::new()
         }
         Some((SearchOutcome::At(_), _)) | None => Vec::new(),
     }
 }
 
-/// Takes the marks of a search away; whether there were any.
+/// Clears the search of a pane; returns false if there was none.
 pub(super) fn clear_search(app: &mut App, pane: Pane) -> bool {
     let stopped = app.ui.pending_search.take().is_some();
     let find = content::pane_scroll_mut(app, pane).and_then(|scroll| scroll.search.take());

@@ -1,4 +1,4 @@
-//! The ways to leave: `q`, `ctrl-c` and signals. A run that is still active is cancelled or confirmed first.
+//! Commands and signals that end the program. A key first confirms or cancels an active run.
 
 use super::notices::push_info;
 use super::{panes, replay, runs};
@@ -7,7 +7,7 @@ use crate::tui::state::App;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::runs::RunStage;
 
-/// `q`: what is open on top first; with a run under way it asks.
+/// `q`: leaves the zoom or the replay first, then quits. Asks if a run is active.
 pub(super) fn quit(app: &mut App) -> Vec<Effect> {
     if app.ui.zoomed {
         return panes::toggle_zoom(app);
@@ -24,20 +24,20 @@ pub(super) fn quit(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     if app.label_edits.has_unwritten() && !app.label_edits.quit_when_written {
-        // A moment's work; pressed again it ends at once.
+        // A write takes a moment. A second `q` quits without waiting for it.
         app.label_edits.quit_when_written = true;
         return push_info(app, "a label is being written, then dicta ends");
     }
     quit_with_code(app, 0)
 }
 
-/// Ends the program.
+/// Quits with an exit code.
 pub(super) fn quit_with_code(app: &mut App, code: u8) -> Vec<Effect> {
     app.exit_code = Some(code);
     vec![Effect::Quit]
 }
 
-/// `ctrl-c`: cancels what runs; only then, and if it is pressed again while that takes its time, quits.
+/// `ctrl-c`: cancels runs. Quits if no run is active, or if all of them are already being cancelled.
 pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
     let waits = app.saves.pending_judging.take().is_some();
     let runs = app
@@ -54,7 +54,7 @@ pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
     quit_with_code(app, 0)
 }
 
-/// A signal to end.
+/// Quits because of a signal.
 pub(super) fn handle_signal(app: &mut App, number: i32) -> Vec<Effect> {
     let code = u8::try_from(number.saturating_add(128)).unwrap_or(1);
     quit_with_code(app, code)

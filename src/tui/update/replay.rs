@@ -1,7 +1,6 @@
-//! A recording that plays: opening it, its keys, its time.
+//! A replay: opening it, its keys, its timers.
 //!
-//! No network, no runs: a replay only tells its desk what was recorded, at its own pace or another. Flips inside it are
-//! its own and are told nowhere else.
+//! It uses no network and starts no runs. Flips of a recording appear only in its own session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,22 +15,24 @@ use crate::tui::state::cells::{CellsEntry, RowFlip};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
-use crate::tui::state::replay::{ReplayPosition, ReplayStart, ReplayState};
+use crate::tui::state::replay::{
+    FailurePosition, PendingSession, ReplayPosition, ReplayStart, ReplayState,
+};
 use crate::tui::state::runs::{RunStage, RunTicket};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem, UiState};
 
 use crate::tui::widget::line_input::LineInput;
 
-/// So much is told at one wake: events, and cells they plan or settle. A few milliseconds' work.
+/// The maximum number of events per wake, with the cells that they plan or complete. That takes a few milliseconds.
 const MAX_EVENTS_PER_WAKE: usize = 5_000;
 const MIN_SPEED: f64 = 0.25;
 const MAX_SPEED: f64 = 64.0;
 
-/// The way in, as live events take it; another one in tests.
+/// The function that feeds events, the same as for live events. Tests use another one.
 type FeedFn = fn(&mut SessionView, RunTicket, &[RunEvent]) -> Vec<RowFlip>;
 
-/// Asks for the run of the focused cell, to be replayed from where its judge began.
+/// Opens the run of the focused cell and plays it from the start of the cell's judge.
 pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
     if app.replay.is_some() {
         return push_info(app, "this is a replay already: q goes back");
@@ -73,7 +74,7 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
     }]
 }
 
-/// A recording is here.
+/// Opens a recording that was read.
 pub(super) fn handle_replay_read(
     app: &mut App,
     run: RunId,
@@ -133,13 +134,13 @@ pub(super) fn handle_replay_read(
     Vec::new()
 }
 
-/// A moment came: what is due is shown.
+/// Shows the events that are due.
 pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     advance(app, runs::feed_events);
     Vec::new()
 }
 
-/// Leaves the replay: back to the board, or the end of the program where there is none.
+/// Leaves the replay: returns to the live session, or ends the program if there is none.
 pub(super) fn leave_replay(app: &mut App) -> Vec<Effect> {
     match app.replay.as_ref().map(|replay| replay.quits_on_leave) {
         Some(true) => {
@@ -155,7 +156,7 @@ pub(super) fn leave_replay(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// The keys of a replay.
+/// Runs a command of the replay.
 pub(super) fn run_replay_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     dispatch_command(app, command, runs::feed_events)
 }
@@ -165,7 +166,7 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
     let Some(replay) = &mut app.replay else {
         return Vec::new();
     };
-    let said = match command {
+    let notice = match command {
         UiCommand::PlayPause => play_or_pause(replay, now),
         UiCommand::StepEvent => step_by_unit(replay, PlaybackStep::Event),
         UiCommand::StepTurn => step_by_unit(replay, PlaybackStep::Turn),
@@ -182,14 +183,14 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
         }
         _ => None,
     };
-    if let Some(said) = said {
-        app.notices.push(now, NoticeLevel::Info, said);
+    if let Some(notice) = notice {
+        app.notices.push(now, NoticeLevel::Info, notice);
     }
     advance(app, feed);
     Vec::new()
 }
 
-/// Goes to a part of the recording: a click on its bar, from 0 to 1.
+/// Jumps to a part of the recording, from 0 to 1. A click on the bar selects it.
 pub(super) fn seek_fraction(app: &mut App, part: f64) -> Vec<Effect> {
     let now = app.now;
     if let Some(replay) = &mut app.replay {
@@ -203,7 +204,7 @@ pub(super) fn seek_fraction(app: &mut App, part: f64) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Goes to a moment as it was typed: `1:05`, `12.5`, `40%`. The error is a sentence.
+/// Jumps to a typed position: `1:05`, `12.5`, `40%`. The error is a sentence.
 pub(super) fn seek_to_typed(app: &mut App, typed: &str) -> Result<Vec<Effect>, String> {
     let now = app.now;
     if let Some(replay) = &mut app.replay {
@@ -214,7 +215,7 @@ pub(super) fn seek_to_typed(app: &mut App, typed: &str) -> Result<Vec<Effect>, S
     Ok(Vec::new())
 }
 
-/// Tells the desk what the player handed out, as much as a wake has room for; says when the recording is over.
+/// Feeds the due events, up to the limit of a wake, and announces the end of the recording.
 fn advance(app: &mut App, feed: FeedFn) {
     let now = app.now;
     let Some(replay) = &mut app.replay else {
@@ -252,55 +253,61 @@ fn advance(app: &mut App, feed: FeedFn) {
     }
 }
 
-/// What is said at the end of a log that holds no end.
+/// The notice at the end of a log without an end.
 const UNFINISHED: &str =
     "the recording stops here without an end: the run was interrupted, or is still being recorded";
 
-/// One bite. Whether the desk is now where the player is.
+/// Feeds one batch; returns true if the session is at the player's position.
 fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
     let goal = replay.player.position();
     if goal >= replay.shown_events {
-        // The shown desk is not beyond the goal: whatever was built behind it is not needed.
+        // The visible session is not beyond the target, so the session in the background is not needed.
         replay.pending_session = None;
     } else if replay
         .pending_session
         .as_ref()
-        .is_none_or(|behind| behind.1 > goal)
+        .is_none_or(|pending| pending.fed_events > goal)
     {
-        replay.pending_session = Some(Box::new((replay.new_session(), 0)));
+        replay.pending_session = Some(Box::new(PendingSession {
+            session: replay.new_session(),
+            fed_events: 0,
+        }));
     }
     let events = Arc::clone(replay.player.events());
     let ticket = replay.ticket;
-    if let Some(behind) = &mut replay.pending_session {
-        let (session, told) = &mut **behind;
-        let bite = &events[*told..find_batch_end(&events, *told, goal)];
-        // Flips of a recording are its own: none is told.
-        let _flips = feed(session, ticket, bite);
-        session.follow.track_live_cells(ticket, bite);
-        *told += bite.len();
-        if *told < goal {
+    if let Some(pending) = &mut replay.pending_session {
+        let from = pending.fed_events;
+        let batch = &events[from..find_batch_end(&events, from, goal)];
+        // Flips of a recording are part of it and are not reported.
+        let _flips = feed(&mut pending.session, ticket, batch);
+        pending.session.follow.track_live_cells(ticket, batch);
+        pending.fed_events += batch.len();
+        if pending.fed_events < goal {
             return false;
         }
         if let Some(built) = replay.pending_session.take() {
-            let (mut session, told) = *built;
+            let PendingSession {
+                mut session,
+                fed_events,
+            } = *built;
             session.copy_view_from(&mut replay.session);
             session.cells.update_shown();
             replay.session = session;
-            replay.shown_events = told;
+            replay.shown_events = fed_events;
         }
         return true;
     }
-    let bite = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
-    if !bite.is_empty() {
-        let _flips = feed(&mut replay.session, ticket, bite);
-        replay.shown_events += bite.len();
+    let batch = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
+    if !batch.is_empty() {
+        let _flips = feed(&mut replay.session, ticket, batch);
+        replay.shown_events += batch.len();
         replay.session.cells.update_shown_if_due(now);
     }
-    replay.session.follow_events(now, ticket, bite);
+    replay.session.follow_events(now, ticket, batch);
     replay.shown_events == goal
 }
 
-/// Where a bite ends: one event at least.
+/// Returns the end of a batch of at least one event.
 fn find_batch_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
     let mut left = MAX_EVENTS_PER_WAKE;
     let rest = events.get(from..goal).unwrap_or_default();
@@ -364,7 +371,7 @@ fn skip_twentieth(replay: &mut ReplayState, now: Millis, on: bool) -> Option<Str
     None
 }
 
-/// Goes to a moment counted from the beginning; what played, plays on.
+/// Jumps to a time from the beginning. Keeps playing if it was.
 fn seek_to(replay: &mut ReplayState, now: Millis, moment: Millis) {
     let playing = replay.is_playing();
     let (first, _) = replay.player.span();
@@ -374,19 +381,19 @@ fn seek_to(replay: &mut ReplayState, now: Millis, moment: Millis) {
     }
 }
 
-/// Goes, without showing what lies between, to the next cell that failed or ended in an error, and selects it.
+/// Jumps to the next cell that failed or ended in an error, and selects it.
 fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
     let position = replay.player.position();
-    // One event may settle many cells: the next failure may stand in the event that the last one was of.
+    // One event may complete many cells, so the next failure may be in the same event as the last one.
     let (event, skip) = match replay.last_failure {
-        Some((event, result)) if event + 1 == position => (event, result + 1),
+        Some(last) if last.event + 1 == position => (last.event, last.result + 1),
         _ => (position, 0),
     };
     let found = find_failure(replay.player.events(), event, skip);
     let Some((event, result, cell)) = found else {
         return Some("no cell fails or ends in an error from here on".to_owned());
     };
-    replay.last_failure = Some((event, result));
+    replay.last_failure = Some(FailurePosition { event, result });
     let _told_later = replay.player.seek(event + 1);
     if let Some((row, slot)) = replay.cell_slots.get(cell.index()).copied().flatten() {
         replay.session.focus_decision(CellsEntry::Row(row), slot);
@@ -414,7 +421,7 @@ fn find_failure(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize,
     None
 }
 
-/// Selects a decision, and says at which event its judge begins; 0 if none did.
+/// Selects a decision and returns the index of the event that starts its judge; 0 if there is none.
 fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName) -> usize {
     let Some(row) = replay.session.cells.find_row(name) else {
         return 0;
@@ -431,7 +438,7 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
     begins.unwrap_or(0)
 }
 
-/// What the run says of itself: `recorded against a scripted server`.
+/// Returns the label of the recording, such as `recorded against a scripted server`.
 fn recording_label(log: &[RunEvent]) -> Option<String> {
     match &log.first()?.kind {
         EventKind::RunStarted(header) if !header.label.is_empty() => {
@@ -441,11 +448,11 @@ fn recording_label(log: &[RunEvent]) -> Option<String> {
     }
 }
 
-/// Another desk is looked at: a line being typed and a drag belonged to the one before.
+/// Resets the open line and a drag, because they belong to the session before.
 fn reset_input(ui: &mut UiState) {
     ui.footer_input = None;
     ui.drag = None;
-    // What the last save moved is no part of a recording.
+    // The changes of the last save are not part of a recording.
     if ui.tab_pane == Pane::Changes {
         ui.tab_pane = Pane::Verdict;
     }
@@ -463,12 +470,12 @@ fn scale_length(length: Millis, part: f64) -> Millis {
     Millis::from_secs_f64(length.0 as f64 / 1000.0 * part.clamp(0.0, 1.0))
 }
 
-/// `1:05`, `1:02:03`, `12.5`, `40%` as a moment of a recording of this length.
+/// Parses a position such as `1:05`, `1:02:03`, `12.5` or `40%` in a recording of this length.
 fn parse_moment(typed: &str, length: Millis) -> Result<Millis, String> {
     let typed = typed.trim();
     let no = || {
         let typed = make_visible(typed, false);
-        format!("`{typed}` is no moment: write `1:05`, `12.5` (seconds) or `40%`")
+        format!("`{typed}` isn't a position: write `1:05`, `12.5` (seconds) or `40%`")
     };
     let number = |text: &str| {
         let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.');

@@ -1,7 +1,8 @@
-//! The same pages: what a save judges again is judged on the pages its judges were given before, so that what moves is the
-//! rubric's doing and not a page's. Says so, and can be turned off.
+//! Recorded tool responses for the runs of a save. Judges read the same pages as before, so that flips come from the
+//! rubric and not from a changed page.
 //!
-//! Owns which runs' evidence a save's runs get. A page that none of them holds is fetched, and shown as a miss.
+//! Responsible for the choice of runs whose tool responses are replayed. A page that none of them recorded is fetched
+//! and shown as a miss.
 
 use crate::event::{EventKind, RunEvent};
 use crate::model::{RunId, pluralize};
@@ -10,10 +11,10 @@ use crate::tui::state::App;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::runs::RunTicket;
 
-/// Runs whose evidence is looked through at most, the newest of those that verdicts on the board are from.
+/// The maximum number of runs whose tool responses are searched, newest first.
 const MAX_EVIDENCE_RUNS: usize = 16;
 
-/// Freezes the runs that these effects start.
+/// Sets the recorded tool responses for the runs that these effects start.
 pub(super) fn set_replayed_evidence(app: &App, effects: &mut [Effect]) {
     let Some(runs) = find_evidence_runs(app) else {
         return;
@@ -25,8 +26,8 @@ pub(super) fn set_replayed_evidence(app: &App, effects: &mut [Effect]) {
     }
 }
 
-/// The runs that judged what is shown, newest first; `None` where nothing is to be frozen: no judge has tools, dicta.yaml
-/// names the evidence already, or it is turned off.
+/// Returns the runs that judged the visible verdicts, newest first. `None` if no judge has tools, dicta.yaml names a
+/// run, or the user turned replay off.
 fn find_evidence_runs(app: &App) -> Option<String> {
     let workspace = app.workspace()?;
     let with_tools = workspace
@@ -45,7 +46,7 @@ fn find_evidence_runs(app: &App) -> Option<String> {
             slot.cached_from.as_ref().or_else(own)
         })
         .collect();
-    // A run's id begins with its time.
+    // A run id begins with its time, so this puts the newest first.
     runs.sort_unstable_by(|a, b| b.cmp(a));
     runs.dedup();
     runs.truncate(MAX_EVIDENCE_RUNS);
@@ -53,7 +54,7 @@ fn find_evidence_runs(app: &App) -> Option<String> {
     (!names.is_empty()).then(|| names.join(","))
 }
 
-/// A run of a save began: says whose pages its judges are given.
+/// Records in the report of a save that its run replays tool responses.
 pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events: &[RunEvent]) {
     let started = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted(header) => header.replayed_evidence_plan(),
@@ -77,20 +78,20 @@ pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events:
         n => pluralize(n, "page"),
     };
     report.replayed_evidence = Some(format!(
-        "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches anew)",
+        "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches again)",
         frozen.describe_runs()
     ));
 }
 
-/// `P`: whether the judges of a save are given the same pages.
+/// `P`: turns the replay of recorded tool responses on or off.
 pub(super) fn toggle_replayed_evidence(app: &mut App) -> Vec<Effect> {
     let refetch = !app.saves.refetch;
     app.saves.refetch = refetch;
-    let said = if refetch {
+    let notice = if refetch {
         "saves fetch their pages again, which may move a verdict (P: same pages)"
     } else {
         "saves are judged on the pages of before (P fetches again, r for one cell)"
     };
-    app.notices.push(app.now, NoticeLevel::Info, said);
+    app.notices.push(app.now, NoticeLevel::Info, notice);
     Vec::new()
 }

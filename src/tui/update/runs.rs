@@ -1,4 +1,4 @@
-//! Runs: ordered, fed, ended. Live and replayed events take the same way in.
+//! Runs: their events, their ends, their reports. Live and replayed events use the same function.
 
 mod orders;
 
@@ -22,12 +22,12 @@ use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun, format_bill};
 use crate::tui::state::saves::{SaveReport, summarize_briefly};
 use crate::tui::state::session_view::SessionView;
 
-/// Columns from which the footer says what a save moved.
+/// The number of columns from which the footer summarizes a save.
 const MIN_SUMMARY_WIDTH: u16 = 60;
-/// Notes of a run that are told one by one.
+/// The maximum number of a run's notes that are shown one by one.
 const MAX_SHOWN_NOTES: usize = 10;
 
-/// More of the outline.
+/// Adds a part of the outline.
 pub(super) fn handle_outlined(
     app: &mut App,
     generation: u64,
@@ -61,7 +61,7 @@ pub(super) fn handle_outlined(
     Vec::new()
 }
 
-/// All of the outline.
+/// Completes the outline.
 pub(super) fn handle_outline_ended(
     app: &mut App,
     generation: u64,
@@ -82,7 +82,7 @@ pub(super) fn handle_outline_ended(
     Vec::new()
 }
 
-/// The board of past runs.
+/// Stores the newest verdicts of past runs.
 pub(super) fn handle_newest_verdicts(
     app: &mut App,
     generation: u64,
@@ -95,13 +95,13 @@ pub(super) fn handle_newest_verdicts(
     app.live_session.cells.apply_newest_verdicts(board);
     app.live_session.cells.update_shown_if_due(app.now);
     for problem in problems {
-        let said = format!("a past run is left out: {problem}");
-        app.notices.push(app.now, NoticeLevel::Warning, said);
+        let notice = format!("a past run is left out: {problem}");
+        app.notices.push(app.now, NoticeLevel::Warning, notice);
     }
     Vec::new()
 }
 
-/// A run has an id.
+/// Stores the id of a run that started.
 pub(super) fn handle_run_started(
     app: &mut App,
     ticket: RunTicket,
@@ -118,7 +118,7 @@ pub(super) fn handle_run_started(
     Vec::new()
 }
 
-/// A run could not begin.
+/// Removes a run that could not start.
 pub(super) fn handle_run_refused(app: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
     app.live_session.runs.by_ticket.shift_remove(&ticket);
     remove_from_report(app, ticket);
@@ -127,7 +127,7 @@ pub(super) fn handle_run_refused(app: &mut App, ticket: RunTicket, why: &str) ->
     Vec::new()
 }
 
-/// More of a live run.
+/// Feeds the events of a live run.
 pub(super) fn handle_run_events(
     app: &mut App,
     ticket: RunTicket,
@@ -161,7 +161,7 @@ pub(super) fn handle_run_events(
     Vec::new()
 }
 
-/// A judge that was asked besides is shown at work, where its cell is looked at.
+/// Shows the judge of a second opinion at work, if its cell is focused.
 fn show_second_opinion(session: &mut SessionView, ticket: RunTicket) {
     let run = session.runs.by_ticket.get(&ticket);
     let Some((row, slot)) = run.and_then(|run| *run.cell_slots.first()?) else {
@@ -177,7 +177,7 @@ fn show_second_opinion(session: &mut SessionView, ticket: RunTicket) {
     }
 }
 
-/// A live run ended.
+/// Completes a live run.
 pub(super) fn handle_run_ended(
     app: &mut App,
     ticket: RunTicket,
@@ -194,7 +194,7 @@ pub(super) fn handle_run_ended(
         session.cells.abandon_cells(id, &run.cell_slots);
     }
     session.cells.update_shown_if_due(app.now);
-    let (said, notes, of_save) = (
+    let (summary, notes, of_save) = (
         summarize_run(run, theme.glyphs(), blind),
         collect_notes(run),
         run.save_number.is_some(),
@@ -211,10 +211,10 @@ pub(super) fn handle_run_ended(
     match problem {
         Some(why) => {
             let name = id.map_or_else(String::new, |id| format!(" {}", id.letters()));
-            let said = format!("run{name} did not end well: {why}");
-            app.notices.push(app.now, NoticeLevel::Error, said);
+            let notice = format!("run{name} did not end well: {why}");
+            app.notices.push(app.now, NoticeLevel::Error, notice);
         }
-        // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
+        // The changes pane and the footer report a run of a save. If neither is visible, a notice does.
         None if of_save => {
             let hidden = app.ui.size.width < MIN_SUMMARY_WIDTH
                 && app.layout().pane_area(Pane::Changes).is_none();
@@ -222,24 +222,24 @@ pub(super) fn handle_run_ended(
                 && hidden
                 && report.running_runs.is_empty()
             {
-                let said = summarize_briefly(report, theme.glyphs());
-                app.notices.push(app.now, NoticeLevel::Info, said);
+                let summary = summarize_briefly(report, theme.glyphs());
+                app.notices.push(app.now, NoticeLevel::Info, summary);
             }
         }
-        None => app.notices.push(app.now, NoticeLevel::Info, said),
+        None => app.notices.push(app.now, NoticeLevel::Info, summary),
     }
     Vec::new()
 }
 
-/// A moment came: order that lagged behind results is worked out.
+/// Updates the order of the rows that lagged behind results.
 pub(super) fn handle_time_passed(app: &mut App) {
     let now = app.now;
     app.session_mut().cells.update_shown_if_due(now);
 }
 
-/// Feeds events to a desk; the flips they made. The one way in, for live and replayed runs.
+/// Feeds events to a session and returns their flips. Live and replayed runs use this function.
 ///
-/// The caller settles the cells afterwards: once a batch, not once an event.
+/// The caller updates the visible rows afterwards, once per batch.
 pub(super) fn feed_events(
     session: &mut SessionView,
     ticket: RunTicket,
@@ -254,7 +254,7 @@ pub(super) fn feed_events(
         match &event.kind {
             EventKind::RunStarted(header) => {
                 cells.register_run(&header.run, ticket.0);
-                // The newest run knows the newest rubrics, an outline or none.
+                // The newest run has the newest rubrics, also if there is no outline.
                 run.index_map = cells.register_header(header, newest);
                 run.id = Some(header.run.clone());
                 if run.stage == RunStage::Requested {
@@ -266,7 +266,7 @@ pub(super) fn feed_events(
                 first,
                 keys,
             } => {
-                // Numbers rise without gaps; a log with holes has cells without a place.
+                // Cell numbers have no gaps. In a broken log with gaps, the missing cells get no slot.
                 let reached = run.state.cells.len().saturating_sub(keys.len());
                 if let Some(id) = &run.id
                     && reached == first.index()
@@ -311,7 +311,7 @@ fn finish_cell(
     }
 }
 
-/// Puts what a run moved into the report it belongs to.
+/// Adds the flips of a run to the report that it belongs to.
 fn add_to_report(
     app: &mut App,
     ticket: RunTicket,
@@ -354,7 +354,7 @@ fn remove_from_report(app: &mut App, ticket: RunTicket) {
     }
 }
 
-/// The runs behind the focused row: their traces may be on the screen.
+/// Returns the runs of the focused row, because the screen may show their traces.
 fn focused_run_ids(cells: &CellsState) -> Vec<RunId> {
     let row = cells.selected_row().and_then(|row| cells.row(row));
     let slots = row.into_iter().flat_map(|row| &row.slots);
@@ -363,7 +363,7 @@ fn focused_run_ids(cells: &CellsState) -> Vec<RunId> {
         .collect()
 }
 
-/// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
+/// Summarizes a run, such as `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
 fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
     let Some(totals) = &run.state.totals else {
@@ -394,7 +394,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
             marks.push(format!("{mark} {n}"));
         }
     }
-    let mut said = vec![
+    let mut parts = vec![
         if blind {
             "verdicts hidden".to_owned()
         } else if marks.is_empty() {
@@ -406,15 +406,15 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
         totals.duration_ms.to_string(),
     ];
     if totals.pending > 0 {
-        said.insert(2, format!("{} not judged", totals.pending));
+        parts.insert(2, format!("{} not judged", totals.pending));
     }
     let bill = totals.bill.unwrap_or(Cost {
         usd: totals.cost_usd.unwrap_or(0.0),
         unknown: 0,
     });
-    said.extend(format_bill(bill));
+    parts.extend(format_bill(bill));
     let how = if totals.cancelled { " cancelled" } else { "" };
-    let mut text = format!("run {name}{how}: {}", said.join(", "));
+    let mut text = format!("run {name}{how}: {}", parts.join(", "));
     if let Some(stop) = run.state.budgets.iter().find(|stop| stop.hard) {
         text = format!("{text}; stopped by the budget ({stop}): dicta run --resume {name}");
     }
@@ -423,18 +423,18 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
 
 fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let all = &run.state.notes;
-    let mut told: Vec<String> = all
+    let mut shown: Vec<String> = all
         .iter()
         .take(MAX_SHOWN_NOTES)
         .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {
-        told.push(format!(
-            "{} more notes stand in the run's log",
+        shown.push(format!(
+            "{} more notes are in the run's log",
             all.len() - MAX_SHOWN_NOTES
         ));
     }
-    told
+    shown
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The runs that a save starts: their orders, their filters, and the judging that waits for quiet.
+//! The runs that a save starts: their orders, their filters, and the judging that waits until the user stops saving.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use crate::tui::state::App;
 use crate::tui::state::runs::TrackedRun;
 use crate::tui::state::saves::{EvalName, SaveRun};
 
-/// Touched rubrics beyond this share one run, which may decide a few checks more than it must.
+/// The maximum number of runs per save. With more touched rubrics, one run covers all of them and may repeat a few
+/// checks.
 const MAX_RUNS_PER_SAVE: usize = 4;
 
-/// A moment came: judge cells that waited for quiet start.
+/// Starts the judging that waited, if it is due.
 pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     let now = app.now;
     if app.examples.is_judging() {
@@ -30,7 +31,7 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     if let Some(workspace) = app.workspace() {
-        // What a later save took away cannot be judged.
+        // A later save may have removed evals that were queued.
         let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
         waiting.evals.retain(there);
         let all_there = |name: &String| {
@@ -53,7 +54,7 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Runs over whole evals: one a rubric.
+/// Starts runs over whole evals, one run per rubric.
 pub(super) fn start_eval_runs(
     app: &mut App,
     evals: &[EvalName],
@@ -65,7 +66,7 @@ pub(super) fn start_eval_runs(
         .collect()
 }
 
-/// Evals as a filter, and which of them it is about.
+/// A filter, and the evals that it selects.
 pub(super) type EvalFilter = (String, Vec<EvalName>);
 
 pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
@@ -93,7 +94,7 @@ pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
         .collect()
 }
 
-/// An order over the workspace as it is now.
+/// Builds an order over the current workspace.
 pub(super) fn build_save_order(
     app: &mut App,
     only: Option<Vec<String>>,
@@ -124,7 +125,7 @@ pub(super) fn build_save_order(
     })
 }
 
-/// Starts a run of this save: it is known from now on.
+/// Orders a run for the current save and tracks it.
 pub(super) fn start_save_run(
     app: &mut App,
     only: Option<Vec<String>>,
@@ -156,7 +157,7 @@ pub(super) fn start_save_run(
     Effect::StartRun(order)
 }
 
-/// The evals that decisions are of.
+/// Returns the evals of these decisions.
 pub(super) fn parse_eval_names(names: &[String]) -> Vec<EvalName> {
     let mut evals: Vec<EvalName> = names
         .iter()

@@ -1,7 +1,8 @@
-//! A save: the rubric is swapped, what it touched is judged again, what flipped is told.
+//! Saves: dicta reloads the workspace, judges again what the save touched, and reports flips.
 //!
-//! What code decides is decided at once; judges wait for quiet, free ones for all that was touched, others for the focused
-//! cell alone. A run of an earlier save that has asked nobody yet is superseded by a save of the same evals.
+//! Evals that code decides are decided at once. Judges wait until the user stops saving: free judges judge all
+//! touched evals, other judges only the focused cell. A run that has not called a model is cancelled if a later save
+//! touches the same evals.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,9 +27,9 @@ use crate::tui::state::{App, OpenedItem};
 use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 
-/// The largest text whose diff is worked out here, in bytes: a keypress must not wait for it.
+/// The largest text in bytes that is compared here. A larger diff would delay keys.
 const MAX_DIFF_BYTES: usize = 128 << 10;
-/// Everything loads again.
+/// Handles a reload without errors.
 pub(super) fn handle_reloaded(
     app: &mut App,
     workspace: Arc<Workspace>,
@@ -36,7 +37,7 @@ pub(super) fn handle_reloaded(
 ) -> Vec<Effect> {
     let others = labels::handle_reloaded(app, &workspace, changed);
     if others.is_empty() && !changed.is_empty() && app.workspace().is_some() {
-        // What was written here is no news.
+        // Only dicta's own label file changed, and the app knows its labels already.
         if !app.saves.problems.is_empty() {
             clear_problems(app, true);
         }
@@ -46,7 +47,7 @@ pub(super) fn handle_reloaded(
     let changed = others.as_slice();
     clear_problems(app, changed.is_empty());
     let Some(old) = app.workspace().map(Arc::clone) else {
-        // It did not load when it was opened.
+        // The workspace had errors when it was opened.
         app.opened = OpenedItem::Workspace(Arc::clone(&workspace));
         let mut effects: Vec<Effect> = examples::try_after_open(app, &workspace)
             .into_iter()
@@ -68,26 +69,26 @@ pub(super) fn handle_reloaded(
         });
     }
     update_report(app, (&old, &workspace), before, changed, &touched, gone);
-    // First of all.
-    let exam = examples::try_after_save(app, &old, &workspace, &touched);
-    let mut effects: Vec<Effect> = exam.into_iter().collect();
+    // Ordered first, because runs wait for the examples that code decides.
+    let example_check = examples::try_after_save(app, &old, &workspace, &touched);
+    let mut effects: Vec<Effect> = example_check.into_iter().collect();
     if !stays {
-        // As decided before the save: what it moves is told by the runs it starts.
+        // The verdicts are decided by the old rubric. The runs of this save then show each change as a flip.
         effects.extend(request_outline(app, Arc::clone(&old)));
     }
     if app.replay.is_some() {
-        let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
-        app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = "a file was saved: the live cells take it, the replay stays (q goes back)";
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
     if touched.is_empty() {
         if app.replay.is_none() {
-            let said = app.visible_report().map(|report| summarize(&report));
+            let notice = app.visible_report().map(|report| summarize(&report));
             app.notices
-                .push(app.now, NoticeLevel::Info, said.unwrap_or_default());
+                .push(app.now, NoticeLevel::Info, notice.unwrap_or_default());
         }
         return effects;
     }
-    // Only where nobody reads: the focused pane stays where it is.
+    // Only from the list of cells: a user who reads another pane keeps it.
     if app.ui.focus == Pane::Cells && app.replay.is_none() {
         app.ui.tab_pane = Pane::Changes;
     }
@@ -99,8 +100,8 @@ pub(super) fn handle_reloaded(
     effects
 }
 
-/// What a save is compared with, where it goes on with the one before: a file that is written in pieces may load in
-/// between without its last evals, and may be laid out anew by the editor after it was saved.
+/// Returns the workspace that the save is compared with, if it continues the last save. A file that is written in
+/// pieces may load without its last evals. An editor may also reformat a file after saving it.
 fn find_report_base(
     app: &App,
     old: &Workspace,
@@ -116,7 +117,7 @@ fn find_report_base(
     (back || layout).then(|| Arc::clone(base))
 }
 
-/// Whether all that is known of an eval was decided by it as it was, so that nothing is left to judge.
+/// Returns true if all rows of an eval were decided by its current version.
 fn is_eval_current(app: &App, name: &EvalName) -> bool {
     let cells = &app.live_session.cells;
     let of = |at: u32| {
@@ -127,7 +128,7 @@ fn is_eval_current(app: &App, name: &EvalName) -> bool {
     rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
 }
 
-/// Begins to tell what a save moved, or goes on with it.
+/// Starts a report of a save, or extends the current one.
 fn update_report(
     app: &mut App,
     (old, new): (&Arc<Workspace>, &Arc<Workspace>),
@@ -180,14 +181,14 @@ fn update_report(
     saves.report = Some(report);
 }
 
-/// Whether nothing that is not an eval's own changed what cells there are or what stands beside them.
+/// Returns true if both versions have the same cells and labels.
 fn has_same_cells(old: &Workspace, new: &Workspace) -> bool {
     old.transcripts == new.transcripts
         && old.field_maps == new.field_maps
         && old.labels == new.labels
 }
 
-/// Asks for the cells and the board as they are now.
+/// Orders the outline and the newest verdicts of the current workspace.
 fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
     app.generation += 1;
     let generation = app.generation;
@@ -207,7 +208,8 @@ fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
     ]
 }
 
-/// What was told of earlier saves is over. `alone`: nothing else will be told now.
+/// Clears the problems of earlier saves. If `alone`, announces that the file loads again, because no other notice
+/// follows.
 fn clear_problems(app: &mut App, alone: bool) {
     let problems = std::mem::take(&mut app.saves.problems);
     let toast = app.notices.toast(app.now);
@@ -218,8 +220,8 @@ fn clear_problems(app: &mut App, alone: bool) {
         && alone
     {
         let file = first.file.display();
-        let said = format!("{file} loads again");
-        app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = format!("{file} loads again");
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
 }
 
@@ -248,7 +250,7 @@ fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
     }
 }
 
-/// Starts what is to be judged at once, and lets the rest wait.
+/// Starts the runs that a save needs at once and queues the rest.
 fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
     let mut waiting = app.saves.pending_judging.take().unwrap_or(PendingJudging {
         due: app.now,
@@ -270,7 +272,7 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
     app.saves
         .redecided_evals
         .extend(changed.map(|t| t.name.clone()));
-    // Free judges are asked for all of it, and answer from past verdicts where these hold.
+    // These evals may have recorded verdicts that still hold. This run takes them from the cache and calls no judge.
     let known = touched.iter().filter(|t| match t.kind {
         TouchKind::Redecided => true,
         TouchKind::Costly => app.saves.redecided_evals.contains(&t.name),
@@ -293,7 +295,8 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
     effects
 }
 
-/// Cancels runs of earlier saves over the same evals that have asked nobody yet; what else they were over waits again.
+/// Cancels runs of earlier saves over the same evals that have not called a model. Their other evals are queued
+/// again.
 fn cancel_superseded(
     app: &mut App,
     touched: &[EvalName],
@@ -323,7 +326,7 @@ fn cancel_superseded(
     effects
 }
 
-/// Whether an eval has verdicts that can be decided otherwise.
+/// Returns true if an eval has verdicts that can be decided again.
 fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
     cells.rows.iter().any(|row| {
         let eval = cells.evals.get(row.eval as usize);
@@ -332,22 +335,22 @@ fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
     })
 }
 
-/// Something does not load: the last good state stays.
+/// Handles a reload with errors: the last valid workspace stays.
 pub(super) fn handle_reload_failed(app: &mut App, problems: Vec<Diagnostic>) -> Vec<Effect> {
     app.saves.problems = problems;
     Vec::new()
 }
 
-/// The editor was left: what it saved is looked at, whether or not anything was heard of it.
+/// Checks the files after the editor ended, because the watcher may have missed a change.
 pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
-        let said = format!("the editor: {why}");
-        app.notices.push(app.now, NoticeLevel::Error, said);
+        let notice = format!("the editor: {why}");
+        app.notices.push(app.now, NoticeLevel::Error, notice);
     }
     vec![Effect::RescanFiles]
 }
 
-/// `A`: whether a save judges again.
+/// `A`: turns automatic judging after a save on or off.
 pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
     let saves = &mut app.saves;
     saves.paused = !saves.paused;
@@ -355,7 +358,7 @@ pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
     if saves.paused && saves.pending_judging.take().is_some() {
         saves.unjudged_saves = 1;
     }
-    let said = match (saves.paused, missed) {
+    let notice = match (saves.paused, missed) {
         (true, _) => "auto is off: a save only marks verdicts stale (A turns it on)".to_owned(),
         (false, 0) => "auto is on: a save judges again what it touched".to_owned(),
         (false, missed) => {
@@ -363,7 +366,7 @@ pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
             format!("auto is on; {saves} came meanwhile: R judges what is stale")
         }
     };
-    app.notices.push(app.now, NoticeLevel::Info, said);
+    app.notices.push(app.now, NoticeLevel::Info, notice);
     Vec::new()
 }
 

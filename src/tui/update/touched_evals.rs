@@ -1,4 +1,4 @@
-//! What a save touched: which evals may be decided otherwise now, and what that takes. Pure; knows two workspaces.
+//! The evals that a save touched, and how each is decided again. Pure: it compares two workspaces.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -19,39 +19,38 @@ static JUDGED_EVAL_TYPES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     kinds.filter(|kind| kind.judged).map(|k| k.name).collect()
 });
 
-/// How an eval was touched.
+/// The work that a touched eval needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TouchKind {
-    /// Decided by code: it is simply decided again.
+    /// Code decides it, so it is decided again.
     Check,
-    /// Its recorded scores are decided otherwise; no judge is asked.
+    /// Its recorded scores give new decisions without a judge call.
     Redecided,
-    /// Judged anew by a judge that costs nothing.
+    /// A free judge judges it again.
     Free,
-    /// Judged anew by a judge that costs, or may.
+    /// A judge that costs money, or may, judges it again.
     Costly,
 }
 
-/// An eval that was touched.
+/// An eval that a save touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TouchedEval {
     pub(super) name: EvalName,
     pub(super) kind: TouchKind,
-    /// For judged ones.
+    /// The judge, for judged evals.
     pub(super) judge: Option<String>,
-    /// What only decides is another than it was.
+    /// True if a decision setting changed.
     pub(super) decision_changed: bool,
 }
 
-/// What differs between two states of a workspace, in the order of the newer one's files. Evals that are gone are not
-/// among them: there is nothing to decide.
+/// Returns the evals that differ, in the order of the newer files. Removed evals are not included.
 pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval> {
     let before: IndexMap<(&str, &str), (&Rubric, &Eval)> = list_evals(old).collect();
     list_evals(new)
         .filter_map(|((rubric, eval), (of, now))| {
             let was = before.get(&(rubric, eval)).copied();
             let how = classify_touch(was, (of, now), old, new)?;
-            // What several judges said already may be enough for how they decide now.
+            // The recorded verdicts of a panel may be enough for its new vote rule.
             let decides = was.is_some_and(|(was_of, was)| {
                 was.decision_settings != now.decision_settings
                     || find_panel(was_of, was) != find_panel(of, now)
@@ -72,8 +71,7 @@ pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval>
         .collect()
 }
 
-/// Where a save goes on with an earlier one that began with `base`: takes away evals that come back as they were then, if
-/// what was decided of them still `holds`.
+/// Removes evals that are the same as in `base` again and whose decisions still hold, according to `holds`.
 pub(super) fn drop_restored(
     base: &Workspace,
     old: &Workspace,
@@ -95,18 +93,18 @@ pub(super) fn drop_restored(
     });
 }
 
-/// Whether there is such an eval.
+/// Returns true if the workspace has this eval.
 pub(super) fn has_eval(workspace: &Workspace, name: &EvalName) -> bool {
     let mut all = list_evals(workspace);
     all.any(|((rubric, eval), _)| rubric == name.rubric && eval == name.eval)
 }
 
-/// Whether evals of `base` that `old` lacks are there again.
+/// Returns true if all evals of `base` that `old` lacks are in `new` again.
 pub(super) fn are_evals_back(base: &Workspace, old: &Workspace, new: &Workspace) -> bool {
     count_removed(base, old) > count_removed(base, new)
 }
 
-/// How many evals are gone.
+/// Returns the number of evals that were removed.
 pub(super) fn count_removed(old: &Workspace, new: &Workspace) -> usize {
     let now: HashSet<(&str, &str)> = list_evals(new).map(|(name, _)| name).collect();
     list_evals(old)
@@ -114,7 +112,7 @@ pub(super) fn count_removed(old: &Workspace, new: &Workspace) -> usize {
         .count()
 }
 
-/// What changed where no eval did: a sentence; `None` if it was nothing but comments and layout.
+/// Describes a change that touched no eval, as a sentence. `None` if only comments or layout changed.
 pub(super) fn describe_other_changes(
     old: &Workspace,
     new: &Workspace,
@@ -159,18 +157,18 @@ pub(super) fn describe_other_changes(
         .then(|| "the settings hold from the next run on, nothing to judge again".to_owned())
 }
 
-/// Whether examples say the same; where they stand is no part of them.
+/// Returns true if the examples are equal except for their positions in the file.
 pub(super) fn has_same_examples(was: &[Example], is: &[Example]) -> bool {
-    let said = |one: &Example| (one.input.clone(), one.expect, one.why.clone());
-    was.iter().map(said).eq(is.iter().map(said))
+    let content = |one: &Example| (one.input.clone(), one.expect, one.why.clone());
+    was.iter().map(content).eq(is.iter().map(content))
 }
 
-/// Whether a judge decides an eval.
+/// Returns true if a judge decides the eval.
 pub(super) fn is_judged(eval: &Eval) -> bool {
     JUDGED_EVAL_TYPES.contains(eval.eval_type.as_str())
 }
 
-/// Whether the judge of an eval may be asked by itself, and which that is.
+/// Returns the kind of judging that an eval needs, and its judge.
 pub(super) fn classify_judged<'w>(
     rubric: &'w Rubric,
     eval: &'w Eval,
@@ -195,7 +193,7 @@ fn is_judge_free(name: &str, workspace: &Workspace) -> bool {
     config.is_some_and(crate::model::JudgeConfig::is_free)
 }
 
-/// The judge that is named where one is: of several the first that costs.
+/// Returns the eval's judge; of a panel the first judge that may cost money.
 fn find_costly_judge<'w>(
     rubric: &'w Rubric,
     eval: &'w Eval,
@@ -204,7 +202,7 @@ fn find_costly_judge<'w>(
     classify_judged(rubric, eval, workspace).1
 }
 
-/// Several judges of an eval, and how they decide.
+/// Returns the panel of an eval, if it has one.
 fn find_panel<'w>(rubric: &'w Rubric, eval: &'w Eval) -> Option<JudgeAssignment<'w>> {
     let by = eval.assign_judges(rubric, None)?;
     by.rule.is_some().then_some(by)
@@ -229,7 +227,7 @@ fn classify_touch(
     new: &Workspace,
 ) -> Option<TouchKind> {
     let judged = JUDGED_EVAL_TYPES.contains(eval.eval_type.as_str());
-    // Which cells there are, and what is asked.
+    // These settings determine the cells and the question that a judge gets.
     let same = was.is_some_and(|(was_rubric, was)| {
         was.digest == eval.digest
             && was.enabled == eval.enabled

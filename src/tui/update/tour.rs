@@ -1,4 +1,4 @@
-//! The tour ticks itself off.
+//! Checks off the steps of the tour.
 
 use crate::model::Outcome;
 use crate::tui::state::cells::StaleReason;
@@ -7,7 +7,7 @@ use crate::tui::state::runs::RunStage;
 use crate::tui::state::tour::{FLIP_DISPLAY_TIME, TourStep};
 use crate::tui::state::{App, OpenedItem};
 
-/// After every update: which step is done now.
+/// Completes the steps of the tour that are done. Called after every update.
 pub(super) fn update_tour(app: &mut App) {
     let Some(mut tour) = app.tour.take() else {
         return;

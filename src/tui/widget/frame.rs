@@ -7,8 +7,8 @@ use super::canvas::Canvas;
 use super::styled_row::{self, StyledRow};
 use crate::theme::Role;
 
-/// Corners (top left, top right, bottom left, bottom right), then horizontal and vertical. The focused frame differs
-/// without colour too.
+/// Returns the corners (top left, top right, bottom left, bottom right), then the horizontal and the vertical line.
+/// The focused frame differs in shape, so that it is visible without color.
 fn border_symbols(ascii: bool, focused: bool) -> [&'static str; 6] {
     match (ascii, focused) {
         (false, false) => ["┌", "┐", "└", "┘", "─", "│"],
@@ -24,7 +24,7 @@ impl<T> Canvas<'_, T> {
         styled_row::draw_row(self, area, &StyledRow::new(text, role), None)
     }
 
-    /// Draws a box with its title in the top border; a click on any of it means `hit`. Returns the inside.
+    /// Draws a box with its title in the top border. A click on it means `hit`. Returns the area inside.
     pub(crate) fn draw_frame(
         &mut self,
         area: Rect,
@@ -69,7 +69,7 @@ impl<T> Canvas<'_, T> {
         Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
     }
 
-    /// Writes at the right end of a frame's bottom border, such as `12/240`.
+    /// Writes a note such as `12/240` at the right end of a frame's bottom border.
     pub(crate) fn draw_corner_note(&mut self, frame: Rect, note: &StyledRow<'_>) {
         let frame = self.clip(frame);
         let wide = u16::try_from(note.width()).unwrap_or(u16::MAX);

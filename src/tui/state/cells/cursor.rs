@@ -1,9 +1,9 @@
-//! Moving the cursor. It stands on an identity, not on a position: what is sorted or filtered anew takes it along.
+//! Cursor movement. The cursor is on an entry, not on a position, so it follows the entry when the list changes.
 
 use super::{CellsEntry, CellsRow, CellsState, RowId};
 
 impl CellsState {
-    /// Where the cursor stands in [`Cells::shown`].
+    /// Returns the position of the cursor in [`CellsState::shown`].
     pub(crate) fn cursor_position(&self) -> Option<usize> {
         let selected = self.list.selected?;
         self.find_shown_position(selected)
@@ -13,16 +13,16 @@ impl CellsState {
         self.list.find_position(&self.shown, &entry)
     }
 
-    /// Which positions a pane of some height shows; the cursor is among them.
+    /// Returns the positions that a pane of this height shows. The cursor is among them.
     pub(crate) fn visible_range(&self, height: usize) -> std::ops::Range<usize> {
         self.list.visible_positions(self.shown.len(), height)
     }
 
-    /// After the shown entries changed: the cursor stays on what it was on, on the same line of the screen; else on what
-    /// is nearest. Until the user moves it, it goes to the first thing to look at.
+    /// Restores the cursor after the visible entries changed: on the same entry and the same line of the screen, or
+    /// on the nearest entry. Until the user moves the cursor, it goes to the first problem.
     pub(super) fn restore_cursor(&mut self) {
         if self.shown.is_empty() {
-            // What is selected is wished for again when there is something to select.
+            // The list may fill again; the selected entry is then restored.
             self.list.top = 0;
             return;
         }
@@ -46,9 +46,10 @@ impl CellsState {
         self.find_shown_position(CellsEntry::Group(row.eval))
     }
 
-    /// The first problem, else the first row, else the first line.
+    /// Returns the first problem, or the first row, or the first line.
     fn find_first_problem(&self) -> usize {
-        // While cells are judged nothing jumps to what they turn out as; one trace is watched to its end, and its verdict.
+        // While cells are judged, the cursor does not jump to each new failure. It stays on the trace that the user
+        // watches.
         let watched = self
             .order
             .watched
@@ -74,19 +75,19 @@ impl CellsState {
         first.unwrap_or(0)
     }
 
-    /// The cursor goes to a row because its judge is watched; it stays there until the user moves it.
+    /// Selects a row whose judge is watched. The cursor stays there until the user moves it.
     pub(crate) fn select_watched(&mut self, entry: CellsEntry) {
         self.order.watched = Some(entry);
         self.list.selected = Some(entry);
         self.remember_cursor_position();
     }
 
-    /// Whether the user chose where the cursor stands.
+    /// Returns true if the user moved the cursor.
     pub(crate) fn is_cursor_chosen(&self) -> bool {
         self.order.user_moved
     }
 
-    /// The cursor is nobody's choice any more.
+    /// Treats the cursor as not moved by the user.
     pub(crate) fn release_cursor(&mut self) {
         self.order.user_moved = false;
         self.order.user_choice = None;
@@ -108,31 +109,31 @@ impl CellsState {
         self.order.user_choice = Some(*entry);
     }
 
-    /// Moves by rows, on a pane of some height.
+    /// Moves the cursor by rows, in a pane of this height.
     pub(crate) fn move_cursor_by(&mut self, delta: isize, height: usize) {
         let last = self.shown.len().saturating_sub(1);
         let at = self.cursor_position().unwrap_or(0);
         self.move_cursor_to(at.saturating_add_signed(delta).min(last), height);
     }
 
-    /// To the first row.
+    /// Selects the first row.
     pub(crate) fn select_first(&mut self, height: usize) {
         self.move_cursor_to(0, height);
     }
 
-    /// To the last row.
+    /// Selects the last row.
     pub(crate) fn select_last(&mut self, height: usize) {
         self.move_cursor_to(self.shown.len().saturating_sub(1), height);
     }
 
-    /// Puts the cursor on a line of the pane.
+    /// Selects a line of the pane.
     pub(crate) fn select_entry(&mut self, entry: CellsEntry, height: usize) {
         if let Some(at) = self.find_shown_position(entry) {
             self.move_cursor_to(at, height);
         }
     }
 
-    /// Puts the cursor on a row, opening its group; a filter that hides it is taken away. Whether there is such a row.
+    /// Selects a row, opens its group, and clears a filter that hides it. Returns false if the row does not exist.
     pub(crate) fn select_row(&mut self, row: RowId) -> bool {
         let Some(eval) = self
             .row(row)
@@ -142,7 +143,7 @@ impl CellsState {
             return false;
         };
         if !self.matches_filter(row) {
-            // An empty filter is no error.
+            // An empty filter always parses.
             let _cleared = self.set_filter("");
         }
         self.order.user_moved = true;
@@ -157,7 +158,7 @@ impl CellsState {
         self.selected_row() == Some(row)
     }
 
-    /// Opens or closes the group under the cursor, or the group of the row under it. Whether there was one.
+    /// Opens or closes the group under the cursor, or the group of the row under it. Returns false if there is none.
     pub(crate) fn toggle_group(&mut self) -> bool {
         let eval = match self.list.selected {
             Some(CellsEntry::Group(eval)) => eval,
@@ -172,7 +173,7 @@ impl CellsState {
         };
         group.opened_by_user = Some(!group.open);
         if group.open {
-            // Its rows are about to go: the cursor stays on the group.
+            // The group's rows disappear, so the cursor moves to the group.
             self.list.selected = Some(CellsEntry::Group(eval));
         }
         self.order.user_moved = true;
@@ -182,7 +183,7 @@ impl CellsState {
         true
     }
 
-    /// The rows of the group under the cursor that the filter lets through.
+    /// Returns the matching rows of the group under the cursor.
     pub(crate) fn group_rows(&self) -> Option<&[RowId]> {
         match self.list.selected {
             Some(CellsEntry::Group(eval)) => Some(&self.groups.get(eval as usize)?.matching),
@@ -190,13 +191,13 @@ impl CellsState {
         }
     }
 
-    /// To the next row that failed, flipped or is in error (or the one before), round the end, opening its group. Whether
-    /// there is one.
+    /// Selects the next problem, or the previous one, and opens its group. Continues at the other end; returns false
+    /// if there is none.
     pub(crate) fn select_next_problem(&mut self, forward: bool) -> bool {
         self.select_next_where(forward, CellsRow::is_problem)
     }
 
-    /// To the next row that nobody labelled, in the same way.
+    /// Selects the next row without a label, like [`Self::select_next_problem`].
     pub(crate) fn select_next_unlabelled(&mut self) -> bool {
         self.select_next_where(true, CellsRow::is_unlabelled)
     }
@@ -219,7 +220,7 @@ impl CellsState {
         let is_wanted = |id: &&RowId| self.row(**id).is_some_and(wanted);
         let group = group.unwrap_or(0);
         let count = all.len();
-        // The rest of this group, the others in turn, then this group from its other end.
+        // The rest of this group, the other groups in order, then this group from its other end.
         let mut found = None;
         for turn in 0..=count {
             let at = if forward {

@@ -1,16 +1,16 @@
-//! The pane's filter: the language of `--where`, and a few words about what only a screen knows.
+//! The pane's filter: the language of `--where`, with more terms.
 //!
-//! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` as there. Bare words are looked for in the name *and* in the
-//! explanation. `is:stale`, `is:flip`, `is:live`, `is:problem` look at where a decision stands, `label:fail` and
-//! `label:disagrees` at what a person said; `!` turns any term around. What a blind screen hides no filter finds.
-//! `tag:` is refused: tags stand in the transcripts, which the screen does not read to filter.
+//! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` work as in `--where`. Words without a key match the
+//! name *and* the explanation. `is:stale`, `is:flip`, `is:live` and `is:problem` match the state of a decision;
+//! `label:fail` and `label:disagrees` match its label. `!` negates a term. No filter finds what a blind screen hides.
+//! `tag:` is an error, because tags are in the transcripts and the screen does not read these to filter.
 
 use std::fmt::Write as _;
 
 use super::{CellsRow, CellsState, LabelValue, RowId};
 use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
 
-/// A filter, read.
+/// A parsed filter.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CellsFilter {
     name_filter: Option<DecisionFilter>,
@@ -18,10 +18,10 @@ pub(super) struct CellsFilter {
     label_terms: Vec<(bool, Vec<LabelTerm>)>,
 }
 
-/// So many rows are filtered at once; more come in bites, see [`Cells::finish`].
+/// The number of rows that are filtered at once. The rest follows in steps; see [`CellsState::finish_filtering`].
 const ROWS_PER_FILTER_STEP: usize = 20_000;
 
-/// Where a decision stands.
+/// A state that `is:` matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatusTerm {
     Stale,
@@ -30,7 +30,7 @@ enum StatusTerm {
     Problem,
 }
 
-/// What a person said of it.
+/// A label that `label:` matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LabelTerm {
     Unlabelled,
@@ -58,7 +58,7 @@ const STATUS_TERMS: [(&str, StatusTerm); 4] = [
 ];
 
 impl CellsFilter {
-    /// Reads a filter; why not, in a sentence.
+    /// Parses a filter. The error is a sentence.
     fn parse(text: &str) -> Result<Self, String> {
         let plain = |error: crate::run::FilterError| {
             let said = error.to_string();
@@ -103,7 +103,7 @@ impl CellsFilter {
         })
     }
 
-    /// Whether it lets everything through.
+    /// Returns true if the filter matches all rows.
     pub(super) fn is_empty(&self) -> bool {
         self.name_filter.is_none() && self.status_terms.is_empty() && self.label_terms.is_empty()
     }
@@ -146,7 +146,7 @@ impl LabelTerm {
 }
 
 impl CellsState {
-    /// Shows only what a filter lets through. One that cannot be read says why and leaves what is shown as it is.
+    /// Sets the filter. If it does not parse, returns the problem and keeps the visible rows.
     pub(crate) fn set_filter(&mut self, text: &str) -> Result<(), String> {
         text.trim().clone_into(&mut self.filter);
         match CellsFilter::parse(text) {
@@ -162,12 +162,12 @@ impl CellsState {
         Ok(())
     }
 
-    /// Whether the filter lets a row through.
+    /// Returns true if a row matches the filter.
     pub(super) fn matches_filter(&self, id: RowId) -> bool {
         self.matches_filter_with_buffer(id, &mut String::new())
     }
 
-    /// The same, with room to write names in.
+    /// Like [`Self::matches_filter`], with a buffer for names, which saves one allocation per row.
     pub(super) fn matches_filter_with_buffer(&self, id: RowId, written: &mut String) -> bool {
         if self.query.is_empty() {
             return true;

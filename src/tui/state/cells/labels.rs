@@ -1,18 +1,19 @@
-//! What people said of decisions, beside the verdicts: labels, what a blind screen hides, how often both agree.
+//! Labels in the cells pane: their values, the verdicts that a blind screen hides, the agreement of labels and
+//! verdicts.
 //!
-//! A label changed here counts at once, over what the files say, until these say it too. Refuses to write files.
+//! A label that was set here counts before those of the files, until the files contain it. Does not write files.
 
 use std::collections::HashMap;
 
 use super::{CellsRow, CellsState, RowId};
 use crate::model::{CellName, Decision, Label, LabelAgreement, Labels};
 
-/// What a person said of a decision.
+/// The value of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LabelValue {
     Pass,
     Fail,
-    /// Looked at it, and cannot say.
+    /// Neither pass nor fail.
     Unsure,
 }
 
@@ -42,7 +43,7 @@ impl LabelValue {
     }
 }
 
-/// What a label is about: transcript, rubric, eval.
+/// The subject of a label: transcript, rubric, eval.
 type LabelSubject = (String, String, String);
 
 fn label_subject_from(name: &CellName) -> LabelSubject {
@@ -53,7 +54,7 @@ fn label_subject_from(name: &CellName) -> LabelSubject {
     )
 }
 
-/// Labels, as the files have them and as they were changed here since.
+/// The labels of the files, and those set here since.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MergedLabels {
     from_files: Labels,
@@ -61,34 +62,35 @@ pub(super) struct MergedLabels {
 }
 
 impl CellsRow {
-    /// Its decision, unless a blind screen hides it.
+    /// Returns the decision, unless a blind screen hides it.
     pub(crate) fn visible_decision(&self) -> Option<&Decision> {
         self.decision.as_ref().filter(|_| !self.hidden)
     }
 
-    /// Whether verdict and label are the same; `None` where one of them says nothing.
+    /// Returns true if verdict and label are equal; `None` if one of them is missing.
     pub(crate) fn agrees_with_label(&self) -> Option<bool> {
         let said = self.visible_decision()?.outcome.passed()?;
         Some(self.label?.passed()? == said)
     }
 
-    /// Whether nobody said anything of it who could.
+    /// Returns true if the row can have a label and has none.
     pub(crate) fn is_unlabelled(&self) -> bool {
         self.label.is_none() && self.message.is_none()
     }
 }
 
-/// Verdicts of an eval counted against labels.
+/// The verdicts of an eval, counted against its labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AgreementTally {
     pub(crate) agreement: LabelAgreement,
     pub(crate) labelled: u64,
-    /// Labelled with neither pass nor fail.
+    /// The number of labels with neither pass nor fail.
     pub(crate) unsure: u64,
 }
 
 impl AgreementTally {
-    /// `n = 10: 7 true passes, 1 false pass, 1 true fail, 1 false fail (12 labelled, 1 unsure, 1 without a verdict)`.
+    /// Formats the counts, such as `n = 10: 7 true passes, 1 false pass, 1 true fail, 1 false fail (12 labelled, 1
+    /// unsure, 1 without a verdict)`.
     pub(crate) fn to_sentence(&self) -> String {
         if self.labelled == 0 {
             return "no labels yet: p, f and u set one".to_owned();
@@ -125,7 +127,7 @@ impl CellsState {
         self.refresh_all_labels();
     }
 
-    /// A label as it was changed here: it counts until [`Cells::forget_own`], whatever the files say.
+    /// Sets a label that counts before those of the files, until [`Self::clear_local_label`].
     pub(crate) fn set_local_label(&mut self, name: &CellName, label: Option<Label>) {
         self.labels
             .local_edits
@@ -133,7 +135,7 @@ impl CellsState {
         self.refresh_named_label(name);
     }
 
-    /// The files' word counts again.
+    /// Removes a label that was set here, so that the files' label counts.
     pub(crate) fn clear_local_label(&mut self, name: &CellName) {
         self.labels.local_edits.remove(&label_subject_from(name));
         self.refresh_named_label(name);
@@ -151,8 +153,8 @@ impl CellsState {
         }
     }
 
-    /// What is said of a row, and whether that hides its verdict. It stays where it is: what one works through must not
-    /// jump away under one's eyes.
+    /// Updates the label of a row, and hides its verdict if needed. The row keeps its place, so that it does not jump
+    /// while the user labels.
     pub(super) fn refresh_label(&mut self, id: RowId) {
         let Some((row, (label, veiled))) = self.row(id).map(|row| (row, self.resolve_label(row)))
         else {
@@ -163,17 +165,17 @@ impl CellsState {
         }
     }
 
-    /// What a row is labelled, and whether its verdict is hidden.
+    /// Returns the label of a row, and true if its verdict is hidden.
     pub(super) fn resolve_label(&self, row: &CellsRow) -> (Option<LabelValue>, bool) {
         let label = self
             .find_row_label(row)
             .map(|label| LabelValue::from_passed(label.passed));
-        // A decision about one message has no label, and would be hidden for ever.
+        // A decision about one message can't have a label, so it would stay hidden forever.
         let veiled = self.blind && label.is_none() && row.message.is_none();
         (label, veiled)
     }
 
-    /// The human's word on the whole transcript; a decision about one message has none.
+    /// Returns the label of the whole transcript. A decision about one message has none.
     fn find_row_label(&self, row: &CellsRow) -> Option<&Label> {
         let told = &self.labels;
         if row.message.is_some() || (told.from_files.is_empty() && told.local_edits.is_empty()) {
@@ -190,22 +192,22 @@ impl CellsState {
         told.from_files.find(transcript, &eval.rubric, &eval.id)
     }
 
-    /// All that was said of a row.
+    /// Returns the full label of a row.
     pub(crate) fn row_label(&self, row: RowId) -> Option<&Label> {
         self.find_row_label(self.row(row)?)
     }
 
-    /// Hides the verdicts of what is not labelled, or shows them again.
+    /// Hides the verdicts of rows without a label, or shows them again.
     pub(crate) fn set_blind(&mut self, blind: bool) {
         self.blind = blind;
-        // What one looks at stays under the cursor.
+        // The cursor stays on the row that the user looks at.
         self.order.user_moved |= self.list.selected.is_some();
         self.refresh_all_labels();
-        // Neither where a row stands nor whether its group is open may give its verdict away.
+        // The position of a row and an open group would reveal the verdict.
         self.resort_all();
     }
 
-    /// The verdicts of an eval against its labels.
+    /// Returns the agreement of an eval's verdicts with its labels.
     pub(crate) fn tally_agreement(&self, eval: u32) -> AgreementTally {
         let mut tally = AgreementTally::default();
         let rows = self.rows.iter();

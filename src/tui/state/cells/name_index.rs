@@ -1,4 +1,4 @@
-//! What the rows are about: evals, judges and transcripts as the newest header has them; and so what is stale.
+//! The evals, judges and transcripts of the newest header, and the stale rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use super::{
 use crate::event::{CellKey, RunHeader};
 use crate::model::{CellIx, Digest, Panel, ScoreBounds, TranscriptRef};
 
-/// What a cell was judged with: marks of digests, so that a hundred thousand cells hold no texts.
+/// Hashes of a cell's inputs. Hashes instead of texts keep a hundred thousand cells small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct VerdictInputs {
     pub(super) eval: u64,
     pub(super) judge: u64,
     pub(super) transcript: u64,
-    /// A judge was asked for by hand that the rubrics do not name.
+    /// True if the user called a judge that the rubrics do not name.
     pub(super) second_opinion: bool,
 }
 
 impl VerdictInputs {
-    /// The same eval and the same transcript, whoever was asked.
+    /// Returns true if eval and transcript are equal, with any judge.
     pub(super) fn has_same_subject(self, other: Self) -> bool {
         (self.eval, self.transcript) == (other.eval, other.transcript)
     }
 }
 
-/// Where things stand in the lists of [`Cells`].
+/// The indexes of names in the lists of [`CellsState`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct NameIndex {
     transcripts: HashMap<String, u32>,
@@ -38,9 +38,9 @@ pub(super) struct NameIndex {
     eval_hashes: Vec<u64>,
     judge_hashes: Vec<u64>,
     transcript_hashes: Vec<u64>,
-    /// Rises with every outline.
+    /// Increases with each outline.
     outline_epoch: u32,
-    /// The next row's seat in the order of the files.
+    /// The next row's position in the order of the files.
     next_file_order: u32,
 }
 
@@ -58,15 +58,15 @@ impl NameIndex {
     }
 }
 
-/// Stands for a digest.
+/// Returns the FNV-1a hash of a digest.
 pub(super) fn hash_digest(digest: &Digest) -> u64 {
     digest.0.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// What a row that no run of this session touched is compared with. It stays while no newer cell is there: a jury that
-/// decides otherwise by what it said already has flipped, and one that asks another member has lost no verdict.
+/// The verdict that a row without runs of this session is compared with. It stays until a newer cell exists. So a
+/// changed vote rule shows as a flip, and a changed member does not lose the verdict.
 struct VerdictBaseline {
     cells: Vec<(u32, CellIx)>,
     verdict: FlipSide,
@@ -90,7 +90,7 @@ impl VerdictBaseline {
     }
 }
 
-/// Our judges of a header's panel.
+/// Maps the judges of a header's panel to the pane's.
 fn map_panel_judges(panel: &Panel, judges: &[u32]) -> Vec<u32> {
     let ours = panel.judges.iter();
     ours.filter_map(|judge| judges.get(*judge as usize).copied())
@@ -151,7 +151,7 @@ impl CellsState {
                 self.name_index.eval_hashes[ours as usize] = digest;
                 let was = std::mem::replace(&mut self.evals[ours as usize], info);
                 if names.second_opinion {
-                    // One judge was asked in the place of the eval's own; these are as they were.
+                    // The header names a judge in place of the eval's own, so the old rule stays.
                     self.evals[ours as usize].decision_rule = was.decision_rule;
                 } else if was.decision_rule != self.evals[ours as usize].decision_rule {
                     again.push(ours);
@@ -175,7 +175,7 @@ impl CellsState {
         names
     }
 
-    /// Several judges of these evals decide otherwise now: by what they said already, where that is enough.
+    /// Decides rows again whose vote rule changed, if the recorded verdicts are enough.
     fn redecide_evals(&mut self, evals: &[u32]) {
         for row in (0..to_u32_index(self.rows.len())).map(RowId) {
             let of = self.row(row).filter(|row| evals.contains(&row.eval));
@@ -187,7 +187,7 @@ impl CellsState {
         }
     }
 
-    /// What decides a row.
+    /// Returns the decision rule of a row.
     pub(super) fn decision_rule(&self, id: RowId) -> Arc<DecisionRule> {
         let row = self.row(id);
         let eval = row.and_then(|row| self.evals.get(row.eval as usize));
@@ -206,7 +206,7 @@ impl CellsState {
         ours
     }
 
-    /// An eval that is not known yet; its position.
+    /// Adds an eval and returns its index.
     pub(in crate::tui::state) fn add_eval(&mut self, info: EvalInfo) -> u32 {
         let ours = to_u32_index(self.evals.len());
         self.name_index.eval_hashes.push(hash_digest(&info.digest));
@@ -221,7 +221,7 @@ impl CellsState {
         ours
     }
 
-    /// The transcript's number. If `newest`, this is how it stands now.
+    /// Returns the index of a transcript, and adds it if it is new. If `newest`, its current digest is stored.
     pub(super) fn find_or_add_transcript(
         &mut self,
         transcript: &TranscriptRef,
@@ -247,7 +247,7 @@ impl CellsState {
         ours
     }
 
-    /// The row of a decision, made if need be.
+    /// Returns the row of a decision, and adds it if it is new.
     pub(super) fn find_or_add_row(
         &mut self,
         transcript: u32,
@@ -275,7 +275,7 @@ impl CellsState {
         id
     }
 
-    /// A new outline begins: what it does not name is gone when it is complete.
+    /// Begins an outline. Rows that it does not contain are removed when it is complete.
     pub(crate) fn begin_outline(&mut self) {
         self.name_index.outline_epoch += 1;
         self.name_index.next_file_order = 0;
@@ -283,7 +283,7 @@ impl CellsState {
         self.outline_error = None;
     }
 
-    /// The outline is complete.
+    /// Completes an outline.
     pub(crate) fn finish_outline(&mut self) {
         self.outline_complete = true;
         let epoch = self.name_index.outline_epoch;
@@ -297,7 +297,7 @@ impl CellsState {
         self.mark_order_outdated();
     }
 
-    /// Learns a transcript's cells from an outline; the places of the keys, in order.
+    /// Adds the cells of a transcript from an outline and returns their slots in order.
     pub(crate) fn add_outlined_cells(
         &mut self,
         names: &RunIndexMap,
@@ -323,7 +323,7 @@ impl CellsState {
         places
     }
 
-    /// The outline has these cells for a row.
+    /// Sets the cells that the outline contains for a row.
     fn set_expected_cells(&mut self, id: RowId, names: &RunIndexMap, cells: &[CellKey]) {
         let judge = |key: &CellKey| Some(*names.judges.get(key.judge? as usize)?);
         let repeats = match cells {
@@ -358,7 +358,7 @@ impl CellsState {
         self.update_staleness(id);
     }
 
-    /// Works out anew whether a row's verdict still holds.
+    /// Updates the stale reason of a row.
     pub(super) fn update_staleness(&mut self, id: RowId) {
         let stale = self.row(id).and_then(|row| self.compute_staleness(row));
         if self.row(id).is_some_and(|row| row.stale != stale) {
@@ -399,7 +399,7 @@ impl CellsState {
     }
 }
 
-/// What a run's cell is judged with.
+/// Returns the hashes of the inputs of a run's cell.
 pub(super) fn hash_inputs(
     names: &RunIndexMap,
     key: &CellKey,

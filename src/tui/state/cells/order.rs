@@ -1,31 +1,33 @@
-//! Groups with their counts; sorted and filtered rows. Counts move with each row; a group is sorted and filtered anew only
-//! when something in it moved, and a large desk at most a few times a second while results stream in.
+//! Groups with their counts, and sorted and filtered rows.
+//!
+//! Counts change with each row. A group is sorted again only if a row in it changed, and a large list at most a few
+//! times per second.
 
 use std::collections::HashMap;
 
 use super::{CellsEntry, CellsRow, CellsState, LabelValue, RowId, RowSort};
 use crate::model::{Millis, Outcome, RunId};
 
-/// The class of rows that need no look.
+/// The sort class of rows without problems.
 pub(super) const LAST_SORT_CLASS: u8 = 3;
-/// Up to so many rows, order is worked out with every batch.
+/// The maximum number of rows that are sorted after every batch of results.
 const MAX_ROWS_ORDERED_AT_ONCE: usize = 2000;
-/// So many rows are sorted or filtered at one wake: a few milliseconds' work. One group at least.
+/// The number of rows that are sorted or filtered per wake, at least one group. That takes a few milliseconds.
 const ROWS_PER_WAKE: usize = 20_000;
-/// How long a larger desk's order may lag behind results.
+/// The maximum delay of a larger list's order behind the results.
 const MAX_ORDER_LAG: Millis = Millis(250);
 
-/// Where a row stands, in one word.
+/// The state of a row in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowStatus {
     NeverRun,
     Live,
     Decided(Outcome),
-    /// Decided, and hidden until a person said their own.
+    /// Decided, and hidden until it is labelled.
     Hidden,
 }
 
-/// How many rows stand where.
+/// The number of rows per state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RowCounts {
     pub(crate) rows: usize,
@@ -38,9 +40,9 @@ pub(crate) struct RowCounts {
     pub(crate) skipped: usize,
     pub(crate) flipped: usize,
     pub(crate) stale: usize,
-    /// Verdicts that wait for a label to be shown.
+    /// Verdicts that are hidden until they are labelled.
     pub(crate) hidden: usize,
-    /// Labelled, and the verdict is the same; or another.
+    /// Labelled rows whose verdict equals the label, and those whose verdict differs.
     pub(crate) agree: usize,
     pub(crate) disagree: usize,
 }
@@ -49,46 +51,46 @@ pub(crate) struct RowCounts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EvalGroup {
     pub(crate) counts: RowCounts,
-    /// All of them, sorted.
+    /// All rows, sorted.
     rows: Vec<RowId>,
-    /// Those the filter lets through.
+    /// The rows that match the filter.
     pub(super) matching: Vec<RowId>,
-    /// What the user chose; `None`: as it seems best.
+    /// The user's choice to open or close the group; `None`: automatic.
     pub(super) opened_by_user: Option<bool>,
-    /// Its rows are shown.
+    /// True if its rows are visible.
     pub(crate) open: bool,
-    /// Something to look at was in it since the desk was made.
+    /// True if the group had a problem since the session began.
     pub(super) had_problems: bool,
-    /// Rows must be sorted and filtered anew.
+    /// True if its rows must be sorted and filtered again.
     needs_sorting: bool,
 }
 
-/// What ordering remembers.
+/// The state of the ordering.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OrderState {
-    /// Positions of evals, as the newest header has them.
+    /// The indexes of the evals in the order of the newest header.
     pub(super) evals: Vec<u32>,
-    /// Something moved since the last settling.
+    /// True if a row changed since the last update.
     needs_update: bool,
-    /// It must not wait.
+    /// True if the update must not be delayed.
     urgent: bool,
     updated_at: Option<Millis>,
-    /// The group whose turn it is.
+    /// The next group to update.
     next_group: usize,
-    /// The user moved the cursor.
+    /// True if the user moved the cursor.
     pub(super) user_moved: bool,
-    /// Until then: the row whose judge is watched.
+    /// The row whose judge is watched, until the user moves the cursor.
     pub(super) watched: Option<CellsEntry>,
-    /// What the user chose last; gone back to when a filter lets it through again.
+    /// The user's last selection. It is restored when a filter shows it again.
     pub(super) user_choice: Option<CellsEntry>,
     pub(super) run_ranks: Vec<u64>,
     pub(super) run_numbers: HashMap<RunId, u32>,
-    /// Rows sorted or filtered so far, counted for tests.
+    /// The number of rows sorted or filtered so far, for tests.
     #[cfg(test)]
     pub(super) rows_processed: usize,
 }
 
-/// All that counts and order depend on.
+/// The values that counts and order depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OrderInputs {
     status: RowStatus,
@@ -101,7 +103,7 @@ struct OrderInputs {
 }
 
 impl CellsRow {
-    /// Where it stands.
+    /// Returns the state of the row.
     pub(crate) fn status(&self) -> RowStatus {
         match &self.decision {
             Some(_) if self.hidden => RowStatus::Hidden,
@@ -123,7 +125,7 @@ impl CellsRow {
         }
     }
 
-    /// How soon it comes.
+    /// Returns the sort class: lower comes first.
     pub(super) fn compute_sort_class(&self, sort: RowSort) -> u8 {
         match (sort, self.label) {
             (RowSort::Unlabelled, None) if self.message.is_none() => return 0,
@@ -133,7 +135,7 @@ impl CellsRow {
         }
         let flipped = self.flipped.is_some() && !self.hidden;
         match (self.visible_decision(), flipped) {
-            // While it is judged anew it stays where it is.
+            // While it is judged again, a row keeps its place.
             (None, _) if self.is_live() => self.bookkeeping.sort_class,
             _ if sort == RowSort::Disagreements => match self.agrees_with_label() {
                 Some(false) => 0,
@@ -177,14 +179,14 @@ impl RowCounts {
         }
     }
 
-    /// Whether there is something one should look at.
+    /// Returns true if a row of the group is a problem.
     pub(crate) fn has_problems(&self) -> bool {
         self.fail + self.error + self.flipped > 0
     }
 }
 
 impl CellsState {
-    /// Changes a row, and all that is counted over rows.
+    /// Changes a row and updates all counts.
     pub(super) fn update_row<T>(
         &mut self,
         id: RowId,
@@ -198,7 +200,7 @@ impl CellsState {
         })
     }
 
-    /// The same of what does not make it come sooner or later.
+    /// Like [`Self::update_row`], for a change that does not affect the order.
     pub(super) fn update_row_in_place<T>(
         &mut self,
         id: RowId,
@@ -216,7 +218,7 @@ impl CellsState {
                 counts.add(before, -1);
                 counts.add(after, 1);
             }
-            // A row that is only judged anew does not move, unless a filter looks at that.
+            // A row that is only being judged again keeps its place, unless the filter matches live rows.
             group.needs_sorting |=
                 before.sort_class != after.sort_class || before.removed != after.removed;
             group.needs_sorting |= !self.query.is_empty();
@@ -225,7 +227,7 @@ impl CellsState {
         Some(out)
     }
 
-    /// A new row is counted and will be ordered.
+    /// Counts a new row and schedules the ordering.
     pub(super) fn count_new_row(&mut self, id: RowId) {
         let Some(row) = self.rows.get(id.0 as usize) else {
             return;
@@ -247,13 +249,13 @@ impl CellsState {
         }
     }
 
-    /// An eval no order names yet comes last.
+    /// An eval that is not in the order comes last.
     pub(super) fn append_to_eval_order(&mut self, eval: u32) {
         self.order.evals.push(eval);
         self.order.needs_update = true;
     }
 
-    /// Everything is to be ordered anew, at the next settling.
+    /// Schedules an update of the whole order.
     pub(super) fn mark_order_outdated(&mut self) {
         for group in &mut self.groups {
             group.needs_sorting = true;
@@ -262,24 +264,24 @@ impl CellsState {
         self.order.urgent = true;
     }
 
-    /// The order must not wait: somebody asked for it.
+    /// Requests an update without delay, because the user asked for it.
     pub(super) fn mark_order_urgent(&mut self) {
         self.order.needs_update = true;
         self.order.urgent = true;
     }
 
-    /// Rows sorted or filtered so far.
+    /// Returns the number of rows sorted or filtered so far.
     #[cfg(test)]
     pub(crate) fn rows_processed(&self) -> usize {
         self.order.rows_processed
     }
 
-    /// The positions of the evals that are shown, in order.
+    /// Returns the indexes of the visible evals in order.
     pub(crate) fn eval_order(&self) -> &[u32] {
         &self.order.evals
     }
 
-    /// Shows a desk of the same recording as another one was shown: selection, order, filter, open groups.
+    /// Takes over the view of another session of the same recording: selection, order, filter, open groups.
     pub(crate) fn restore_view_from(&mut self, was: &Self) {
         for (group, before) in self.groups.iter_mut().zip(&was.groups) {
             group.opened_by_user = before.opened_by_user;
@@ -290,20 +292,20 @@ impl CellsState {
         self.list = was.list.clone();
         self.order.user_moved = was.order.user_moved;
         self.order.watched = was.order.watched;
-        // What was typed, a mistake in it included.
+        // The typed filter is copied with its error, which the user has already seen.
         let _told_before = self.set_filter(&was.filter);
         self.mark_order_outdated();
         self.update_shown();
     }
 
-    /// How the rows are ordered, from now on.
+    /// Sets the order of the rows.
     pub(crate) fn set_sort(&mut self, sort: RowSort) {
         self.sort = sort;
         self.order.user_moved = true;
         self.resort_all();
     }
 
-    /// Looks at each row anew, also at what was let stand where it was.
+    /// Sorts all rows, also those that were kept in place.
     pub(super) fn resort_all(&mut self) {
         let sort = self.sort;
         for row in &mut self.rows {
@@ -313,8 +315,7 @@ impl CellsState {
         self.update_shown();
     }
 
-    /// Works out [`Cells::shown`] anew if something moved, but a large desk's not with every batch of results. When
-    /// it is due otherwise, if it waits.
+    /// Updates [`CellsState::shown`] if a row changed. A large list waits; then the time of the update is returned.
     pub(crate) fn update_shown_if_due(&mut self, now: Millis) -> Option<Millis> {
         self.fill_next_rows();
         if !self.order.needs_update {
@@ -332,7 +333,7 @@ impl CellsState {
         None
     }
 
-    /// When order that lags behind is due.
+    /// Returns the time of the next delayed update.
     pub(crate) fn next_order_update(&self) -> Option<Millis> {
         if self.has_rows_to_fill() || (self.order.needs_update && self.order.urgent) {
             return Some(Millis(0));
@@ -343,19 +344,19 @@ impl CellsState {
             .map(|last| last + MAX_ORDER_LAG)
     }
 
-    /// Works out [`Cells::shown`] anew, keeping the selection; skipped if nothing moved.
+    /// Updates [`CellsState::shown`] and keeps the selection. Does nothing if no row changed.
     pub(crate) fn update_shown(&mut self) {
         self.update_some_groups(usize::MAX);
     }
 
-    /// What a filter typed over many rows has left to be done is done now: a key is about to mean what is shown.
+    /// Finishes the filtering of many rows, because a key acts on the visible rows.
     pub(crate) fn finish_filtering(&mut self) {
         if self.order.urgent {
             self.update_shown();
         }
     }
 
-    /// A large desk's groups come in turn: what is left goes on at the next wake.
+    /// Updates groups one by one up to a number of rows. The rest follows at the next wake.
     pub(super) fn update_some_groups(&mut self, mut rows: usize) {
         if !self.order.needs_update {
             return;
@@ -388,7 +389,7 @@ impl CellsState {
             let keep = &rows[id.0 as usize].bookkeeping;
             (keep.sort_class, keep.file_order, *id)
         };
-        // Rows lie far apart in memory: each is looked at once, and not at all where the order holds.
+        // Rows are far apart in memory, so an ordered group is not sorted again.
         if !group.rows.is_sorted_by_key(key) {
             group.rows.sort_by_cached_key(key);
         }
@@ -428,8 +429,8 @@ impl CellsState {
             }
             self.matching += group.matching.len();
             shown.push(CellsEntry::Group(*eval));
-            // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
-            // is open, so that there is a cell to look at.
+            // An open group stays open, so that nothing closes while the user reads. Before the first run one group
+            // is open, so that a cell is selected.
             group.had_problems |= group.counts.has_problems();
             let best =
                 group.had_problems || self.blind || !self.query.is_empty() || (first && !anything);

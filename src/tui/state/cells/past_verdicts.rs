@@ -1,4 +1,4 @@
-//! The board's results, under every row that no run of this session touched.
+//! The newest verdicts of past runs, for every row that no run of this session touched.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,18 +11,18 @@ use super::{CellsState, DecisionRule, RowId, RowSlot, RowSlotState, VerdictInput
 use crate::model::{CellName, CellVote, RunId};
 use crate::record::{NewestVerdicts, RecordedResult};
 
-/// More repeats than any eval asks for.
+/// An upper bound that exceeds the repeats of any eval.
 const MAX_REPEATS: u32 = 1000;
 
-/// Rows that a board is laid under at once.
+/// The number of rows that are filled at once.
 const ROWS_PER_WAKE: u32 = 2000;
 
-/// A board, kept so that rows an outline adds later find their results.
+/// The newest verdicts. They are kept for rows that an outline adds later.
 #[derive(Debug, Clone)]
 pub(super) struct PastVerdicts {
     newest: Arc<NewestVerdicts>,
     runs: HashMap<RunId, u32>,
-    /// Rows that still wait for it.
+    /// The rows that are not filled yet.
     pending_rows: std::ops::Range<u32>,
 }
 
@@ -38,14 +38,14 @@ impl CellsState {
         self.mark_order_outdated();
     }
 
-    /// Whether rows still wait for the board.
+    /// Returns true if rows are not filled yet.
     pub(super) fn has_rows_to_fill(&self) -> bool {
         self.past_verdicts
             .as_ref()
             .is_some_and(|laid| !laid.pending_rows.is_empty())
     }
 
-    /// Lays it under some more rows: a few milliseconds' work.
+    /// Fills some more rows, which takes a few milliseconds.
     pub(super) fn fill_next_rows(&mut self) {
         let Some(laid) = &mut self.past_verdicts else {
             return;
@@ -68,7 +68,7 @@ impl CellsState {
         }
     }
 
-    /// Gives a row what the board knows of it, unless a run of this session knows better.
+    /// Fills a row from past runs, unless a run of this session judged it.
     pub(super) fn fill_row(&mut self, id: RowId) {
         let Some(mut laid) = self.past_verdicts.take() else {
             return;
@@ -93,7 +93,7 @@ impl CellsState {
         self.past_verdicts = Some(laid);
     }
 
-    /// The slots of a row with their results, and the newest verdict where the newest results are none.
+    /// Returns the slots of a row with their results, and the newest verdict if the newest results are not verdicts.
     fn find_past_slots(
         &mut self,
         laid: &mut PastVerdicts,
@@ -119,7 +119,7 @@ impl CellsState {
                 slots.push(slot);
             }
         } else if let Some((judge, Some(last))) = planned.last().copied() {
-            // A vote that was split had more cells than are certain.
+            // A tied vote or an unsure cascade called more judges than the outline plans.
             let run = |at: &RowSlot| at.run_cell.map(|(run, _)| run);
             for repeat in last + 1..MAX_REPEATS {
                 self.write_cell_name(&mut name, id, judge, Some(repeat));
@@ -143,8 +143,8 @@ impl CellsState {
         Some((slots, verdict))
     }
 
-    /// What further members and repeats said, and what they are called there: a jury that was split and a cascade that was
-    /// unsure had more cells than are certain. What is no longer needed is left out by what decides.
+    /// Adds the slots of further members and repeats. A tied jury or an unsure cascade has more cells than the
+    /// outline plans. The vote ignores those that it does not need.
     fn find_panel_slots(
         &mut self,
         laid: &mut PastVerdicts,
@@ -170,7 +170,7 @@ impl CellsState {
         slots
     }
 
-    /// What another judge, or another number of repeats, said before the eval asked for this one.
+    /// Returns slots of other judges or other repeats, from before the eval changed its judge.
     fn find_other_judges_slots(
         &mut self,
         laid: &mut PastVerdicts,
@@ -254,7 +254,7 @@ impl CellsState {
     }
 }
 
-/// The verdict that some cells make together, if they make one; `slots` say whose each is.
+/// Returns the verdict that some cells decide together, if any. `slots` contains their judges.
 fn compute_past_verdict(
     cells: &[&RecordedResult],
     slots: &[RowSlot],

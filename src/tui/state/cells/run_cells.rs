@@ -1,4 +1,4 @@
-//! Cells that begin, end, or are left by a run that was cancelled. Of two runs with the same cell the newer one wins.
+//! Cells that start, end, or stay undecided in a cancelled run. Of two runs with the same cell, the newer one wins.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::event::CellKey;
 use crate::model::{CellIx, CellResult, Doubt, Outcome, RunId, TranscriptRef, verdict_probability};
 
 impl CellsState {
-    /// A run begins; of runs with the same cell the one of the highest rank wins. Ranks count from 1.
+    /// Registers a run. Of runs with the same cell, the one with the highest rank wins. Ranks count from 1.
     pub(crate) fn register_run(&mut self, run: &RunId, rank: u64) {
         self.find_or_add_run(run, rank);
     }
 
-    /// A run's position in [`Cells::runs`].
+    /// Returns the index of a run in [`CellsState::runs`], and adds it if it is new.
     pub(super) fn find_or_add_run(&mut self, run: &RunId, rank: u64) -> u32 {
         if let Some(at) = self.find_run_ix(run) {
             let known = &mut self.order.run_ranks[at as usize];
@@ -33,7 +33,7 @@ impl CellsState {
     }
 
     fn find_run_ix(&self, run: &RunId) -> Option<u32> {
-        // Events of one run come together.
+        // Events of one run arrive together, so the last run is checked first.
         if let Some(last) = self.runs.last()
             && last == run
         {
@@ -46,7 +46,7 @@ impl CellsState {
         self.order.run_ranks.get(run as usize).copied().unwrap_or(0)
     }
 
-    /// A judge began with a cell: its group is worth a look.
+    /// Opens the group of a cell whose judge started.
     pub(crate) fn mark_judge_started(&mut self, (row, _): SlotId) {
         let group = self.row(row).map(|row| row.eval as usize);
         let group = group.and_then(|eval| self.groups.get_mut(eval));
@@ -56,8 +56,8 @@ impl CellsState {
         }
     }
 
-    /// A run planned a transcript's cells, numbered from `first`: they are live. A row that a newer run took is left
-    /// alone, and its cells have no place.
+    /// Marks the cells that a run planned for a transcript as live; they are numbered from `first`. A row that a
+    /// newer run planned is skipped, and its cells have no slot.
     pub(crate) fn start_cells(
         &mut self,
         run: &RunId,
@@ -80,7 +80,7 @@ impl CellsState {
             let judge = key
                 .judge
                 .and_then(|judge| names.judges.get(judge as usize).copied());
-            // One of several judges, asked alone, is none of a jury's votes.
+            // A member of a panel that is called alone gives a second opinion and no vote.
             let panel = self.decision_rule(row).panel.is_some();
             let aside = names.second_opinion
                 && self
@@ -117,7 +117,7 @@ impl CellsState {
                         flipped: row.flipped.take(),
                         rank: row.bookkeeping.run_rank,
                     };
-                    // What an older run has not decided yet is nothing to go back to; what was before it is.
+                    // Undecided cells of an older run are not worth restoring, so the state before that run is kept.
                     let live = past
                         .slots
                         .iter()
@@ -139,7 +139,7 @@ impl CellsState {
         places
     }
 
-    /// A cell ended. The flip, where its decision is complete and another verdict than before.
+    /// Stores the result of a cell. Returns a flip if the decision is complete and its verdict changed.
     pub(crate) fn finish_cell(
         &mut self,
         at: SlotId,
@@ -191,7 +191,7 @@ impl CellsState {
         ended.unwrap_or_default()
     }
 
-    /// A run is over: cells it planned and did not decide are what they were before it.
+    /// Restores the planned but undecided cells of a run that ended.
     pub(crate) fn abandon_cells(&mut self, run: &RunId, places: &[Option<SlotId>]) {
         let Some(run) = self.find_run_ix(run) else {
             return;
@@ -231,17 +231,17 @@ impl CellsState {
     }
 }
 
-/// What the end of a cell brought about.
+/// The effect of a cell's end on its row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct CellCompletion {
-    /// Its decision is complete.
+    /// True if the decision is complete.
     pub(crate) decided: bool,
-    /// It had no verdict before.
+    /// True if the row had no verdict before.
     pub(crate) first_verdict: bool,
     pub(crate) flip: Option<RowFlip>,
 }
 
-/// A decided row as one side of a flip.
+/// Converts a decided row to one side of a flip.
 pub(super) fn to_flip_side(row: &CellsRow) -> Option<FlipSide> {
     let decision = row.decision.as_ref()?;
     Some(FlipSide {
@@ -251,15 +251,15 @@ pub(super) fn to_flip_side(row: &CellsRow) -> Option<FlipSide> {
     })
 }
 
-/// Whether a verdict is what a person said; `None` where nobody said pass or fail.
+/// Returns true if the verdict equals the label; `None` if the label is neither pass nor fail.
 pub(crate) fn compute_label_agreement(label: Option<LabelValue>, outcome: Outcome) -> Option<bool> {
     let said = label?.passed()?;
     Some(Some(said) == outcome.passed())
 }
 
-/// Takes a decision as the newest verdict, if it is one; the flip, if it is another than before.
+/// Stores a decision as the newest verdict, if it is one. Returns the flip if it differs from the verdict before.
 fn record_flip(id: RowId, row: &mut CellsRow, by_human: bool) -> Option<RowFlip> {
-    // What a person changed is no baseline.
+    // A verdict that a person edited is not a baseline.
     let after = to_flip_side(row).filter(|side| side.outcome.is_verdict() && !by_human)?;
     let before = row.verdict.replace(after.clone());
     row.flipped = before.filter(|before| before.outcome != after.outcome);

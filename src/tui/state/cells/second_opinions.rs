@@ -1,20 +1,22 @@
-//! What a judge said that was asked besides the eval's own: it stands beside the decision and never in its place.
+//! Second opinions: verdicts of judges that the user called in addition to the eval's own. They don't change the
+//! decision.
 //!
-//! Asides are numbered from [`FIRST`], so that a vote that grows leaves their numbers alone.
+//! Their slots are numbered from [`FIRST_SECOND_OPINION`], so a vote that gets more cells does not change their
+//! numbers.
 
 use super::name_index::VerdictInputs;
 use super::{CellsRow, RowSlot, RowSlotState};
 
-/// The number of a row's first aside.
+/// The number of a row's first second opinion.
 const FIRST_SECOND_OPINION: u16 = 1 << 15;
 
-/// Whether a slot's number is an aside's.
+/// Returns true if a slot number belongs to a second opinion.
 pub(super) const fn is_second_opinion_slot(at: u16) -> bool {
     at >= FIRST_SECOND_OPINION
 }
 
 impl CellsRow {
-    /// A cell of the row, by its number.
+    /// Returns a cell of the row by its slot number.
     pub(crate) fn slot(&self, at: u16) -> Option<&RowSlot> {
         match at.checked_sub(FIRST_SECOND_OPINION) {
             Some(aside) => self.second_opinions.get(usize::from(aside)),
@@ -22,7 +24,7 @@ impl CellsRow {
         }
     }
 
-    /// Whether a number is that of a cell beside.
+    /// Returns true if a slot number belongs to a second opinion of the row.
     pub(crate) fn is_second_opinion(&self, at: u16) -> bool {
         is_second_opinion_slot(at) && self.slot(at).is_some()
     }
@@ -34,13 +36,13 @@ impl CellsRow {
         }
     }
 
-    /// The cells that decide, then those beside; with their numbers.
+    /// Returns the deciding cells, then the second opinions, with their slot numbers.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (u16, &RowSlot)> {
         let own = (0..FIRST_SECOND_OPINION).zip(&self.slots);
         own.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
     }
 
-    /// The number of the cell after this one, or before it.
+    /// Returns the slot number after this one, or before it.
     pub(crate) fn adjacent_slot(&self, at: u16, after: bool) -> Option<u16> {
         let numbers = || self.all_slots().map(|(number, _)| number);
         if after {
@@ -50,13 +52,13 @@ impl CellsRow {
         }
     }
 
-    /// Whether the eval's own judge is known, and another one.
+    /// Returns true if the eval's own judge is known and differs.
     pub(super) fn has_other_judge(&self, judge: Option<u32>) -> bool {
         let own = self.bookkeeping.expected.and_then(|(own, _)| own);
         own.is_some() && judge.is_some() && own != judge
     }
 
-    /// A judge is asked besides: in the place of what it said before.
+    /// Adds a second opinion in place of an earlier one of the same judge, and returns its slot number.
     pub(super) fn put_second_opinion(&mut self, slot: RowSlot) -> Option<u16> {
         let same = |old: &RowSlot| (old.judge, old.repeat) == (slot.judge, slot.repeat);
         let at = self.second_opinions.iter().position(same);
@@ -69,7 +71,7 @@ impl CellsRow {
         FIRST_SECOND_OPINION.checked_add(u16::try_from(at).ok()?)
     }
 
-    /// Its run was left before it said anything.
+    /// Resets a second opinion whose run was cancelled.
     pub(super) fn reset_second_opinion(&mut self, at: u16, run: u32) {
         let Some(slot) = self.slot_mut(at) else {
             return;
@@ -78,7 +80,7 @@ impl CellsRow {
             slot.state = RowSlotState::NeverRun;
             slot.run_cell = None;
         }
-        // The numbers of those before it stay.
+        // Only the last ones are removed, because the numbers of the others must not change.
         while self
             .second_opinions
             .last()
@@ -88,7 +90,7 @@ impl CellsRow {
         }
     }
 
-    /// The row is judged by its own judge: what others said of another eval or transcript is about nothing any more.
+    /// Removes second opinions about an older eval or transcript, when the row's own judge runs.
     pub(super) fn drop_outdated_second_opinions(&mut self, now: VerdictInputs) {
         let live = |slot: &RowSlot| slot.state == RowSlotState::Live;
         if !self.second_opinions.iter().any(live) {

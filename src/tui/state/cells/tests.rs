@@ -1,4 +1,4 @@
-//! A small desk for tests, and stories about rows: outlined, laid, sorted, filtered, walked.
+//! A small session for tests, and tests of its rows: outlined, filled from past runs, sorted, filtered, walked.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ pub(crate) fn digest(text: &str) -> Digest {
     Digest::hash_bytes(text.as_bytes())
 }
 
-/// A header with a rubric `r` of these evals (one that ends in `?` is judged, by `one`), each of content `version`.
+/// Builds a header with a rubric `r` of these evals, each with the content `version`. The judge `one` decides an eval
+/// whose name ends in `?`.
 pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
     RunHeader {
         format: FORMAT,
@@ -68,7 +69,7 @@ pub(crate) fn transcript(id: &str) -> TranscriptRef {
     }
 }
 
-/// The keys of a transcript over evals as [`header`] has them.
+/// Returns the keys of a transcript over the evals of [`header`].
 pub(crate) fn keys(evals: &[&str]) -> Vec<CellKey> {
     let key = |(id, at): (&&str, u32)| CellKey {
         eval: at,
@@ -79,7 +80,7 @@ pub(crate) fn keys(evals: &[&str]) -> Vec<CellKey> {
     evals.iter().zip(0..).map(key).collect()
 }
 
-/// A desk that knows transcripts × evals, and nothing of how they ended.
+/// Returns cells of these transcripts and evals without results.
 pub(crate) fn outlined(transcripts: &[&str], evals: &[&str]) -> CellsState {
     let mut cells = CellsState::default();
     outline(&mut cells, transcripts, evals, "v1");
@@ -116,7 +117,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
     }
 }
 
-/// A board of cells `t/r/e`, each with how it ended.
+/// Returns the newest verdicts: cells `t/r/e` with their outcomes.
 pub(crate) fn board(cells: &[(&str, Outcome)]) -> Arc<NewestVerdicts> {
     let mut board = NewestVerdicts::default();
     for (name, outcome) in cells {
@@ -133,7 +134,7 @@ pub(crate) fn row(cells: &CellsState, name: &str) -> RowId {
     cells.find_row(&name).expect("a row")
 }
 
-/// What is shown, a line each.
+/// Returns the visible entries, one per line.
 fn shown(cells: &CellsState) -> Vec<String> {
     let line = |entry: &CellsEntry| match entry {
         CellsEntry::Group(eval) => format!("[{}]", cells.evals[*eval as usize].id),

@@ -1,14 +1,14 @@
-//! The vote of a row: its slots as ballots, and the decision that they make.
+//! The vote of a row: its slots become ballots, and the ballots a decision.
 
 use super::{CellsRow, DecisionRule, RowSlot, RowSlotState};
 use crate::model::{Ballot, CellVote, Decision, UndecidedPanel};
 
-/// What a row's cells decide; `None` until all have results.
+/// Returns the decision of a row; `None` until all cells have results.
 pub(super) fn compute_decision(row: &CellsRow, by: &DecisionRule) -> Option<Decision> {
     by.vote_terms().decide(&collect_votes(row))
 }
 
-/// Why they have not decided though all have results, where several judge.
+/// Returns the reason why a panel did not decide although all cells have results.
 pub(super) fn explain_undecided(row: &CellsRow, by: &DecisionRule) -> Option<UndecidedPanel> {
     by.vote_terms().find_undecided(&collect_votes(row))
 }

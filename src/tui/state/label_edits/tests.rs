@@ -4,7 +4,7 @@ use super::*;
 use crate::workspace::label_edit::fingerprint_text;
 use crate::workspace::{Env, load};
 
-/// A workspace whose labels file holds these texts, one after the other.
+/// Returns a workspace whose labels file contains these texts in order.
 fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
     let dir = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
@@ -33,7 +33,7 @@ fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
     (names.collect(), mine)
 }
 
-/// Two changes; what they made of the file.
+/// Returns two changes and the texts that they wrote.
 fn two() -> LabelEdits {
     let mut labelling = LabelEdits::default();
     for (number, transcript) in [(1, "a"), (2, "b")] {
@@ -66,9 +66,9 @@ fn an_older_look_at_the_file_takes_nothing_newer_away() {
     assert!(labelling.has_unwritten());
     written(&mut labelling, 1, "", "one");
     written(&mut labelling, 2, "one", "two");
-    // As it was before all of it: somebody's, or read too early; nothing is known to be there.
+    // The text from before both changes, from another program or an early read: no change is known to be in it.
     assert_eq!(read(&mut labelling, "").0, Vec::<String>::new());
-    // After the first alone.
+    // The text after the first change alone.
     assert_eq!(read(&mut labelling, "one"), (vec!["a".to_owned()], true));
     assert_eq!(read(&mut labelling, "two"), (vec!["b".to_owned()], true));
     assert!(labelling.pending.is_empty() && !labelling.has_unwritten());
@@ -78,7 +78,7 @@ fn an_older_look_at_the_file_takes_nothing_newer_away() {
 fn what_another_program_wrote_over_ours_counts() {
     let mut labelling = two();
     written(&mut labelling, 1, "", "one");
-    // The second is not written yet, and counts on.
+    // The second change is not written yet and continues to count.
     let (names, mine) = read(&mut labelling, "one, and more");
     assert_eq!((names, mine), (vec!["a".to_owned()], false));
     assert_eq!(labelling.pending.len(), 1);

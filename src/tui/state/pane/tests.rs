@@ -1,4 +1,4 @@
-//! What stands where, at every size.
+//! Tests of the layout at every size.
 
 use proptest::prelude::*;
 use ratatui::layout::{Rect, Size};

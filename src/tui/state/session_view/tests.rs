@@ -8,7 +8,7 @@ fn row(n: u32) -> CellsEntry {
     CellsEntry::Row(RowId(n))
 }
 
-/// A desk with one run whose cell `n` stands in row `n`.
+/// Returns a session with one run whose cell `n` belongs to row `n`.
 fn session() -> (SessionView, RunTicket) {
     let mut session = SessionView::default();
     let places = (0..4).map(|n| Some((RowId(n), 0))).collect();

@@ -1,4 +1,4 @@
-//! From a verdict to the places it cites.
+//! Moves from a verdict to the texts that it cites.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::tui::state::pane::Pane;
 use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::widget::flow::BlockPosition;
 
-/// So many bytes are searched for a verdict's quotes before it is on the screen; more waits for the key.
+/// The number of bytes that are searched for quotes at once. Larger texts are searched when the user asks.
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
-/// The next place the shown verdict cites.
+/// Goes to the next citation of the shown verdict.
 pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
     let Some(shown) = resolve_shown_cell(app) else {
         return push_notice(
@@ -48,7 +48,7 @@ pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// To one citation: its quote, or at least the place it names.
+/// Goes to a citation: to its quote, or at least to the message or page that it names.
 pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
     let citation = resolve_shown_cell(app).and_then(|shown| {
         content::verdict::shown_verdict(&shown)?
@@ -70,7 +70,7 @@ pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
             let end = if citation.found {
                 "e opens it"
             } else {
-                "it does not stand there"
+                "the quote isn't there"
             };
             let text = format!("cites the rubric: {}; {end}", shorten_quote(&citation));
             push_notice(app, notice_level(&citation), text)
@@ -124,9 +124,9 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
     };
     let trace = &mut app.session_mut().trace_panes;
     trace.step = StepSelection::Position(step);
-    // The quote stands in the text as the model got it, and not in the body.
+    // The quote is in the text that the model got, not in the raw body.
     trace.shows_raw = false;
-    // The pane begins at its top for another call; where the quote stands comes after that.
+    // First, because a pane with another call scrolls to the top. The position of the quote is set after that.
     super::scroll_changed_panes(app);
     let found = resolve_shown_cell(app).and_then(|shown| {
         let call = shown.turns().get(turn)?.calls.get(call)?;
@@ -169,7 +169,7 @@ fn notice_level(citation: &Citation) -> NoticeLevel {
     }
 }
 
-/// The quote, short enough for one line.
+/// Shortens the quote to one line.
 fn shorten_quote(citation: &Citation) -> String {
     const MAX: usize = 60;
     let text = make_visible(&citation.quote, false);
@@ -184,7 +184,7 @@ fn push_notice(app: &mut App, level: NoticeLevel, text: impl Into<String>) -> Ve
     Vec::new()
 }
 
-/// Where a message holds a quote; and how many bytes were searched.
+/// Returns the position of a quote in a message, and the number of bytes searched.
 fn find_quote_in_message(
     doc: &TranscriptDocument,
     message: usize,
@@ -205,7 +205,7 @@ fn find_quote_in_message(
     (None, searched)
 }
 
-/// Looks up where the shown verdict's quotes stand in the transcript, once a verdict and transcript.
+/// Finds the quotes of the shown verdict in the transcript, once per verdict and transcript.
 pub(super) fn locate_quotes(app: &mut App) {
     let Some(doc) = app
         .session()

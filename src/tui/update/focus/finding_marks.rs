@@ -1,4 +1,4 @@
-//! From a check's finding to the places it rests on.
+//! Moves from a check's finding to the texts that it rests on.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::tui::state::pane::Pane;
 use crate::tui::state::shown_cell::{ShownCell, is_same_eval, resolve_shown_cell};
 use crate::tui::widget::flow::BlockPosition;
 
-/// After every update: asks for the places of the shown finding, once.
+/// Orders the marks of the shown finding, once. Called after every update.
 pub(super) fn request_marks(app: &mut App) -> Option<Effect> {
     let known = app.session().transcript_pane.marks.key.as_ref();
     let Some(wanted) = find_marks_request(app) else {
@@ -36,7 +36,7 @@ pub(super) fn request_marks(app: &mut App) -> Option<Effect> {
     effect
 }
 
-/// What a key is made of, borrowed: it is asked after every update, and nearly always is the one that is known.
+/// The key in borrowed form. It is compared after every update and is almost always the known one.
 struct MarksRequest<'m> {
     row: RowId,
     transcript: &'m Digest,
@@ -65,7 +65,7 @@ impl MarksRequest<'_> {
     }
 }
 
-/// The check that decided what is shown, if one did and is at hand as it was.
+/// Returns the check that decided the shown cell, if the same version of its eval is loaded.
 fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
     let session = app.session();
     session.transcript_pane.loaded_document()?;
@@ -73,7 +73,7 @@ fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
     let result = shown.result?;
     let eval = find_row_eval(app, &shown)?;
     let spec = eval.eval();
-    // A program of the user's is not run again to look at a cell.
+    // Showing a cell must not run a program of the user again.
     if spec.eval_type == "script" || !is_same_eval(&shown, &spec.digest) {
         return None;
     }
@@ -85,7 +85,7 @@ fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
     })
 }
 
-/// The eval of a row that no judge decides.
+/// Returns the eval of a row that no judge decides.
 fn find_row_eval(app: &App, shown: &ShownCell<'_>) -> Option<RubricEval> {
     let info = app.session().cells.evals.get(shown.row.eval as usize)?;
     if info.judged {
@@ -113,7 +113,7 @@ fn build_effect(app: &App, key: &FindingMarksKey, eval: RubricEval) -> Option<Ef
     })
 }
 
-/// The check has decided again.
+/// Stores the marks of a check that ran again.
 pub(in crate::tui::update) fn handle_marks_found(
     app: &mut App,
     key: &FindingMarksKey,
@@ -140,7 +140,7 @@ fn locate_marks(
         .collect()
 }
 
-/// The next place the shown finding rests on. `None` where a judge decided, whose verdict may cite.
+/// Goes to the next mark of the shown finding. `None` if a judge decided: its verdict may have citations.
 pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
     let shown = resolve_shown_cell(app)?;
     find_row_eval(app, &shown)?;

@@ -1,4 +1,4 @@
-//! Moving through a trace's steps and a transcript's messages.
+//! Movement through the steps of a trace and the messages of a transcript.
 
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
@@ -6,8 +6,8 @@ use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_shown_call, 
 use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::widget::flow::BlockPosition;
 
-/// The step before or after. Past the last one the newest is followed, from there on to the decision's next cell;
-/// before the first one to the cell before.
+/// Goes to the next or the previous step. After the last step comes the follow mode, then the next cell of the
+/// decision; before the first step the cell before.
 pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     let Some(shown) = resolve_shown_cell(app) else {
         return Vec::new();
@@ -15,8 +15,8 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     let turns = shown.turns();
     let count = list_steps(turns).count();
     let trace = &app.session().trace_panes;
-    // Going with the judge, the call that is shown may lie before the last step. Where it has calls beside it, and its pane
-    // says how to move among them, one goes back from what one sees.
+    // In follow mode the shown call may come before the last step. If its pane says how to move among the calls,
+    // moving back starts from the visible call.
     let seen = find_shown_call(trace, turns)
         .filter(|(turn, _)| turns.get(*turn).is_some_and(|turn| turn.calls.len() > 1))
         .map(|(turn, call)| TraceStep::Call(turn, call));
@@ -43,7 +43,7 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The step that was clicked. Behind the steps, the decision's cells are numbered on.
+/// Selects a step that was clicked. The cells of the decision are numbered after the steps.
 pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
     let Some(shown) = resolve_shown_cell(app) else {
         return Vec::new();
@@ -70,7 +70,7 @@ fn select_slot(app: &mut App, slot: Option<u16>) {
     }
 }
 
-/// The raw form, or the readable one again: of the request, of arguments, of a page.
+/// Shows raw texts or readable texts: of the request, the arguments, a page.
 pub(crate) fn toggle_raw(app: &mut App) -> Vec<Effect> {
     let trace = &mut app.session_mut().trace_panes;
     trace.shows_raw = !trace.shows_raw;
@@ -80,7 +80,7 @@ pub(crate) fn toggle_raw(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// So many messages on or back. Back from within a message is its beginning.
+/// Moves by messages. Back from the middle of a message goes to its beginning.
 pub(crate) fn move_message_by(app: &mut App, delta: i64) -> Vec<Effect> {
     let document = &mut app.session_mut().transcript_pane;
     let Some(doc) = document.loaded_document() else {

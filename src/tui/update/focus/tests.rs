@@ -1,4 +1,4 @@
-//! Stories over the recorded samples: every answer an effect asks for is given at once, unless a story withholds it.
+//! Tests over recorded samples. Every effect is answered at once, unless a test withholds the answer.
 
 mod more;
 
@@ -34,7 +34,7 @@ const PAGE: &str = "20261022T090000Z-page";
 const BUSY: &str = "20261023T140500Z-busy";
 const VOTE: &str = "20261024T101500Z-vote";
 
-/// A workbench over one recorded run, with what it asked for and nobody answered yet.
+/// A workbench over one recorded run, with the effects that are not answered yet.
 struct Bench {
     model: App,
     log: Vec<RunEvent>,
@@ -66,7 +66,7 @@ impl Bench {
         self.asked.extend(asked);
     }
 
-    /// The first events of the log.
+    /// Feeds the first events of the log.
     fn play(&mut self, to: usize) {
         let events = Arc::new(self.log[..to].to_vec());
         let ticket = RunTicket(1);
@@ -79,7 +79,7 @@ impl Bench {
         bench
     }
 
-    /// The cursor on a transcript's row of an eval.
+    /// Selects the row of a transcript and eval.
     fn select(&mut self, transcript: &str, eval: &str) {
         let cells = &self.model.live_session.cells;
         let row = cells.rows.iter().position(|row| {
@@ -91,7 +91,7 @@ impl Bench {
         self.tell(Msg::TimePassed);
     }
 
-    /// Answers everything asked for, as the runtime would.
+    /// Answers all effects as the runtime does.
     fn settle(&mut self) {
         for _ in 0..20 {
             for effect in std::mem::take(&mut self.asked) {
@@ -126,7 +126,7 @@ impl Bench {
                 run_dir,
                 map,
             } => {
-                // The workspace of the samples is gone: the run's copy serves.
+                // The workspace of the samples does not exist, so the copy in the run is used.
                 let doc = reads::read_document(&transcript, run_dir.as_deref(), map.as_ref())
                     .map(Arc::new);
                 let id = transcript.id;
@@ -162,7 +162,7 @@ impl Bench {
     }
 }
 
-/// A pane's text, a block a line.
+/// Returns the text of a pane, one block per line.
 pub(crate) fn lines(app: &App, pane: Pane) -> Vec<String> {
     let source = content::pane_source(app, pane);
     let mut lines = Vec::new();
@@ -209,7 +209,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
     );
     assert_eq!(prompt[4], "assistant");
     let call = bench.lines(Pane::FunctionCall);
-    // How long something took is another in every recording.
+    // The duration differs in every recording.
     let took = |line: &str| line.starts_with("✓ answered in ") && line.ends_with(" ms: 78.6 KB");
     assert_eq!(call[0], "2 calls in this turn: , and . move");
     assert!(call[1].starts_with("1 fetch_url ✓ "), "{call:?}");
@@ -256,7 +256,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
     ] {
         assert!(screen.contains(part), "{part} in\n{screen}");
     }
-    // Everything is known: no update asks for anything any more.
+    // Everything is loaded, so an update orders nothing.
     bench.tell(Msg::TimePassed);
     assert!(bench.asked.is_empty(), "{:?}", bench.asked);
 }
@@ -336,7 +336,7 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
         "Beamline 2.11.0 is the newest"
     );
     assert_eq!(document.quotes.len(), 1, "marked before one goes there");
-    // A verdict that quotes what stands nowhere says so.
+    // A verdict with a quote that occurs nowhere shows that.
     let cells = &mut bench.model.live_session.runs.by_ticket[0].state.cells;
     let result = cells[2].result.as_mut().expect("ended");
     let verdict = result.verdict.as_mut().expect("a verdict");

@@ -1,4 +1,4 @@
-//! Keys as stories, over a model without a file behind it.
+//! Tests of keys over an app without files.
 
 use ratatui::layout::Size;
 
@@ -75,7 +75,7 @@ fn numbers_focus_and_esc_steps_back_but_never_quits() {
 #[test]
 fn tab_goes_round_and_l_to_the_right() {
     let mut app = model(120, 40);
-    // A bare file has no judging to show beside its transcript.
+    // A file without a rubric has no judging to show next to its transcript.
     app.opened = OpenedItem::Recording;
     press(&mut app, "tab");
     assert_eq!(app.ui.focus, Pane::Prompt);
@@ -112,7 +112,7 @@ fn ctrl_c_cancels_what_runs_and_only_then_quits() {
         .by_ticket
         .insert(RunTicket(7), TrackedRun::default());
     let effects = press(&mut app, "ctrl-c");
-    assert!(matches!(effects[..], [Effect::CancelRun(RunTicket(7))]));
+    assert_eq!(effects, [Effect::CancelRun(RunTicket(7))]);
     assert_eq!(app.exit_code, None);
     press(&mut app, "ctrl-c");
     assert_eq!(app.exit_code, Some(0));
@@ -171,7 +171,7 @@ fn help_is_searched_and_runs_what_is_selected() {
 #[test]
 fn a_border_is_dragged_and_a_click_focuses() {
     let mut app = model(120, 40);
-    // A bare file has no judging to show beside its transcript.
+    // A file without a rubric has no judging to show next to its transcript.
     app.opened = OpenedItem::Recording;
     let mouse = |did, column, row| {
         Msg::Mouse(MouseInput {

@@ -57,7 +57,7 @@ fn header() -> RunHeader {
     }
 }
 
-/// Transcript `t<n>` with its cells `2n` (plain) and `2n + 1` (asked).
+/// Plans transcript `t<n>` with the cells `2n` (check) and `2n + 1` (judged).
 fn planned(n: u32) -> EventKind {
     let id = format!("t{n}");
     let key = |eval, judge| CellKey {
@@ -109,7 +109,7 @@ fn ended(cell: u32, outcome: Outcome) -> EventKind {
     }
 }
 
-/// A run of three transcripts, an event every 100 ms.
+/// Returns a run of three transcripts with an event every 100 ms.
 fn story() -> Vec<EventKind> {
     vec![
         EventKind::RunStarted(Box::new(header())),
@@ -141,7 +141,7 @@ fn numbered(kinds: Vec<EventKind>) -> Arc<Vec<RunEvent>> {
     Arc::new(events.collect())
 }
 
-/// The way in without the rows: what is tested here is what is told, and when.
+/// Feeds events without rows: the tests check which events are fed, and when.
 fn fed(session: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec<RowFlip> {
     let run = session
         .runs
@@ -163,7 +163,7 @@ fn model(place: OpenedItem) -> App {
     App::new(place, Size::new(120, 40), theme)
 }
 
-/// A replay of events that plays from its beginning.
+/// Returns a replay of these events that plays from the beginning.
 fn playing(log: Arc<Vec<RunEvent>>) -> App {
     let mut app = model(OpenedItem::TranscriptFile("x".into()));
     let mut replay = ReplayState::new(
@@ -428,7 +428,7 @@ fn a_moment_is_typed_in_any_of_three_ways() {
     ] {
         let why = at(wrong).expect_err(wrong);
         assert!(
-            why.contains("is no moment") && !why.contains('\u{1b}'),
+            why.contains("isn't a position") && !why.contains('\u{1b}'),
             "{why}"
         );
     }
@@ -451,7 +451,7 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
     assert_eq!(replay(&app).recorded_at, "2026-11-20 17:02");
     let told: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
     assert_eq!(told, ["line 3", "recorded against a scripted server"]);
-    assert!(matches!(leave_replay(&mut app)[..], [Effect::Quit]));
+    assert_eq!(leave_replay(&mut app), [Effect::Quit]);
     assert_eq!(app.exit_code, Some(0));
 
     for opening in [

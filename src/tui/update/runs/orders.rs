@@ -1,4 +1,4 @@
-//! What starts and ends runs: `r`, `R`, a save and `J` make orders in one way.
+//! Orders that start and end runs. `r`, `R`, a save and `J` build their orders here.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::tui::state::cells::{CellsRow, RowId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::runs::{RunStage, TrackedRun};
 
-/// An order over the open workspace; `None` where none is open.
+/// Builds an order over the open workspace; `None` without a workspace.
 pub(in crate::tui::update) fn build_workspace_order(
     app: &mut App,
     only: Option<Vec<String>>,
@@ -42,7 +42,7 @@ pub(in crate::tui::update) fn build_workspace_order(
     })
 }
 
-/// Starts an order: the run is known from now on.
+/// Starts a run and tracks it.
 pub(in crate::tui::update) fn start_run(
     app: &mut App,
     order: RunOrder,
@@ -59,7 +59,7 @@ pub(in crate::tui::update) fn start_run(
     Effect::StartRun(order)
 }
 
-/// `r`: judges the focused cell again, past verdicts aside; on a group all of it, from past verdicts where unchanged.
+/// `r`: judges the focused cell again, without the cache. On a group it judges all cells, with the cache.
 pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
     if refuse_if_blocked(app) {
         return Vec::new();
@@ -103,7 +103,7 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
     start_or_ask(app, order, costs)
 }
 
-/// `R`: judges every cell; asks first where that costs.
+/// `R`: judges every cell. Asks first if that costs money.
 pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
     if refuse_if_blocked(app) {
         return Vec::new();
@@ -133,7 +133,7 @@ fn start_or_ask(app: &mut App, order: RunOrder, costs: bool) -> Vec<Effect> {
     vec![start_run(app, order, None)]
 }
 
-/// `ctrl-c`: ends all runs. Empty: none was live.
+/// `ctrl-c`: cancels all live runs.
 pub(in crate::tui::update) fn cancel_all(app: &mut App) -> Vec<Effect> {
     let mut effects = Vec::new();
     for (ticket, run) in &mut app.live_session.runs.by_ticket {
@@ -144,13 +144,13 @@ pub(in crate::tui::update) fn cancel_all(app: &mut App) -> Vec<Effect> {
     }
     if !effects.is_empty() {
         let what = pluralize(effects.len() as u64, "run");
-        let said = format!("cancelling {what}; what is judged stays");
-        app.notices.push(app.now, NoticeLevel::Info, said);
+        let notice = format!("cancelling {what}; what is judged stays");
+        app.notices.push(app.now, NoticeLevel::Info, notice);
     }
     effects
 }
 
-/// Whether nothing can be run now; says why.
+/// Returns true, and shows the reason, if no run can start now.
 fn refuse_if_blocked(app: &mut App) -> bool {
     let why = if app.replay.is_some() {
         "this is a replay: q goes back, then it can be run"
@@ -163,7 +163,7 @@ fn refuse_if_blocked(app: &mut App) -> bool {
     true
 }
 
-/// Whether the judge of a cell costs something.
+/// Returns true if the judge of a cell costs money.
 fn is_cell_paid(app: &App, row: RowId) -> bool {
     let name = app
         .live_session
@@ -174,7 +174,7 @@ fn is_cell_paid(app: &App, row: RowId) -> bool {
     judge.is_some_and(|judge| !judge.is_free())
 }
 
-/// Whether a judge that would be asked costs something.
+/// Returns true if a judge of the run costs money.
 fn is_any_judge_paid(app: &App) -> bool {
     let Some(workspace) = app.workspace() else {
         return false;
@@ -187,7 +187,8 @@ fn is_any_judge_paid(app: &App) -> bool {
             .is_some_and(|judge| !judge.is_free())
     };
     if cells.evals.is_empty() {
-        // Not known yet who would be asked: better asked once too often.
+        // The outline is not complete, so the judges are unknown. One question too many is safer than an unexpected
+        // cost.
         return workspace.judges.keys().any(|name| paid(name));
     }
     let seated = cells.current_judges.iter();

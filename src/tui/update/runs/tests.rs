@@ -1,4 +1,4 @@
-//! Stories of runs: late results, cancels, flips, votes, money; and how much work a large desk is.
+//! Tests of runs: late results, cancels, flips, votes, costs, and the work for a large number of rows.
 
 use ratatui::layout::Size;
 
@@ -52,7 +52,7 @@ fn model() -> App {
     app
 }
 
-/// Facts of one run, numbered.
+/// The facts of one run, with numbers.
 struct Log {
     ticket: RunTicket,
     seq: u64,
@@ -142,7 +142,7 @@ fn a_late_result_of_an_older_run_overwrites_nothing() {
     new.finish(&mut app, 0, Pass);
     old.finish(&mut app, 1, Fail);
     assert_eq!(mark(&app, "a/r/y"), RowStatus::Decided(Pass));
-    // An older run that reaches a transcript after a newer one does not take its cells either.
+    // An older run that reaches a transcript after a newer one does not take its cells.
     old.plan(&mut app, "b", 2, keys(EVALS));
     new.plan(&mut app, "b", 1, judged());
     old.settle(&mut app, 2, Pass);
@@ -268,7 +268,7 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
         (decision.outcome, decision.votes.pass, decision.votes.fail),
         (Fail, 1, 2)
     );
-    // The next run needs two cells alone: the third of the old vote has no say.
+    // The next run needs only two cells, so the third of the old vote does not count.
     let mut next = Log::new(&mut app, "next");
     next.plan(&mut app, "a", 0, vec![repeat(1), repeat(2)]);
     next.finish(&mut app, 0, Pass);
@@ -458,7 +458,7 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
         };
         let fail = |n| SettledCell(CellIx(first + n), CellResult::new(Fail, ""));
         let settled = EventKind::CellsSettled((0..10).map(fail).collect());
-        // A batch a millisecond: ten seconds in all.
+        // One batch per millisecond: ten seconds in all.
         app.now = app.now + Millis(1);
         events_of(&mut app, ticket, &[event(planned), event(settled)]);
     }
@@ -466,7 +466,7 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
     assert!(passes <= 42, "sorted {passes} times in ten seconds");
     handle_run_ended(&mut app, ticket, None);
     assert_eq!(app.live_session.cells.total.fail, 100_000);
-    // What is left to be ordered comes in bites, one a wake.
+    // The rest is ordered in batches, one per wake.
     for _ in 0..20 {
         handle_time_passed(&mut app);
     }

@@ -1,4 +1,4 @@
-//! Saves as stories: what each one starts, and what it leaves alone.
+//! Tests of saves: the effects that each one orders.
 
 use ratatui::layout::Size;
 
@@ -37,7 +37,7 @@ fn workspace(evals: &[&str], judge: &str) -> Arc<Workspace> {
     );
     let loaded = load(dir.path(), &Env::default(), &EvalTypeRegistry::builtin());
     let loaded = loaded.expect("the workspace loads");
-    // Each state is in a folder of its own; to a save they are one.
+    // Each version is loaded from its own folder. These paths make them one workspace.
     Arc::new(Workspace {
         transcripts: vec!["t.jsonl".into()],
         runs: "runs".into(),
@@ -59,7 +59,7 @@ fn save(app: &mut App, workspace: Arc<Workspace>) -> Vec<String> {
     said(effects)
 }
 
-/// Effects in words.
+/// Formats effects in words, because most tests check only the kind and the filter of an order.
 fn said(effects: Vec<Effect>) -> Vec<String> {
     let word = |effect| match effect {
         Effect::StartRun(order) => match (order.only, order.filter) {
@@ -99,7 +99,7 @@ fn broken_save_keeps_last_good_rubric() {
         Vec::<String>::new()
     );
     assert!(Arc::ptr_eq(app.workspace().expect("one"), &good));
-    // Back to what it was: the strip goes, and nothing is judged.
+    // The file is as before: the diagnostics disappear, and nothing is judged.
     assert_eq!(
         said(handle_reloaded(&mut app, good, &[])),
         Vec::<String>::new()
@@ -207,7 +207,7 @@ fn a_paused_save_judges_nothing_and_is_counted() {
     assert_eq!(app.saves.unjudged_saves, 1);
 }
 
-/// A row of the judged eval with a recorded verdict.
+/// Adds a row of the judged eval with a recorded verdict.
 fn with_row(app: &mut App, state: RowSlotState) {
     let rubric = &app.workspace().expect("one").rubrics[0];
     let eval = &rubric.evals[0];
@@ -263,7 +263,7 @@ fn decide_only_change_costs_no_call() {
         ["outline", "board", "decide rubric:\"beam\" eval:\"tone\""],
         "from past verdicts alone"
     );
-    // What was stale then holds again: it is decided as it is written now.
+    // A stale verdict holds again and is decided by the current settings.
     save(
         &mut app,
         workspace(&[&judged(" and short, min_score: 0.7")], COSTS),
@@ -332,7 +332,7 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
         Some(crate::tui::state::cells::CellsEntry::Row(RowId(0)));
     let saved = save(&mut app, workspace(&[&judged(" and short")], COSTS));
     assert_eq!(saved, ["outline", "board", "preview all but t/beam/tone"]);
-    // A preview that fails says no figure.
+    // A preview that failed has no figures.
     assert!(cost_estimate::handle_preview(&mut app, Err("no".into())).is_empty());
     assert_eq!(
         told(&app),
@@ -377,7 +377,7 @@ fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
     save(&mut app, workspace(&[&judged(" and clear")], TOOLS));
     assert_eq!(given(&mut app, 600), [None]);
 
-    // Evidence that dicta.yaml names goes before.
+    // A run that dicta.yaml names has priority.
     replayed_evidence::toggle_replayed_evidence(&mut app);
     let named = format!("{TOOLS}frozen: kvqa\n");
     save(&mut app, workspace(&[&judged(" and calm")], &named));
@@ -394,7 +394,7 @@ fn a_save_written_in_pieces_is_told_as_one() {
     tone.rows[0].decision =
         crate::model::decide_cells(&[crate::model::CellResult::new(Outcome::Pass, "")]);
     let changed = CHECK.replace("hello", "bye");
-    // The first piece loads, and lacks the last eval.
+    // The first piece of the file loads without the last eval.
     let saved = save(&mut app, workspace(&[&changed], FREE));
     assert_eq!(
         saved,
@@ -415,7 +415,7 @@ fn a_save_written_in_pieces_is_told_as_one() {
         summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 flip ✗→✓, towards your label"
     );
-    // Much later, it is another save.
+    // After that time it is another save.
     app.now = Millis(60_000);
     save(
         &mut app,

@@ -1,4 +1,4 @@
-//! Votes, recordings, messages, and what is broken or hostile.
+//! Tests of votes, recordings, messages, and broken or hostile input.
 
 use super::*;
 use crate::event::CallRejection;

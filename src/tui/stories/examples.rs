@@ -1,4 +1,4 @@
-//! Examples in the whole workbench: tried before anything else of a save, shown above all else, gone when mended.
+//! Examples in the whole workbench: checked before a save judges anything else, shown at the top, gone when fixed.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn an_example_that_a_save_breaks_is_shown_at_once_and_goes_away_when_mended() {
         let told = log(&app);
         let said = "1 example misses: names-a-version; saved beamline.yaml: only examples changed";
         assert!(told.iter().any(|text| text.starts_with(said)), "{told:?}");
-        // In the changes it stands first, and `e` goes to its line.
+        // In the changes pane the miss comes first, and `e` opens its line.
         app.keys("7");
         let screen = app.screen();
         assert!(
@@ -95,7 +95,7 @@ fn an_eval_lists_its_examples_beside_its_verdict() {
         screen.contains("✓ example 2: pass, as expected"),
         "{screen}"
     );
-    // Here `e` opens what misses.
+    // In the changes pane, `e` opens the missed example.
     assert!(screen.contains("names-a-version, e edits"), "{screen}");
 }
 

@@ -1,12 +1,12 @@
-//! A bare file of transcripts, over the whole workbench: shown, then a workspace around it, judged.
+//! A file of transcripts without a workspace: shown, then a workspace is created around it and judged.
 
 use std::path::PathBuf;
 
 use ratatui::layout::Size;
 use tempfile::TempDir;
 
-use super::state::OpenedItem;
-use super::testing::Driven;
+use crate::tui::state::OpenedItem;
+use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
 const TWO: &str = concat!(
@@ -103,7 +103,7 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
         log.iter()
             .any(|n| n.text.contains("2 records 1 were not understood"))
     );
-    // Nothing is empty beside it, and no key is told that has nothing to do.
+    // Panes without content and keys without effect are not shown.
     assert!(!screen.contains("2 prompt ─"), "{screen}");
     driven.keys("6");
     let screen = driven.screen();
@@ -136,7 +136,7 @@ fn a_file_that_holds_no_transcripts_says_why_in_the_pane() {
         ("junk.txt", "hello\n\u{1b}[2J", "neither"),
     ] {
         let (mut driven, file) = opened(name, text);
-        // The message in the footer goes away with the next key.
+        // The next key hides the notice in the footer.
         driven.keys("tab tab 1");
         let screen = driven.screen();
         assert!(screen.contains(why), "{why}:\n{screen}");

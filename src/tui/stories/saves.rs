@@ -1,4 +1,4 @@
-//! Saves in the whole workbench: files that are written, watched, judged again and told.
+//! Saves in the whole workbench: files are written, watched, judged again and reported.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ const WRONG: &str = r"'Beamline \d\.\d\b'";
 const RIGHT: &str = r"'Beamline \d+\.\d+'";
 const FLIPS: &str = "saved beamline.yaml: 3 flips, all 3 towards your labels";
 
-/// The demo after `R`, and its rubric with the planted mistake.
+/// Opens the demo, judges it, and returns its rubric with the planted mistake.
 fn judged() -> (Driven, String) {
     let mut app = Driven::demo(120, 40);
     app.settle().keys("R").settle();
@@ -26,7 +26,7 @@ fn said(app: &Driven) -> String {
     report.map(summarize).unwrap_or_default()
 }
 
-/// Transcripts whose verdict on an eval flipped.
+/// Returns the transcripts whose verdict on an eval flipped.
 fn flipped(app: &App, eval: &str) -> Vec<String> {
     let cells = &app.live_session.cells;
     let of = cells.rows.iter().filter(|row| row.flipped.is_some());
@@ -35,7 +35,7 @@ fn flipped(app: &App, eval: &str) -> Vec<String> {
         .collect()
 }
 
-/// Verdicts of all rows that are listed.
+/// Returns the verdicts of all visible rows.
 fn verdicts(app: &App) -> Vec<(String, Outcome)> {
     let cells = &app.live_session.cells;
     let rows = cells.shown.iter().filter_map(|entry| match entry {
@@ -98,7 +98,7 @@ fn a_comment_moves_nothing_and_starts_nothing() {
         "saved beamline.yaml: nothing to judge again: only comments or layout changed"
     );
     assert_eq!(app.event_loop.app.live_session.runs.by_ticket.len(), runs);
-    // The editor lays the file out anew right after a save: it is told as one.
+    // The editor reformats the file right after a save; the report combines the two.
     app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
     app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
     app.save(BEAMLINE, &format!("{}\n\n", text.replace(WRONG, RIGHT)))
@@ -185,7 +185,7 @@ fn a_save_while_everything_is_judged_wins_over_the_older_run() {
             .values()
             .any(|run| run.live_traces() > 0)
     });
-    // The checks of the older run are told already, its judges are at work.
+    // The checks of the older run are reported, and its judges are still working.
     app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
     let app = &app.event_loop.app;
     assert!(app.live_session.runs.live().next().is_none());
@@ -223,7 +223,7 @@ fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
     assert!(text.contains(criteria));
     let with = |more: &str| text.replace(criteria, &format!("{criteria} It mentions \"{more}\"."));
     app.save(BEAMLINE, &with("zebra"));
-    // While its judges are at work, another.
+    // Another save while the judges work.
     app.settle_until(|app| {
         app.live_session
             .runs
@@ -273,7 +273,7 @@ fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
     assert!(told.take(3).any(|text| text == said));
 }
 
-/// How many rows of a desk say what.
+/// Returns the number of rows per verdict.
 fn verdicts_of(session: &crate::tui::state::session_view::SessionView) -> usize {
     session.cells.rows.len()
 }

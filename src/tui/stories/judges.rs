@@ -1,15 +1,15 @@
-//! Another judge, asked with `J`, over the whole workbench.
+//! Second opinions (`J`) in the whole workbench.
 
-use super::effect::Effect;
-use super::run_order::RunOrder;
-use super::state::App;
-use super::testing::Driven;
 use crate::model::{CellName, JudgeConfig, Outcome, ProviderKind};
 use crate::run::CachePolicy;
+use crate::tui::effect::Effect;
+use crate::tui::run_order::RunOrder;
+use crate::tui::state::App;
+use crate::tui::testing::Driven;
 
 const CELL: &str = "refund-02/support/tone";
 
-/// On the demo, judged, with a cell in focus that `rules` cannot read.
+/// Opens the demo, judges it, and focuses a cell that `rules` can't parse.
 fn judged() -> Driven {
     let mut driven = Driven::demo(120, 40);
     driven.settle().keys("R").settle();
@@ -26,7 +26,7 @@ fn judged() -> Driven {
     driven
 }
 
-/// As the overlay orders it. Another `rules` stands for a model: it needs no network.
+/// Orders a second opinion as the overlay does. Another `rules` judge replaces a model, so no network is needed.
 fn ask_besides(driven: &mut Driven) {
     let app = &mut driven.event_loop.app;
     let order = RunOrder {
@@ -43,7 +43,7 @@ fn ask_besides(driven: &mut Driven) {
     driven.effect(Effect::StartRun(order)).settle();
 }
 
-fn row(app: &App) -> &super::state::cells::CellsRow {
+fn row(app: &App) -> &crate::tui::state::cells::CellsRow {
     let name: CellName = CELL.parse().expect("a name");
     let cells = &app.live_session.cells;
     cells
@@ -91,7 +91,7 @@ fn another_judge_is_shown_at_work_and_beside_the_verdict() {
         "the eval's own is one step away"
     );
 
-    // Once more, and the eval's own judge again: neither takes the other's place.
+    // A second opinion and the eval's own judge run again; neither replaces the other's slot.
     ask_besides(&mut driven);
     driven.keys("r").settle();
     let now = row(&driven.event_loop.app);

@@ -1,18 +1,19 @@
-//! Replays as stories over the whole workbench: the shipped recordings, played, stepped, sought; and from the board.
+//! Replays in the whole workbench: the repository's recordings, played, stepped and sought, and runs replayed from
+//! the cells.
 
 use std::path::{Path, PathBuf};
 
 use ratatui::layout::Size;
 
-use super::effect::Effect;
-use super::state::cells::{CellsRow, RowCounts, RowId};
-use super::state::replay::ReplayStart;
-use super::state::{App, OpenedItem};
-use super::testing::Driven;
 use crate::model::{Millis, RunId};
+use crate::tui::effect::Effect;
+use crate::tui::state::cells::{CellsRow, RowCounts, RowId};
+use crate::tui::state::replay::ReplayStart;
+use crate::tui::state::{App, OpenedItem};
+use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
-/// The recordings that ship with dicta.
+/// Returns the recordings of the repository.
 fn samples() -> Vec<(RunId, PathBuf)> {
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/runs");
     let folders = std::fs::read_dir(runs).expect("they ship");
@@ -30,7 +31,7 @@ fn samples() -> Vec<(RunId, PathBuf)> {
     all
 }
 
-/// A recording alone, as `dicta replay --speed N` and `dicta open RUN` open it.
+/// Opens a recording without a workspace, as `dicta replay --speed N` and `dicta open RUN` do.
 fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
     let data = tempfile::tempdir().expect("a folder");
     let root = data.path().to_owned();
@@ -47,7 +48,7 @@ fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
     driven
 }
 
-/// What stands on the desk: the rows, their counts, what the run has come to.
+/// Returns the rows, their counts, and the state of the run.
 fn stand(app: &App) -> (Vec<CellsRow>, RowCounts, String) {
     let replay = app.replay.as_ref().expect("it is replayed");
     let session = &replay.session;
@@ -93,7 +94,7 @@ fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
             for _ in 0..times {
                 stepped.keys(key);
             }
-            // From wherever that led to.
+            // The end must be reachable from any position.
             stepped.keys("@").type_in("100%").keys("enter").settle();
             assert!(at_end(&stepped), "{key}");
             assert_eq!(
@@ -221,7 +222,7 @@ fn what_a_save_moved_is_no_part_of_a_recording() {
     app.keys("v").settle_until(|app| app.replay.is_some());
     let screen = app.screen();
     assert!(!screen.contains("towards"), "{screen}");
-    // The run of that save asked no judge: it is over at once, and says why.
+    // The run of that save called no judge, so its replay ends at once and shows the reason.
     let said = &app.event_loop.app.notices.log;
     assert!(
         said.iter()
