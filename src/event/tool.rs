@@ -100,7 +100,7 @@ pub enum ToolResponseSource {
     SameTrace {
         /// The turn of that call.
         turn: TurnIx,
-        /// That call.
+        /// The number of that call.
         call: CallIx,
     },
     /// A person wrote the response.
