@@ -226,7 +226,7 @@ impl RunCallReader {
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
-                // Without a repair the raw text is canonical; one that is no JSON was never called.
+                // Without a repair the raw text is canonical; a tool never ran with text that isn't JSON.
                 let Some(canonical) = open
                     .canonical_args
                     .or_else(|| RawJson::parse(&open.raw_args).ok())

@@ -134,7 +134,7 @@ impl NewestVerdicts {
     fn index_judged_cells(&self) -> HashMap<String, String> {
         let mut judged: HashMap<String, String> = HashMap::new();
         for (name, cell) in self.iter() {
-            // Both characters stand for nothing else in a name.
+            // Names contain these characters only before the judge and the repeat.
             let Some(end) = name.find(['~', '#']) else {
                 continue;
             };

@@ -232,7 +232,7 @@ impl EventReader {
             && !self.gap_reported
         {
             self.warn(format_args!(
-                "event {seq} stands where event {expected} should"
+                "found event {seq} instead of event {expected}"
             ));
         }
         self.read += 1;
@@ -279,7 +279,7 @@ impl EventReader {
             self.foreign_lines += 1;
             self.gap_reported = true;
             self.warn(format_args!(
-                "{at} bytes of a torn record stand before a whole one"
+                "skipped {at} bytes of a torn record before a whole one"
             ));
             return Some(event);
         }
@@ -294,7 +294,7 @@ impl EventReader {
         } else if std::str::from_utf8(&self.line).is_err() {
             self.skip_line("it is not UTF-8");
         } else {
-            self.skip_line(format_args!("it is no event: {error}"));
+            self.skip_line(format_args!("it isn't an event: {error}"));
         }
         None
     }
