@@ -46,7 +46,7 @@ impl StartedLog {
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS_FILE);
         if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > MAX_FACT_BYTES {
-            let why = "dicta can't record the run's header: it is larger than 16 MiB, or contains a secret in a key or number";
+            let why = "dicta can't record the run's header: it is larger than 16 MiB, or redaction of a secret broke its format";
             return Err(io_error_at(&path)(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 why,
