@@ -148,7 +148,7 @@ impl RecordedResult {
         let decided = match self.stated {
             Some(stated) => now.bounds.decide(stated),
             None => match self.score {
-                // The explanation of a negated check states its verdict, which a score would contradict.
+                // The explanation of a negated check states its verdict.
                 Some(score) if !now.bounds.is_empty() && !now.negate => {
                     Ok(Outcome::from_passed(now.bounds.contains(score)))
                 }
