@@ -1,7 +1,8 @@
-//! Which decisions moved between two runs, and which would at other thresholds.
+//! The comparison of two runs: flips, other changes, new and removed decisions, the text diff of files, and other
+//! thresholds.
 //!
-//! Owns flips, other changes, new and gone decisions, the text diff of rubrics, and the sweep over thresholds. Refuses to print and to judge whether
-//! a move is progress (labels and statistics do). Law: `diff(a, a)` is empty.
+//! Responsible for the difference. Does not print it, and does not decide whether a change is progress: labels and
+//! statistics do. Tests check that `diff(a, a)` is empty.
 
 mod thresholds;
 
@@ -15,23 +16,23 @@ use crate::model::{CellName, CellResult, Decision, Outcome};
 
 pub use thresholds::{BoundKind, ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
 
-/// A decision with why.
+/// A decision and its explanation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedDecision {
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// Why: the explanation of the first cell that voted so, else its error.
+    /// The explanation of the first cell that voted for the outcome, or that cell's error.
     pub explanation: String,
 }
 
-/// A decision on both sides, different.
+/// A decision that differs between the two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionChange {
-    /// Its name; judge and repeat are absent.
+    /// The name, without judge and repeat.
     pub name: CellName,
-    /// On the older side.
+    /// The decision in the older run.
     pub before: ExplainedDecision,
-    /// On the newer side.
+    /// The decision in the newer run.
     pub after: ExplainedDecision,
 }
 
@@ -40,29 +41,29 @@ pub struct DecisionChange {
 pub struct FileDiff {
     /// The file.
     pub path: PathBuf,
-    /// Unified, three lines of context; empty where a side could not be read.
+    /// The unified diff with three lines of context; empty if one of the texts could not be read.
     pub diff: String,
 }
 
-/// What moved.
+/// The difference between two runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunComparison {
-    /// Verdicts on both sides, and not the same.
+    /// The decisions that pass in one run and fail in the other.
     pub flips: Vec<DecisionChange>,
-    /// Other changes of outcome: an error that became a verdict, and so on.
+    /// Other changes of outcome, such as an error that became a verdict.
     pub changes: Vec<DecisionChange>,
-    /// Decided on the newer side only.
+    /// The decisions of only the newer run.
     pub added: Vec<CellName>,
-    /// Decided on the older side only.
+    /// The decisions of only the older run.
     pub removed: Vec<CellName>,
-    /// Same outcome on both sides.
+    /// The number of decisions with the same outcome in both runs.
     pub unchanged: usize,
-    /// Files whose text differs.
+    /// The files whose text differs.
     pub files: Vec<FileDiff>,
 }
 
 impl RunComparison {
-    /// Whether nothing moved and no file differs.
+    /// Reports whether no decision changed and no file differs.
     pub fn is_empty(&self) -> bool {
         self.flips.is_empty()
             && self.changes.is_empty()
@@ -72,7 +73,7 @@ impl RunComparison {
     }
 }
 
-/// Every decision of a run that has all its results, in plan order.
+/// Returns every decision of a run that has all its results, in plan order.
 pub fn collect_decisions(state: &RunState) -> IndexMap<CellName, ExplainedDecision> {
     let mut cells: IndexMap<CellName, Vec<(CellKey, Option<&CellResult>)>> = IndexMap::new();
     for (cell, index) in state.cells.iter().zip(0..) {
@@ -121,7 +122,7 @@ fn explain_decision(results: &[&CellResult], outcome: Outcome) -> String {
     })
 }
 
-/// Compares an older run with a newer one. Blobs serve the files' diffs.
+/// Compares an older run with a newer one. The blobs supply the texts of the files.
 pub fn compare_runs(
     (before, before_blobs): (&RunState, &dyn BlobSource),
     (after, after_blobs): (&RunState, &dyn BlobSource),
@@ -202,7 +203,7 @@ fn diff_file(path: PathBuf, texts: (Option<String>, Option<String>)) -> FileDiff
     FileDiff { path, diff }
 }
 
-/// The unified diff of a file's two texts, three lines of context.
+/// Returns the unified diff of two texts, with three lines of context.
 pub(crate) fn unified_diff(path: &Path, old: &str, new: &str) -> String {
     let name = path.display().to_string();
     TextDiff::from_lines(old, new)

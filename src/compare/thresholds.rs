@@ -1,7 +1,8 @@
-//! What another `min_score` (or `max_score`) would have decided: every threshold that the recorded scores tell apart, with
-//! what the labels say of it. Arithmetic over what was recorded; nobody is asked.
+//! The effect of other thresholds: the decisions at every `min_score` (or `max_score`) that the recorded scores
+//! distinguish, and their agreement with labels.
 //!
-//! A decision of several cells is decided by their vote at each threshold, as a run would.
+//! Responsible for arithmetic over recorded results. Does not call judges. The vote rule decides a decision of
+//! several cells at each threshold, as in a run.
 
 use indexmap::IndexMap;
 
@@ -12,17 +13,17 @@ use crate::model::{
 };
 use crate::record::{EvalDecisionSettings, PanelRules};
 
-/// Which bound is moved.
+/// The bound that varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoundKind {
-    /// `min_score`: from here on it passes.
+    /// `min_score`: a score at or above it passes.
     Min,
-    /// `max_score`: up to here it passes.
+    /// `max_score`: a score at or below it passes.
     Max,
 }
 
 impl BoundKind {
-    /// The name as files spell it.
+    /// Returns the key in rubric files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Min => "min_score",
@@ -31,42 +32,42 @@ impl BoundKind {
     }
 }
 
-/// How decisions end at one threshold, and how many of them as a label says.
+/// The decisions at one threshold, by outcome and by agreement with labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThresholdCounts {
-    /// Decisions that pass.
+    /// The number of decisions that pass.
     pub pass: u64,
-    /// Decisions that fail.
+    /// The number of decisions that fail.
     pub fail: u64,
-    /// Decisions without a verdict: a vote for "not applicable", or too few scores.
+    /// The number of decisions without a verdict: the vote is `not_applicable`, or too few cells have scores.
     pub no_verdict: u64,
-    /// Pass, and labelled so.
+    /// The number of true passes.
     pub true_pass: u64,
-    /// Pass, and labelled otherwise.
+    /// The number of false passes.
     pub false_pass: u64,
-    /// Fail, and labelled so.
+    /// The number of true fails.
     pub true_fail: u64,
-    /// Fail, and labelled otherwise.
+    /// The number of false fails.
     pub false_fail: u64,
 }
 
 impl ThresholdCounts {
-    /// Verdicts with a label.
+    /// Returns the number of verdicts with a label.
     pub fn labelled(self) -> u64 {
         self.labelled_pass() + self.labelled_fail()
     }
 
-    /// Verdicts where the label is a pass.
+    /// Returns the number of verdicts whose label is a pass.
     pub fn labelled_pass(self) -> u64 {
         self.true_pass + self.false_fail
     }
 
-    /// Verdicts where the label is a fail.
+    /// Returns the number of verdicts whose label is a fail.
     pub fn labelled_fail(self) -> u64 {
         self.true_fail + self.false_pass
     }
 
-    /// Verdicts that are as the label says.
+    /// Returns the number of verdicts that agree with their label.
     pub fn agreeing(self) -> u64 {
         self.true_pass + self.true_fail
     }
@@ -103,15 +104,15 @@ impl ThresholdCounts {
 /// One threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThresholdPoint {
-    /// The threshold: a score that was given, or the one that decides now.
+    /// The threshold: a recorded score, or the current threshold.
     pub threshold: f64,
-    /// Whether it decides now.
+    /// `true` for the current threshold.
     pub current: bool,
-    /// What it would decide.
+    /// The decisions at this threshold.
     pub counts: ThresholdCounts,
 }
 
-/// All thresholds of one eval.
+/// The thresholds of one eval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdSweep {
     /// The rubric's id.
@@ -120,22 +121,22 @@ pub struct ThresholdSweep {
     pub eval: String,
     /// The eval type.
     pub eval_type: String,
-    /// Which bound is moved.
+    /// The bound that varies.
     pub bound: BoundKind,
-    /// Where it stands now; `None`: no bound is set, and what the judge or the check itself says decides.
+    /// The current threshold. `None` if no bound is set, so that the judge's or check's own pass or fail decides.
     pub current: Option<f64>,
-    /// Decisions with a score.
+    /// The number of decisions with a score.
     pub scored: u64,
-    /// Decisions without one, which are left out.
+    /// The number of decisions without a score, which are excluded.
     pub unscored: u64,
-    /// As decided in the run.
+    /// The decisions as the run recorded them.
     pub recorded: ThresholdCounts,
-    /// By threshold, ascending.
+    /// The decisions by threshold, ascending.
     pub points: Vec<ThresholdPoint>,
 }
 
 impl ThresholdSweep {
-    /// The thresholds that most labels agree with, and with how many; `None` without labels.
+    /// Returns the thresholds with the highest agreement, and the number of agreeing labels; `None` without labels.
     pub fn best_points(&self) -> Option<(u64, Vec<&ThresholdPoint>)> {
         let most = self
             .points
@@ -149,7 +150,7 @@ impl ThresholdSweep {
     }
 }
 
-/// Gathers results by eval.
+/// Collects results by eval.
 #[derive(Debug, Default)]
 pub struct ScoreCollector {
     evals: IndexMap<(String, String), EvalScores>,
@@ -158,7 +159,7 @@ pub struct ScoreCollector {
 #[derive(Debug, Default)]
 struct EvalScores {
     eval_type: String,
-    /// How several judges decide it, by their names.
+    /// The panel rules of the evals, by judge names.
     panel_rules: Option<PanelRules>,
     decisions: IndexMap<(String, Option<u32>), Vec<ScoredCell>>,
 }
@@ -175,7 +176,7 @@ struct ScoredCell {
 }
 
 impl ScoredCell {
-    /// The score, where the outcome follows from one.
+    /// The score, if it determines the outcome.
     fn score(&self) -> Option<f64> {
         match self.stated {
             Some(stated) if stated.applicable == Some(false) => None,
@@ -186,7 +187,7 @@ impl ScoredCell {
 }
 
 impl ScoreCollector {
-    /// Learns which evals several judges decide.
+    /// Records which evals have a panel.
     pub fn add_panels(&mut self, header: &RunHeader) {
         for spec in &header.evals {
             let (Some(panel), Some(rubric)) =
@@ -208,7 +209,7 @@ impl ScoreCollector {
         }
     }
 
-    /// Takes a cell's result.
+    /// Adds the result of a cell.
     pub fn add_result(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
         if result.by_human {
             return;
@@ -228,7 +229,8 @@ impl ScoreCollector {
         });
     }
 
-    /// The thresholds of every eval that has scores, in the order they came. `deciding` says what decides an eval now.
+    /// Returns the thresholds of every eval with scores, in the order of their first result. `deciding` contains the
+    /// current decision settings.
     pub fn compute_sweeps(
         &self,
         labels: &Labels,
@@ -249,13 +251,14 @@ impl ScoreCollector {
 }
 
 impl EvalScores {
-    /// Whether what is decided turns elsewhere than at scores: where the threshold leaves the margin of one.
+    /// Reports whether the decisions change at values other than scores: the point where the threshold leaves the
+    /// margin of a score.
     fn is_cascade(&self) -> bool {
         let court = self.panel_rules.as_ref();
         court.is_some_and(|court| matches!(court.rule, PanelRule::Cascade { .. }))
     }
 
-    /// What each decision comes to at one threshold, worked out for itself.
+    /// Computes the decisions at one threshold directly.
     fn count_at_threshold(
         &self,
         key: f64,
@@ -274,7 +277,7 @@ impl EvalScores {
         counts
     }
 
-    /// What the cells decide together under bounds, each with what it decides alone.
+    /// Returns the combined decision of the cells under bounds.
     fn decide_outcome<'c>(
         &self,
         bounds: ScoreBounds,
@@ -404,17 +407,18 @@ impl EvalScores {
     }
 }
 
-/// A bound that is moved, while the other stays.
+/// The bound that varies, while the other bound is constant.
 #[derive(Debug, Clone, Copy)]
 struct VariedBound {
     bound: BoundKind,
-    /// `max_score`, while `min_score` is moved.
+    /// `max_score`, while `min_score` varies.
     fixed_max: Option<f64>,
     negate: bool,
 }
 
 impl VariedBound {
-    /// Scores and thresholds so that what is not below the threshold is within it; its own reverse.
+    /// Negates scores and thresholds for `max_score`, so that a value at or above the threshold passes. It is its own
+    /// inverse.
     fn to_sort_key(self, score: f64) -> f64 {
         match self.bound {
             BoundKind::Min => score,
@@ -422,7 +426,7 @@ impl VariedBound {
         }
     }
 
-    /// The bounds with this one moved.
+    /// Returns the bounds with this bound replaced.
     fn bounds_at(self, bounds: ScoreBounds, key: f64) -> ScoreBounds {
         let at = Some(self.to_sort_key(key)).filter(|at| at.is_finite());
         match self.bound {

@@ -1,7 +1,8 @@
-//! The way into the event log: redacts, coalesces, stores large texts, and hands facts to the sequencer.
+//! The emitter: it redacts facts, combines deltas, stores large texts, and passes facts to the sequencer.
 //!
-//! A closed sequencer (its disk is full, say) swallows what is sent: it has cancelled the run by then, and nothing is
-//! shown that was not recorded.
+//! Responsible for everything between a fact and the sequencer. Does not number or write events. After the sequencer
+//! closed, for example because its disk is full, the emitter drops facts. The run is cancelled by then, and no
+//! unrecorded fact is shown.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,15 +18,15 @@ use super::{
 use crate::clock::Clock;
 use crate::model::{Blob, CallIx, CellIx, Digest, Millis, ToolResponse, TurnIx};
 
-/// Texts up to this many bytes stand in the event itself.
+/// The largest text in bytes that an event contains inline.
 pub const INLINE_MAX: usize = 4096;
 
-/// Deltas of one stream are gathered for this long before they become an event.
+/// The time for which the deltas of one stream are combined into one event.
 const COALESCE_INTERVAL: Millis = Millis(33);
 
 /// Reads blobs by digest.
 pub trait BlobSource: Send + Sync {
-    /// The bytes, or an error that says which blob is missing.
+    /// Returns the bytes, or an error that names the missing blob.
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>>;
 }
 
@@ -57,17 +58,17 @@ impl BlobStore for MemoryBlobs {
     }
 }
 
-/// A fact on its way to the sequencer, redacted, with the JSON that will stand in the log.
+/// A redacted fact on its way to the sequencer, with its JSON.
 #[derive(Debug)]
 pub struct RedactedEvent {
     /// The fact.
     pub kind: EventKind,
-    /// The same as JSON.
+    /// The fact as JSON.
     pub json: String,
 }
 
 impl RedactedEvent {
-    /// Redacts a fact and renders it. Where a secret is found, the fact is read back from the redacted JSON.
+    /// Redacts and serializes a fact. If it contains a secret, the fact is parsed again from the redacted JSON.
     pub fn from_kind(kind: EventKind, redactor: &Redactor) -> Self {
         let json = kind.to_json().unwrap_or_else(|error| {
             // Facts hold no maps with odd keys and no NaN, so this is a defect; it must not end a run.
@@ -99,7 +100,7 @@ impl RedactedEvent {
     }
 }
 
-/// The way in. Cheap to clone.
+/// The input of the event log. Clones share one channel.
 #[derive(Clone)]
 pub struct Emitter {
     sequencer: mpsc::Sender<RedactedEvent>,
@@ -109,7 +110,7 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    /// An emitter that hands facts to `to` and large texts to `blobs`.
+    /// Creates an emitter that sends facts to `to` and large texts to `blobs`.
     pub fn new(
         sequencer: mpsc::Sender<RedactedEvent>,
         blobs: Arc<dyn BlobStore>,
@@ -123,30 +124,30 @@ impl Emitter {
         }
     }
 
-    /// Hands on a fact; waits while the sequencer is busy.
+    /// Sends a fact. Waits while the sequencer is busy.
     pub async fn send(&self, kind: EventKind) {
         let envelope = RedactedEvent::from_kind(kind, &self.redactor);
         // Closed: see the module's first lines.
         let _closed = self.sequencer.send(envelope).await;
     }
 
-    /// As [`Emitter::send`], from a thread that is not a task.
+    /// As [`Emitter::send`], for a thread outside the runtime.
     pub fn send_blocking(&self, kind: EventKind) {
         let envelope = RedactedEvent::from_kind(kind, &self.redactor);
         let _closed = self.sequencer.blocking_send(envelope);
     }
 
-    /// The redactor, for texts that take another way out (errors, `dicta prompt`).
+    /// Returns the redactor, for texts that bypass the log (errors, `dicta prompt`).
     pub fn redactor(&self) -> &Arc<Redactor> {
         &self.redactor
     }
 
-    /// The blobs of this run.
+    /// Returns the blobs of this run.
     pub fn blobs(&self) -> &Arc<dyn BlobStore> {
         &self.blobs
     }
 
-    /// The first failure to store a blob, if there was one. The run must end then.
+    /// Returns the first failure to store a blob, if there was one. The run must end then.
     pub fn take_failure(&self) -> Option<io::Error> {
         self.failed
             .lock()
@@ -154,7 +155,7 @@ impl Emitter {
             .take()
     }
 
-    /// Stores bytes, redacted, and says so in the log the first time.
+    /// Redacts and stores bytes. Records `blob_stored` for a new blob.
     pub async fn store_blob(&self, bytes: &[u8]) -> Blob {
         let clean = self.redactor.redact_bytes(bytes);
         let bytes = clean.as_deref().unwrap_or(bytes);
@@ -172,7 +173,7 @@ impl Emitter {
         }
     }
 
-    /// A text as an event holds it: inline when short, else as a blob.
+    /// Stores a text for an event: inline if it is short, otherwise as a blob.
     pub async fn store_text(&self, text: &str) -> StoredText {
         if text.len() <= INLINE_MAX {
             StoredText::Text(
@@ -185,7 +186,7 @@ impl Emitter {
         }
     }
 
-    /// A tool's answer as an event holds it.
+    /// Stores a tool response for an event.
     pub async fn store_tool_response(&self, answer: &ToolResponse) -> RecordedToolResponse {
         RecordedToolResponse {
             text: self.store_text(&answer.text).await,
@@ -199,23 +200,23 @@ impl Emitter {
     }
 }
 
-/// All that a provider or a tool sees of a run.
+/// The context of a provider or tool call: its access to the run.
 #[derive(Clone)]
 pub struct CallCx {
-    /// The way into the log.
+    /// The emitter.
     pub out: Emitter,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Fires when the work is no longer wanted; checked at every wait.
+    /// The cancellation token, which the call checks at every wait.
     pub cancel: CancellationToken,
-    /// The cell this is about.
+    /// The cell of the call.
     pub cell: CellIx,
-    /// The turn this is about.
+    /// The turn of the call.
     pub turn: TurnIx,
 }
 
 impl CallCx {
-    /// Tells a fact about this turn.
+    /// Sends a fact about this turn.
     pub async fn turn(&self, fact: TurnFact) {
         self.out
             .send(EventKind::Turn {
@@ -226,7 +227,7 @@ impl CallCx {
             .await;
     }
 
-    /// Tells a fact about a tool call of this turn.
+    /// Sends a fact about a tool call of this turn.
     pub async fn emit_tool_fact(&self, call: CallIx, fact: ToolFact) {
         self.out
             .send(EventKind::Tool {
@@ -238,7 +239,7 @@ impl CallCx {
             .await;
     }
 
-    /// A gatherer for the deltas of one attempt.
+    /// Creates a coalescer for the deltas of one attempt.
     pub fn coalesce_deltas(&self, attempt: u8) -> DeltaCoalescer<'_> {
         DeltaCoalescer {
             cx: self,
@@ -249,9 +250,10 @@ impl CallCx {
     }
 }
 
-/// Gathers the deltas of one attempt: redacts across chunk borders and coalesces to 33 ms.
+/// Combines the deltas of one attempt for up to 33 ms, and redacts secrets that are split between chunks.
 ///
-/// The reading loop waits for the next chunk *or* [`Deltas::due`], so that text is never held while a model thinks.
+/// The reading loop waits for the next chunk *or* [`DeltaCoalescer::due`], so that text is not delayed while a model
+/// thinks.
 pub struct DeltaCoalescer<'a> {
     cx: &'a CallCx,
     attempt: u8,
@@ -260,7 +262,7 @@ pub struct DeltaCoalescer<'a> {
 }
 
 impl DeltaCoalescer<'_> {
-    /// Takes more of a part.
+    /// Adds text to a part.
     pub async fn push(&mut self, part: DeltaPart, text: &str) {
         if text.is_empty() {
             return;
@@ -281,13 +283,13 @@ impl DeltaCoalescer<'_> {
         }
     }
 
-    /// How long until what is gathered must go out; `None` when nothing is.
+    /// Returns the time until the collected text must be sent; `None` if there is no text.
     pub fn time_until_flush(&self) -> Option<Millis> {
         let since = self.gathering_since?;
         Some((since + COALESCE_INTERVAL) - self.cx.clock.now())
     }
 
-    /// Sends what is gathered.
+    /// Sends the collected text.
     pub async fn flush(&mut self) {
         self.gathering_since = None;
         for (part, _, ready) in &mut self.parts {
@@ -304,7 +306,7 @@ impl DeltaCoalescer<'_> {
         }
     }
 
-    /// Sends everything, held-back ends included. Call before the attempt is said to be over.
+    /// Sends everything, including text that the redactor held back. Call it before the fact that ends the attempt.
     pub async fn finish(mut self) {
         for (_, stream, ready) in &mut self.parts {
             ready.push_str(&stream.finish());

@@ -1,38 +1,40 @@
-//! What is told of an exchange with a model's server besides its reply, and of the waits before it.
+//! The HTTP exchange of an attempt, and the limits that delay an attempt.
+//!
+//! Responsible for their JSON. Does not send requests.
 
 use serde::{Deserialize, Serialize};
 
-/// One HTTP exchange, as far as it got.
+/// One HTTP exchange, as far as it completed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpExchange {
-    /// The server's own name for the request (`x-request-id` and its kin): what its support asks for.
+    /// The server's id of the request (`x-request-id` or similar), which its support asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// Bytes of the reply's body that came.
+    /// The number of received bytes of the reply's body.
     #[serde(default)]
     pub bytes: u64,
-    /// The request was sent, and whether and what the server bills for it is not known: a cut, a time-out.
+    /// `true` if dicta sent the request and doesn't know its cost, for example after a timeout.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cost_unknown: bool,
 }
 
-/// What holds a request back before it is sent.
+/// The limit that delays a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
     /// `requests_per_minute`.
     Rate,
-    /// `tokens_per_minute`, or what the server said is left of its own.
+    /// `tokens_per_minute`, or the remaining tokens that the server reported.
     Tokens,
-    /// The server asked everybody with this key to wait.
+    /// The server asked all users of this key to wait.
     Server,
-    /// As many requests are out as the server has shown to bear.
+    /// The number of concurrent requests has reached the number that the server accepted before.
     #[serde(rename = "crowd")]
     Concurrency,
 }
 
 impl ThrottleReason {
-    /// For people, after "waiting for".
+    /// Returns the limit in words, for use after "waiting for".
     pub fn as_str(self) -> &'static str {
         match self {
             ThrottleReason::Rate => "the rate limit",

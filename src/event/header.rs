@@ -1,4 +1,6 @@
-//! What stands once in a run: what it began with, and what it ended with.
+//! The first and last facts of a run: its header and its totals.
+//!
+//! Responsible for the JSON of `run_started` and `run_finished`. Does not read workspaces or count results.
 
 use std::path::PathBuf;
 
@@ -14,63 +16,63 @@ use crate::model::{
 /// The format of an event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LogFormat {
-    /// Raised when older readers would misread.
+    /// Raised if older readers would misread the log.
     pub major: u16,
-    /// Raised when something was added.
+    /// Raised if something was added.
     pub minor: u16,
 }
 
-/// Everything a run began with. A run reads nothing of the workspace afterwards.
+/// The inputs and settings of a run. The run reads nothing of the workspace afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// The log's format.
     pub format: LogFormat,
     /// The version of dicta that recorded it.
     pub dicta: String,
-    /// The run.
+    /// The run's id.
     pub run: RunId,
-    /// When it began.
+    /// The time at which the run began.
     pub started: WallTime,
     /// The workspace's folder.
     pub workspace: PathBuf,
-    /// Whether it ran the built-in demo.
+    /// `true` if the workspace is the built-in demo.
     pub demo: bool,
     /// A sentence to show with the run: `recorded against a scripted server`. Empty for most.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The run it came from.
+    /// The run that caused this one, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
-    /// Every file that was loaded, by content.
+    /// Every loaded file, by content.
     pub snapshots: Vec<SnapshotFile>,
-    /// The judges that may be asked, indexed by [`CellKey::judge`].
+    /// The judges that the run may call, indexed by [`CellKey::judge`].
     pub judges: Vec<JudgeSpec>,
     /// The rubrics, sorted by path.
     pub rubrics: Vec<RubricSpec>,
     /// The evals in plan order, indexed by [`CellKey::eval`].
     pub evals: Vec<EvalSpec>,
-    /// The plan's specification: transcripts' globs, filter, limit, sample, seed.
+    /// The specification of the plan: transcripts, filter, limit, sample, seed.
     pub plan: IndexMap<String, Value>,
-    /// Whose evidence answers tool calls; `None`: live.
+    /// The run whose recorded tool responses replace live calls; `None` if calls are live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<RunId>,
 }
 
-/// Frozen evidence as a run was told to use it; stands in [`RunHeader::plan`] under `frozen`.
+/// The recorded tool responses that a run uses, as [`RunHeader::plan`] stores them under `frozen`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedEvidencePlan {
-    /// Whose recorded answers stand for live calls; the first that holds one gives it.
+    /// The runs whose recorded responses replace live calls, in order of precedence.
     pub runs: Vec<RunId>,
-    /// How many calls these have answers for.
+    /// The number of calls for which these runs have a response.
     pub answers: u64,
-    /// What a call gets that none of them answers: `live`, `error`, `end`.
+    /// The treatment of a call without a recorded response: `live`, `error` or `end`.
     pub miss: String,
 }
 
 impl ReplayedEvidencePlan {
     const PLAN_KEY: &str = "frozen";
 
-    /// As it stands in the plan.
+    /// The key and value for [`RunHeader::plan`].
     pub fn to_plan_entry(&self) -> Option<(String, Value)> {
         let value = serde_json::to_value(self).ok()?;
         Some((Self::PLAN_KEY.to_owned(), value))
@@ -85,7 +87,7 @@ impl ReplayedEvidencePlan {
         }
     }
 
-    /// What becomes of a call without an answer, in words.
+    /// The treatment of a call without a recorded response, in words.
     pub fn describe_miss_policy(&self) -> &'static str {
         match self.miss.as_str() {
             "live" => "a call without one is made live",
@@ -96,15 +98,16 @@ impl ReplayedEvidencePlan {
 }
 
 impl RunHeader {
-    /// How the label of a self-test's run begins; the judge's name follows.
+    /// The beginning of the label of a robustness run, before the judge's name.
     pub const ROBUSTNESS_LABEL_PREFIX: &str = "selftest of judge ";
 
-    /// Whether it is a run of `dicta selftest`: over made-up cases, in no workspace's history.
+    /// Reports whether this is a run of `dicta selftest`. Its cases are made up, so no workspace's history includes
+    /// it.
     pub fn is_robustness_run(&self) -> bool {
         self.label.starts_with(Self::ROBUSTNESS_LABEL_PREFIX)
     }
 
-    /// How evidence is frozen, if it is. Of runs before this was recorded only whose evidence it is.
+    /// The recorded tool responses that the run used, if any. An older log names only the run that supplied them.
     pub fn replayed_evidence_plan(&self) -> Option<ReplayedEvidencePlan> {
         let run = self.frozen.clone()?;
         let said = self.plan.get(ReplayedEvidencePlan::PLAN_KEY).cloned();
@@ -116,18 +119,18 @@ impl RunHeader {
         }))
     }
 
-    /// Whether a call of this tool is one that evidence answers: a tool of a judge's configuration, and no part of the
-    /// frame (`submit_verdict`, what reads the transcript).
+    /// Reports whether recorded responses can replace calls of this tool. The judge's configuration must list it:
+    /// tools of the frame, such as `submit_verdict`, have no recorded responses.
     pub fn has_evidence_for(&self, tool: &str) -> bool {
         let mut tools = self.judges.iter().flat_map(|judge| &judge.tools);
         self.frozen.is_some() && tools.any(|(name, _)| name == tool)
     }
 }
 
-/// Where a run came from.
+/// The run that caused a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentRun {
-    /// The run before.
+    /// The earlier run.
     pub run: RunId,
     /// Its cell, for a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,49 +138,50 @@ pub struct ParentRun {
     /// Its turn, for a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnIx>,
-    /// Why there is a child.
+    /// The cause.
     pub cause: ParentCause,
 }
 
-/// Why a run has a parent.
+/// The reason why a run has a parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParentCause {
     /// A file was saved.
     Save,
-    /// What an interrupted or failed run left.
+    /// To judge the cells that an interrupted or failed run left.
     Resume,
-    /// A trace taken up in the middle.
+    /// To continue a judge trace from its middle.
     Fork,
-    /// Asked again without the cache.
+    /// To judge again without the cache.
     Refresh,
 }
 
-/// A loaded file as it was.
+/// A loaded file, as the run read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotFile {
-    /// Relative to the workspace where it lies inside it.
+    /// The path, relative to the workspace for a file inside it.
     pub path: PathBuf,
-    /// Its content.
+    /// The content.
     pub blob: Blob,
 }
 
 /// A judge of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeSpec {
-    /// As resolved; header values and `extra_body` are redacted by the emitter.
+    /// The resolved configuration. The emitter redacts header values and `extra_body`.
     pub config: JudgeConfig,
-    /// Digest of what could change a verdict.
+    /// The digest of everything that could change a verdict.
     pub digest: Digest,
-    /// What the model does not take, known before the first call.
+    /// The settings that the model does not accept, known before the first call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedSetting>,
-    /// The prices of dicta's own table that its cost is reckoned by, where its author gave none.
+    /// The prices of dicta's own table from which dicta computes the cost, if the author wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "listed")]
     pub table_prices: Option<TablePrices>,
-    /// Its tools by name, each with the digest of its declaration and of what it does: with the canonical arguments, what
-    /// names evidence. Empty for a judge that was not needed and whose tools nothing built in declares.
+    /// The judge's tools by name, each with the digest of its declaration and behavior. With the canonical arguments,
+    /// the digest identifies a recorded tool response. Empty for a judge that the run did not need and whose tools
+    /// are not built in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<(String, Digest)>,
 }
@@ -187,27 +191,27 @@ pub struct JudgeSpec {
 pub struct TablePrices {
     /// USD per million tokens.
     pub prices: Prices,
-    /// The day they were read from the vendor's page.
+    /// The day on which the vendor's page had these prices.
     pub as_of: String,
 }
 
-/// A setting that was not sent.
+/// A setting that dicta did not send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedSetting {
-    /// `temperature`, `seed` …
+    /// The name: `temperature`, `seed` …
     pub what: String,
-    /// A sentence.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
 /// A rubric of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RubricSpec {
-    /// Its id.
+    /// The rubric's id.
     pub id: String,
-    /// Its file, relative to the workspace where it lies inside it.
+    /// The rubric's file, relative to the workspace for a file inside it.
     pub path: PathBuf,
-    /// The score a transcript needs; `None`: not set.
+    /// The lowest passing rubric score; `None` if the rubric sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
 }
@@ -217,40 +221,41 @@ pub struct RubricSpec {
 pub struct EvalSpec {
     /// Index into [`RunHeader::rubrics`].
     pub rubric: u32,
-    /// The bare id.
+    /// The eval's id, without the rubric.
     pub id: String,
     /// The eval type.
     #[serde(rename = "kind")]
     pub eval_type: String,
-    /// Digest of the resolved params and of all else that could change a result; what only decides is no part.
+    /// The digest of the resolved params and of everything else that could change a result. Decision settings are
+    /// excluded.
     pub digest: Digest,
-    /// What only decides: `min_score` and its like, as written.
+    /// The decision settings, such as `min_score`, as written.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[serde(rename = "decides")]
     pub decision_settings: IndexMap<String, Value>,
-    /// For the rubric's score.
+    /// The weight in the rubric score.
     pub weight: f64,
-    /// Whether it must pass for the rubric to pass.
+    /// `true` if the eval must pass for the rubric to pass.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// Whether `weight` or `required` was written, so that rubric lines are reported.
+    /// `true` if the rubric sets `weight` or `required`, so that reports have rubric lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weighted: bool,
-    /// How many repeats.
+    /// The number of repeats.
     pub repeat: u32,
-    /// Who judges it, where several do; by index into [`RunHeader::judges`].
+    /// The panel of several judges, by index into [`RunHeader::judges`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel: Option<Panel>,
-    /// Whether a judge decides it.
+    /// `true` if a judge decides the eval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
-    /// Names it is chosen by.
+    /// The groups by which a filter can select the eval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
 }
 
 impl EvalSpec {
-    /// What decides its cells.
+    /// The settings that combine its cells into a decision.
     pub fn vote_params(&self) -> VoteParams<'_> {
         VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
@@ -260,7 +265,7 @@ impl EvalSpec {
         }
     }
 
-    /// What its cells of one decision decide; `None` while one has no result.
+    /// The decision of its cells; `None` while a cell has no result.
     pub fn decide<'c>(
         &self,
         cells: impl IntoIterator<Item = (&'c CellKey, Option<&'c CellResult>)>,
@@ -277,41 +282,41 @@ impl EvalSpec {
     }
 }
 
-/// What a cell is, within its transcript.
+/// The key of a cell within its transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellKey {
     /// Index into [`RunHeader::evals`].
     pub eval: u32,
-    /// 0-based position of the judged message, for `every_turn` and `sample_turns`.
+    /// The 0-based position of the judged message, for `every_turn` and `sample_turns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<u32>,
-    /// Index into [`RunHeader::judges`], for judge evals.
+    /// Index into [`RunHeader::judges`]; `None` without a judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<u32>,
-    /// From 1, only with repeats.
+    /// The repeat, from 1; `None` without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
 }
 
-/// What a run ended with. Counts are over decisions, except `cells` and `pending`.
+/// The totals of a run. Counts are over decisions, except `cells` and `pending`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTotals {
-    /// Cells planned.
+    /// The number of planned cells.
     pub cells: u64,
-    /// Cells without a result.
+    /// The number of cells without a result.
     pub pending: u64,
-    /// Decisions by outcome; absent ones are 0.
+    /// Decisions by outcome; a missing outcome has 0.
     pub outcomes: IndexMap<Outcome, u64>,
-    /// What judging took.
+    /// The tokens and calls that judging used.
     pub usage: TokenUsage,
-    /// USD; `None` when some of it is unknown.
+    /// USD; `None` if a part is unknown.
     pub cost_usd: Option<f64>,
-    /// What is known of the cost where not all of it is.
+    /// The known part of the cost, if a part is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bill: Option<Cost>,
-    /// How long.
+    /// The duration of the run.
     pub duration_ms: Millis,
-    /// Whether it was cancelled.
+    /// `true` if the run was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }

@@ -1,15 +1,18 @@
-//! The one event type. Everything that happens in a run is a [`RunEvent`]: recorder, player, reports, comparison and
-//! screen consume this same enum, and replay is the live path with another source.
+//! Responsible for the only event type: the facts of a run, their format version, their fold ([`RunState`]) and their
+//! emitter ([`Emitter`], [`CallCx`]). Does not store, print or time events: `record` numbers and writes them,
+//! `report` and `tui` show them. Recorder, player, reports, comparison and screen use the same enum, so a replay is a
+//! live run with another source.
 //!
-//! Owns the facts, their format version, the fold over them ([`RunState`]) and the way in ([`Emitter`], [`CallCx`]).
-//! Refuses to store, print or time anything: `record` numbers and writes, `report` and `tui` show.
+//! Properties that tests check:
+//! - fold(live) = fold(read(write(live)))
+//! - the deltas of a finished attempt concatenate to its text
+//! - the fold of a prefix never panics
+//! - a replay at any speed ends in the same state
 //!
-//! Laws, tested as properties: fold(live) = fold(read(write(live))); the deltas of a finished attempt concatenate to
-//! its text; folding any prefix never panics; replay at any speed ends in the same state.
-//!
-//! **Adding a fact**: add a variant here, a case in `state.rs`, and raise the minor of [`FORMAT`]. Older readers keep it
-//! as [`Kind::Unknown`]. Variants are *externally* tagged: internal tags buffer, read 2.4 times slower and cannot hold
-//! raw JSON. Field names of events may be added, never renamed.
+//! **To add a fact**: add a variant and its [`EventTag`], add a case in `state.rs`, and raise the minor version of
+//! [`FORMAT`]. Older readers keep it as [`EventKind::Unknown`]. Variants are *externally* tagged: serde buffers
+//! internally tagged ones, reads them 2.4 times slower, and cannot keep raw JSON in them. Fields may be added, never
+//! renamed.
 
 mod emitter;
 mod exchange;
@@ -50,183 +53,185 @@ use crate::model::{
     TranscriptRef, TurnIx, Verdict,
 };
 
-/// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
+/// The version that this build writes. A reader rejects a newer major version, and reads a newer minor version but
+/// keeps unknown kinds as they are.
 pub const FORMAT: LogFormat = LogFormat { major: 1, minor: 3 };
 
-/// One fact, numbered and timed by the one sequencer, which is also the recorder.
+/// A fact with its number and time, which the sequencer (also the recorder) assigns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEvent {
-    /// From 0, without gaps.
+    /// The number in the log, from 0, without gaps.
     pub seq: u64,
-    /// Milliseconds since the run began, monotonic. Wall time stands in the header alone.
+    /// Milliseconds since the run began, from a monotonic clock. Only the header has wall time.
     pub at: Millis,
-    /// What happened.
+    /// The fact.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// A fact about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// The first event of every run.
     RunStarted(Box<RunHeader>),
-    /// A blob is in the store; comes before any event that names it.
+    /// The store has the blob. Precedes every event that names the blob.
     BlobStored(Blob),
-    /// A transcript was reached and its cells numbered: `first`, `first + 1` … in the order of `keys`.
+    /// The run reached a transcript and numbered its cells: `first`, `first + 1` … in the order of `keys`.
     CellsPlanned {
-        /// Where it stands.
+        /// The transcript and its position in its file.
         transcript: TranscriptRef,
         /// The number of the first cell.
         first: CellIx,
-        /// What the cells are.
+        /// The eval, message, judge and repeat of each cell.
         keys: Vec<CellKey>,
     },
-    /// Deterministic, skipped and cached cells of one transcript, all at once.
+    /// Deterministic, skipped and cached cells of one transcript, in one event.
     CellsSettled(Vec<SettledCell>),
     /// A judge began a cell.
     CellStarted {
-        /// Which.
+        /// The cell.
         cell: CellIx,
-        /// Its cache key; `None` where the cell can never be cached.
+        /// Its cache key; `None` if the cell can never be cached.
         key: Option<Digest>,
     },
     /// A judge cell ended.
     CellFinished {
-        /// Which.
+        /// The cell.
         cell: CellIx,
-        /// How.
+        /// Its result.
         result: Box<CellResult>,
     },
-    /// Something about a model call.
+    /// A fact about a model call.
     Turn {
-        /// Which cell.
+        /// The cell.
         cell: CellIx,
-        /// Which turn of its trace.
+        /// The turn of its judge trace.
         turn: TurnIx,
-        /// What.
+        /// The fact.
         fact: TurnFact,
     },
-    /// Something about a tool call.
+    /// A fact about a tool call.
     Tool {
-        /// Which cell.
+        /// The cell.
         cell: CellIx,
         /// The turn whose reply made the call.
         turn: TurnIx,
-        /// Which call of that reply.
+        /// The number of the call in that reply.
         call: CallIx,
-        /// What.
+        /// The fact.
         fact: ToolFact,
     },
-    /// A trace stands still at a boundary; its deadline stands still too.
+    /// A judge trace pauses at a gate. Its deadline pauses too.
     Paused {
-        /// Which cell.
+        /// The cell.
         cell: CellIx,
-        /// At which boundary.
+        /// The gate.
         at: GatePoint,
     },
-    /// A paused trace goes on.
+    /// A paused judge trace continues.
     Resumed {
-        /// Which cell.
+        /// The cell.
         cell: CellIx,
-        /// By whom and how.
+        /// The actor and the action.
         how: GateRelease,
     },
     /// A budget was reached.
     BudgetReached {
-        /// `usd`, `tokens`, `calls`, `minutes`.
+        /// The name of the limit: `usd`, `tokens`, `calls` or `minutes`.
         limit: String,
-        /// Hard: nothing more is sent. Soft: judges were asked to conclude.
+        /// `true`: the run sends nothing more. `false`: dicta asked the judges to conclude.
         hard: bool,
-        /// The cell whose own limit it is, or that was asked to conclude; `None`: the run's.
+        /// The cell that has the limit or that must conclude; `None` for the run's own limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cell: Option<CellIx>,
-        /// The limit.
+        /// The value of the limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<f64>,
-        /// What was taken of it.
+        /// The amount that was used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<f64>,
     },
-    /// Something worth telling that is none of the above: a skipped record, a warning.
+    /// A message that fits none of the other kinds, such as a skipped record or a warning.
     Note {
-        /// The cell it concerns, if one.
+        /// The cell it concerns, if it concerns one.
         cell: Option<CellIx>,
         /// A sentence.
         text: String,
     },
     /// The last event of a run that was not interrupted.
     RunFinished(Box<RunTotals>),
-    /// A kind of a newer minor version, kept and written back as it was.
+    /// An event of a kind that a newer minor version added. A writer writes it back unchanged.
     #[serde(skip)]
     Unknown(RawJson),
 }
 
-/// One cell of [`Kind::CellsSettled`]; a pair in JSON.
+/// One cell of [`EventKind::CellsSettled`]; a pair in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SettledCell(pub CellIx, pub CellResult);
 
-/// A text held in an event: inline up to [`INLINE_MAX`] bytes, else a blob.
+/// A text in an event: inline up to [`INLINE_MAX`] bytes, otherwise a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredText {
     /// The text itself.
     Text(String),
-    /// Where it is.
+    /// The blob that holds the text.
     Blob(Blob),
 }
 
-/// A request body as pieces, so that a history repeated each turn is stored once. Concatenated they are the exact body.
+/// A request body in pieces, which concatenate to the exact body. Turns share pieces, so the store keeps a repeated
+/// history once.
 pub type RecordedRequest = Vec<StoredText>;
 
 /// A fact about a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnFact {
-    /// The exact redacted request body, and what the model does not take.
+    /// The turn began with this redacted request body.
     Started {
-        /// The body.
+        /// The exact body.
         request: RecordedRequest,
-        /// What was left out of it.
+        /// The settings that dicta left out because the model does not accept them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         dropped: Vec<DroppedSetting>,
     },
-    /// The next attempt waits for a limit before it is sent.
+    /// The next attempt waits for a limit before dicta sends it.
     Held {
-        /// For which.
+        /// The limit.
         by: ThrottleReason,
-        /// About how long, where that can be foretold.
+        /// The expected wait, if it is known.
         about: Option<Millis>,
     },
     /// One HTTP attempt began; attempts count from 1.
     AttemptStarted {
-        /// Which.
+        /// The number of the attempt.
         attempt: u8,
     },
-    /// More of the reply. Redacted and coalesced to 33 ms before it became an event.
+    /// A piece of the reply, redacted and combined with others for up to 33 ms.
     Delta {
-        /// Of which attempt.
+        /// The number of the attempt.
         attempt: u8,
-        /// Of which part.
+        /// The part of the reply.
         part: DeltaPart,
-        /// What came.
+        /// The streamed text.
         text: String,
     },
-    /// An attempt failed; its deltas are void.
+    /// An attempt failed. Its deltas are void.
     AttemptFailed {
-        /// Which.
+        /// The number of the attempt.
         attempt: u8,
-        /// The HTTP status, if there was one.
+        /// The HTTP status, if the server replied.
         status: Option<u16>,
-        /// A sentence.
+        /// The reason, as a sentence.
         why: String,
-        /// When the next one starts; `None`: there is none.
+        /// The wait until the next attempt; `None` if there is no next attempt.
         retry_in: Option<Millis>,
-        /// What it cost, where the server said so.
+        /// The usage of the failed attempt, if the server reported it.
         billed: Option<TokenUsage>,
-        /// Why that long: the server's delay, back-off, a setting left out.
+        /// The reason for the wait: the server's delay, the back-off, or a setting that was left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_why: Option<String>,
-        /// The exchange, where one began.
+        /// The HTTP exchange, if it began.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<HttpExchange>,
     },
@@ -234,73 +239,73 @@ pub enum TurnFact {
     Finished {
         /// The attempt that succeeded.
         attempt: u8,
-        /// The provider's own items in order; what is resent.
+        /// The provider's own items in order, which the next turn sends back.
         native: Vec<StoredText>,
-        /// `false`: redaction changed an item, so that a fork cannot resend it.
+        /// `false` if redaction changed an item. A fork cannot send such an item again.
         resendable: bool,
-        /// Our reading.
+        /// The reply as dicta read it.
         reply: ModelReply,
-        /// What it cost.
+        /// The usage of the successful attempt.
         usage: TokenUsage,
-        /// The exchange that brought it.
+        /// The HTTP exchange that brought the reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<HttpExchange>,
     },
-    /// A valid verdict was read from the reply.
+    /// The judge read a valid verdict from the reply.
     VerdictReached(Box<Verdict>),
-    /// The reply should have held a verdict and did not.
+    /// The judge found no valid verdict in the reply.
     VerdictUnparsed {
-        /// A sentence.
+        /// The reason, as a sentence.
         why: String,
         /// The text that was read.
         raw: StoredText,
     },
 }
 
-/// Which part of a reply a delta belongs to.
+/// The part of a reply that a delta belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaPart {
-    /// The answer's text.
+    /// The text of the reply.
     Text,
-    /// Thinking the provider shows.
+    /// The reasoning that the provider shows.
     Thought,
-    /// The arguments of a call of this reply.
+    /// The arguments of a tool call of this reply.
     Args(CallIx),
 }
 
-/// A boundary of a trace at which it can stand still.
+/// A point of a judge trace at which it can pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GatePoint {
     /// Before a model call.
     BeforeTurn,
-    /// Before a prepared tool call.
+    /// Before a tool call whose arguments are valid.
     Call,
-    /// After a rejected one.
+    /// After a rejected tool call.
     Rejected,
-    /// After a tool's answer.
+    /// After a tool response.
     Answered,
     /// After a verdict.
     Verdict,
-    /// At the end.
+    /// At the end of the trace.
     Ended,
 }
 
-/// How a paused trace was let go.
+/// The release of a paused judge trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRelease {
-    /// `human`, or the rule that let it go.
+    /// `human`, or the rule that released it.
     pub by: String,
-    /// What was done: `go`, `edited`, `answered`, `ended`.
+    /// The action: `go`, `edited`, `answered` or `ended`.
     pub what: String,
-    /// The edit, if one.
+    /// The edited text, for an edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit: Option<StoredText>,
 }
 
 impl EventKind {
-    /// The cell the fact is about, if it is about one.
+    /// The cell that the fact is about, if it is about one.
     pub fn cell(&self) -> Option<CellIx> {
         match self {
             EventKind::CellStarted { cell, .. }
@@ -334,7 +339,7 @@ impl EventKind {
         }
     }
 
-    /// The fact as the JSON that stands in the log.
+    /// The fact as the JSON of the log.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         match self {
             EventKind::Unknown(raw) => Ok(raw.get().to_owned()),
@@ -342,7 +347,7 @@ impl EventKind {
         }
     }
 
-    /// Reads a fact; one of an unknown kind is kept whole.
+    /// Parses a fact. Keeps a fact of an unknown kind unchanged.
     pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
         match serde_json::from_str::<Self>(json) {
             Ok(kind) => Ok(kind),
@@ -354,7 +359,7 @@ impl EventKind {
     }
 }
 
-/// Whether `json` is an object or word whose tag names no kind of this version.
+/// Reports whether `json` is an object or string whose tag names no kind of this version.
 fn is_unknown_kind(json: &str) -> bool {
     let tag = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) {
         Ok(map) if map.len() == 1 => map.keys().next().cloned(),

@@ -1,25 +1,29 @@
-//! Takes secrets out of text before it leaves the emitter: nothing downstream ever holds one.
+//! The redaction of secrets in texts, before they leave the emitter.
+//!
+//! Responsible for finding secrets in all their spellings. Does not decide which texts are secret.
 
 use std::fmt::Write as _;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// What stands where a secret stood.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Texts shorter than this are not looked for: they would hit ordinary words.
+/// The shortest secret. Shorter texts would match ordinary words.
 const MIN_SECRET_LEN: usize = 6;
 
-/// Knows the secrets of a run and replaces them, in the spellings in which they travel: raw, JSON-escaped (also with
-/// `\/` and `\u002f`, as some servers write them, and once more inside a JSON string) and percent-encoded. ASCII case
-/// does not count, so that `%2F` and `%2f` are one.
+/// The known secrets of a run, and their replacement.
 ///
-/// What is secret may be known only later (a token that was fetched): [`Redactor::learn`] it before it is used.
+/// Finds raw, JSON-escaped and percent-encoded spellings. Some servers escape `/` as `\/` or `\u002f`, and some put
+/// JSON inside a JSON string. ASCII case does not matter, so `%2F` and `%2f` are equal.
+///
+/// A secret may become known during the run, such as a fetched token: pass it to [`Redactor::learn`] before it is
+/// used.
 #[derive(Default)]
 pub struct Redactor(RwLock<KnownSecrets>);
 
-/// The secrets so far. Never shown, not even for debugging.
+/// The secrets so far. No output shows them, not even debug output.
 #[derive(Default)]
 struct KnownSecrets {
     secrets: Vec<String>,
@@ -34,14 +38,14 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor for these secrets; ones under 6 characters are ignored.
+    /// Creates a redactor for these secrets. Ignores secrets under 6 characters.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let redactor = Self::default();
         redactor.add_secrets(secrets);
         redactor
     }
 
-    /// Takes further secrets; known ones cost a look.
+    /// Adds secrets. Known ones need only a lookup.
     pub fn add_secrets<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) {
         let mut new: Vec<&str> = Vec::new();
         {
@@ -64,7 +68,7 @@ impl Redactor {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The text without secrets, or `None` where it holds none.
+    /// Returns the text without secrets; `None` if it contains none.
     pub fn redact(&self, text: &str) -> Option<String> {
         let known = self.read_known();
         let find = known.matcher.as_ref()?;
@@ -85,7 +89,7 @@ impl Redactor {
         self.read_known().matcher.is_none()
     }
 
-    /// How many bytes at the end of `text` could be the beginning of a secret.
+    /// Returns the number of bytes at the end of `text` that could be the beginning of a secret.
     fn partial_secret_len(&self, text: &str) -> usize {
         let mut longest = 0;
         for needle in &self.read_known().spellings {
@@ -125,7 +129,7 @@ impl KnownSecrets {
     }
 }
 
-/// A secret as itself and as writers of JSON and URLs spell it.
+/// Returns a secret in all spellings of JSON and URL writers.
 fn secret_spellings(secret: &str) -> [String; 7] {
     let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
     let plain = |c: char| c.is_ascii_alphanumeric();
@@ -143,7 +147,7 @@ fn secret_spellings(secret: &str) -> [String; 7] {
     ]
 }
 
-/// As it stands between the quotes of a JSON string.
+/// Returns a text as it appears inside a JSON string.
 fn escape_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
@@ -165,14 +169,15 @@ fn escape_percent(c: char) -> String {
     out
 }
 
-/// Redacts a stream whose secrets may be split over chunks: what could be the beginning of one is held back.
+/// Redacts a stream whose secrets may be split between chunks. It holds back text that could be the beginning of a
+/// secret.
 #[derive(Debug, Default)]
 pub struct StreamRedactor {
     pending: String,
 }
 
 impl StreamRedactor {
-    /// Takes a chunk and returns what is safe to pass on.
+    /// Adds a chunk and returns the text that is safe to send.
     pub fn push(&mut self, redactor: &Redactor, chunk: &str) -> String {
         if self.pending.is_empty() && redactor.is_empty() {
             return chunk.to_owned();
@@ -186,7 +191,7 @@ impl StreamRedactor {
         clean[..clean.len() - keep].to_owned()
     }
 
-    /// What was held back, at the end of the stream.
+    /// Returns the text that was held back, at the end of the stream.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.pending)
     }

@@ -1,6 +1,8 @@
-//! The one fold: a run's events, applied in order, make its state. Live, replayed or read from disk, it is the same.
+//! The only fold of a run: the state after its events, applied in order. Live, replayed and read runs use the same
+//! fold.
 //!
-//! Never panics and never invents: an event about a cell that was not planned is counted and otherwise ignored.
+//! Responsible for [`RunState`]. Does not panic on a damaged log: it counts an event about an unplanned cell and
+//! ignores it otherwise.
 
 use indexmap::IndexMap;
 
@@ -15,32 +17,33 @@ use crate::model::{
     ModelReply, RawJson, TokenUsage, TranscriptRef, TurnIx, Verdict,
 };
 
-/// At most this many unplanned cells are skipped over when events of a log are missing.
+/// The number of cells that may be missing between two planned ranges, if a log lost events.
 const MAX_GAP: usize = 1 << 20;
 
-/// More turns in a trace, or calls in a turn, than any judge is allowed: facts beyond are a broken log's, not a run's.
+/// The limit on turns per judge trace and calls per turn. No judge reaches it, so a higher index comes from a damaged
+/// log.
 const MAX_INDEX: usize = 4096;
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunState {
-    /// What it began with.
+    /// The header, if `run_started` was applied.
     pub header: Option<Box<RunHeader>>,
-    /// Transcripts reached, in order.
+    /// The transcripts that the run reached, in order.
     pub transcripts: Vec<TranscriptState>,
-    /// Cells by number.
+    /// The cells by number.
     pub cells: Vec<CellState>,
-    /// Sentences that stand beside the facts.
+    /// The notes of the run, in order.
     pub notes: Vec<RunNote>,
-    /// Limits of the run that were reached, in order.
+    /// The limits of the run that were reached, in order.
     pub budgets: Vec<BudgetStop>,
-    /// Per judge and per tool.
+    /// The statistics per judge and per tool.
     pub stats: RunStats,
-    /// How it ended; `None`: it runs, or was interrupted.
+    /// The totals; `None` if the run is running or was interrupted.
     pub totals: Option<Box<RunTotals>>,
-    /// Events of kinds this version does not know.
+    /// The number of events of unknown kinds.
     pub unknown: u64,
-    /// Events about cells that were never planned.
+    /// The number of events about cells that were never planned.
     pub stray: u64,
     /// The last event that was applied.
     pub last: Option<LastEvent>,
@@ -64,65 +67,65 @@ pub struct LastEvent {
     pub at: Millis,
 }
 
-/// A transcript that was reached.
+/// A transcript that the run reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptState {
-    /// Where it stands.
+    /// The transcript and its position in its file.
     pub source: TranscriptRef,
-    /// Its first cell.
+    /// The number of its first cell.
     pub first: CellIx,
-    /// How many cells.
+    /// The number of its cells.
     pub cells: u32,
 }
 
-/// Where a cell is.
+/// The phase of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CellPhase {
-    /// Nothing happened yet.
+    /// The cell has not started.
     #[default]
     Planned,
-    /// A request is out, nothing came yet.
+    /// A request is sent, and no part of the reply has arrived.
     Waiting,
-    /// A reply is coming.
+    /// The reply is arriving.
     Streaming,
-    /// Tools run; how many are unanswered.
+    /// Tools run; the number of calls without a response.
     RunningTools(u16),
-    /// The request waits for a limit before it is sent.
+    /// The request waits for a limit before dicta sends it.
     Held {
-        /// For which.
+        /// The limit.
         by: ThrottleReason,
-        /// Until about this moment of the run, where that can be foretold.
+        /// The expected end of the wait, in time since the run began, if it is known.
         until: Option<Millis>,
     },
-    /// An attempt failed; the next one starts at this moment of the run.
+    /// An attempt failed, and the next attempt waits.
     BackingOff {
-        /// When.
+        /// The start of the next attempt, in time since the run began.
         until: Millis,
     },
-    /// Stands still at a boundary.
+    /// The judge trace is paused at this gate.
     Paused(GatePoint),
-    /// Has a result.
+    /// The cell has a result.
     Done,
 }
 
-/// What is known of a cell.
+/// The state of a cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellState {
     /// The cell's place in the plan; `None` if the event that planned it is missing.
     pub planned: Option<PlanPosition>,
-    /// Its cache key, once it started and if it has one.
+    /// The cache key, once the cell started and if it has one.
     pub cache_key: Option<Digest>,
-    /// Where it is.
+    /// The phase.
     pub phase: CellPhase,
-    /// The trace so far.
+    /// The turns so far.
     pub judge_trace: Vec<TurnState>,
-    /// How it ended.
+    /// The result, once the cell ended.
     pub result: Option<Box<CellResult>>,
-    /// When it started and ended.
+    /// The start of the cell, in time since the run began.
     pub started: Option<Millis>,
-    /// See `started`.
+    /// The end of the cell, in time since the run began.
     pub ended: Option<Millis>,
-    /// A person changed something.
+    /// `true` if a person changed something.
     pub by_human: bool,
 }
 
@@ -135,30 +138,30 @@ pub struct PlanPosition {
     pub key: CellKey,
 }
 
-/// One model call.
+/// The state of one model call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnState {
     /// The request body.
     pub request: RecordedRequest,
-    /// What was left out of it.
+    /// The settings that dicta left out of the request.
     pub dropped: Vec<DroppedSetting>,
-    /// Its attempts, by number.
+    /// The attempts, by number.
     pub attempts: IndexMap<u8, AttemptState>,
     /// The reply, once an attempt succeeded.
     pub finished: Option<AttemptReply>,
-    /// The provider's own items.
+    /// The provider's native items.
     pub native: Vec<StoredText>,
-    /// Whether they can be resent.
+    /// `true` if a fork can send the native items again.
     pub resendable: bool,
-    /// What it cost.
+    /// The usage, failed attempts included.
     pub usage: Option<TokenUsage>,
-    /// The tool calls of its reply.
+    /// The tool calls of the reply.
     pub calls: Vec<CallState>,
-    /// The verdict read from it.
+    /// The verdict that the judge read from the reply.
     pub verdict: Option<Verdict>,
     /// The text without a valid verdict, if the judge found none.
     pub unparsed: Option<UnparsedVerdict>,
-    /// When it started.
+    /// The start of the turn, in time since the run began.
     pub started: Millis,
 }
 
@@ -180,20 +183,20 @@ pub struct UnparsedVerdict {
     pub raw: StoredText,
 }
 
-/// One HTTP attempt.
+/// The state of one HTTP attempt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AttemptState {
-    /// Text so far.
+    /// The text so far.
     pub text: String,
-    /// Thinking so far.
+    /// The reasoning so far.
     pub thought: String,
-    /// Arguments so far, by call.
+    /// The arguments so far, by call.
     pub args: IndexMap<CallIx, String>,
     /// The failure, if it failed.
     pub failed: Option<AttemptFailure>,
-    /// Why it is waited that long after it.
+    /// The reason for the wait after a failure.
     pub wait_why: Option<String>,
-    /// What its exchange was like, once it is over.
+    /// The HTTP exchange, once it is over.
     pub exchange: Option<HttpExchange>,
 }
 
@@ -204,38 +207,38 @@ pub struct AttemptFailure {
     pub status: Option<u16>,
     /// The reason, as a sentence.
     pub why: String,
-    /// The wait until the next attempt; `None` if there is no next attempt.
+    /// The wait until the next attempt; `None` if the turn makes none.
     pub retry_in: Option<Millis>,
 }
 
-/// One tool call.
+/// The state of one tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallState {
-    /// The call id.
+    /// The id of the call.
     pub id: String,
-    /// The tool named.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as received.
+    /// The raw arguments.
     pub raw: String,
-    /// The arguments in canonical form, where they differ.
+    /// The canonical arguments, if they differ from the raw ones.
     pub canonical: Option<RawJson>,
-    /// What the repair changed.
+    /// The changes of the argument repair.
     pub changes: Vec<ArgumentChange>,
-    /// What the tool was called with.
+    /// The validated arguments.
     pub values: Option<RawJson>,
-    /// What `coerce: true` changed on the way to them.
+    /// The changes of `coerce: true` to the canonical arguments.
     pub coerced: Vec<ArgumentChange>,
-    /// The transient failure after which it was tried once more.
+    /// The temporary failure of the first try, if the tool ran twice.
     pub retried: Option<String>,
-    /// The rule that refused it, and what the model was told.
+    /// The rejection, if dicta refused the call.
     pub rejected: Option<CallRejection>,
-    /// Whether the tool runs or ran.
+    /// `true` once the tool started.
     pub started: bool,
     /// The requests of a fetch.
     pub hops: Vec<Hop>,
     /// The tool response, once there is one.
     pub finished: Option<FinishedCall>,
-    /// A miss: evidence is frozen and held no answer for this call.
+    /// `true` if no recorded tool response exists for this call and the run uses recorded ones.
     pub evidence_missed: bool,
     /// The time of the event that received it.
     pub received_at: Millis,
@@ -264,7 +267,7 @@ pub struct FinishedCall {
 }
 
 impl RunState {
-    /// Folds a whole sequence.
+    /// Returns the state after all `events`.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e RunEvent>) -> Self {
         let mut state = Self::default();
         for event in events {
@@ -329,7 +332,7 @@ impl RunState {
         }
     }
 
-    /// The cell's name, where its plan and header are known.
+    /// Returns the cell's name, if its plan and the header are known.
     pub fn cell_name(&self, cell: CellIx) -> Option<CellName> {
         let PlanPosition { transcript, key } = self.cells.get(cell.index())?.planned?;
         let transcript = &self.transcripts.get(transcript as usize)?.source;
@@ -364,7 +367,7 @@ impl RunState {
         }));
     }
 
-    /// Marks a call that frozen evidence had no answer for.
+    /// Marks a call without a recorded tool response, if the run uses recorded ones.
     fn mark_missed(&mut self, of: CellIx, turn: TurnIx, nth: CallIx, fact: &ToolFact) {
         let Some(header) = self
             .header
@@ -393,7 +396,7 @@ impl RunState {
 }
 
 impl RunHeader {
-    /// A cell's name from its transcript and key.
+    /// Returns a cell's name from its transcript and key, if the header describes its eval and judge.
     pub fn cell_name<'a>(
         &'a self,
         transcript: &'a TranscriptRef,
@@ -429,7 +432,7 @@ impl CellState {
         self.phase = CellPhase::Waiting;
     }
 
-    /// The turn of that number, made if need be; `None` for a number no trace reaches.
+    /// Returns the turn with that number and adds missing turns; `None` for a number above [`MAX_INDEX`].
     fn turn_mut(&mut self, turn: TurnIx) -> Option<&mut TurnState> {
         let at = usize::from(turn.0);
         if at >= self.judge_trace.len() && at < MAX_INDEX {

@@ -1,13 +1,15 @@
-//! Per judge and per tool: how often, how long, how much. One fold over a run's events, so that the live screen, the end of
-//! a run and `show` tell the same numbers.
+//! The statistics of a run per judge and per tool: calls, durations, tokens and cost.
 //!
-//! - A *call* of a judge is one attempt over HTTP, failed ones included, from its start to its end; of a tool, one call of
-//!   a model's reply. `submit_verdict` is the judge's own and no tool here.
-//! - **p50, p95** are nearest-rank percentiles of all calls that ended: the smallest time that at least that share of them
-//!   did not exceed. Exact for any number; nothing is sampled. Of tools, calls that were answered from elsewhere (`cached`)
-//!   and those rejected took no time and are left out.
-//! - Tokens and calls are counted as they are told; money when a cell ends, by what its result says. What calls of cells
-//!   without a result cost is unknown until then, and for ever where the run was interrupted.
+//! Responsible for one fold of them, so that the live screen, the end of a run and `show` report the same numbers.
+//! Does not print them.
+//!
+//! - A *call* of a judge is one HTTP attempt, from its start to its end; failed attempts count. A *call* of a tool is
+//!   one call in a model's reply, except `submit_verdict`.
+//! - **p50, p95** are nearest-rank percentiles of all ended calls: the smallest duration that at least that share did
+//!   not exceed.
+//! - Tool calls that were rejected or answered from elsewhere (`cached`) took no time, so percentiles leave them out.
+//! - Tokens and calls count when their event arrives; cost counts when a cell ends, from its result. Until then the
+//!   cost of its calls is unknown, forever if the run was interrupted.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,64 +23,64 @@ use crate::model::{
     CallIx, CellIx, CellResult, Cost, Millis, ProviderKind, SUBMIT_VERDICT, TokenUsage, TurnIx,
 };
 
-/// Most distinct tool names kept: a model may call what does not exist.
+/// The number of distinct tool names that are kept. A model may call tools that do not exist.
 const MAX_TOOL_NAMES: usize = 256;
-/// A tool's name as counted: at most so many characters.
+/// The number of characters of a tool name that are kept.
 const MAX_NAME_CHARS: usize = 64;
 
-/// What a run's judges and tools did.
+/// The statistics of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunStats {
-    /// As in the header.
+    /// The judges, in the order of the header.
     pub judges: Vec<JudgeStats>,
-    /// By name, as first called.
+    /// The tools by name, in the order of their first calls.
     pub tools: IndexMap<String, ToolStats>,
-    /// Judged cells without a result.
+    /// The judged cells without a result.
     open_cells: HashMap<CellIx, OpenCellStats>,
 }
 
-/// What a judge did.
+/// The statistics of a judge.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JudgeStats {
-    /// Its name.
+    /// The judge's name.
     pub name: String,
-    /// Its model; empty for a built-in judge.
+    /// The model; empty for a built-in judge.
     pub model: String,
-    /// The day of the built-in prices, where its cost is reckoned by these.
+    /// The day of the built-in prices, if they determine the cost.
     pub as_of: Option<String>,
-    /// Whether its calls cost nothing.
+    /// `true` if the calls cost nothing.
     pub free: bool,
-    /// Cells with a result, recalled ones included.
+    /// The number of cells with a result, cached ones included.
     pub cells: u64,
-    /// Of them: taken from other runs.
+    /// The number of those from other runs.
     pub cached: u64,
-    /// Of them: ended in an error.
+    /// The number of those that ended in an error.
     pub errors: u64,
-    /// Model calls, failed ones included.
+    /// The number of model calls, failed ones included.
     pub calls: u64,
-    /// Of them: failed.
+    /// The number of failed model calls.
     pub failed: u64,
-    /// Verdicts whose arguments had to be repaired.
+    /// The number of verdicts whose arguments dicta repaired.
     pub repaired: u64,
-    /// Replies that should have held a verdict and held no valid one.
+    /// The number of replies without the valid verdict that they had to contain.
     pub rejected: u64,
-    /// How long calls took.
+    /// The durations of the calls.
     pub times: CallDurations,
-    /// Bytes of the requests sent, each attempt's.
+    /// The bytes of all sent requests, one per attempt.
     pub sent_bytes: u64,
-    /// Bytes of the replies' items.
+    /// The bytes of the native items in the replies.
     pub bytes: u64,
-    /// Tokens and calls, of failed attempts where the server said.
+    /// The tokens and calls; of failed attempts only what the server reported.
     pub usage: TokenUsage,
-    /// What its finished cells cost.
+    /// The cost of the finished cells.
     bill: Cost,
-    /// Calls of cells without a result.
+    /// The number of calls of cells without a result.
     open_calls: u64,
     is_replay: bool,
 }
 
 impl JudgeStats {
-    /// What it cost, as far as it is known.
+    /// Returns the cost, as far as it is known.
     pub fn bill(&self) -> Cost {
         let open = if self.free { 0 } else { self.open_calls };
         self.bill.plus(Cost {
@@ -88,32 +90,32 @@ impl JudgeStats {
     }
 }
 
-/// What a tool did.
+/// The statistics of a tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolStats {
-    /// Calls that a model made.
+    /// The number of calls that models made.
     pub calls: u64,
-    /// Of them: with arguments that had to be repaired.
+    /// The number of calls with repaired arguments.
     pub repaired: u64,
-    /// Of them: with values that lenient typing changed.
+    /// The number of calls with values that `coerce: true` changed.
     pub coerced: u64,
-    /// Of them: rejected before they started.
+    /// The number of calls that dicta rejected before they started.
     pub rejected: u64,
-    /// Of them: tried twice.
+    /// The number of calls that ran twice.
     pub retried: u64,
-    /// Of them: answered from a run's evidence, from the same trace, or by hand.
+    /// The number of calls answered from recorded responses, from the same trace, or by a person.
     pub cached: u64,
-    /// Of them: answered with an error, refusals by the guard included.
+    /// The number of calls with an error response, refusals of the address guard included.
     pub errors: u64,
-    /// How long those took that ran.
+    /// The durations of the calls that ran.
     pub times: CallDurations,
-    /// Bytes received.
+    /// The number of received bytes.
     pub bytes: u64,
-    /// Bytes of the texts that models were given.
+    /// The bytes of the texts that models received.
     pub text_bytes: u64,
 }
 
-/// Durations, all of them.
+/// The durations of calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallDurations(Vec<u32>);
 
@@ -122,7 +124,7 @@ impl CallDurations {
         self.0.push(u32::try_from(took.0).unwrap_or(u32::MAX));
     }
 
-    /// The nearest-rank percentile; `None` without any.
+    /// Returns the nearest-rank percentile; `None` without calls.
     pub fn percentile(&self, percent: u8) -> Option<Millis> {
         let rank = (self.0.len() * usize::from(percent.min(100))).div_ceil(100);
         let mut sorted = self.0.clone();
@@ -134,12 +136,12 @@ impl CallDurations {
         Some(Millis(u64::from(*found)))
     }
 
-    /// How many.
+    /// Returns the number of calls.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Reports whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -149,12 +151,12 @@ impl CallDurations {
 struct OpenCellStats {
     judge: usize,
     calls: u64,
-    /// The request of the turn under way, and when its attempt began.
+    /// The request size of the current turn, in bytes.
     request_bytes: u64,
     attempt_began: Option<Millis>,
-    /// Which tool a call names.
+    /// The tool name of each call.
     tools: HashMap<(TurnIx, CallIx), String>,
-    /// The last turn whose verdict was rejected as a call.
+    /// The last turn whose verdict call was rejected.
     rejected: Option<TurnIx>,
 }
 
@@ -185,32 +187,32 @@ impl RunStats {
         }
     }
 
-    /// Judges that have anything to tell.
+    /// Returns the judges with calls or cells.
     pub fn active_judges(&self) -> impl Iterator<Item = &JudgeStats> {
         self.judges.iter().filter(|j| j.cells > 0 || j.calls > 0)
     }
 
-    /// Whether there is anything to tell.
+    /// Reports whether no judge and no tool has statistics.
     pub fn is_empty(&self) -> bool {
         self.active_judges().next().is_none() && self.tools.is_empty()
     }
 
-    /// What all judges cost, as far as it is known.
+    /// Returns the cost of all judges, as far as it is known.
     pub fn total_cost(&self) -> Cost {
         self.judges
             .iter()
             .fold(Cost::ZERO, |sum, judge| sum.plus(judge.bill()))
     }
 
-    /// What cells that have ended cost: at the end of a run the same as [`Self::bill`], before it without calls that are
-    /// still under way.
+    /// Returns the cost of the cells that ended. At the end of a run it equals [`JudgeStats::bill`]; before, it
+    /// excludes calls in progress.
     pub fn cost_so_far(&self) -> Cost {
         self.judges
             .iter()
             .fold(Cost::ZERO, |sum, judge| sum.plus(judge.bill))
     }
 
-    /// The days of the built-in prices that something was reckoned by.
+    /// Returns the oldest day of the built-in prices that determined a cost.
     pub fn oldest_price_date(&self) -> Option<&str> {
         let paid = self.judges.iter().filter(|judge| judge.bill().usd > 0.0);
         paid.filter_map(|judge| judge.as_of.as_deref()).min()
@@ -387,18 +389,18 @@ fn stored_text_len(piece: &StoredText) -> u64 {
 /// A limit of the run that was reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetStop {
-    /// `usd`, `tokens`, `calls`, `minutes`.
+    /// The name: `usd`, `tokens`, `calls` or `minutes`.
     pub limit: String,
-    /// Hard: nothing more was sent. Soft: judges were asked to conclude.
+    /// `true`: the run sent nothing more. `false`: dicta asked the judges to conclude.
     pub hard: bool,
-    /// The limit; `None` in runs of older versions.
+    /// The value of the limit; `None` in runs of older versions.
     pub max: Option<f64>,
-    /// What was taken of it when it was reached.
+    /// The amount that was used when the run reached the limit.
     pub spent: Option<f64>,
 }
 
 impl BudgetStop {
-    /// What a fact says of the run's limits; `None` for a cell's.
+    /// Returns the run's limit that a fact reports; `None` for the limit of a cell.
     pub fn from_event(kind: &EventKind) -> Option<Self> {
         let EventKind::BudgetReached {
             limit,

@@ -1,4 +1,4 @@
-//! What a log keeps of facts it does not know, and refuses of those it does.
+//! Tests of facts that this version does not know, and of invalid facts that it does know.
 
 use super::*;
 

@@ -1,76 +1,78 @@
-//! What is told of a tool call, from the model's text to the answer.
+//! The facts about a tool call, from the model's arguments to the tool response.
+//!
+//! Responsible for their JSON. Does not run or check calls.
 
 use serde::{Deserialize, Serialize};
 
 use super::{RunHeader, StoredText};
 use crate::model::{ArgumentChange, Blob, CallIx, Hop, Millis, RawJson, RunId, TurnIx};
 
-/// The rule that refuses a call which frozen evidence has no answer for.
+/// The rule that rejects a call without a recorded tool response.
 pub const FROZEN_RULE: &str = "frozen";
 
 /// A fact about a tool call, in this order: received → repaired? → ( validated → started → hop* → finished ) | rejected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolFact {
-    /// The call as the model made it.
+    /// The call as the model wrote it.
     Received {
-        /// The provider's call id, or ours.
+        /// The provider's call id, or an id that dicta made.
         id: String,
-        /// The tool named.
+        /// The name of the tool.
         name: String,
-        /// The arguments, unparsed.
+        /// The raw arguments.
         raw: String,
     },
-    /// The arguments in canonical form, where they differ from the raw text.
+    /// The canonical arguments, if they differ from the raw ones.
     Repaired {
         /// A JSON object.
         canonical: RawJson,
-        /// What was changed; empty where only the spelling differs.
+        /// The changes; empty if only the spelling differs.
         changes: Vec<ArgumentChange>,
     },
     /// The arguments satisfy the tool's rules.
     Validated {
-        /// What the tool is called with.
+        /// The validated arguments, which the tool receives.
         values: RawJson,
-        /// What `coerce: true` changed on the way from the canonical arguments to them.
+        /// The changes of `coerce: true` to the canonical arguments.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         coerced: Vec<ArgumentChange>,
     },
-    /// Refused before it started. Terminal.
+    /// dicta refused the call before it started. The last fact of a call.
     Rejected {
-        /// Which rule.
+        /// The name of the rule.
         rule: String,
-        /// What the model is told.
+        /// The text that the model receives.
         text: String,
     },
-    /// The tool runs.
+    /// The tool started.
     Started,
     /// One request of a fetch.
     Hop(Hop),
-    /// The tool answered; a failure and a refusal by the guard have `is_error`. Terminal.
+    /// The tool responded; `is_error` marks a failure or a refusal of the address guard. The last fact of a call.
     Finished {
-        /// What the model is told.
+        /// The tool response.
         answer: RecordedToolResponse,
-        /// Where the answer came from.
+        /// The source of the response.
         source: ToolResponseSource,
-        /// How long it took.
+        /// The duration of the call.
         elapsed: Millis,
-        /// The transient failure after which it was tried once more, as the model would have been told it.
+        /// The temporary failure of the first try, as the model would have received it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retried: Option<String>,
     },
 }
 
-/// A tool's [`crate::model::Answer`] as an event holds it.
+/// A [`crate::model::ToolResponse`] as an event stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedToolResponse {
     /// The text for the model.
     pub text: StoredText,
-    /// Whether it is an error.
+    /// `true` if the response is an error.
     pub is_error: bool,
-    /// Size of the body received, in bytes.
+    /// The size of the received body, in bytes.
     pub bytes: u64,
-    /// Whether the text was cut.
+    /// `true` if dicta cut the text.
     pub truncated: bool,
     /// The raw body (capped).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,38 +80,38 @@ pub struct RecordedToolResponse {
     /// The content type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Characters of it that stand where a browser does not show them.
+    /// The number of characters in places that a browser does not show.
     #[serde(default, skip_serializing_if = "crate::model::none_hidden")]
     pub hidden: u64,
 }
 
-/// Where a tool's answer came from.
+/// The source of a tool response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolResponseSource {
     /// The tool ran.
     Live,
-    /// A run's evidence answered.
+    /// A recorded tool response replaced the call.
     Frozen {
-        /// That run.
+        /// The run that recorded it.
         run: RunId,
     },
-    /// An identical call of this trace was answered before, or is in flight.
+    /// The same judge trace made an identical call, which has a response or still runs.
     SameTrace {
         /// The turn of that call.
         turn: TurnIx,
-        /// That call.
+        /// The number of that call.
         call: CallIx,
     },
-    /// A person wrote the answer.
+    /// A person wrote the response.
     ByHand,
-    /// It was read from the judged transcript: part of the material, and no evidence.
+    /// The tool read the judged transcript. Such a response never replaces a live call.
     Transcript,
 }
 
 impl ToolFact {
-    /// Whether it says, in a run whose evidence is frozen, that there was no answer for the call: it was refused for that,
-    /// or made live. Of tools alone that have evidence ([`RunHeader::has_evidence_for`]).
+    /// Reports whether a run with recorded tool responses had none for the call. Such a call was rejected or made
+    /// live. The tool must have recorded responses ([`RunHeader::has_evidence_for`]).
     pub fn is_evidence_miss(&self, header: &RunHeader) -> bool {
         let missed = match self {
             Self::Rejected { rule, .. } => rule == FROZEN_RULE,

@@ -1,8 +1,10 @@
-//! Blobs in a run's folder: one file each in `blobs/`, named by the BLAKE3 digest of its bytes.
+//! The blobs of a run: files in `blobs/`, each named by the BLAKE3 digest of its bytes.
 //!
-//! Written whole before any event names it; half a blob that a kill left is named by no event, and is told from a whole one
-//! when read. (A temporary name and a rename would cost every judge's turn a second change of the folder.) Refuses names
-//! that are no digests, and bytes that are not what their name says.
+//! Responsible for their integrity: it rejects names that are not digests, and bytes that do not match their name.
+//! Does not decide which texts are blobs.
+//!
+//! A blob is written completely before an event names it. A partial blob after a crash has no event, and a reader
+//! detects it by its digest. A temporary file with a rename would need a second change of the folder per turn.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -16,20 +18,20 @@ use super::failure::RecordingFailure;
 use crate::event::{BlobSource, BlobStore};
 use crate::model::{Blob, Digest};
 
-/// What stands in a run's folder beside its log.
+/// The folder of blobs in a run's folder.
 pub(super) const BLOBS_DIR: &str = "blobs";
 
-/// A blob is at most this many bytes; a larger one is neither stored nor read.
+/// The maximum size of a blob, in bytes. Larger blobs are neither stored nor read.
 pub const MAX_BLOB_BYTES: u64 = 256 << 20;
 
-/// The blobs of a run that was recorded, read-only.
+/// The blobs of a recorded run, read-only.
 #[derive(Debug, Clone)]
 pub struct FolderBlobs {
     dir: PathBuf,
 }
 
 impl FolderBlobs {
-    /// The blobs in `run`/blobs. The folder need not exist; then every blob is missing.
+    /// Returns the blobs in `run`/blobs. If the folder does not exist, every blob is missing.
     pub fn new(run: &Path) -> Self {
         Self {
             dir: run.join(BLOBS_DIR),
@@ -72,7 +74,7 @@ fn invalid_data(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
-/// The file name of a digest: itself, if it is one.
+/// Returns the file name of a digest, if the digest is valid.
 fn blob_file_name(hash: &Digest) -> io::Result<&str> {
     let is_digest = hash.0.len() == 64
         && hash
@@ -95,16 +97,16 @@ fn blob_file_name(hash: &Digest) -> io::Result<&str> {
 pub(super) struct BlobWriter {
     disk: Arc<dyn Disk>,
     reader: FolderBlobs,
-    /// What is stored, by the first hex digit. Held while a blob is written: whoever is told that it is not new may
-    /// name it at once.
+    /// The stored digests, by first hex digit. Locked while a blob is written: a caller that learns that a blob is
+    /// not new may name it at once.
     stored: [Mutex<HashSet<Digest>>; 16],
-    /// Stored since the last sync; the log's writer makes them durable before the log.
+    /// The blobs since the last sync. The writer syncs them before the log.
     unsynced: Mutex<Vec<PathBuf>>,
     failure: Arc<RecordingFailure>,
 }
 
 impl BlobWriter {
-    /// The blobs of the run in `run`, whose `blobs` folder is made here.
+    /// Creates the `blobs` folder of the run in `run`.
     pub(super) fn create(
         disk: Arc<dyn Disk>,
         run: &Path,
@@ -121,7 +123,7 @@ impl BlobWriter {
         })
     }
 
-    /// Makes durable what was stored since the last call.
+    /// Syncs the blobs since the last call.
     pub(super) fn sync(&self) -> io::Result<()> {
         let stored =
             std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));

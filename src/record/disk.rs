@@ -1,7 +1,7 @@
-//! The few things the recorder asks of a file system, as a trait, so that a test can fail the Nth of them.
+//! The file system operations of the recorder, as a trait, so that tests can make the Nth of them fail.
 //!
-//! Folders are 0700 and files 0600 whatever the umask; a file or folder that is already there, a planted symlink
-//! included, is an error and never opened. Unix only.
+//! Responsible for permissions: folders are 0700 and files 0600 whatever the umask. An existing file or folder,
+//! including a planted symlink, is an error and is never opened. Unix only.
 
 use std::fmt::Debug;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -9,41 +9,41 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A file that only grows.
+/// An append-only file.
 pub(super) trait LogFile: Send {
-    /// Writes some of the bytes, as write(2); returns how many.
+    /// Writes a part of the bytes, as write(2). Returns their number.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Returns once what was written survives a loss of power.
+    /// Returns once the written bytes survive a loss of power.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// What is held while a run is recorded; dropping it gives the lock back.
+/// The lock of a run in progress. Dropping it releases the lock.
 pub(super) trait LockGuard: Send {}
 
 /// A file system.
 pub(super) trait Disk: Send + Sync + Debug {
-    /// Makes a folder with its parents, where it is missing. One that anybody may write to is refused.
+    /// Creates a folder and its parents, if missing. Rejects a folder that any user may write to.
     fn ensure_dir(&self, path: &Path) -> io::Result<()>;
-    /// Makes a folder that is not there yet.
+    /// Creates a folder that must not exist.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// Makes a file that is not there yet, for appending.
+    /// Creates a file that must not exist, for appending.
     fn create(&self, path: &Path) -> io::Result<Box<dyn LogFile>>;
-    /// Makes a lock file, locks it, and notes in it who holds it.
+    /// Creates a lock file, locks it, and writes the process id into it.
     fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn LockGuard>>;
     /// Returns once a file or the entries of a folder survive a loss of power.
     fn sync(&self, path: &Path) -> io::Result<()>;
-    /// The same for many new files of one folder, and the folder.
+    /// Syncs many new files of one folder, and the folder.
     fn sync_new_files(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
         for file in files {
             self.sync(file)?;
         }
         self.sync(folder)
     }
-    /// Removes a folder that was made in vain, if it can.
+    /// Removes an unused folder, if possible.
     fn remove_unused_dir(&self, path: &Path);
 }
 
-/// Writes all of it, or says why not; what was written before a failure stays.
+/// Writes all bytes. Bytes before a failure stay written.
 pub(super) fn write_all(file: &mut dyn LogFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
@@ -56,7 +56,7 @@ pub(super) fn write_all(file: &mut dyn LogFile, mut bytes: &[u8]) -> io::Result<
     Ok(())
 }
 
-/// The same error once more; `io::Error` cannot be cloned.
+/// Copies an error, because `io::Error` cannot be cloned.
 pub(super) fn copy_io_error(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -64,12 +64,12 @@ pub(super) fn copy_io_error(error: &io::Error) -> io::Error {
     }
 }
 
-/// More new files than these are made durable by one order to their file system: an fsync each cost a fifth of the
-/// processor time of a run with 1,000 judge cells.
+/// The number of new files above which one sync of the whole file system is used. An fsync for each cost a fifth of
+/// the processor time of a run with 1,000 judge cells.
 #[cfg(target_os = "linux")]
 const MAX_SINGLE_SYNCS: usize = 32;
 
-/// The real one.
+/// The real file system.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RealDisk;
 
@@ -85,7 +85,8 @@ impl LogFile for File {
 
 impl LockGuard for File {}
 
-/// Others may write, and no sticky bit keeps them from renaming what is not theirs.
+/// Reports whether other users may write to the folder without a sticky bit, so that they can rename files of its
+/// owner.
 const WORLD_WRITABLE: u32 = 0o0002;
 const STICKY_BIT: u32 = 0o1000;
 

@@ -1,4 +1,6 @@
-//! The one failure of a recording: the first that happens, kept until somebody asks, told to the run at once.
+//! The failure of a recording.
+//!
+//! Responsible for keeping the first error and for cancelling the run at once. Does not handle the error.
 
 use std::io;
 use std::path::Path;
@@ -9,16 +11,16 @@ use tokio_util::sync::CancellationToken;
 use super::RecordError;
 use super::disk::copy_io_error;
 
-/// Sticky: a recording that failed never works again.
+/// The first failure. A recording that failed never recovers.
 #[derive(Debug, Default)]
 pub(super) struct RecordingFailure {
     first: Mutex<Option<RecordError>>,
-    /// Fires with the first failure.
+    /// Cancelled at the first failure.
     pub(super) failed: CancellationToken,
 }
 
 impl RecordingFailure {
-    /// Keeps the failure, if it is the first, and tells.
+    /// Keeps the failure if it is the first, and cancels the run.
     pub(super) fn report(&self, path: &Path, why: &io::Error) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| RecordError::Io {
@@ -29,12 +31,12 @@ impl RecordingFailure {
         self.failed.cancel();
     }
 
-    /// Whether there was one.
+    /// Reports whether there was a failure.
     pub(super) fn has_occurred(&self) -> bool {
         self.failed.is_cancelled()
     }
 
-    /// The first failure.
+    /// Returns the first failure.
     pub(super) fn take(&self) -> Option<RecordError> {
         self.first
             .lock()

@@ -1,6 +1,7 @@
-//! What past runs can answer: judged cells by cache key, and tool calls by their arguments.
+//! The recorded verdicts by cache key, and the recorded tool calls of a run.
 //!
-//! Read from the lines that matter alone. What a person changed or wrote answers nothing.
+//! Responsible for reading them from logs. Does not decide whether a verdict is still valid. Verdicts and responses
+//! that a person changed are excluded.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,58 +21,58 @@ const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::Resumed,
 ];
 
-/// A judged cell that may answer another with the same key.
+/// A recorded verdict that a cell with the same cache key may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheEntry {
     /// The run that judged it.
     pub run: RunId,
-    /// Its number there.
+    /// The number of the cell in that run.
     pub cell: CellIx,
-    /// Its result: a verdict, or not applicable.
+    /// The result: a verdict or `not_applicable`.
     pub result: CellResult,
-    /// The evidence it rests on, in the order of the calls' answers; a hit needs it to hold.
+    /// The tool responses that the verdict depends on, in order. All of them must still be valid.
     pub evidence: Vec<EvidenceUsed>,
 }
 
-/// A tool call that a verdict rests on.
+/// A tool response that a verdict depends on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceUsed {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The tool's digest then, where the run recorded it.
+    /// The tool's digest at that time, if the run recorded it.
     pub tool_digest: Option<Digest>,
-    /// The arguments in canonical form.
+    /// The canonical arguments.
     pub canonical_args: RawJson,
-    /// BLAKE3 of the text that the model was told, as recorded.
+    /// The BLAKE3 digest of the text that the model received, as recorded.
     pub response_digest: Digest,
 }
 
-/// A tool call with its answer, as a run recorded it.
+/// A tool call and its response, as a run recorded it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedToolCall {
     /// The cell whose judge made the call.
     pub cell: CellIx,
-    /// That cell's name, where the plan is known.
+    /// The name of that cell, if its plan is known.
     pub cell_name: Option<String>,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The tool's digest then, where the run recorded it.
+    /// The tool's digest at that time, if the run recorded it.
     pub tool_digest: Option<Digest>,
-    /// The arguments in canonical form.
+    /// The canonical arguments.
     pub canonical_args: RawJson,
-    /// The answer; its texts may be blobs of that run.
+    /// The response; its texts may be blobs of that run.
     pub response: RecordedToolResponse,
 }
 
-/// Judged cells by cache key; of those with one key the newest.
+/// The newest recorded verdict per cache key.
 #[derive(Debug, Clone, Default)]
 pub struct CacheIndex {
     entries: HashMap<Digest, CacheEntry>,
 }
 
 impl CacheIndex {
-    /// The index over `runs`, newest first as [`super::RunStore::runs`] gives them. A run that cannot be read is left
-    /// out and told in the sentences.
+    /// Reads `runs`, newest first as [`super::RunStore::runs`] returns them. Also returns a sentence for each run
+    /// that could not be read.
     pub fn read(runs: &[RecordedRun]) -> (Self, Vec<String>) {
         let (mut index, mut problems) = (Self::default(), Vec::new());
         for run in runs.iter().rev() {
@@ -82,22 +83,22 @@ impl CacheIndex {
         (index, problems)
     }
 
-    /// The newest judged cell with this key.
+    /// Returns the newest verdict with this key.
     pub fn get(&self, key: &Digest) -> Option<&CacheEntry> {
         self.entries.get(key)
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Reports whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds a run newer than all before it.
+    /// Adds a run that is newer than all runs before it.
     pub fn add(&mut self, run: &RecordedRun) -> Result<(), RecordError> {
         let mut reading = RunCallReader::default();
         let (mut keys, mut results) = (HashMap::new(), Vec::new());
@@ -145,8 +146,8 @@ impl CacheIndex {
 }
 
 impl RecordedRun {
-    /// Every tool call that was answered, in the order of the answers, for `--frozen`. Answers a person wrote are left
-    /// out.
+    /// Returns every tool call with a response, in the order of the responses, for `--frozen`. Excludes responses
+    /// that a person wrote.
     pub fn recorded_calls(&self) -> Result<Vec<RecordedToolCall>, RecordError> {
         let mut reading = RunCallReader::default();
         for event in self.events_with_tags(CALL_EVENT_TAGS)? {
@@ -156,7 +157,7 @@ impl RecordedRun {
     }
 }
 
-/// The digest under which an answer's text is compared, inline or not.
+/// Returns the digest of a response's text, inline or in a blob.
 fn digest_piece(text: &StoredText) -> Digest {
     match text {
         StoredText::Text(text) => Digest::hash_bytes(text.as_bytes()),
@@ -164,7 +165,7 @@ fn digest_piece(text: &StoredText) -> Digest {
     }
 }
 
-/// One run's tool calls.
+/// The tool calls of one run.
 #[derive(Default)]
 struct RunCallReader {
     plan: RecordedPlan,
@@ -173,7 +174,7 @@ struct RunCallReader {
     edited_cells: HashSet<CellIx>,
 }
 
-/// A call that is not answered yet.
+/// A call without a response.
 struct PendingToolCall {
     tool: String,
     raw_args: String,
@@ -225,7 +226,7 @@ impl RunCallReader {
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
-                // Without a repair the raw text is canonical; one that is no JSON was never called.
+                // Without a repair the raw text is canonical; a tool never ran with text that isn't JSON.
                 let Some(canonical) = open
                     .canonical_args
                     .or_else(|| RawJson::parse(&open.raw_args).ok())

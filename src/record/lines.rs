@@ -1,19 +1,21 @@
-//! A log as lines: capped in length, counted, whole or cut off. Knows the layout of a line, not what events mean.
+//! The lines of a log: limited in length, complete or cut off.
+//!
+//! Responsible for the layout of a line. Does not know the meaning of events.
 
 use std::io::{self, BufRead};
 
-/// What a line is, once it was read into the caller's buffer.
+/// The kind of a line that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogLineKind {
-    /// It ends in a line break.
+    /// The line ends with a line break.
     Complete,
-    /// The file ends in it.
+    /// The file ends within the line.
     Unterminated,
-    /// Longer than the cap; the buffer holds its beginning.
+    /// The line is longer than the limit. The buffer holds its beginning.
     TooLong,
 }
 
-/// Reads the next line, without its break, into `line`. `None` at the end.
+/// Reads the next line into `line`, without its line break. Returns `None` at the end.
 pub(super) fn read_line(
     input: &mut dyn BufRead,
     line: &mut Vec<u8>,
@@ -51,9 +53,9 @@ pub(super) fn read_line(
     }
 }
 
-/// The number and the kind's tag of a line in the writer's own layout; `None` for any other spelling, which is no fault.
+/// Returns the number and the tag of a line in the writer's own layout; `None` for any other valid spelling.
 ///
-/// Lets a reader that wants few kinds pass over the rest without parsing it.
+/// A reader that wants few kinds skips the other lines without parsing them.
 pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
     let rest = line.strip_prefix(br#"{"seq":"#)?;
     let (seq, rest) = parse_number(rest)?;
@@ -61,7 +63,7 @@ pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
     let (_, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","kind":{""#)?;
     let end = memchr::memchr(b'"', rest)?;
-    // The line must be whole, or a cut one would be passed over in silence.
+    // The line must be whole, or a reader would skip a cut one without a warning.
     line.ends_with(b"}}")
         .then(|| std::str::from_utf8(&rest[..end]).ok())
         .flatten()

@@ -1,16 +1,17 @@
-//! Who records into a folder: asked without disturbing the one who does.
+//! The lock of a run's folder, as other processes see it.
 //!
-//! The lock is the system's (flock), so a killed recorder gives it back at once.
+//! Responsible for finding the holder without disturbing it. Does not take locks (see `disk`). The lock is flock, so
+//! the system releases it when a recorder is killed.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-/// What stands in a run's folder beside its log.
+/// The lock file in a run's folder.
 pub(super) const LOCK_FILE: &str = "lock";
 
-/// The process that records into `dir`, 0 where it is unknown; `None`: nobody does.
+/// Returns the id of the process that records into `dir`, 0 if the id is unknown; `None` if there is no such process.
 ///
-/// A folder without a lock file, or on a file system without locks, counts as recorded by nobody.
+/// A folder without a lock file, or on a file system without locks, has no recorder.
 pub(super) fn find_lock_holder(dir: &Path) -> Option<u32> {
     let file = File::open(dir.join(LOCK_FILE)).ok()?;
     match file.try_lock_shared() {

@@ -1,8 +1,9 @@
-//! Runs on disk: the sequencer that is also the recorder, the reader, blobs, the player, the run store and the board.
+//! Runs on disk: the recorder (which is the sequencer), the reader, blobs, the player, the run store and the newest
+//! verdicts.
 //!
-//! Owns the folder of a run (`events.jsonl`, `blobs/`, `lock`) and its format. write(2) comes before an event is shown;
-//! fdatasync at most once a second, on the writer's own thread. Refuses to know judges, rubrics' meaning or screens.
-
+//! Responsible for the folder of a run (`events.jsonl`, `blobs/`, `lock`) and its format. Does not know judges, the
+//! meaning of rubrics, or screens. write(2) precedes the display of an event. The writer's own thread calls fdatasync at
+//! most once a second.
 //!
 //! ```text
 //! <time>-<4 letters>/        0700; the letters alone name the run
@@ -10,7 +11,8 @@
 //!   blobs/<BLAKE3 in hex>    texts over 4 KB, each once
 //!   lock                     flock while recorded; holds the process id
 //! ```
-//! No end and a free lock: interrupted. Everything else (board, caches) is rebuilt from runs and never needed.
+//! A log without an end and with a free lock is interrupted. dicta computes everything else, such as the newest
+//! verdicts, from the runs.
 
 mod blobs;
 mod disk;
@@ -52,21 +54,21 @@ pub use store::new_run_id;
 /// The log in a run's folder.
 const EVENTS_FILE: &str = "events.jsonl";
 
-/// A record's fact has at most this many bytes of JSON; what is larger belongs into a blob.
+/// The largest JSON of a fact, in bytes. Larger texts must be blobs.
 pub const MAX_FACT_BYTES: usize = 16 << 20;
 
-/// Recorded events, in order, in batches as they were written.
+/// Recorded events in order, in the batches in which they were written.
 pub type EventStream = tokio::sync::mpsc::Receiver<Arc<Vec<RunEvent>>>;
 
-/// Why recording or reading failed.
+/// The reason why recording or reading failed.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// A file could not be written or read.
     #[error("{path}: {why}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why, from the system.
+        /// The system's error.
         why: std::io::Error,
     },
     /// Another process records into this folder.
@@ -74,28 +76,28 @@ pub enum RecordError {
     Locked {
         /// The run's folder.
         path: PathBuf,
-        /// Who holds it; 0 when unknown.
+        /// The id of the process that holds the lock; 0 if it is unknown.
         pid: u32,
     },
-    /// Written by a newer major version.
+    /// A newer major version wrote the log.
     #[error("{path} was written in format {major}; this dicta reads up to {known}")]
     NewerFormat {
         /// The log.
         path: PathBuf,
-        /// Its major version.
+        /// The major version of the log.
         major: u16,
-        /// Ours.
+        /// The major version that this build knows.
         known: u16,
     },
-    /// No such run.
+    /// The run does not exist.
     #[error("{0}")]
     UnknownRun(String),
-    /// Not a log.
+    /// The folder contains no log.
     #[error("{path} is not a run: {why}")]
     NotARun {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -103,30 +105,30 @@ pub enum RecordError {
 /// A folder of runs, and the samples that ship with dicta.
 #[derive(Debug, Clone)]
 pub struct RunStore {
-    /// Where new runs are recorded.
+    /// The folder for new runs.
     pub dir: PathBuf,
-    /// Further folders to read from.
+    /// Further folders to read runs from.
     pub extra_dirs: Vec<PathBuf>,
 }
 
 /// A run on disk.
 #[derive(Debug, Clone)]
 pub struct RecordedRun {
-    /// Its id: the folder's name.
+    /// The id, which is the folder's name.
     pub id: RunId,
     /// Its folder.
     pub dir: PathBuf,
 }
 
-/// A log as it was read.
+/// A log, read completely.
 #[derive(Debug, Clone)]
 pub struct RunLog {
     /// Its events in order.
     pub events: Vec<RunEvent>,
-    /// What was wrong with lines that could not be read, as sentences.
+    /// A sentence for each line that could not be read.
     pub warnings: Vec<String>,
-    /// No end, and nobody holds the lock.
+    /// `true` if the log has no end and no process holds the lock.
     pub interrupted: bool,
-    /// No end, and somebody holds the lock.
+    /// `true` if the log has no end and a process holds the lock.
     pub running: bool,
 }

@@ -1,6 +1,7 @@
-//! The board: the newest result of every cell over runs. What one sees on opening, and the baseline of a flip.
+//! The newest verdicts: the newest recorded result of every cell, over all runs.
 //!
-//! Rebuilt from runs, reading only the lines that plan and decide. What a person changed never enters.
+//! Responsible for reading them from the events that plan and settle cells. Excludes results that a person changed.
+//! Does not decide whether a result is stale. A flip is relative to these verdicts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -22,11 +23,11 @@ const VERDICT_EVENT_TAGS: &[EventTag] = &[
     EventTag::Resumed,
 ];
 
-/// The newest result of every cell, by the cell's name as text.
+/// The newest result of every cell, by the cell's name.
 #[derive(Debug, Clone, Default)]
 pub struct NewestVerdicts {
     cells: HashMap<String, CellSlot>,
-    /// The newest cell of each judged decision, both by name; made when first asked for.
+    /// The newest cell of each judged decision, both by name. Computed at the first use.
     newest_by_decision: OnceLock<HashMap<String, String>>,
 }
 
@@ -40,47 +41,47 @@ impl PartialEq for NewestVerdicts {
 #[derive(Debug, Clone, PartialEq)]
 struct CellSlot {
     newest_result: RecordedResult,
-    /// The newest that is a verdict, where `newest` is none.
+    /// The newest verdict, if `newest_result` is not a verdict.
     newest_verdict: Option<RecordedResult>,
 }
 
-/// A cell's result on the board.
+/// A recorded result of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedResult {
-    /// The run it is from.
+    /// The run that recorded it.
     pub run: RunId,
-    /// Its number there.
+    /// The number of the cell in that run.
     pub cell: CellIx,
-    /// The run whose trace stands behind it, where the result was taken from a cache.
+    /// The run with the judge trace, if the result came from a cache.
     pub cached_from: Option<RunId>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// 0–1; only where the eval type scores.
+    /// The score, from 0 to 1; `None` if the eval type has no scores.
     pub score: Option<f64>,
-    /// Why.
+    /// The explanation.
     pub explanation: String,
-    /// What went wrong, for error outcomes.
+    /// The error, for error outcomes.
     pub error: Option<String>,
-    /// Digest of the eval then.
+    /// The digest of the eval at that time.
     pub eval: Arc<Digest>,
-    /// Digest of the judge then, for judge cells.
+    /// The digest of the judge at that time, for judge cells.
     pub judge: Option<Arc<Digest>>,
-    /// Digest of the transcript then.
+    /// The digest of the transcript at that time.
     pub transcript: Arc<Digest>,
-    /// Its cache key, for judge cells that have one.
+    /// The cache key, for judge cells that have one.
     pub key: Option<Digest>,
-    /// What bounded the score then, or since it was decided anew.
+    /// The bounds of the score at that time, or since the last rescore.
     pub bounds: ScoreBounds,
-    /// What the judge stated, for judge cells that reached a verdict.
+    /// The judge's own statement, for judge cells that reached a verdict.
     pub stated: Option<VerdictSummary>,
-    /// How likely it passes, where its judge states that.
+    /// The probability of a pass, if the judge states it.
     pub probability: Option<f64>,
-    /// What makes its words doubtful, if anything.
+    /// The reason to doubt the verdict's text, if there is one.
     pub doubt: Option<Doubt>,
 }
 
 impl RecordedResult {
-    /// What of it counts in a decision.
+    /// Returns the contribution to a vote.
     pub fn ballot(&self) -> Ballot {
         Ballot {
             outcome: self.outcome,
@@ -92,9 +93,10 @@ impl RecordedResult {
 }
 
 impl NewestVerdicts {
-    /// The board over `runs`, newest first as [`super::RunStore::runs`] gives them, of those whose header `belongs`.
+    /// Reads the newest verdicts of `runs`, newest first as [`super::RunStore::runs`] returns them. Skips runs whose
+    /// header does not `belong`.
     ///
-    /// A run that cannot be read is left out and told in the sentences.
+    /// Also returns a sentence for each run that could not be read.
     pub fn read(runs: &[RecordedRun], belongs: impl Fn(&RunHeader) -> bool) -> (Self, Vec<String>) {
         let (mut board, mut problems) = (Self::default(), Vec::new());
         for run in runs {
@@ -105,12 +107,13 @@ impl NewestVerdicts {
         (board, problems)
     }
 
-    /// The newest result of a cell, whatever it is.
+    /// Returns the newest result of a cell, also if it is an error.
     pub fn get(&self, name: &str) -> Option<&RecordedResult> {
         self.cells.get(name).map(|square| &square.newest_result)
     }
 
-    /// The newest verdict of a cell: what a new one is compared with, so that a cancelled cell hides no flip.
+    /// Returns the newest verdict of a cell. New verdicts are compared with it, so that a cancelled cell hides no
+    /// flip.
     pub fn verdict(&self, name: &str) -> Option<&RecordedResult> {
         let square = self.cells.get(name)?;
         if square.newest_result.outcome.is_verdict() {
@@ -120,14 +123,14 @@ impl NewestVerdicts {
         }
     }
 
-    /// All cells with their names, in no order.
+    /// Returns all cells with their names, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RecordedResult)> {
         self.cells
             .iter()
             .map(|(name, square)| (name.as_str(), &square.newest_result))
     }
 
-    /// The newest cell of a decision that was judged, by whatever judge: both by name. The first call looks at all cells.
+    /// Returns the name of the newest judged cell of a decision. The first call visits all cells.
     pub fn newest_judged_cell(&self, decision: &str) -> Option<&str> {
         let judged = self
             .newest_by_decision
@@ -138,7 +141,7 @@ impl NewestVerdicts {
     fn index_judged_cells(&self) -> HashMap<String, String> {
         let mut judged: HashMap<String, String> = HashMap::new();
         for (name, cell) in self.iter() {
-            // Both characters stand for nothing else in a name.
+            // Names contain these characters only before the judge and the repeat.
             let Some(end) = name.find(['~', '#']) else {
                 continue;
             };
@@ -158,7 +161,7 @@ impl NewestVerdicts {
         judged
     }
 
-    /// Every result that rests on a score or on what a judge stated.
+    /// Visits every result with a score or a stated verdict.
     pub(super) fn for_each_scored(&mut self, mut each: impl FnMut(&str, &mut RecordedResult)) {
         for (name, square) in &mut self.cells {
             for cell in
@@ -171,17 +174,17 @@ impl NewestVerdicts {
         }
     }
 
-    /// How many cells have a result.
+    /// Returns the number of cells with a result.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Whether no cell has one.
+    /// Reports whether no cell has a result.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// Puts a new result on the board, over what was there; the live counterpart of [`Board::of`].
+    /// Adds a new result, as a live run produces it.
     pub fn insert(&mut self, name: String, cell: RecordedResult) {
         self.newest_by_decision = OnceLock::new();
         let before = self.cells.remove(&name);
@@ -200,7 +203,7 @@ impl NewestVerdicts {
         );
     }
 
-    /// Adds what a run older than all before it knows of cells that have no result yet.
+    /// Adds the results of a run that is older than all runs before it.
     fn add_older_run(
         &mut self,
         run: &RecordedRun,
@@ -238,14 +241,14 @@ impl NewestVerdicts {
     }
 }
 
-/// One run's results.
+/// The results of one run.
 struct RunResultReader {
     run: RunId,
     plan: RecordedPlan,
     keys: HashMap<CellIx, Digest>,
     edited_cells: HashSet<CellIx>,
     results: Vec<(CellIx, CellResult)>,
-    /// A digest stands on the board once, not once a cell.
+    /// Every digest once, so that cells share it.
     digests: HashSet<Arc<Digest>>,
 }
 
@@ -283,7 +286,7 @@ impl RunResultReader {
         }
     }
 
-    /// The results by name; of one cell settled twice, which no run does, the last.
+    /// Returns the results by name. If a damaged log settles a cell twice, the last result counts.
     fn into_results(mut self) -> HashMap<String, RecordedResult> {
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
@@ -334,8 +337,8 @@ impl RunResultReader {
     }
 }
 
-/// What of a result decides it anew under other bounds. A list's parts decide, not what was said of the whole: its score is
-/// theirs, and all of them met is a full one.
+/// Returns the statement that decides a result under other bounds. For a list of parts the score counts, because the
+/// parts decide and not the judge's overall statement.
 fn stated_verdict(result: &CellResult) -> Option<VerdictSummary> {
     let verdict = result.verdict.as_deref()?;
     if verdict.parts.is_empty() {

@@ -1,7 +1,8 @@
-//! Replay: recorded events at their own pace, or another. A screen and `replay --print` cannot tell it from a live run.
+//! The replay of recorded events, with their timing or another speed. A consumer cannot distinguish it from a live
+//! run.
 //!
-//! The player owns a position and a pace, never the state: it hands out events, in order and each once, and says when
-//! to begin again. Refuses to sleep by itself; [`play`] does that, on a clock.
+//! Responsible for a position and a speed. Does not keep state or sleep: it returns each event once, in order, and
+//! reports when the state must restart. [`play_events`] sleeps on a clock.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -10,17 +11,17 @@ use crate::clock::Clock;
 use crate::event::{EventKind, RunEvent, TurnFact};
 use crate::model::Millis;
 
-/// How many times faster than recorded.
+/// The speed of a replay, as a factor of the recorded speed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaybackSpeed(f64);
 
 impl PlaybackSpeed {
-    /// As recorded.
+    /// The recorded speed.
     pub const RECORDED: Self = Self(1.0);
-    /// Everything now.
+    /// All events at once.
     pub const INSTANT: Self = Self(f64::INFINITY);
 
-    /// A speed; 0 and whatever is no positive number mean at once.
+    /// Returns a speed; at once for 0 and for everything that is not a positive number.
     pub fn new(times: f64) -> Self {
         if times.is_finite() && times > 0.0 {
             Self(times)
@@ -29,17 +30,17 @@ impl PlaybackSpeed {
         }
     }
 
-    /// As a factor; infinite for at once.
+    /// Returns the factor; infinite for at once.
     pub fn factor(self) -> f64 {
         self.0
     }
 
-    /// How long a stretch of the recording takes.
+    /// Returns the replay time of a part of the recording.
     fn to_clock_time(self, recorded: Millis) -> Millis {
         Millis::from_secs_f64(recorded.0 as f64 / self.0 / 1000.0)
     }
 
-    /// How much of the recording passes in a time, rounded down; all of it at once.
+    /// Returns the part of the recording that passes in a replay time, rounded down; all of it at once.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -50,46 +51,46 @@ impl PlaybackSpeed {
     }
 }
 
-/// Whether time passes in a replay.
+/// The state of time in a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Playback {
-    /// It stands still.
+    /// Paused.
     Paused {
-        /// At this moment of the recording.
+        /// The time of the recording.
         at: Millis,
     },
-    /// It passes.
+    /// Playing.
     Playing {
-        /// It stood at this moment of the recording …
+        /// The time of the recording at the start of playing.
         at: Millis,
-        /// … at this moment of the clock …
+        /// The time of the clock at that moment.
         since: Millis,
-        /// … and goes at this speed.
+        /// The speed.
         speed: PlaybackSpeed,
     },
 }
 
-/// What a step goes over.
+/// The unit of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaybackStep {
     /// One event.
     Event,
-    /// Up to and with the next end of a turn.
+    /// To the next end of a turn, inclusive.
     Turn,
-    /// Up to and with the next end of a cell, or of all cells settled at once.
+    /// To the next end of a cell, or of cells that settled together, inclusive.
     Cell,
 }
 
-/// What to do to the state after a jump.
+/// The events to apply after a jump.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SeekResult<'p> {
-    /// Apply these, too.
+    /// Apply these events to the current state.
     Forward(&'p [RunEvent]),
-    /// Begin with an empty state and apply these.
+    /// Apply these events to an empty state.
     Restart(&'p [RunEvent]),
 }
 
-/// A recording with a position. The events are shared, never copied: a log may be large.
+/// A recording with a position. It shares the events without copying them, because a log may be large.
 #[derive(Debug, Clone)]
 pub struct Player {
     events: Arc<Vec<RunEvent>>,
@@ -98,7 +99,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player at the beginning, paused.
+    /// Creates a player at the beginning, paused.
     pub fn new(events: impl Into<Arc<Vec<RunEvent>>>) -> Self {
         let events = events.into();
         let at = events.first().map_or(Millis(0), |event| event.at);
@@ -109,43 +110,43 @@ impl Player {
         }
     }
 
-    /// All events of the recording.
+    /// Returns all events of the recording.
     pub fn events(&self) -> &Arc<Vec<RunEvent>> {
         &self.events
     }
 
-    /// The moments of the first and the last event.
+    /// Returns the times of the first and the last event.
     pub fn span(&self) -> (Millis, Millis) {
         let at = |event: Option<&RunEvent>| event.map_or(Millis(0), |event| event.at);
         (at(self.events.first()), at(self.events.last()))
     }
 
-    /// Whether time passes, and how.
+    /// Returns whether time passes, and the speed.
     pub fn playback(&self) -> Playback {
         self.playback
     }
 
-    /// How many events were handed out since the beginning.
+    /// Returns the number of events returned since the beginning.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// How many events there are.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// Whether all were handed out.
+    /// Reports whether all events were returned.
     pub fn is_finished(&self) -> bool {
         self.next == self.events.len()
     }
 
-    /// The moment of the recording that it is, when the clock reads `now`.
+    /// Returns the time of the recording when the clock shows `now`.
     pub fn recording_time(&self, now: Millis) -> Millis {
         match self.playback {
             Playback::Paused { at } => at,
@@ -153,7 +154,7 @@ impl Player {
         }
     }
 
-    /// Lets time pass; also changes the speed.
+    /// Starts playing, or changes the speed.
     pub fn play(&mut self, now: Millis, speed: PlaybackSpeed) {
         self.playback = Playback::Playing {
             at: self.clamped_recording_time(now),
@@ -162,14 +163,14 @@ impl Player {
         };
     }
 
-    /// Lets time stand still.
+    /// Pauses.
     pub fn pause(&mut self, now: Millis) {
         self.playback = Playback::Paused {
             at: self.clamped_recording_time(now),
         };
     }
 
-    /// The events that are due when the clock reads `now`; each is handed out once.
+    /// Returns the events that are due when the clock shows `now`, each once.
     pub fn take_due(&mut self, now: Millis) -> &[RunEvent] {
         let from = self.next;
         while self.time_to_next(now) == Some(Millis(0)) {
@@ -178,7 +179,7 @@ impl Player {
         &self.events[from..self.next]
     }
 
-    /// How long until the next event is due; `None` while paused and at the end.
+    /// Returns the time until the next event; `None` while paused and at the end.
     pub fn time_to_next(&self, now: Millis) -> Option<Millis> {
         let event = self.events.get(self.next)?;
         match self.playback {
@@ -189,7 +190,7 @@ impl Player {
         }
     }
 
-    /// Goes forward by one event, turn or cell, and pauses there.
+    /// Moves forward by one event, turn or cell, and pauses there.
     pub fn step(&mut self, unit: PlaybackStep) -> &[RunEvent] {
         let from = self.next;
         let rest = &self.events[from..];
@@ -205,7 +206,7 @@ impl Player {
         &self.events[from..self.next]
     }
 
-    /// Goes to where `position` events have been handed out, and pauses there.
+    /// Moves to the position after `position` events, and pauses there.
     pub fn seek(&mut self, position: usize) -> SeekResult<'_> {
         let from = self.next;
         self.next = position.min(self.events.len());
@@ -217,8 +218,8 @@ impl Player {
         }
     }
 
-    /// Goes to a moment of the recording and pauses at that very moment: between two events, too, so that going on by
-    /// small stretches gets over a long silence.
+    /// Moves to a time of the recording and pauses there, also between two events. So small moves can cross a long
+    /// gap.
     pub fn seek_to_time(&mut self, at: Millis) -> SeekResult<'_> {
         let (first, last) = self.span();
         let at = at.clamp(first, last.max(first));
@@ -232,12 +233,13 @@ impl Player {
         }
     }
 
-    /// The position at which the recording has reached a moment.
+    /// Returns the position at a time of the recording.
     pub fn position_at(&self, at: Millis) -> usize {
         self.events.partition_point(|event| event.at <= at)
     }
 
-    /// Where the recording is now, never beyond its end: playing on from there must not skip what is appended to it.
+    /// Returns the current time of the recording, at most its end. Later playing must not skip events that are
+    /// appended there.
     fn clamped_recording_time(&self, now: Millis) -> Millis {
         let end = self.events.last().map_or(Millis(0), |event| event.at);
         self.recording_time(now).min(end)
@@ -272,8 +274,8 @@ fn ends_cell(kind: &EventKind) -> bool {
     )
 }
 
-/// Hands every event to `sink` when it is due: the recording's own times, `speed` times faster; 0 and infinity: at once.
-/// Holds one event at a time, so that a log can be played while it is read.
+/// Sends every event to `sink` when it is due, at the recorded times divided by `speed`; 0 and infinity mean at once.
+/// Holds one event at a time, so that it can play a log while reading it.
 pub async fn play_events<E: Borrow<RunEvent>>(
     events: impl IntoIterator<Item = E>,
     speed: f64,

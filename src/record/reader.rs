@@ -1,7 +1,8 @@
-//! Reads logs: a line at a time, over whatever stands in them.
+//! The reader of event logs, one line at a time.
 //!
-//! A torn tail, a foreign line, bytes that are no UTF-8, a huge line: each is left out, counted and told with its line
-//! number, and never takes a neighbour with it. Refuses one thing: a log of a newer major version.
+//! Responsible for damaged logs: it skips a torn, foreign, non-UTF-8 or very long line, counts it, and reports its
+//! line number. Rejects only a log of a newer major version. Does not fold events, except for
+//! [`RecordedRun::read_state`].
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,28 +19,29 @@ use crate::event::{
     BlobSource, EventKind, EventTag, FORMAT, LogFormat, RunEvent, RunHeader, RunState,
 };
 
-/// The longest line the writer makes: a record and its frame.
+/// The longest line that the writer produces: a fact and its frame.
 const MAX_LINE_BYTES: usize = MAX_FACT_BYTES + 256;
-/// So many warnings are told one by one; the rest is counted.
+/// The number of warnings that the reader reports one by one. It only counts the others.
 const MAX_WARNINGS: usize = 20;
 
-/// The events of a log, read as they are asked for.
+/// The events of a log, read on demand.
 ///
-/// After the last one, [`Events::warnings`] tells what was left out and [`Events::ending`] how the log ends.
+/// After the last event, [`EventReader::warnings`] lists the skipped lines and [`EventReader::ending`] reports the
+/// end of the log.
 pub struct EventReader {
     input: Box<dyn BufRead + Send>,
     path: PathBuf,
     line: Vec<u8>,
     line_number: u64,
-    /// Only these kinds are parsed; empty: all.
+    /// The reader parses only these kinds; all kinds if empty.
     wanted_tags: &'static [EventTag],
-    /// The number of the next event, if none is missing.
+    /// The expected number of the next event, if it is known.
     next_seq: Option<u64>,
-    /// A line was left out since the last event, so a gap is no news.
+    /// `true` if the reader skipped a line since the last event, which explains a gap.
     gap_reported: bool,
     warnings: Vec<String>,
     suppressed_warnings: u64,
-    /// Lines that held something else than an event.
+    /// The number of lines that are not events.
     foreign_lines: u64,
     read: u64,
     finished: bool,
@@ -47,24 +49,25 @@ pub struct EventReader {
     at_end: bool,
 }
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogEnding {
-    /// With the event that says so.
+    /// The log ends with `run_finished`.
     Finished,
-    /// Without, and nobody holds the lock.
+    /// The log has no end, and no process holds the lock.
     Interrupted,
-    /// Without, and somebody holds the lock.
+    /// The log has no end, and a process holds the lock.
     Running,
 }
 
 impl RecordedRun {
-    /// Its events, one after the other; memory does not grow with the log.
+    /// Returns the events in order. The memory use does not depend on the size of the log.
     pub fn events(&self) -> Result<EventReader, RecordError> {
         self.events_with_tags(&[])
     }
 
-    /// As [`Run::events`], but only of the kinds with these tags (`cells_settled` …); others are passed over unparsed.
+    /// As [`RecordedRun::events`], but returns only events with these tags. The reader skips the others without
+    /// parsing them.
     pub fn events_with_tags(
         &self,
         wanted: &'static [EventTag],
@@ -84,7 +87,7 @@ impl RecordedRun {
         Ok(EventReader::new(file, path, locked, wanted))
     }
 
-    /// Hands every event to `take`, in order, without keeping them.
+    /// Calls `take` with every event in order, without keeping events.
     pub fn for_each_event(
         &self,
         mut take: impl FnMut(&RunEvent),
@@ -96,7 +99,7 @@ impl RecordedRun {
         Ok(events.ending())
     }
 
-    /// Reads the header alone.
+    /// Reads only the header.
     pub fn read_header(&self) -> Result<RunHeader, RecordError> {
         let mut events = self.events()?;
         match events.next().transpose()?.map(|event| event.kind) {
@@ -111,14 +114,14 @@ impl RecordedRun {
         self.events()?.read()
     }
 
-    /// Reads and folds the whole log.
+    /// Reads the whole log and folds it.
     pub fn read_state(&self) -> Result<RunState, RecordError> {
         let mut state = RunState::default();
         self.for_each_event(|event| state.apply(event))?;
         Ok(state)
     }
 
-    /// Its blobs.
+    /// Returns the run's blobs.
     pub fn blobs(&self) -> Arc<dyn BlobSource> {
         Arc::new(FolderBlobs::new(&self.dir))
     }
@@ -132,7 +135,7 @@ impl RecordedRun {
 }
 
 impl EventReader {
-    /// Events from any bytes; `locked`: somebody still writes them.
+    /// Reads events from `input`. `locked` states that a process still writes them.
     pub(super) fn new(
         input: impl Read + Send + 'static,
         path: PathBuf,
@@ -157,7 +160,7 @@ impl EventReader {
         }
     }
 
-    /// What was left out so far, as sentences with line numbers.
+    /// Returns a sentence with a line number for each skipped line so far.
     pub fn warnings(&self) -> Vec<String> {
         let mut all = self.warnings.clone();
         if self.suppressed_warnings > 0 {
@@ -169,7 +172,7 @@ impl EventReader {
         all
     }
 
-    /// How the log ends; asked after the last event.
+    /// Returns the end of the log. Valid after the last event.
     pub fn ending(&self) -> LogEnding {
         match (self.finished, self.locked) {
             (true, _) => LogEnding::Finished,
@@ -178,7 +181,7 @@ impl EventReader {
         }
     }
 
-    /// Reads the rest.
+    /// Reads the remaining events.
     pub(super) fn read(mut self) -> Result<RunLog, RecordError> {
         let events: Vec<RunEvent> = (&mut self).collect::<Result<_, _>>()?;
         if events.is_empty() && self.foreign_lines > 0 {
@@ -193,7 +196,7 @@ impl EventReader {
         })
     }
 
-    /// Why there is no header, when there is no event at all.
+    /// Returns the error for a log without any event.
     fn missing_header_error(&self) -> RecordError {
         let why = match self.warnings.first() {
             None => "its log is empty".to_owned(),
@@ -215,21 +218,21 @@ impl EventReader {
         }
     }
 
-    /// Leaves the line out, and says why.
+    /// Skips the line and warns.
     fn skip_line(&mut self, why: impl std::fmt::Display) {
         self.foreign_lines += 1;
         self.gap_reported = true;
         self.warn(format_args!("left out: {why}"));
     }
 
-    /// Notes an event's number, and tells of a gap that no other warning explains.
+    /// Records an event's number, and warns about a gap that no other warning explains.
     fn check_sequence(&mut self, seq: u64) {
         if let Some(expected) = self.next_seq
             && seq != expected
             && !self.gap_reported
         {
             self.warn(format_args!(
-                "event {seq} stands where event {expected} should"
+                "found event {seq} instead of event {expected}"
             ));
         }
         self.read += 1;
@@ -237,7 +240,7 @@ impl EventReader {
         self.next_seq = seq.checked_add(1);
     }
 
-    /// The event in the line, if it is one and wanted.
+    /// Parses the line, if it is an event with a wanted tag.
     fn parse_line(&mut self, kind: LogLineKind) -> Result<Option<RunEvent>, RecordError> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -262,7 +265,7 @@ impl EventReader {
         }
     }
 
-    /// A line that is no event may still end in one, behind a torn one that another program went on after.
+    /// Finds a whole event at the end of a damaged line. Another program may have appended it to a torn line.
     fn recover_torn_line(
         &mut self,
         kind: LogLineKind,
@@ -276,7 +279,7 @@ impl EventReader {
             self.foreign_lines += 1;
             self.gap_reported = true;
             self.warn(format_args!(
-                "{at} bytes of a torn record stand before a whole one"
+                "skipped {at} bytes of a torn record before a whole one"
             ));
             return Some(event);
         }
@@ -291,12 +294,12 @@ impl EventReader {
         } else if std::str::from_utf8(&self.line).is_err() {
             self.skip_line("it is not UTF-8");
         } else {
-            self.skip_line(format_args!("it is no event: {error}"));
+            self.skip_line(format_args!("it isn't an event: {error}"));
         }
         None
     }
 
-    /// Looks at a header's version before anything else of it is understood.
+    /// Checks the version of a header before the reader parses the rest.
     fn check_version(&self) -> Result<(), RecordError> {
         #[derive(Deserialize)]
         struct Probe {
@@ -367,7 +370,8 @@ impl Iterator for EventReader {
     }
 }
 
-/// Reads a log from any bytes, as [`Run::log`] does from a folder: for bundles and tests. Nobody writes it any more.
+/// Reads a log from `input`, as [`RecordedRun::read_log`] reads it from a folder. For bundles and tests: no process
+/// writes such a log.
 pub fn parse_log(
     input: impl io::Read + Send + 'static,
     name: &Path,

@@ -1,4 +1,6 @@
-//! Starting and ending a recording: the run's folder, its lock, the thread that writes.
+//! The start and end of a recording: the run's folder, its lock, and the writer thread.
+//!
+//! Responsible for these resources. Does not number facts (see `writer`).
 
 use std::borrow::Cow;
 use std::io;
@@ -15,37 +17,37 @@ use super::{EventStream, RecordError, lock};
 use crate::clock::Clock;
 use crate::event::{Emitter, EventKind, RedactedEvent, Redactor, RunHeader};
 
-/// Facts on their way to the writer.
+/// The number of facts that may wait for the writer.
 const QUEUE_CAPACITY: usize = 4096;
-/// Batches that may wait for whoever shows them.
+/// The number of batches that may wait for the receiver.
 const EVENT_STREAM_CAPACITY: usize = 64;
 
-/// A run being recorded: the writer thread and what it hands on.
+/// A run that is being recorded.
 pub struct Recorder {
     failure: Arc<RecordingFailure>,
     dir: PathBuf,
-    /// `Err` when the thread is gone: it says so by dropping the other end.
+    /// The end of the thread. The channel closes if the thread panicked.
     done: oneshot::Receiver<()>,
     thread: std::thread::JoinHandle<()>,
 }
 
-/// What [`Recorder::start`] gives.
+/// The parts that [`Recorder::start`] returns.
 pub struct StartedRecording {
-    /// Finish with it.
+    /// The recorder, to finish the recording.
     pub recorder: Recorder,
-    /// The way in. The log ends when every clone is dropped.
+    /// The emitter. The log ends when every clone is dropped.
     pub emitter: Emitter,
-    /// What was recorded, after it was written. Drain it or drop it: while it is full, the run waits.
+    /// The recorded events. Drain or drop the stream: while it is full, the run waits.
     pub events: EventStream,
-    /// Fires when recording failed; the run must end.
+    /// Cancelled when recording fails. The run must end then.
     pub failed: CancellationToken,
     /// The run's folder.
     pub dir: PathBuf,
 }
 
 impl Recorder {
-    /// Makes the run's folder (0700) under `runs`, takes its lock, and records `header` as the first event.
-    /// `header.run` names the folder.
+    /// Creates the run's folder (0700) under `runs`, locks it, and records `header` as the first event. `header.run`
+    /// names the folder.
     pub fn start(
         runs: &Path,
         header: RunHeader,
@@ -55,7 +57,7 @@ impl Recorder {
         Self::start_with_texts(runs, header, &[], redactor, clock)
     }
 
-    /// As [`Recorder::start`], with the texts that the header names as blobs: stored, redacted, before it is written.
+    /// As [`Recorder::start`], but first stores the texts that the header names as blobs, redacted.
     pub fn start_with_texts(
         runs: &Path,
         header: RunHeader,
@@ -126,7 +128,7 @@ impl Recorder {
         })
     }
 
-    /// Waits until everything is written and synced; every [`Emitter`] must have been dropped, and the events drained
+    /// Waits until everything is written and synced. Every [`Emitter`] must be dropped before, and the events drained
     /// or their stream dropped.
     pub async fn finish(self) -> Result<(), RecordError> {
         let ended_well = self.done.await.is_ok();
@@ -142,7 +144,7 @@ impl Recorder {
     }
 }
 
-/// The run's folder. A run id is one name, so that a header cannot lead out of `runs`.
+/// Returns the run's folder. A run id must be one name, so that a header cannot point outside `runs`.
 fn run_dir(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
     let name = header.run.0.as_str();
     let plain = !name.is_empty()
@@ -160,7 +162,7 @@ fn run_dir(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
     }
 }
 
-/// Why the folder could not be made: it may be another's.
+/// Returns the reason why the folder could not be created, for example another owner.
 fn dir_taken_error(dir: &Path, why: io::Error) -> RecordError {
     match lock::find_lock_holder(dir) {
         Some(pid) if why.kind() == io::ErrorKind::AlreadyExists => RecordError::Locked {

@@ -1,8 +1,8 @@
-//! Recorded results under what decides today: arithmetic over scores, for nothing.
+//! The rescore: recorded results under the current decision settings.
 //!
-//! A run records what its judges stated and which bounds decided then. Where today's bounds are others, a cell on the board
-//! is decided anew; one that cannot be (a check whose natural verdict was overruled by a bound that is gone) counts as
-//! decided by another eval, which it was.
+//! Responsible for arithmetic over recorded scores; it calls no judge. A run records the statements of its judges and
+//! the bounds at that time. If the bounds changed, the newest verdicts are rescored. A result that can't be rescored
+//! counts as a result of another eval: for example a check whose own verdict was overruled by a bound that is gone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::model::{
     VoteParams,
 };
 
-/// What decides an eval today, besides its check or its judge.
+/// The current decision settings of an eval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct EvalDecisionSettings {
     /// `min_score` and `max_score`.
     pub bounds: ScoreBounds,
-    /// `not: true`.
+    /// The value of `not:`.
     pub negate: bool,
 }
 
-/// How several judges decide an eval today.
+/// The current vote settings of an eval with several judges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PanelRules {
-    /// How.
+    /// The vote rule.
     pub rule: PanelRule,
-    /// Their names, in the order in which they are asked.
+    /// The judges' names, in the order of calls.
     pub judges: Vec<String>,
-    /// What bounds the score.
+    /// The bounds of the score.
     pub bounds: ScoreBounds,
-    /// At most so many cells a judge.
+    /// The maximum number of cells per judge.
     pub repeat: u32,
 }
 
 impl PanelRules {
-    /// What cells of a decision decide, each by its judge's name and repeat; `None` where another is needed.
+    /// Returns the decision of cells, each with its judge's name and repeat; `None` if another cell is needed.
     pub fn decide<'c>(
         &self,
         cells: impl IntoIterator<Item = (Option<&'c str>, Option<u32>, Ballot)>,
@@ -64,11 +64,11 @@ impl PanelRules {
     }
 }
 
-/// Deciding by rubric and eval.
+/// The decision settings by rubric and eval.
 pub type DecisionSettings = HashMap<String, HashMap<String, EvalDecisionSettings>>;
 
 impl NewestVerdicts {
-    /// Decides every cell anew whose bounds are others today.
+    /// Rescores every cell whose bounds changed.
     pub fn rescore(&mut self, today: &DecisionSettings) {
         let of = |name: &str| {
             let name: CellName = name.parse().ok()?;
@@ -82,16 +82,16 @@ impl NewestVerdicts {
     }
 }
 
-/// A cell of a decision: its run, its judge, its repeat, what it said.
+/// A cell of a decision: its run, judge, repeat and ballot.
 type RunBallot<'b> = (&'b RunId, Option<String>, Option<u32>, Ballot);
 
-/// Passes and fails of the decisions of each eval, by rubric and eval.
+/// The numbers of passes and fails of each eval, by rubric and eval.
 pub type VerdictCounts = BTreeMap<(String, String), (u64, u64)>;
 
 impl NewestVerdicts {
-    /// How the decisions ended that have a verdict, of evals that are still as they were then. `evals` says which those
-    /// are, by rubric and eval, and `courts` those of them that several judges decide. A decision that was judged more than
-    /// once counts as its newest judge decided it, or as its judges do.
+    /// Counts the decisions with a verdict, of the evals that are unchanged. `evals` lists these by rubric and eval;
+    /// the panel rules list those with several judges. A decision that was judged several times counts as its newest
+    /// judge or its panel decided it.
     pub fn count_verdicts(
         &self,
         evals: &HashMap<(&str, &str), &Digest>,
@@ -148,7 +148,7 @@ impl RecordedResult {
         let decided = match self.stated {
             Some(stated) => now.bounds.decide(stated),
             None => match self.score {
-                // What stands in the explanation of a negated check is its verdict.
+                // The explanation of a negated check states its verdict.
                 Some(score) if !now.bounds.is_empty() && !now.negate => {
                     Ok(Outcome::from_passed(now.bounds.contains(score)))
                 }
@@ -175,7 +175,7 @@ impl RecordedResult {
         }
     }
 
-    /// It was decided by another eval than there is.
+    /// Marks the result as one of another eval.
     fn mark_outdated(&mut self) {
         let other = format!("{} with other bounds", self.eval.0);
         self.eval = Arc::new(Digest::hash_bytes(other.as_bytes()));
@@ -222,7 +222,7 @@ mod tests {
         cell("1", score, min, Some(stated))
     }
 
-    /// Outcome, score and whether it still counts as decided by the eval there is.
+    /// Returns the outcome, the score, and whether the result still counts for the current eval.
     fn after(cell: RecordedResult, min: Option<f64>, negate: bool) -> (Outcome, Option<f64>, bool) {
         let mut board = NewestVerdicts::default();
         board.insert("t/r/e~j".to_owned(), cell);

@@ -1,4 +1,6 @@
-//! The runs of a folder, and what a person types to name one.
+//! The run store: the recorded runs of a folder, and the names by which users refer to them.
+//!
+//! Responsible for finding runs. Does not read events beyond headers.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -10,10 +12,10 @@ use crate::clock::Clock;
 use crate::diag::find_nearest;
 use crate::model::RunId;
 
-/// So many candidates of an ambiguous name are listed.
+/// The number of candidates that the error about an ambiguous name lists.
 const MAX_CANDIDATES: usize = 8;
 
-/// A fresh run id: the time (UTC), and four random letters that no run in the store ends in.
+/// Returns a new run id: the UTC time and four random letters that no run of the store ends with.
 pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
     let wall = clock.wall_time();
     let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
@@ -33,7 +35,7 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
 }
 
 impl RunStore {
-    /// All runs, newest first. Folders that are no runs are left out.
+    /// Returns all runs, newest first. Skips folders that are not runs.
     pub fn runs(&self) -> Vec<RecordedRun> {
         let mut runs: Vec<RecordedRun> = self
             .list_run_dirs()
@@ -54,8 +56,8 @@ impl RunStore {
         runs
     }
 
-    /// The runs that are the workspace's own, newest first: all but those of `dicta selftest`, which are of cases that
-    /// nobody recorded. Lazily, as telling them apart takes reading a header.
+    /// Returns the runs of the workspace, newest first, without robustness runs, whose cases are made up. Lazy,
+    /// because it must read a header per run.
     fn workspace_runs(&self) -> impl Iterator<Item = RecordedRun> {
         let own = |run: &RecordedRun| {
             !run.read_header()
@@ -64,12 +66,13 @@ impl RunStore {
         self.runs().into_iter().filter(own)
     }
 
-    /// The newest run, those of self-tests aside.
+    /// Returns the newest run that is not a robustness run.
     pub fn newest(&self) -> Option<RecordedRun> {
         self.workspace_runs().next()
     }
 
-    /// Resolves `@`, `@2` (which pass over self-tests), four letters, a unique prefix of letters or id, or a path to a run's folder.
+    /// Finds a run by `@` or `@2` (without robustness runs), four letters, a unique prefix of letters or id, or the
+    /// path of its folder.
     pub fn resolve(&self, name: &str) -> Result<RecordedRun, RecordError> {
         if name.contains('/') || name == "." || name == ".." {
             return open_run_at(Path::new(name));
@@ -102,7 +105,7 @@ impl RunStore {
         }
     }
 
-    /// Every folder that could be a run, with where it lies. One id in two folders counts once, the first wins.
+    /// Returns every folder that may be a run, with its parent. If two folders have one id, the first counts.
     fn list_run_dirs(&self) -> Vec<(RunId, &Path)> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -154,7 +157,7 @@ fn explain_ambiguous(name: &str, ids: &[&str]) -> String {
     format!("`{name}` could be {} runs: {list}", ids.len())
 }
 
-/// `@` and `@1`: the newest; `@2`: the one before.
+/// Returns the run that `@` and `@1` (the newest) or `@2` (the one before it) name.
 fn find_nth_newest(
     runs: impl Iterator<Item = RecordedRun>,
     name: &str,
@@ -213,7 +216,7 @@ fn open_run_at(path: &Path) -> Result<RecordedRun, RecordError> {
     }
 }
 
-/// Whether the name begins with a time as ours do, and if so, which.
+/// Returns the time at the beginning of a run's folder name, if there is one.
 fn parse_timestamp(id: &RunId) -> Option<&str> {
     let stamp = id.0.get(..16)?;
     let shape = stamp.bytes().zip(*b"00000000T000000Z");
@@ -224,7 +227,7 @@ fn parse_timestamp(id: &RunId) -> Option<&str> {
     ours.then_some(stamp)
 }
 
-/// Names without a time come last, in the order of the alphabet.
+/// Sorts names without a time last, alphabetically.
 fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     (
         parse_timestamp(id).is_none(),
@@ -233,7 +236,7 @@ fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     )
 }
 
-/// When a run began, to the millisecond by its header, then by the file that is written once at the beginning.
+/// Returns the start of a run as its header states it, and the time of the lock file, which is written once at the start.
 fn read_start_time(run: &RecordedRun) -> (Option<jiff::Timestamp>, Option<SystemTime>) {
     let header = run.read_header().ok();
     let started = header.and_then(|header| header.started.0.parse().ok());

@@ -1,12 +1,14 @@
-//! When the writer syncs next.
+//! The timer of the writer's syncs.
+//!
+//! Responsible for the time of the next fdatasync. Does not sync.
 
 use crate::clock::{BoxFuture, Clock};
 use crate::model::Millis;
 
-/// Between two fdatasyncs.
+/// The time between two fdatasyncs.
 const SYNC_INTERVAL: Millis = Millis::from_secs(1);
 
-/// When the next sync comes: one second after the last, if there is anything to sync.
+/// The time of the next sync: one second after the last one, if there is unsynced data.
 pub(super) struct SyncTimer<'c> {
     clock: &'c dyn Clock,
     deadline: Option<(Millis, BoxFuture<'c, ()>)>,
@@ -33,13 +35,13 @@ impl<'c> SyncTimer<'c> {
         }
     }
 
-    /// All is synced.
+    /// Clears the timer after a sync.
     pub(super) fn disarm(&mut self) {
         self.deadline = None;
         self.fired = false;
     }
 
-    /// Whether the moment has come.
+    /// Reports whether a sync is due.
     pub(super) fn is_due(&self) -> bool {
         self.fired
             || self
@@ -48,7 +50,7 @@ impl<'c> SyncTimer<'c> {
                 .is_some_and(|(due, _)| *due <= self.clock.now())
     }
 
-    /// Waits for the moment; for ever when there is none.
+    /// Waits until a sync is due; forever if there is no unsynced data.
     pub(super) async fn wait(&mut self) {
         match &mut self.deadline {
             Some((due, sleep)) => {

@@ -1,8 +1,10 @@
-//! The sequencer, which is also the recorder: numbers facts, writes them, and only then hands them on.
+//! The sequencer, which is also the recorder: it numbers facts, writes them, and only then passes them on.
 //!
-//! One thread owns the log. What is queued is written with one write; fdatasync comes at most once a second and at the
-//! end. A failure is final: nothing is written after a line that may be torn, nothing is shown that was not recorded,
-//! and a failed fsync is never tried again, since the second one may succeed with the data gone.
+//! Responsible for the order and durability of the log. Does not redact facts. One thread owns the log: it writes
+//! queued facts with one write, and calls fdatasync at most once a second and at the end.
+//!
+//! A failure is final. After it, the thread writes nothing behind a line that may be torn, and shows nothing
+//! unrecorded. It never repeats a failed fsync, because a second one may succeed although the data is lost.
 
 use std::borrow::Cow;
 use std::io::{self, Write as _};
@@ -21,9 +23,9 @@ use crate::clock::Clock;
 use crate::event::{BlobStore as _, EventKind, RedactedEvent, RunEvent};
 use crate::model::Millis;
 
-/// At most so many facts are one batch.
+/// The maximum number of facts in a batch.
 const MAX_BATCH_FACTS: usize = 512;
-/// A batch is written early once it has so many bytes.
+/// The number of bytes at which a batch is written early.
 const MAX_BATCH_BYTES: usize = 4 << 20;
 
 /// A run whose header is written.
@@ -44,7 +46,7 @@ impl StartedLog {
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS_FILE);
         if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > MAX_FACT_BYTES {
-            let why = "the run's header cannot be recorded: it is larger than 16 MiB, or a secret stands where it must not";
+            let why = "dicta can't record the run's header: it is larger than 16 MiB, or redaction of a secret broke its format";
             return Err(io_error_at(&path)(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 why,
@@ -90,10 +92,10 @@ impl StartedLog {
     }
 }
 
-/// How long facts gather while many come at once. No screen draws that often.
+/// The time for which facts are collected while many arrive. No screen draws more often.
 const GATHER_TIME: Duration = Duration::from_millis(2);
 
-/// The thread's own.
+/// The state of the writer thread.
 pub(super) struct LogWriter {
     disk: Arc<dyn Disk>,
     file: Box<dyn LogFile>,
@@ -105,9 +107,9 @@ pub(super) struct LogWriter {
     start: Millis,
     /// The number of the next event.
     seq: u64,
-    /// The time of the last one.
+    /// The time of the last event.
     last_at: Millis,
-    /// Lines to be written.
+    /// The lines to write.
     lines: Vec<u8>,
     unsynced: bool,
     last_sync: Option<Millis>,
@@ -116,7 +118,7 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Records until every emitter is gone, or until it fails; `first` is written already.
+    /// Records until every emitter is dropped, or until it fails. The caller has written `first`.
     pub(super) async fn run(
         mut self,
         mut queue: mpsc::Receiver<RedactedEvent>,
@@ -143,7 +145,7 @@ impl LogWriter {
                         self.write_batch(&mut queued, &mut shown, &mut sync_due).await?;
                         self.sync_when_due(&mut sync_due)?;
                         if n > 1 {
-                            // Many are at work: whoever tells the next fact need not wake this thread for it.
+                            // Many facts arrive: the pause saves the sender of the next fact from waking this thread.
                             std::thread::park_timeout(GATHER_TIME);
                         }
                     }
@@ -160,7 +162,7 @@ impl LogWriter {
         }
     }
 
-    /// Numbers, writes and hands on what was queued.
+    /// Numbers, writes and passes on the queued facts.
     async fn write_batch(
         &mut self,
         queued: &mut Vec<RedactedEvent>,
@@ -184,7 +186,7 @@ impl LogWriter {
         self.send_events(shown, events, sync_due).await
     }
 
-    /// Numbers a fact and puts its line with those to be written.
+    /// Numbers a fact and adds its line to the batch.
     fn append_line(&mut self, envelope: RedactedEvent, events: &mut Vec<RunEvent>) {
         let RedactedEvent { kind, json } = fit_to_line(envelope);
         let seq = self.seq;
@@ -204,7 +206,7 @@ impl LogWriter {
         });
     }
 
-    /// One write(2), unless the system takes it in parts.
+    /// Writes the batch with one write(2), unless the system splits it.
     fn write_lines(&mut self) -> io::Result<()> {
         if self.failure.has_occurred() {
             // A blob could not be stored; the next line may name it. The reason is noted already.
@@ -217,7 +219,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Hands events on, syncing while it waits. Nobody to hand them to is no reason to stop recording.
+    /// Passes events on, and syncs while it waits. Recording continues without a receiver.
     async fn send_events(
         &mut self,
         shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
@@ -248,7 +250,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Blobs first: a line that survives names nothing that does not.
+    /// Syncs blobs first, so that a line that survives a crash names no missing blob.
     fn sync(&mut self) -> io::Result<()> {
         if self.unsynced {
             self.blobs.sync()?;
@@ -263,14 +265,13 @@ impl LogWriter {
     }
 }
 
-/// An error about a file.
+/// Returns an error about a file.
 pub(super) fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
     let path = path.to_owned();
     move |why| RecordError::Io { path, why }
 }
 
-/// A fact as one line can hold it: not over 16 MiB, and without line breaks (raw JSON in it may have been written over
-/// several lines).
+/// Returns a fact as one line: at most 16 MiB, and without line breaks, which raw JSON may contain.
 fn fit_to_line(envelope: RedactedEvent) -> RedactedEvent {
     let note = |text: String, cell| {
         let kind = EventKind::Note { cell, text };
@@ -285,7 +286,7 @@ fn fit_to_line(envelope: RedactedEvent) -> RedactedEvent {
     if memchr::memchr2(b'\n', b'\r', envelope.json.as_bytes()).is_none() {
         return envelope;
     }
-    // Inside strings JSON escapes them, so these stand between tokens.
+    // JSON escapes line breaks inside strings, so these are between tokens.
     let json = envelope.json.replace(['\n', '\r'], " ");
     match EventKind::from_json(&json) {
         Ok(kind) => RedactedEvent { kind, json },

@@ -1,10 +1,11 @@
 //! Recorded events as text: human, jsonl, junit, markdown.
 //!
-//! Owns the result lines of design.md 4 and the exit code over decisions. Eats events with counters; never folds a whole
-//! run, so that its memory does not grow with deterministic results. Untrusted text is shown on a terminal with visible
-//! marks, and stands byte for byte in a pipe.
+//! Responsible for the result lines and the exit code over decisions. Does not fold a whole run: it counts events, so that
+//! its memory does not grow with deterministic results. A terminal shows untrusted text with visible marks; a pipe
+//! receives it byte for byte.
 //!
-//! [`Rows`] turns events into rows in plan order; a [`Format`] writes rows. [`Narrator`] tells live turns as text.
+//! [`RowBuilder`] turns events into rows in plan order, a [`ReportWriter`] writes rows, and a [`Narrator`] prints live
+//! turns.
 
 mod flags;
 mod human;
@@ -42,22 +43,22 @@ pub use stats::{format_stats, format_tokens};
 pub use wording::{describe_outcome, format_bytes};
 pub use wrap::wrap_line;
 
-/// Writes rows in one format.
+/// A writer of rows in one format.
 pub trait ReportWriter {
     /// Writes a row.
     fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()>;
-    /// Writes what only the end can tell, and flushes.
+    /// Writes the rows that are known only at the end, and flushes.
     fn finish(&mut self) -> io::Result<()>;
-    /// Flushes what is buffered.
+    /// Flushes the buffer.
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// The formats by name.
+/// The output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {
-    /// For people.
+    /// Text for people.
     Human,
-    /// One JSON object a line; design.md 4.
+    /// One JSON object per line.
     Jsonl,
     /// `JUnit` XML, for CI servers.
     Junit,
@@ -66,7 +67,7 @@ pub enum ReportFormat {
 }
 
 impl ReportFormat {
-    /// The format a file's ending asks for.
+    /// Returns the format for a file extension.
     pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "jsonl" | "ndjson" => Some(Self::Jsonl),
@@ -77,7 +78,7 @@ impl ReportFormat {
         }
     }
 
-    /// A writer of this format. `terminal`: `out` is one.
+    /// Returns a writer of this format for `out`.
     pub fn writer<'w>(
         self,
         out: Box<dyn io::Write + 'w>,
@@ -92,21 +93,22 @@ impl ReportFormat {
     }
 }
 
-/// How text may look.
+/// The style of text output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextStyle {
-    /// A terminal reads it: hostile characters are escaped.
+    /// `true` if `out` is a terminal, so that hostile characters are escaped.
     pub terminal: bool,
-    /// ANSI colours may be used.
+    /// `true` if ANSI colors may be used.
     pub color: bool,
-    /// Columns to break lines at; 0: lines are not broken.
+    /// The width in columns at which lines break; 0 for no line breaks.
     pub width: usize,
-    /// A [`Narrator`] tells the reasons of judged cells on the same screen.
+    /// `true` if a [`Narrator`] prints the reasoning of judged cells on the same screen.
     pub has_narrator: bool,
 }
 
 impl TextStyle {
-    /// What begins and ends text of a colour (parameters of SGR, ECMA-48 8.3.117); nothing without colours.
+    /// Returns the text before and after colored text (parameters of SGR, ECMA-48 8.3.117); both empty without
+    /// colors.
     fn paint(self, code: &str) -> (String, &'static str) {
         if self.color && !code.is_empty() {
             (format!("\u{1b}[{code}m"), "\u{1b}[0m")

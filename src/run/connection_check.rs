@@ -32,42 +32,42 @@ use crate::tools::{SeenUrls, Tool, ToolDeps, ValidatedCall};
 use crate::transcript;
 use crate::workspace::{Env, Workspace};
 
-/// The tool that stands in for a judge's own.
+/// The stub tool that replaces a judge's own tools.
 const ECHO_TOOL: &str = "dicta_echo";
-/// What it answers.
+/// The response of the stub tool.
 const ECHO_RESPONSE: &str = "pong";
 /// A judge that takes longer for so little is not at hand; its own `timeout_s` counts where it is shorter.
 const MAX_CHECK_TIME: Millis = Millis::from_secs(60);
 /// Attempts of a request: one, and room for two settings the model turns out not to take.
 const MAX_ATTEMPTS: u8 = 3;
-/// What is judged.
+/// The judged text.
 const TEST_TRANSCRIPT: &str = r#"{"id":"connect","messages":[{"role":"user","content":"Say hello."},{"role":"assistant","content":"Hello!"}]}"#;
 
-/// What came of trying a judge.
+/// The result of trying a judge.
 #[derive(Debug, Clone)]
 pub struct ConnectionCheck {
-    /// Who was asked.
+    /// The judge's name.
     pub judge: JudgeConfig,
-    /// What happened; a sentence where the judge cannot be asked at all: no key, a setting that does not fit.
+    /// The error; a sentence if the judge cannot be called, for example without a key.
     pub report: Result<ConnectionReport, String>,
 }
 
 /// A judge that was asked.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionReport {
-    /// Whether a server answered, be it with an error.
+    /// `true` if a server replied, also with an error.
     pub reached: bool,
     /// The HTTP status of the last attempt that failed with one.
     pub status: Option<u16>,
-    /// Whether the reply came in pieces as it was written.
+    /// `true` if the reply was streamed.
     pub streamed: bool,
     /// Model calls that were answered.
     pub turns: u32,
     /// HTTP attempts.
     pub attempts: u32,
-    /// Whether it has tools, so that ours was declared.
+    /// `true` if the judge has tools, so that the request declared the stub tool.
     pub has_tools: bool,
-    /// How often it called our tool and was answered.
+    /// The number of answered calls of the stub tool.
     pub answered_calls: u32,
     /// Calls that were refused, with why.
     pub rejected_calls: Vec<String>,
@@ -77,15 +77,15 @@ pub struct ConnectionReport {
     pub sent_keys: BTreeSet<String>,
     /// Bytes of all request bodies.
     pub request_bytes: u64,
-    /// What was left out.
+    /// The settings that were left out.
     pub dropped_settings: Vec<DroppedSetting>,
     /// Attempts that failed, in order.
     pub failures: Vec<String>,
-    /// How it ended, what it used and cost, how long it took.
+    /// The outcome, usage, cost and duration.
     pub result: Option<CellResult>,
 }
 
-/// Whether a judge asks no server.
+/// Reports whether a judge calls no server.
 pub fn is_built_in(judge: &JudgeConfig) -> bool {
     !judge.provider.is_model()
 }

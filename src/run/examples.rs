@@ -124,12 +124,12 @@ impl ExampleCheck {
         })
     }
 
-    /// How many examples there are.
+    /// Returns the number of examples.
     pub fn len(&self) -> usize {
         self.questions.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no examples.
     pub fn is_empty(&self) -> bool {
         self.questions.is_empty()
     }

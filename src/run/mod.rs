@@ -1,30 +1,31 @@
-//! A run: plan, schedule, cache, budget, cancel.
+//! A run: plan, schedule, cache, budget, cancellation.
 //!
-//! Owns which cells there are, in which order they are numbered, who decides each and when. Emits facts through the
-//! recorder and returns their stream. Refuses to print: `report` eats the stream.
+//! Responsible for the cells of a run, their numbers, their judges and their order. Emits facts through the recorder and
+//! returns their stream. Does not print: `report` reads the stream.
 //!
 //! ```text
-//! workspace ─► snapshot (evals compiled, judges built, header) ── all that a run reads; then
+//! workspace ─► prepare (inputs: evals compiled; judges built; past: cache, carried cells) ── all that a run reads; then
 //!
-//! source ─► work (threads: parse, plan, check, recall) ─► execute (merge, in order) ─► facts
+//! feed ─► workers (threads: parse, plan, check, cache) ─► execute (merge, in order) ─► facts
 //!                                                             └─► schedule (judge cells) ─► facts
 //! ```
 //!
-//! **Order.** Cells are planned while reading, in plan order, one `cells_planned` a transcript, then one `cells_settled`
-//! with its deterministic, skipped and recalled cells. Judge cells start in plan order and end as they end.
+//! The folders import in one direction: `plan`, `inputs`, `judges`, `past`, then `prepare`, `execute`, `start`.
 //!
-//! **Repeats** are planned when they are certain to be needed (see `repeats`): 2 of 3 at first. Should these disagree, a
-//! *further* `cells_planned` of the same transcript plans the third, with a new number, *before* the `cell_finished`
-//! that makes it necessary. So for a reader of the log:
-//! - a decision is complete once all of its planned cells have results; no rule about repeats is needed;
-//! - numbers are dense and rise, but a transcript's cells may come in several ranges: to print in plan order, sort a
-//!   transcript's cells by `(eval, message, judge, repeat)`;
-//! - a decision with a planned cell that has no result (cancelled, budget, killed) is open and counts under no outcome.
+//! **Order.** The run plans cells while it reads, in plan order: one `cells_planned` per transcript, then one
+//! `cells_settled` with its deterministic, skipped and cached cells. Judge cells start in plan order and end in any order.
 //!
-//! **Bounds.** Chunks in flight are bounded; the merge stays within 1,024 transcripts of the oldest one with unfinished
-//! judge cells. Memory grows with none of them, but for 16 bytes an id (to find ids used twice).
+//! **Repeats** are planned when they are certain to be needed: 2 of 3 at first. If these disagree, a *further*
+//! `cells_planned` of the same transcript plans the third, *before* the `cell_finished` that makes it necessary. So:
+//! - A decision is complete once all of its planned cells have results. Readers need no rule about repeats.
+//! - Numbers are dense and rise, but the cells of a transcript may be in several ranges. To print in plan order, sort
+//!   them by `(eval, message, judge, repeat)`.
+//! - A decision with a planned cell without a result (cancelled, budget, killed) is open and counts under no outcome.
 //!
-//! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
+//! **Memory.** The number of chunks in flight is limited. The merge stays within 1,024 transcripts of the oldest one with
+//! unfinished judge cells. Only the hashes of ids (16 bytes each, to find duplicates) grow with the input.
+//!
+//! **Cost.** A cached or carried result names its run (`cached`), has a usage of 0 calls, and costs 0 in this run.
 
 mod connection_check;
 mod examples;
@@ -70,43 +71,43 @@ use crate::model::{Millis, RunId};
 use crate::record::{EventStream, RecordError};
 use crate::tools::ToolDeps;
 
-/// What a run is told to do.
+/// The options of a run.
 #[derive(Clone)]
 pub struct RunOptions {
-    /// Which decisions; `None`: all.
+    /// The selected decisions; `None` for all.
     pub filter: Option<DecisionFilter>,
-    /// Another judge for all judged evals.
+    /// A judge that replaces the judges of all judged evals.
     pub judge: Option<String>,
-    /// Judge cells at once; `None`: the workspace's.
+    /// The number of judge cells at once; `None` for the workspace's limit.
     pub concurrency: Option<usize>,
-    /// At most so many transcripts, of those with cells, in the order listed.
+    /// The maximum number of transcripts with cells, in the listed order.
     pub limit: Option<u64>,
-    /// Only so many transcripts, chosen by a seed.
+    /// The random sample of transcripts.
     pub sample: Option<SampleSpec>,
-    /// Repeats of every judged eval, instead of what it says.
+    /// The number of repeats of every judged eval, instead of its own.
     pub repeat: Option<u32>,
-    /// The run whose evidence answers tool calls; `None`: the workspace's `frozen:`, if any.
+    /// The run whose recorded tool responses replace live calls; `None` for the workspace's `frozen:`, if set.
     pub evidence_run: Option<String>,
-    /// USD this run may cost, instead of the workspace's limit.
+    /// The maximum cost of the run in USD, instead of the workspace's limit.
     pub max_cost_usd: Option<f64>,
-    /// What a call gets that frozen evidence has no answer for.
+    /// The treatment of calls without a recorded tool response.
     pub evidence_miss: EvidenceMissPolicy,
-    /// Whether verdicts of past runs are taken.
+    /// The use of recorded verdicts.
     pub cache: CachePolicy,
-    /// A run to take up again. Its snapshot and plan are used; of the options here only those that say how, not what:
-    /// concurrency, frozen, cache.
+    /// The run to resume. dicta uses its snapshot and plan; of these options only concurrency, recorded responses and
+    /// cache apply.
     pub resume: Option<String>,
-    /// The run it comes from, and why; `resume` and [`CachePolicy::Refresh`] say so by themselves.
+    /// The parent run and the cause. `resume` and [`CachePolicy::Refresh`] set them if this is `None`.
     pub parent: Option<ParentRun>,
     /// A sentence to record with the run.
     pub label: String,
-    /// The run's id, instead of a fresh one.
+    /// The run's id; `None` for a new one.
     pub id: Option<RunId>,
-    /// Where traces may be held up.
+    /// The gate at which judge traces can pause.
     pub gate: Arc<dyn Gate>,
-    /// What tools are built with.
+    /// The dependencies of tools.
     pub tools: ToolDeps,
-    /// How long the `rules` judge waits between two pieces of its text, for a screen; `None`: not at all.
+    /// The delay of the `rules` judge between two pieces of its text, for a screen; `None` for no delay.
     pub rules_delay: Option<Millis>,
 }
 
@@ -134,61 +135,61 @@ impl Default for RunOptions {
     }
 }
 
-/// Whether verdicts of past runs are taken.
+/// The use of recorded verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// They are.
+    /// Uses them.
     #[default]
     Use,
-    /// They are not, and no later run takes this one's.
+    /// Doesn't use them, and no later run uses this run's verdicts.
     Off,
-    /// They are not, and the run says that it asked again.
+    /// Doesn't use them, and records that the run judged again.
     Refresh,
-    /// They are, and nobody is asked: judged decisions that past runs do not settle are not planned.
+    /// Uses them and calls no judge. Doesn't plan the judged decisions without recorded verdicts.
     SkipUncached,
-    /// They are, and nobody is asked: what past runs do not settle is planned and stays pending.
+    /// Uses them and calls no judge. Plans the cells without recorded verdicts and leaves them pending.
     LeaveUncachedPending,
 }
 
 impl CachePolicy {
-    /// Whether judges are asked at all.
+    /// Reports whether the run may call judges.
     pub fn can_call_judges(self) -> bool {
         !matches!(self, Self::SkipUncached | Self::LeaveUncachedPending)
     }
 }
 
-/// Why there is no run, or why it did not end well.
+/// The reason why a run did not start or did not end well.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// Nothing was started: what was asked for cannot be done. One problem a line.
+    /// The run did not start, because the request is invalid. One problem per line.
     #[error("{0}")]
     Usage(String),
-    /// The run could not be recorded, or another could not be read.
+    /// dicta could not record the run, or could not read another run.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The transcripts could not be read to the end. What was read is decided and recorded; the log has no end, so that
-    /// the run counts as interrupted and can be resumed.
+    /// dicta could not read all transcripts. The transcripts before the error are judged and recorded. The log has no
+    /// end, so the run counts as interrupted and can be resumed.
     #[error("{0}")]
     Source(String),
 }
 
-/// A run that is under way.
+/// A run in progress.
 #[derive(Debug)]
 pub struct RunHandle {
-    /// Its id.
+    /// The run's id.
     pub run: RunId,
-    /// Its folder.
+    /// The run's folder.
     pub dir: PathBuf,
-    /// What was recorded. Drain it or drop it: while it is full, the run waits.
+    /// The recorded events. Drain or drop the stream: while it is full, the run waits.
     pub events: EventStream,
-    /// Ends it: what runs is cancelled, what has not started stays pending.
+    /// Ends the run: cancels running cells and leaves the others pending.
     pub cancel: CancellationToken,
-    /// How it ended, once all is recorded and synced.
+    /// The totals, once everything is recorded and synced.
     pub join: JoinHandle<Result<RunTotals, RunError>>,
 }
 
 impl RunHandle {
-    /// Cancels the run. It ends by itself soon after; `join` says when.
+    /// Cancels the run. It ends soon after; `join` returns its totals.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }

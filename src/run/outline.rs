@@ -1,4 +1,6 @@
-//! Which cells a run over a workspace would have, without deciding any: what a screen shows before the first run.
+//! The outline of a run: its cells without results, which a screen shows before the first run.
+//!
+//! Responsible for planning without judging. Does not check, call or record anything.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

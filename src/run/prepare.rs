@@ -1,5 +1,6 @@
-//! All that a run is made of, compiled, opened, built and named before anything happens: what a run, a preview, a prompt
-//! and an exam have in common.
+//! The preparation of a run: compiled evals, open tools, built judges and the header.
+//!
+//! Responsible for everything that runs, previews, prompts and example checks share. Does not execute or record.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
 use crate::tools::ToolSet;
 use crate::workspace::{Env, Workspace, data_dir};
 
-/// All that a run is made of, before anything happened.
+/// The parts of a run before its start.
 pub(super) struct PreparedRun {
     pub(super) workspace: Arc<Workspace>,
     pub(super) options: RunOptions,
@@ -37,11 +38,11 @@ pub(super) struct PreparedRun {
     pub(super) redactor: Redactor,
     pub(super) permits: Arc<Permits>,
     pub(super) budget: Arc<Budget>,
-    /// What was noted while tools were opened, for people.
+    /// The notes from opening the tools, for users.
     pub(super) notes: Vec<String>,
 }
 
-/// Compiles, opens, builds and names everything. `sending: false` asks for no keys.
+/// Prepares a run. With `sending: false`, missing keys are allowed.
 pub(super) async fn prepare_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -59,8 +60,7 @@ pub(super) async fn prepare_run(
     Ok(PreparedRun { notes, ..prepared })
 }
 
-/// The same without opening any tool, for who only looks at which cells there are: requests and keys are not those of a
-/// run.
+/// Prepares a run without opening tools, to list its cells. Its requests and cache keys differ from those of a run.
 pub(super) fn prepare_without_tools(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -73,7 +73,7 @@ pub(super) fn prepare_without_tools(
     draft.build(env, clock, false, &sets)
 }
 
-/// What is compiled, before tools are opened.
+/// The compiled parts, before the tools are open.
 struct RunDraft {
     workspace: Arc<Workspace>,
     options: RunOptions,
@@ -128,13 +128,13 @@ impl RunDraft {
         })
     }
 
-    /// The run whose evidence answers, if any is wanted.
+    /// The recorded tool responses that replace live calls, if any.
     fn wanted_evidence_run(&self) -> Option<&String> {
         let own = self.options.evidence_run.as_ref();
         own.or(self.workspace.replayed_evidence_run.as_ref())
     }
 
-    /// Builds judges and names everything.
+    /// Builds the judges and the header.
     fn build(
         self,
         env: &Env,
@@ -279,7 +279,7 @@ impl RunDraft {
 }
 
 impl PreparedRun {
-    /// Begins again with the transcripts, for a second pass. Of a run that is taken up again, all of them.
+    /// Returns a new feed of all transcripts, for a second pass.
     pub(super) fn rewind(&mut self) {
         let (plan, sample) = (&self.judge_pool.plan, self.options.sample);
         self.feed = build_file_feed(&self.workspace, sample, plan, None);
@@ -290,7 +290,7 @@ fn usage_error(error: &RecordError) -> RunError {
     RunError::Usage(error.to_string())
 }
 
-/// Every file opens and is of a format that is read, so that no run begins that cannot end.
+/// Checks that every transcript file opens and has a known format, so that a run that starts can end.
 fn check_readable(workspace: &Workspace) -> Result<(), RunError> {
     let problems: Vec<String> = workspace
         .transcripts
@@ -308,7 +308,7 @@ fn check_readable(workspace: &Workspace) -> Result<(), RunError> {
     }
 }
 
-/// The secret that markers are derived from; made when a judge first needs one.
+/// Returns the secret from which delimiters are derived. Created when a judge first needs it.
 fn load_delimiter_secret(
     compilation: &Compilation,
     env: &Env,
@@ -363,7 +363,7 @@ fn build_feed(
     }
 }
 
-/// The transcripts of a workspace, or those that are drawn.
+/// Returns the feed of the workspace's transcripts, or of the random sample.
 fn build_file_feed(
     workspace: &Workspace,
     sample: Option<SampleSpec>,

@@ -1,8 +1,8 @@
-//! `--dry-run`: what a run would do, and what it would take. Nothing is sent, recorded or decided.
+//! The preview of a run (`--dry-run`): its cells, calls, tokens, cost and duration.
 //!
-//! Tokens are an estimate and say from what: from what cells of the same judge and eval took in past runs, else from the
-//! size of each cell's first request (four characters a token) and one reply. A trace with tools may take up to
-//! `max_turns` calls, each with all that came before; that is the most.
+//! Responsible for estimates. Does not send, record or decide. Token estimates come from recorded cells of the same
+//! judge and eval, otherwise from the size of the first request (four characters per token) and one reply. A judge
+//! with tools makes at most `max_turns` calls, each with the whole history; that is the maximum.
 
 use std::sync::Arc;
 
@@ -20,80 +20,82 @@ use crate::run::past::usage_history::{PastUsage, UsageHistory};
 use crate::run::prepare::prepare_run;
 use crate::workspace::{Env, Workspace};
 
-/// Characters a token, roughly.
+/// The approximate number of characters per token.
 const CHARS_PER_TOKEN: u64 = 4;
-/// Tokens of a reply that states a verdict with its reasons, roughly.
+/// The approximate number of tokens of a reply with a verdict.
 const REPLY_TOKENS: u64 = 300;
-/// The most tokens of a reply where the judge does not limit it.
+/// The maximum number of reply tokens, if the judge sets no limit.
 const MAX_REPLY_TOKENS: u64 = 4096;
-/// Tokens that a round of tools adds to the next prompt: the call, and what a page gives.
+/// The number of tokens that a tool turn adds to the next prompt: the call and a page.
 const TOOL_TURN_TOKENS: u64 = 3000;
 
-/// What a run would do.
+/// The preview of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunPreview {
-    /// Transcripts with cells.
+    /// The number of transcripts with cells.
     pub transcripts: u64,
-    /// Records that are no transcripts.
+    /// The number of records that are not transcripts.
     pub bad_records: u64,
-    /// Cells that are certain; repeats that may become necessary are not among them.
+    /// The number of certain cells, without repeats that may become necessary.
     pub cells: u64,
-    /// Of them: skipped (disabled, not sampled).
+    /// The number of skipped cells among them (disabled, not sampled).
     pub skipped: u64,
-    /// Of them: by eval type.
+    /// The number of cells by eval type.
     pub eval_types: IndexMap<String, u64>,
-    /// By judge's name.
+    /// The previews by judge name.
     pub judges: IndexMap<String, JudgePreview>,
 }
 
-/// What a judge would be asked. *Least*: a call a cell, its prompt as counted, a short reply. *Most*: every trace uses all
-/// its turns and every reply its whole limit. *Likely*: as past cells of the same judge and eval took on average, where
-/// there are any; else the least. Failed attempts are in the past's figures alone.
+/// The preview of one judge.
+///
+/// *Least*: one call per cell with a short reply. *Most*: every trace uses all its turns and every reply its whole
+/// limit. *Likely*: the average of recorded cells of the same judge and eval, otherwise the least. Only recorded
+/// cells include failed attempts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JudgePreview {
-    /// Its model.
+    /// The model.
     pub model: String,
-    /// Cells that are certain.
+    /// The number of certain cells.
     pub cells: u64,
-    /// Of them: known from past runs.
+    /// The number of those with a cached verdict.
     pub cached: u64,
-    /// Cells that may become necessary besides: repeats and members of a jury if votes are split, the next judge of a
-    /// cascade if the one before is unsure.
+    /// The number of cells that may become necessary: repeats and jury members after a split vote, and later judges
+    /// of a cascade.
     pub possible_cells: u64,
-    /// Model calls of these, if every trace uses all its turns.
+    /// The number of model calls of these, if every trace uses all its turns.
     pub possible_calls_most: u64,
-    /// Model calls: one a cell.
+    /// The minimum number of model calls: one per cell.
     pub calls_least: u64,
-    /// Model calls, if every trace uses all its turns.
+    /// The number of model calls, if every trace uses all its turns.
     pub calls_most: u64,
-    /// Prompt tokens, likely.
+    /// The likely number of prompt tokens.
     pub input_tokens: u64,
-    /// Reply tokens, likely.
+    /// The likely number of reply tokens.
     pub output_tokens: u64,
-    /// Prompt and reply tokens at least.
+    /// The minimum numbers of prompt and reply tokens.
     pub tokens_least: (u64, u64),
-    /// Prompt and reply tokens at most.
+    /// The maximum numbers of prompt and reply tokens.
     pub tokens_most: (u64, u64),
-    /// Of the cells to be asked: those whose like past runs know.
+    /// The number of cells whose usage is estimated from recorded cells.
     pub cells_with_history: u64,
-    /// How many past cells that rests on.
+    /// The number of these recorded cells.
     pub past_cells: u64,
-    /// How long the judge takes, if past cells tell, with as many at once as the run has.
+    /// The duration at the run's concurrency, if recorded cells exist for all cells.
     pub duration: Option<Millis>,
-    /// USD, likely; `None` when the judge has no prices.
+    /// The likely cost in USD; `None` if the judge has no prices.
     pub cost_usd: Option<f64>,
-    /// USD at least and at most.
+    /// The minimum and maximum cost in USD.
     pub cost_range: Option<(f64, f64)>,
-    /// The day of the built-in prices, where these are used.
+    /// The day of the built-in prices, if they are used.
     pub prices_as_of: Option<&'static str>,
-    /// Milliseconds that the cells with a past take, one after the other.
+    /// The total duration of the cells with recorded usage, in milliseconds.
     pub(crate) busy_ms: u64,
-    /// Evals whose past was counted.
+    /// The evals whose recorded cells were counted.
     pub(crate) counted_evals: Vec<u32>,
 }
 
-/// Works out what a run would do. Keys are not asked for; tools are opened as for the run, as what they declare is part of
-/// each request.
+/// Computes the preview of a run. Needs no keys, but opens the tools, because their declarations are part of each
+/// request.
 pub async fn preview_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -222,7 +224,7 @@ impl RunPreview {
 }
 
 impl JudgePreview {
-    /// One more cell: what its first request takes, and what past cells of its eval took.
+    /// Adds a cell with the size of its first request and the recorded usage of its eval.
     pub(super) fn add_cell(
         &mut self,
         config: &JudgeConfig,
@@ -257,7 +259,7 @@ impl JudgePreview {
         }
     }
 
-    /// All cells are counted: what it costs, and how long it takes.
+    /// Computes cost and duration after all cells were added.
     pub(super) fn finish(&mut self, config: &JudgeConfig, concurrency: usize) {
         self.model.clone_from(&config.model);
         let all_known = self.calls_least > 0 && self.cells_with_history == self.calls_least;
@@ -278,8 +280,8 @@ impl JudgePreview {
         self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
     }
 
-    /// Past cells may tell of less than was reckoned as the least (a shorter reply), and of more than the most: what is
-    /// likely is never outside of what is possible.
+    /// Extends the ranges to contain the likely numbers. Recorded replies may be shorter than the assumed minimum,
+    /// and traces longer than the assumed maximum.
     fn widen_ranges(&mut self) {
         let (input, output) = (self.input_tokens, self.output_tokens);
         let (least, most) = (&mut self.tokens_least, &mut self.tokens_most);
@@ -287,7 +289,7 @@ impl JudgePreview {
         *most = (most.0.max(input), most.1.max(output));
     }
 
-    /// What the figures rest on: `from 12 past cells`.
+    /// Returns the basis of the estimate: `from 12 past cells`.
     pub fn basis(&self) -> String {
         let past = pluralize(self.past_cells, "past cell");
         match self.cells_with_history {
@@ -300,7 +302,7 @@ impl JudgePreview {
         }
     }
 
-    /// `about $0.1340 ($0.1000 to $2.4000, prices as of 2026-10-07)`, or why that cannot be said.
+    /// Returns `about $0.1340 ($0.1000 to $2.4000, prices as of 2026-10-07)`, or the reason why the cost is unknown.
     pub fn cost_text(&self) -> String {
         let (Some(likely), Some((least, most))) = (self.cost_usd, self.cost_range) else {
             return format!("cost unknown: no prices for {}", self.model);

@@ -1,4 +1,4 @@
-//! From what was prepared to a run under way.
+//! The start of a prepared run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,10 +17,10 @@ use crate::run::inputs::feed::TranscriptFeed;
 use crate::run::prepare::{PreparedRun, prepare_run};
 use crate::workspace::{Env, Workspace};
 
-/// Starts a run, in the runtime that awaits this.
+/// Starts a run in the current runtime.
 ///
-/// What cannot be done is said before anything is recorded. Keys are asked for, and tools opened, only where a selected
-/// eval needs a judge. Reads files and past runs without giving way: no thread that others wait for should poll it.
+/// Reports invalid requests before it records anything. Resolves keys and opens tools only if a selected eval needs a
+/// judge. Reads files and earlier runs without yielding, so don't poll it on a thread that others wait for.
 pub async fn start_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -105,7 +105,7 @@ pub async fn start_run(
     })
 }
 
-/// Runs everything, and says so at the end.
+/// Runs everything, and records the end.
 pub(super) async fn run_to_end(
     core: &Arc<RunCx>,
     feed: Box<dyn TranscriptFeed>,

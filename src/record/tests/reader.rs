@@ -78,7 +78,7 @@ async fn a_torn_record_never_swallows_the_one_appended_behind_it() {
         assert_eq!(
             log.warnings,
             [format!(
-                "line 3: {cut} bytes of a torn record stand before a whole one"
+                "line 3: skipped {cut} bytes of a torn record before a whole one"
             )]
         );
     }
@@ -95,11 +95,11 @@ async fn a_foreign_line_is_left_out_and_told_with_its_number() {
     .concat();
     let deep = [&b"[".repeat(100_000)[..], b"\n"].concat();
     for (line, told) in [
-        (&b"hello\n"[..], "line 2: left out: it is no event"),
-        (b"{\"seq\":1}\n", "line 2: left out: it is no event"),
+        (&b"hello\n"[..], "line 2: left out: it isn't an event"),
+        (b"{\"seq\":1}\n", "line 2: left out: it isn't an event"),
         (b"\xff\xfe{}\n", "line 2: left out: it is not UTF-8"),
-        (b"\0\0\0\0\n", "line 2: left out: it is no event"),
-        (&deep, "line 2: left out: it is no event"),
+        (b"\0\0\0\0\n", "line 2: left out: it isn't an event"),
+        (&deep, "line 2: left out: it isn't an event"),
         (
             &huge,
             "line 2: left out: it is longer than the 16 MiB of a record",
@@ -153,10 +153,7 @@ async fn a_missing_event_is_told() {
     let (bytes, ..) = log_of(2).await;
     let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
     let log = read([&lines[..2], &lines[3..]].concat().concat()).expect("readable");
-    assert_eq!(
-        log.warnings,
-        ["line 3: event 3 stands where event 2 should"]
-    );
+    assert_eq!(log.warnings, ["line 3: found event 3 instead of event 2"]);
     let log = read(lines[1..].concat()).expect("readable");
     assert_eq!(
         log.warnings[0],

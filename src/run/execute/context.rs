@@ -1,4 +1,6 @@
-//! What the threads and tasks of one run share.
+//! The state that the threads and tasks of one run share.
+//!
+//! Responsible for the numbers of cells. Does not plan or judge them.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +32,7 @@ pub(in crate::run) struct RunCx {
     pub(in crate::run) cell_counter: CellCounter,
     /// At most so many transcripts with cells.
     pub(in crate::run) transcript_limit: Option<u64>,
-    /// Why blobs could not be stored.
+    /// The reason why blobs could not be stored.
     pub(in crate::run) blob_failure: Mutex<Option<io::Error>>,
 }
 

@@ -1,11 +1,14 @@
-//! Who judges what when: judge cells start in plan order, as many at once as there are permits.
+//! The schedule of judge cells: they start in plan order, with as many at once as there are permits.
 //!
-//! Cells that wait for a program (`script`) start in plan order too, from a queue of their own: slow programs hold no
-//! permit of a judge, and no worker that reads and checks. They are settled like any check's, without a start.
+//! Responsible for starting and ending cells, and the only place that plans further repeats. Does not read
+//! transcripts.
 //!
-//! The one place that plans further repeats. Order of facts at the end of a cell: the cells that its result makes
-//! necessary are planned *first*, then it is said to have finished. So at every moment a decision all of whose planned
-//! cells have results is complete, and a reader of the log needs no rule of its own.
+//! Cells that wait for a program (`script`) also start in plan order, from a separate queue. So slow programs hold no
+//! judge permit and no worker. They settle as other checks do, without a start event.
+//!
+//! At the end of a cell, dicta *first* plans the cells that its result requires, then records `cell_finished`. So a
+//! decision is complete whenever all of its planned cells have results, and readers of the log need no rule about
+//! repeats.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -26,24 +29,24 @@ use crate::run::judges::pool::{JudgeSlot, PlannedCellState};
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 use crate::run::plan::judged_message_count;
 
-/// How long a judge may take to end after it was told to; then it is dropped.
+/// The time that a judge has to end after the run is cancelled. Then dicta drops it.
 const CANCEL_GRACE: Millis = Millis(2000);
-/// Fewest and most programs at once; between them as many as there are processors.
+/// The minimum and maximum number of programs at once. Between them, the number of processors decides.
 const PROGRAM_LIMITS: (usize, usize) = (2, 16);
 
-/// The judged decisions of one transcript that are not settled yet.
+/// The open judged decisions of one transcript.
 pub(in crate::run) struct JudgeJob {
-    /// The transcript's position among those with cells.
+    /// The position among the transcripts with cells.
     pub(in crate::run) transcript_no: u64,
     /// Where it stands.
     pub(in crate::run) reference: TranscriptRef,
-    /// What is judged.
+    /// The transcript.
     pub(in crate::run) transcript: Arc<Transcript<'static>>,
-    /// Each with its cells so far.
+    /// The decisions, each with its cells so far.
     pub(in crate::run) decisions: Vec<(JudgedDecision, Vec<OpenCell>)>,
 }
 
-/// A cell of a decision that is not settled yet.
+/// A cell of an open decision.
 pub(in crate::run) type OpenCell = (CellIx, JudgeRepeat, PlannedCellState);
 
 /// A transcript with open decisions.
@@ -53,13 +56,13 @@ struct OpenTranscript {
     decisions: HashMap<JudgedDecision, Vec<OpenCell>>,
 }
 
-/// A cell that may start: transcript, decision, position in the decision. Their order is the order of starting.
+/// A cell that may start: transcript, decision, position in the decision. Cells start in this order.
 type QueuedCell = (u64, JudgedDecision, usize);
 
 struct FinishedCell {
     position: QueuedCell,
     cell: CellIx,
-    /// `None`: a program that was ended with the run; its cell stays pending.
+    /// The result; `None` if the run ended the program, so that the cell stays pending.
     result: Option<CellResult>,
 }
 
@@ -67,16 +70,16 @@ struct JudgeScheduler {
     core: Arc<RunCx>,
     open: HashMap<u64, OpenTranscript>,
     judge_queue: BTreeSet<QueuedCell>,
-    /// Those that wait for a program.
+    /// The cells that wait for a program.
     program_queue: BTreeSet<QueuedCell>,
-    /// How many programs may still start, beside those that run.
+    /// The number of further programs that may start now.
     free_programs: usize,
     running: JoinSet<FinishedCell>,
-    /// Nothing more is started.
+    /// `true` once no further cell starts.
     is_stopped: bool,
 }
 
-/// Runs judge cells until no more orders come and none is left.
+/// Runs judge cells until the order queue is closed and empty.
 pub(in crate::run) async fn run_scheduler(
     core: Arc<RunCx>,
     mut orders: mpsc::UnboundedReceiver<JudgeJob>,
@@ -182,7 +185,7 @@ impl JudgeScheduler {
         }
     }
 
-    /// Starts cells in order while permits are free and money is left.
+    /// Starts cells in order while permits are free and the budget lasts.
     async fn start_judges(&mut self) {
         while !self.is_stopped
             && !self.core.cancel.is_cancelled()
@@ -241,8 +244,8 @@ impl JudgeScheduler {
         }
     }
 
-    /// Whether the run's limit was reached before the cell asked anything: it was begun and waited for its share while
-    /// others took theirs. It stays pending, as those that were not begun.
+    /// Reports whether the run reached its limit before the cell called anything. Such a cell stays pending, as cells
+    /// that did not start.
     async fn was_not_run(&mut self, result: &CellResult, seat: &JudgeSlot) -> bool {
         let calls = result.usage.map_or(0, |usage| usage.calls);
         if result.outcome != Outcome::Budget || calls > 0 || !seat.is_limited() {
@@ -339,7 +342,7 @@ impl JudgeScheduler {
     }
 }
 
-/// Plans the cells that are certain to be needed now, and returns those of them that past runs know.
+/// Plans the cells that are certain to be needed now, and returns the cached ones among them.
 async fn plan_further_cells(
     core: &RunCx,
     reference: &TranscriptRef,
@@ -384,7 +387,7 @@ fn strip_numbers(cells: &[OpenCell]) -> Vec<(JudgeRepeat, PlannedCellState)> {
         .collect()
 }
 
-/// Decides a cell that waits for a program. `None` if the run was told to stop meanwhile.
+/// Runs the check of a cell that waits for a program; `None` if the run was cancelled meanwhile.
 fn run_program_check(
     core: &RunCx,
     transcript: &Transcript<'_>,
@@ -402,7 +405,7 @@ fn run_program_check(
     (!stop.is_cancelled()).then_some(result)
 }
 
-/// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.
+/// Calls the judge of one cell. Always returns a result, which is a verdict only if the judge reached one.
 pub(in crate::run) async fn judge_cell(
     core: &RunCx,
     transcript: &Arc<Transcript<'static>>,

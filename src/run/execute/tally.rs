@@ -51,7 +51,7 @@ impl RunTally {
         }
     }
 
-    /// What the run ended with.
+    /// Returns the totals of the run.
     pub(in crate::run) fn totals(&self, duration: Millis, cancelled: bool) -> RunTotals {
         let inner = self.lock();
         let outcomes: IndexMap<Outcome, u64> = Outcome::ALL

@@ -1,4 +1,6 @@
-//! What a worker thread does with a chunk of records: parse, plan, check, recall. No cell has a number yet.
+//! The work on a chunk of records: parse, plan, check, and look up cached verdicts.
+//!
+//! Responsible for everything that needs no cell number. Does not emit facts.
 
 use std::any::Any;
 use std::ops::Range;
@@ -33,7 +35,7 @@ pub(in crate::run) struct WorkedTranscript {
     pub(in crate::run) offset: u64,
     /// Length in bytes.
     pub(in crate::run) len: u64,
-    /// Which of the transcripts at this place.
+    /// The position among the transcripts at this place.
     pub(in crate::run) part: u32,
     /// Digest of its bytes.
     pub(in crate::run) digest: Digest,
@@ -45,7 +47,7 @@ pub(in crate::run) struct WorkedTranscript {
     pub(in crate::run) judged_ranges: Vec<(JudgedDecision, Range<usize>)>,
     /// The transcript, where judges may still be asked.
     pub(in crate::run) transcript: Option<Arc<Transcript<'static>>>,
-    /// Whether its id is unique already, since an earlier run or pass made it so.
+    /// `true` if the id is already unique, because an earlier run or pass made it so.
     pub(in crate::run) has_unique_id: bool,
 }
 
@@ -271,7 +273,7 @@ pub(in crate::run) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> Cel
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(in crate::run) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<String>()

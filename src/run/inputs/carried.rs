@@ -6,14 +6,14 @@ use crate::event::CellKey;
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
 
-/// What an earlier run planned and settled for one transcript.
+/// The planned cells of one transcript of an earlier run, with their carried results.
 #[derive(Debug)]
 pub(in crate::run) struct CarriedTranscript {
     /// In plan order; `None`: to be done again.
     pub(in crate::run) cells: Vec<(CellKey, Option<CellResult>)>,
     /// Digest of the transcript's bytes.
     pub(in crate::run) digest: Digest,
-    /// Why the transcript itself cannot be had any more, if so.
+    /// The reason why the transcript itself is not available, if it isn't.
     pub(in crate::run) missing_reason: Option<String>,
 }
 

@@ -1,4 +1,6 @@
-//! Where a run's records come from: transcript files, walked once, block by block.
+//! The feed of a run: the records of the transcript files, read once, block by block.
+//!
+//! Responsible for the order and the ids that earlier passes chose. Does not plan or judge.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,71 +11,72 @@ use crate::model::Transcript;
 use crate::transcript::{self, BadRecord, FieldMappings, TranscriptFile};
 use crate::workspace::Workspace;
 
-/// Records a worker takes at once, at most.
+/// The maximum number of records in a chunk.
 const MAX_CHUNK_RECORDS: usize = 32;
 
 /// Records in order, for one worker.
 pub(in crate::run) struct RecordChunk {
     /// The file, as events name it.
     pub(in crate::run) path: Arc<Path>,
-    /// Whole records.
+    /// The bytes of whole records.
     pub(in crate::run) bytes: Arc<Vec<u8>>,
-    /// In order.
+    /// The records, in order.
     pub(in crate::run) records: Vec<SourceRecord>,
 }
 
-/// One record of a [`Chunk`].
+/// One record of a [`RecordChunk`].
 pub(in crate::run) struct SourceRecord {
-    /// Its place in its file and in the chunk's bytes.
+    /// The place in its file and in the chunk's bytes.
     pub(in crate::run) location: transcript::TranscriptRecord,
-    /// What it is called if it has no id of its own.
+    /// The id, if the record has no id of its own.
     pub(in crate::run) default_id: String,
-    /// Its unique id, where an earlier pass found it.
+    /// The unique id, if an earlier pass computed it.
     pub(in crate::run) id: Option<String>,
-    /// What an earlier run settled about it.
+    /// The results that an earlier run left for it.
     pub(in crate::run) carried: Option<Arc<CarriedTranscript>>,
-    /// An earlier run passed it and planned nothing: only its id counts, since one that comes later may have the same.
+    /// `true` if an earlier run passed it and planned nothing. Its id still counts, because a later record may have
+    /// the same id.
     pub(in crate::run) is_id_only: bool,
 }
 
 impl SourceRecord {
-    /// The record as a transcript; `bytes` are its own.
+    /// Parses the record; `bytes` are its own.
     pub(in crate::run) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Transcript<'b>, BadRecord> {
         self.location.parse(bytes, &self.default_id)
     }
 }
 
-/// How far an earlier run came.
+/// The last record that an earlier run reached.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct ResumePoint {
-    /// The file of the last record it planned, as events name it.
+    /// The file of that record, as events name it.
     pub(in crate::run) path: PathBuf,
-    /// Where that record begins, and which of the transcripts there it is.
+    /// The offset of the record, and the part of the file's record that holds the transcript.
     pub(in crate::run) offset: (u64, u32),
-    /// The records it planned, up to that one; they are handed out by another feed.
+    /// The planned records up to that one. Another feed returns them.
     pub(in crate::run) planned: HashSet<(PathBuf, (u64, u32))>,
 }
 
-/// Hands out chunks until there are no more. Errors are sentences; nothing follows one.
+/// A source of chunks. Errors are sentences, and nothing follows an error.
 pub(in crate::run) trait TranscriptFeed: Send {
-    /// The next chunk.
+    /// Returns the next chunk; `None` at the end.
     fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String>;
 }
 
-/// Chosen records: number from 0 over all files, and unique id. Sorted.
+/// The chosen records: number from 0 over all files, and unique id. Sorted.
 pub(in crate::run) type ChosenRecords = Arc<[(u64, String)]>;
 
-/// Files of transcripts, in the order listed.
+/// The transcript files, in the listed order.
 #[derive(Debug, Clone, Default)]
 pub(in crate::run) struct TranscriptFiles {
-    /// The workspace's folder: files are named relative to it where they lie inside.
+    /// The workspace's folder. Files inside it are named relative to it.
     pub(in crate::run) root: PathBuf,
     pub(in crate::run) paths: Vec<PathBuf>,
     pub(in crate::run) maps: FieldMappings,
 }
 
 impl TranscriptFiles {
-    /// Those of a workspace.
+    /// Returns the files of a workspace.
     pub(in crate::run) fn from_workspace(workspace: &Workspace) -> Self {
         Self {
             root: workspace.root.clone(),
@@ -83,24 +86,24 @@ impl TranscriptFiles {
     }
 }
 
-/// Walks files in the order listed.
+/// A feed that reads files in the listed order.
 pub(in crate::run) struct FileFeed {
     root: PathBuf,
     maps: FieldMappings,
     files: std::vec::IntoIter<PathBuf>,
     open_file: Option<(Arc<Path>, TranscriptFile)>,
-    /// Chunks cut from the last block, last first.
+    /// The chunks of the last block, last chunk first.
     ready_chunks: Vec<RecordChunk>,
-    /// Records handed out or passed over so far, over all files.
+    /// The number of records so far, over all files, skipped ones included.
     records_seen: u64,
-    /// If given, only these records.
+    /// The chosen records; `None` for all.
     chosen: Option<ChosenRecords>,
-    /// What an earlier run reached is passed over.
+    /// The last record of an earlier run. The feed skips the records up to it.
     after: Option<ResumePoint>,
 }
 
 impl FileFeed {
-    /// A feed of `files`; of chosen records only, where given.
+    /// Creates a feed of `files`, limited to the chosen records if given.
     pub(in crate::run) fn new(files: TranscriptFiles, chosen: Option<ChosenRecords>) -> Self {
         Self {
             root: files.root,
@@ -114,14 +117,14 @@ impl FileFeed {
         }
     }
 
-    /// The same, but of what an earlier run reached only the records it planned nothing for, and those as passed.
+    /// Skips the records that an earlier run planned. Returns those for which it planned nothing with `is_id_only`.
     pub(in crate::run) fn after(mut self, reached: Option<ResumePoint>) -> Self {
         self.after = reached;
         self
     }
 }
 
-/// A path as events name it.
+/// Returns a path as events name it.
 pub(in crate::run) fn display_path<'p>(root: &Path, path: &'p Path) -> &'p Path {
     path.strip_prefix(root).unwrap_or(path)
 }

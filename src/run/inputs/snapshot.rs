@@ -1,4 +1,6 @@
-//! Everything a run begins with, compiled once: evals, who judges them, and the header that says so.
+//! The compiled rubrics and judges with which a run begins, and their description in the header.
+//!
+//! Responsible for compiling evals and for the judges' digests. Does not build judges.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -166,14 +168,14 @@ fn find_unmatched_patterns(filter: &crate::run::DecisionFilter, plan: &RunPlan) 
     filter.unmatched_patterns(&evals, &rubrics, &judges, &groups)
 }
 
-/// Who judges an eval, and how several decide.
+/// The judges of an eval, and the rule of their vote.
 pub(in crate::run) struct EvalJudges<'w> {
     pub(in crate::run) rule: Option<PanelRule>,
     /// In the order in which they are asked; one at least.
     pub(in crate::run) configs: Vec<&'w JudgeConfig>,
 }
 
-/// Who judges an eval; one that the run was told to ask stands in the place of all. The error is a sentence.
+/// Returns the judges of an eval. A judge from the run's options replaces all of them. The error is a sentence.
 pub(in crate::run) fn find_judges<'w>(
     eval: &Eval,
     rubric: &Rubric,
@@ -303,7 +305,7 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
     Digest::hash_bytes(value.to_string().as_bytes())
 }
 
-/// What the run was told to do, so that it can be told and resumed.
+/// Returns the run's options for the header, so that the run can be described and resumed.
 pub(in crate::run) fn plan_spec(
     workspace: &Workspace,
     options: &RunOptions,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::model::{CellIx, CellName};
 
-/// What the live cells of this run are called; a request holds the number alone.
+/// The names of the live cells of this run. A request contains only the number of its cell.
 #[derive(Debug, Default)]
 pub(in crate::run) struct LiveCellNames(Mutex<HashMap<CellIx, CellName>>);
 
@@ -24,7 +24,7 @@ impl LiveCellNames {
         names.remove(&cell);
     }
 
-    /// What a live cell is called.
+    /// Returns the name of a live cell.
     pub(in crate::run) fn get(&self, cell: CellIx) -> Option<CellName> {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.get(&cell).cloned()

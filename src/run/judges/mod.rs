@@ -1,5 +1,7 @@
-//! Builds the judges that a run needs: key, model, tools, engine. Keys are resolved here, so that a run whose selected
-//! evals need no judge needs no key either.
+//! The judges of a run: their keys, models, tools and engines.
+//!
+//! Responsible for building the judges that the selected evals need. Does not call them. Keys are resolved here, so a
+//! run that needs no judge needs no key.
 
 pub(super) mod live_cell_names;
 pub(super) mod permit;
@@ -30,20 +32,20 @@ use crate::tools::ToolSet;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, load_google_credentials, resolve_key};
 
-/// What judges are built with.
+/// The dependencies of judges.
 pub(in crate::run) struct JudgeBuildCx<'p> {
     pub(in crate::run) env: &'p Env,
     pub(in crate::run) clock: &'p Arc<dyn Clock>,
     pub(in crate::run) deps: JudgeEngineDeps,
-    /// How long `rules` waits between two pieces of its text.
+    /// The delay of `rules` between two pieces of its text.
     pub(in crate::run) rules_delay: Option<Millis>,
-    /// How often models may be asked.
+    /// The rate limiters of the run.
     pub(in crate::run) rate_limiters: RateLimiters,
     pub(in crate::run) store: &'p RunStore,
     /// The workspace's folder.
     pub(in crate::run) root: &'p Path,
     pub(in crate::run) cell_names: &'p Arc<LiveCellNames>,
-    /// Whether a missing key is an error: not where nothing will be sent.
+    /// `true` if the run sends requests, so that a missing key is an error.
     pub(in crate::run) sending: bool,
 }
 
@@ -53,7 +55,8 @@ pub(in crate::run) struct BuiltJudges {
     pub(in crate::run) specs: Vec<JudgeSpec>,
 }
 
-/// Texts that must never be recorded: keys, header values that look like one, and what tools files hold of the kind.
+/// Returns the texts that must never be recorded: keys, header values that look like keys, and the secrets of tools
+/// files.
 pub(in crate::run) fn collect_secrets(
     compilation: &Compilation,
     env: &Env,
@@ -76,7 +79,7 @@ pub(in crate::run) fn collect_secrets(
     secrets
 }
 
-/// Builds the judges that are needed and describes all. All problems at once.
+/// Builds the needed judges and describes all judges. The error lists all problems.
 pub(in crate::run) fn build_judges(
     compilation: &Compilation,
     tools: &[ToolSet],
@@ -112,7 +115,7 @@ pub(in crate::run) fn build_judges(
     }
 }
 
-/// Every judge that may be asked has prices, so that a limit of money can be kept. All problems at once.
+/// Checks that every paid judge has prices, because a cost limit needs them. The error lists all problems.
 pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunError> {
     let mut problems = Vec::new();
     for (ix, config) in compilation.judges.iter().enumerate() {
@@ -139,7 +142,7 @@ pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunE
     }
 }
 
-/// The built-in prices of a judge that has none of its own.
+/// Returns the built-in prices of a judge without prices of its own.
 fn find_built_in_prices(config: &JudgeConfig) -> Option<TablePrices> {
     let pricing = config.pricing().filter(|_| !config.is_free())?;
     Some(TablePrices {
@@ -185,7 +188,7 @@ fn build_slot<'m>(
     }
 }
 
-/// The seat of a judge that tells what was recorded: no key, and nothing is sent.
+/// Builds a judge that returns recorded verdicts. It needs no key and sends nothing.
 fn slot_without_engine(judge: Arc<dyn JudgeBackend>, free: bool) -> JudgeSlot {
     JudgeSlot {
         judge,
@@ -196,7 +199,7 @@ fn slot_without_engine(judge: Arc<dyn JudgeBackend>, free: bool) -> JudgeSlot {
     }
 }
 
-/// The seat of an engine.
+/// Builds a judge from an engine.
 fn slot_with_engine(engine: JudgeEngine, free: bool) -> JudgeSlot {
     let engine = Arc::new(engine);
     let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
@@ -215,7 +218,7 @@ fn slot_with_engine(engine: JudgeEngine, free: bool) -> JudgeSlot {
     }
 }
 
-/// The engine of a judge that asks a model.
+/// Builds the engine of a judge with a language model.
 fn build_engine<'m>(
     config: &JudgeConfig,
     models: impl Iterator<Item = &'m str>,
@@ -259,7 +262,7 @@ fn build_engine<'m>(
     Ok((engine, dropped))
 }
 
-/// The error of a judge, with its name; most have it already.
+/// Returns a judge's error with the judge's name. Most errors contain it already.
 pub(in crate::run) fn add_judge_name(judge: &str, error: &str) -> String {
     if error.starts_with(&format!("judge `{judge}`")) {
         error.to_owned()
@@ -268,7 +271,7 @@ pub(in crate::run) fn add_judge_name(judge: &str, error: &str) -> String {
     }
 }
 
-/// `run:` names a run as `frozen:` does: by its name, or by its folder, seen from the workspace.
+/// Reads the run that `run:` names, by its name or by its folder relative to the workspace.
 fn load_replay(config: &JudgeConfig, parts: &JudgeBuildCx<'_>) -> Result<RecordedTraces, String> {
     let name = config.run.as_deref().ok_or_else(|| {
         format!(

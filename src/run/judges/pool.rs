@@ -1,4 +1,6 @@
-//! The judges of a run, ready to be asked, and what past runs already know.
+//! The judge pool: the judges of a run, ready to be called, with the plan and the verdict cache.
+//!
+//! Responsible for the state of planned cells. Does not schedule calls or build judges.
 
 use std::sync::Arc;
 
@@ -17,14 +19,14 @@ use crate::run::inputs::carried::CarriedTranscript;
 use crate::run::plan::RunPlan;
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 
-/// Names what could change a judge's verdict; `None` where it can never be cached.
+/// Returns the cache key of a request; `None` if its verdict can never be cached.
 pub(in crate::run) type CacheKeyFn = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
 
-/// What a request takes; `None` where nothing is sent.
+/// Returns the size of a request; `None` if the judge sends nothing.
 pub(in crate::run) type RequestSizeFn =
     Box<dyn Fn(&JudgeRequest) -> Option<RequestSize> + Send + Sync>;
 
-/// What a request takes: the bytes of its first turn, and the turns it may have.
+/// The size of a request: the bytes of its first turn and the maximum number of turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) struct RequestSize {
     pub(in crate::run) bytes: u64,
@@ -33,61 +35,61 @@ pub(in crate::run) struct RequestSize {
 
 /// A judge of the run.
 pub(in crate::run) struct JudgeSlot {
-    /// Who judges.
+    /// The judge.
     pub(in crate::run) judge: Arc<dyn JudgeBackend>,
-    /// The cache key of a request.
+    /// Computes the cache key of a request.
     pub(in crate::run) cache_key: CacheKeyFn,
-    /// What a preview estimates from.
+    /// Computes the size of a request, for previews.
     pub(in crate::run) request_size: RequestSizeFn,
-    /// What it is made of, where it asks in prompts.
+    /// The engine, if the judge uses prompts.
     pub(in crate::run) engine: Option<Arc<JudgeEngine>>,
-    /// Whether a call costs nothing.
+    /// `true` if a call costs nothing.
     pub(in crate::run) is_free: bool,
 }
 
 impl JudgeSlot {
-    /// Whether its calls count against a budget: a built-in judge makes none.
+    /// Reports whether its calls count against a budget. A built-in judge makes no calls.
     pub(in crate::run) fn is_limited(&self) -> bool {
         let engine = self.engine.as_ref();
         !self.is_free || engine.is_some_and(|engine| engine.is_limited())
     }
 }
 
-/// Verdicts of past runs, by cache key.
+/// The verdicts of earlier runs, by cache key.
 pub(in crate::run) trait VerdictCache: Send + Sync {
-    /// A verdict whose evidence holds, decided again under `params`, marked with the run it is from.
+    /// Returns a verdict whose tool responses are still valid, rescored under `params` and marked with its run.
     fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult>;
 }
 
-/// What is known of a planned cell.
+/// The state of a planned cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::run) enum PlannedCellState {
-    /// It has a result.
+    /// The cell has a result.
     Settled(CellResult),
-    /// A judge must be asked; under this key.
+    /// A judge must decide. The cache key, if the cell has one.
     NeedsJudge(Option<Digest>),
 }
 
-/// Plan, judges and memory: all that decides a cell.
+/// The plan, the judges and the verdict cache of a run.
 pub(crate) struct JudgePool {
-    /// Which cells there are.
+    /// The plan.
     pub(in crate::run) plan: Arc<RunPlan>,
-    /// By the position of the judge; `None` where no selected eval needs it.
+    /// The judges by position; `None` if no selected eval needs the judge.
     pub(in crate::run) slots: Vec<Option<JudgeSlot>>,
-    /// Nothing is recalled with the cache off.
+    /// The verdict cache; `None` if the cache is off.
     pub(in crate::run) verdict_cache: Option<Box<dyn VerdictCache>>,
-    /// What a run does with verdicts of others, and others with its own.
+    /// The use of other runs' verdicts, and other runs' use of this run's verdicts.
     pub(in crate::run) cache_policy: CachePolicy,
-    /// Whose recorded answers tools get, if any.
+    /// The recorded tool responses that replace live calls, if any.
     pub(in crate::run) replayed_evidence: Option<Arc<ReplayedEvidence>>,
-    /// What live cells are called, for judges that need to know.
+    /// The names of the live cells, for judges that need them.
     pub(in crate::run) cell_names: Arc<LiveCellNames>,
-    /// Set once the run is cancelled; checks ask it.
+    /// Set once the run is cancelled. Checks poll it.
     pub(in crate::run) cancel_flag: CancelFlag,
 }
 
 impl JudgePool {
-    /// What is to be done for one cell: take a recalled verdict, or ask.
+    /// Returns the state of one cell: a cached verdict, or the need for a judge call.
     pub(in crate::run) fn cell_state(
         &self,
         transcript: &Arc<Transcript<'static>>,
@@ -114,8 +116,8 @@ impl JudgePool {
         PlannedCellState::NeedsJudge(key)
     }
 
-    /// What the judge of a cell is asked. Members of a panel that would be sent the same are told apart: each is asked, or
-    /// recalls a verdict of its own, and none takes the vote of another.
+    /// Builds the request for the judge of a cell. If panel members would send identical requests, each gets its own
+    /// index. So each is called or uses a cached verdict of its own, and no member uses another's vote.
     pub(in crate::run) fn build_request(
         &self,
         transcript: &Arc<Transcript<'static>>,
@@ -138,7 +140,7 @@ impl JudgePool {
         Ok(request)
     }
 
-    /// The cells of one judged decision, as far as they were planned.
+    /// Returns the planned cells of one judged decision of an earlier run, with their states.
     pub(in crate::run) fn carried_cell_states(
         &self,
         carried: &CarriedTranscript,
@@ -160,8 +162,8 @@ impl JudgePool {
             .collect()
     }
 
-    /// Adds the cells that are certain to be needed to those there are. A judge's cells are added only once all before them
-    /// have results, another judge's only once those of all before it have.
+    /// Adds the cells that are certain to be needed. A judge's next cell needs the results of its earlier cells; the
+    /// next judge needs those of the earlier judges.
     pub(in crate::run) fn add_needed_cells(
         &self,
         transcript: &Arc<Transcript<'static>>,
@@ -179,7 +181,7 @@ impl JudgePool {
         }
     }
 
-    /// The cells that are certain to be needed now, besides those there are.
+    /// Returns the further cells that are certain to be needed now.
     fn needed_cells(
         &self,
         of: JudgedDecision,
@@ -210,7 +212,7 @@ impl JudgePool {
         posts
     }
 
-    /// What the cells of a decision decide; `None` while one has no result.
+    /// Returns the decision of the cells; `None` while a cell has no result.
     pub(in crate::run) fn decide(
         &self,
         of: JudgedDecision,
@@ -221,12 +223,12 @@ impl JudgePool {
             .decide(&cell_votes(cells))
     }
 
-    /// The judge at a position, if it was built.
+    /// Returns the judge at a position, if it was built.
     pub(in crate::run) fn slot(&self, judge: u32) -> Option<&JudgeSlot> {
         self.slots.get(judge as usize)?.as_ref()
     }
 
-    /// The check of an eval, if code decides it.
+    /// Returns the check of an eval, if code decides it.
     pub(in crate::run) fn check(&self, eval: u32) -> Option<&dyn Check> {
         match &self.plan.evals[eval as usize].compiled {
             CompiledEval::Check(check) => Some(&**check),
@@ -247,7 +249,7 @@ fn cell_votes(cells: &[(JudgeRepeat, PlannedCellState)]) -> Vec<CellVote> {
     cells.iter().map(cast).collect()
 }
 
-/// A result of another run, as this run holds it: it says where it is from, and that nothing was spent on it now.
+/// Returns another run's result as this run records it: with the id of that run, and without cost.
 pub(in crate::run) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
     let judged = result.verdict.is_some() || result.usage.is_some();
     CellResult {

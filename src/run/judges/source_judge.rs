@@ -1,9 +1,11 @@
-//! The `source` judge: the verdict that another tool recorded on a transcript, given as that tool's word.
+//! The `source` judge, which returns source verdicts.
 //!
-//! Nobody is asked and nothing is decided by default. Which of a transcript's verdicts answers an eval is told by the
-//! judge's `scorer`, else by the eval's own id, else it is the only one there. A verdict passes or fails where its source
-//! says so, or where the eval's `min_score` or `max_score` decides from its score; else it is `unparsed`, and a grader that
-//! failed there is a `judge_error` here. Such results have no cache key: they are never another run's as ours.
+//! Responsible for choosing the source verdict of an eval. Does not call anything and does not guess.
+//!
+//! The judge's `scorer` names the verdict, otherwise the eval's id does, otherwise the transcript must have only one.
+//! It passes or fails as its source states, or as `min_score` or `max_score` decide from its score; otherwise it is
+//! `unparsed`. A grader that failed in the source is a `judge_error`. These results have no cache key, so no other
+//! run uses them.
 
 use std::sync::Arc;
 
@@ -16,21 +18,21 @@ use crate::model::{
     VerdictSummary,
 };
 
-/// Verdicts named in a sentence at most.
+/// The maximum number of verdicts that an error message names.
 const MAX_NAMED_VERDICTS: usize = 8;
-/// A value longer than this would hide the sentence it stands in, in characters.
+/// The longest quoted value in a message, in characters. A longer one would hide the sentence.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// The judge of one tool's verdicts, told what the cells of this run are called.
+/// The judge for the verdicts of one source.
 pub(in crate::run) struct SourceJudge {
-    /// Whose verdicts count; anyone's without.
+    /// The source; `None` for any source.
     source: Option<String>,
     scorer: Option<String>,
     cell_names: Arc<LiveCellNames>,
 }
 
 impl SourceJudge {
-    /// As configured.
+    /// Creates the judge from its configuration.
     pub(in crate::run) fn new(config: &JudgeConfig, names: &Arc<LiveCellNames>) -> Self {
         Self {
             source: config.source.clone(),
@@ -57,7 +59,7 @@ impl SourceJudge {
         self.source.as_deref().unwrap_or("the source")
     }
 
-    /// The verdict that answers an eval. The error says what is there.
+    /// Returns the source verdict for an eval. The error lists the existing verdicts.
     fn pick_verdict<'v>(
         &self,
         verdicts: &'v [SourceVerdict],
@@ -124,7 +126,7 @@ impl JudgeBackend for SourceJudge {
     }
 }
 
-/// What a source's verdict amounts to.
+/// Returns the result for a source verdict.
 fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
     let SourceVerdict { judge, eval, .. } = found;
     if let Some(error) = &found.error {
@@ -178,7 +180,7 @@ fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResul
     result
 }
 
-/// The value as the source writes it, without the quotes of JSON; what it amounts to where it writes none.
+/// Returns the value as the source wrote it, without JSON quotes; otherwise the score or the outcome.
 fn format_value(found: &SourceVerdict) -> String {
     let text = match (&found.value, found.score, found.passed) {
         (Some(value), ..) => {
@@ -199,7 +201,7 @@ fn fold_name(name: &str) -> String {
     name.trim().to_lowercase().chars().map(same).collect()
 }
 
-/// The verdicts that are there, by name.
+/// Returns the names of the verdicts.
 fn list_verdict_names(all: &[&SourceVerdict]) -> String {
     let mut names: Vec<String> = all.iter().map(|v| format!("`{}`", v.eval)).collect();
     names.dedup();

@@ -191,7 +191,7 @@ fn is_built_in_judge(config: &JudgeConfig) -> bool {
     uses.all(|one| known.iter().any(|decl| decl.name == one.name))
 }
 
-/// Where facts of an opening go: no run is there yet.
+/// Returns a context that discards facts, because no run exists while tools open.
 fn discarding_cx(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEvent>) {
     let (to, facts) = mpsc::channel(64);
     let cx = CallCx {

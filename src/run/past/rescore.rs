@@ -1,4 +1,6 @@
-//! What decides the evals of a workspace today: for boards of what was recorded.
+//! The current decision settings of a workspace, to rescore recorded results.
+//!
+//! Responsible for collecting them from the rubrics. Does not rescore (see `record`).
 
 use std::collections::HashMap;
 

@@ -1,7 +1,9 @@
-//! Taking up a run again: a new run over the same snapshot that carries settled results and does the rest.
+//! The resume of a run: a new run over the same snapshot that carries settled results and judges the rest.
 //!
-//! Carried: every result that is no error. Done again: error outcomes, pending cells, and transcripts the old run never
-//! reached. A transcript comes from its file while the bytes there are the same, else from the copy the old run kept.
+//! Responsible for the old run's snapshot and for the carried results. Does not judge.
+//!
+//! Every result that is not an error is carried. Errors, pending cells and transcripts that the old run never reached
+//! are judged again. A transcript comes from its file if its bytes are unchanged, otherwise from the old run's copy.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -37,22 +39,22 @@ const CARRIED_EVENT_TAGS: &[EventTag] = &[
     EventTag::RunFinished,
 ];
 
-/// A transcript of the old run, with its cells and what is carried of them.
+/// A transcript of the old run, with its cells and their carried results.
 type OldTranscript = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
 
-/// What an old run leaves to a new one.
+/// The parts of an old run that a new run uses.
 pub(in crate::run) struct ResumedRun {
     pub(in crate::run) run: RunId,
     pub(in crate::run) header: RunHeader,
-    /// In the order reached.
+    /// The transcripts in the order in which the old run reached them.
     pub(in crate::run) transcripts: Vec<OldTranscript>,
-    /// Whether all its transcripts were reached.
+    /// `true` if the old run reached all its transcripts.
     pub(in crate::run) is_complete: bool,
     pub(in crate::run) blobs: Arc<dyn BlobSource>,
 }
 
 impl ResumedRun {
-    /// Reads what a run planned and settled; the traces are passed over.
+    /// Reads the planned cells and their results. The judge traces are skipped.
     pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let mut plan = RecordedPlan::default();
         let mut results: HashMap<CellIx, CellResult> = HashMap::new();
@@ -84,8 +86,8 @@ impl ResumedRun {
         })
     }
 
-    /// The workspace and the options as they were when that run began. Where it records, what it may spend and how many
-    /// run at once is today's.
+    /// Returns the workspace and the options of the old run. The recording folder, the limits and the concurrency are
+    /// the current ones.
     pub(in crate::run) fn restore_workspace(
         &self,
         today: &Workspace,
@@ -166,7 +168,7 @@ impl ResumedRun {
         Ok((was, options))
     }
 
-    /// The names that the dicta.yaml of then gave to judges.
+    /// Returns the judges' names in the old dicta.yaml.
     fn judge_names(&self, kept: &SnapshotFiles) -> JudgeNames {
         let config = Path::new(CONFIG_FILE);
         let text = kept.read(config).ok();
@@ -215,7 +217,8 @@ impl ResumedRun {
         ))
     }
 
-    /// Whether this dicta reads the snapshot as the old run did; else its cell numbers would mean other cells.
+    /// Checks that this version reads the snapshot as the old run did. Otherwise its cell numbers would mean other
+    /// cells.
     pub(in crate::run) fn check_compatible(
         &self,
         compilation: &Compilation,
@@ -239,7 +242,7 @@ impl ResumedRun {
         }
     }
 
-    /// A run is taken up with the tools that it was judged with. What ships with dicta may differ between versions.
+    /// Checks that the tools are those of the old run. Tools that ship with dicta may differ between versions.
     pub(in crate::run) fn check_tools_unchanged(
         &self,
         compilation: &Compilation,
@@ -269,7 +272,7 @@ impl ResumedRun {
         )))
     }
 
-    /// How far it came among the records.
+    /// Returns the last record that the old run reached.
     pub(in crate::run) fn resume_point(&self) -> Option<ResumePoint> {
         let (last, _) = self.transcripts.last()?;
         Some(ResumePoint {
@@ -284,7 +287,8 @@ impl ResumedRun {
     }
 }
 
-/// The transcripts of an old run in the order it reached them, each with its cells and their carried results.
+/// Returns the transcripts in the order in which the old run reached them, each with its cells and their carried
+/// results.
 fn collect_old_transcripts(
     run: &RunId,
     ranges: Vec<PlannedRange>,
@@ -310,7 +314,7 @@ fn collect_old_transcripts(
     transcripts
 }
 
-/// The result as the new run holds it; `None` if the cell must be judged again.
+/// Returns the result as the new run records it; `None` if the cell must be judged again.
 fn carry_result(run: &RunId, result: CellResult) -> Option<CellResult> {
     if result.outcome.is_error() || result.by_human {
         return None;
@@ -322,7 +326,7 @@ fn carry_result(run: &RunId, result: CellResult) -> Option<CellResult> {
     Some(mark_as_cached(run, result))
 }
 
-/// Hands out what an old run reached, then what it did not.
+/// A feed of the transcripts that the old run reached, followed by the others.
 pub(in crate::run) struct ResumeFeed {
     files: TranscriptFiles,
     old_transcripts: std::vec::IntoIter<OldTranscript>,
@@ -332,7 +336,7 @@ pub(in crate::run) struct ResumeFeed {
 }
 
 impl ResumeFeed {
-    /// `rest` hands out what `left` did not reach.
+    /// Creates the feed; `rest` returns the transcripts that `left` did not reach.
     pub(in crate::run) fn new(
         files: TranscriptFiles,
         left: ResumedRun,

@@ -1,6 +1,7 @@
-//! What past runs tell of cells to come: how many calls and tokens a judge took for an eval, and how long.
+//! The recorded usage of judges per eval: calls, tokens and durations of the cells of earlier runs.
 //!
-//! Only cells that asked and whose tokens are known; nobody's hand on them, none that was cancelled.
+//! Responsible for averages that previews need. Includes only cells that called a judge and whose tokens are known.
+//! Excludes cells that a person changed and cancelled cells.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ const USAGE_EVENT_TAGS: &[EventTag] = &[
     EventTag::CellFinished,
 ];
 
-/// What cells took, added up.
+/// The usage of some cells, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::run) struct PastUsage {
     pub(in crate::run) cells: u64,
@@ -32,12 +33,12 @@ pub(in crate::run) struct PastUsage {
 /// Judge, model, rubric, eval.
 type UsageKey = (String, String, String, String);
 
-/// What past cells took, by judge and eval.
+/// The recorded usage, by judge and eval.
 #[derive(Debug, Default)]
 pub(in crate::run) struct UsageHistory(HashMap<UsageKey, PastUsage>);
 
 impl UsageHistory {
-    /// What the newest runs of the workspace tell. A run that cannot be read tells nothing.
+    /// Reads the newest runs of the workspace. A run that cannot be read adds nothing.
     pub(in crate::run) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
         let mut all = Self::default();
         let runs = store.runs();
@@ -51,7 +52,7 @@ impl UsageHistory {
         all
     }
 
-    /// What the cells of an eval took with a judge, if any are known.
+    /// Returns the usage of a judge's cells of an eval, if there are any.
     pub(in crate::run) fn get(
         &self,
         judge: &JudgeConfig,

@@ -1,12 +1,14 @@
-//! The cell cache: verdicts of past runs, decided again under today's `min_score`.
+//! The verdict cache: verdicts of earlier runs, rescored under the current bounds.
 //!
-//! A hit needs its tool calls' evidence to hold:
-//! - **Frozen** evidence: each call of the entry is looked up there, and the answer must be the same text.
-//! - **Live**: a page cannot be known to be unchanged without fetching it, which is what a cache is there to save. So the
-//!   entry stands on the evidence that its run recorded, and the result names that run; `--refresh` asks anew. An entry
-//!   holds only while a judge still has the tool, declared and doing what it did then.
+//! Responsible for the validity of a recorded verdict. Does not read logs (see [`CacheIndex`]).
 //!
-//! What a person changed is never recalled, nor is anything that is not a verdict or "not applicable".
+//! A cached verdict is valid only if its tool responses are:
+//! - With **recorded** tool responses, each call must have a recorded response with the same text.
+//! - With **live** tools, a judge must still have each tool, with the same declaration and behavior. dicta doesn't
+//!   fetch the pages again, because the cache exists to avoid that. The result names the run that fetched them;
+//!   `--refresh` judges again.
+//!
+//! Results that a person changed are never used. Results other than verdicts and `not_applicable` aren't either.
 
 use std::sync::Arc;
 
@@ -17,12 +19,12 @@ use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
 use crate::run::judges::pool::{VerdictCache, mark_as_cached};
 use crate::run::judges::tool_sets::ToolDigests;
 
-/// The cache over the runs of a store.
+/// The verdict cache over the runs of a store.
 pub(in crate::run) struct RecordedVerdictCache {
     pub(in crate::run) index: CacheIndex,
-    /// The judges' tools today.
+    /// The current tools of the judges.
     pub(in crate::run) tools: ToolDigests,
-    /// Whose answers are used; `None`: live.
+    /// The recorded tool responses; `None` if tools are live.
     pub(in crate::run) replayed_evidence: Option<Arc<dyn EvidenceStore>>,
 }
 

@@ -4,10 +4,10 @@
 
 use crate::event::CellKey;
 
-/// In the place of a judge's position: nobody judges, a check decides that waits for a program.
+/// The value in place of a judge's position for a check that waits for a program. No judge decides such a cell.
 pub(in crate::run) const NO_JUDGE: u32 = u32::MAX;
 
-/// A judged cell of a decision: whose, and the how-manieth.
+/// A judged cell of a decision: its judge and its repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::run) struct JudgeRepeat {
     /// Position of the judge, or [`NOBODY`].
@@ -22,7 +22,7 @@ impl JudgeRepeat {
         (self.judge != NO_JUDGE).then_some(self.judge)
     }
 
-    /// That of a key of a decision.
+    /// Returns the judge and repeat of a cell key.
     pub(in crate::run) fn from_key(key: &CellKey) -> Self {
         Self {
             judge: key.judge.unwrap_or(NO_JUDGE),

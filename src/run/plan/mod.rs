@@ -1,6 +1,8 @@
-//! Which decisions a transcript has, in plan order: rubrics by path, evals in file order, messages in order.
+//! The plan of a run: the decisions of a transcript, in plan order (rubrics by path, evals in file order, messages in
+//! order).
 //!
-//! Pure. Planning happens while reading: no list of all cells exists anywhere.
+//! Responsible for the cells of one transcript at a time. Does not read files or judge. No list of all cells exists,
+//! because planning happens while the run reads.
 
 pub(super) mod filter;
 pub(super) mod judged_decision;
@@ -17,24 +19,24 @@ use crate::model::{
 };
 use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
 
-/// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
+/// Everything that determines the cells, compiled once. The run reads nothing of the workspace afterwards.
 pub(crate) struct RunPlan {
-    /// Sorted by path.
+    /// The rubrics, sorted by path.
     pub(in crate::run) rubrics: Vec<Arc<Rubric>>,
-    /// In plan order; positions are those of the header's evals.
+    /// The evals in plan order, at the same positions as in the header.
     pub(in crate::run) evals: Vec<EvalPlan>,
-    /// Judges' names; positions are those of the header's judges.
+    /// The judges' names, at the same positions as in the header.
     pub(in crate::run) judges: Vec<String>,
-    /// `--where`.
+    /// The filter of `--where`.
     pub(in crate::run) filter: Option<DecisionFilter>,
-    /// How decisions ended before, for a filter that asks.
+    /// The recorded outcomes, for a filter that needs them.
     pub(in crate::run) past_outcomes: Box<dyn PastOutcomes>,
 }
 
-/// What the board knows of decisions.
+/// The recorded outcomes of decisions.
 pub(in crate::run) trait PastOutcomes: Send + Sync {
-    /// How the decision ended that these cells make: its name without judge and repeat, its judges' names, by the numbers
-    /// in what decides it.
+    /// Returns the outcome of a decision under `terms`. `decision` names it without judge and repeat; `judges` are
+    /// the names of the run's judges.
     fn outcome(
         &self,
         decision: &CellName,
@@ -43,7 +45,7 @@ pub(in crate::run) trait PastOutcomes: Send + Sync {
     ) -> Option<Outcome>;
 }
 
-/// An empty board.
+/// No recorded outcomes.
 pub(in crate::run) struct NoPastOutcomes;
 
 impl PastOutcomes for NoPastOutcomes {
@@ -52,64 +54,64 @@ impl PastOutcomes for NoPastOutcomes {
     }
 }
 
-/// One eval, ready to run.
+/// One compiled eval.
 pub(in crate::run) struct EvalPlan {
-    /// Its rubric's position.
+    /// The position of its rubric.
     pub(in crate::run) rubric: u32,
     /// Its position in the rubric.
     pub(in crate::run) position: usize,
-    /// What decides it.
+    /// The compiled check or question.
     pub(in crate::run) compiled: CompiledEval,
-    /// Its judge's position, for judged evals; of several the first one's.
+    /// The position of its judge; of a panel, the first member.
     pub(in crate::run) judge: Option<u32>,
-    /// Its judges, where they are several.
+    /// The panel, if several judges decide.
     pub(in crate::run) panel: Option<Panel>,
-    /// What bounds its score.
+    /// The bounds of its score.
     pub(in crate::run) bounds: ScoreBounds,
-    /// Cells per judge; 1 for checks.
+    /// The number of cells per judge; 1 for checks.
     pub(in crate::run) repeat: u32,
-    /// Why none of its cells is decided in this workspace, if so.
+    /// The reason why this workspace skips all of its cells, if it does.
     pub(in crate::run) disabled_reason: Option<String>,
-    /// What rubric and eval ask of a transcript; empty for most.
+    /// The selectors of the rubric and the eval; empty for most evals.
     pub(in crate::run) applies_to: Vec<CompiledSelector>,
 }
 
 /// One decision of one transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct DecisionTask {
-    /// Position in [`Plan::evals`].
+    /// The position in [`RunPlan::evals`].
     pub(in crate::run) eval: u32,
-    /// The judged message, where the trigger is one per message.
+    /// The judged message, for triggers on messages.
     pub(in crate::run) message: Option<u32>,
-    /// How it is decided.
+    /// The method.
     pub(in crate::run) method: DecisionMethod,
 }
 
-/// How a decision is reached.
+/// The method of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) enum DecisionMethod {
-    /// Not at all; the reason.
+    /// The decision is skipped, for this reason.
     Skip(String),
-    /// By code.
+    /// Code decides.
     Check,
-    /// By a judge, or several.
+    /// A judge or a panel decides.
     Judge {
-        /// Position of the judge; of several the first one's.
+        /// The position of the judge; of a panel, the first member.
         judge: u32,
-        /// At most so many cells a judge.
+        /// The maximum number of cells per judge.
         repeat: u32,
     },
 }
 
 impl RunPlan {
-    /// The eval at a position, as its rubric has it.
+    /// Returns the eval at a position, its rubric, and the eval as the rubric defines it.
     pub(in crate::run) fn eval(&self, eval: u32) -> (&EvalPlan, &Rubric, &Eval) {
         let plan = &self.evals[eval as usize];
         let rubric = &self.rubrics[plan.rubric as usize];
         (plan, rubric, &rubric.evals[plan.position])
     }
 
-    /// The decisions of one transcript that the filter selects, in plan order.
+    /// Returns the decisions of one transcript that the filter selects, in plan order.
     pub(in crate::run) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
         let mut tasks = Vec::with_capacity(self.evals.len());
         for at in 0..self.evals.len() {
@@ -203,7 +205,7 @@ impl RunPlan {
         })
     }
 
-    /// Whether a filter by names means this decision, the transcript's id being unique now.
+    /// Reports whether a filter by names selects this decision. Needs the unique id of the transcript.
     pub(in crate::run) fn is_selected_by_name(&self, transcript: &str, key: &CellKey) -> bool {
         let Some(filter) = &self.filter else {
             return true;
@@ -220,7 +222,7 @@ impl RunPlan {
         filter.includes_name(&decision.to_string())
     }
 
-    /// What a judged cell is called.
+    /// Returns the name of a judged cell.
     pub(in crate::run) fn cell_name(
         &self,
         transcript: &str,
@@ -240,7 +242,8 @@ impl RunPlan {
         }
     }
 
-    /// Puts an eval's `message` before why a judge let it fail. A check says it itself.
+    /// Puts the eval's `message` before the explanation of a failed judge verdict. A check includes the message
+    /// itself.
     pub(in crate::run) fn prepend_message(&self, eval: u32, result: &mut CellResult) {
         let (_, _, spec) = self.eval(eval);
         let told = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
@@ -253,8 +256,8 @@ impl RunPlan {
         }
     }
 
-    /// What the judge of a decision is asked. The cell's number is filled in when it has one. The error is how it ends
-    /// without a judge: what the transcript lacks for it, or what is decided before anyone is asked.
+    /// Builds the request for the judge of a decision. The caller sets the cell's number later. The error is the
+    /// result of a cell that needs no judge, for example because the transcript lacks something.
     pub(in crate::run) fn build_request(
         &self,
         transcript: &Arc<Transcript<'static>>,
@@ -285,7 +288,7 @@ impl RunPlan {
     }
 }
 
-/// How many messages, from the first, a decision is about.
+/// Returns the number of messages, from the first, that a decision covers.
 pub(in crate::run) fn judged_message_count(
     transcript: &Transcript<'_>,
     message: Option<u32>,
@@ -293,7 +296,7 @@ pub(in crate::run) fn judged_message_count(
     message.map_or(transcript.messages.len(), |at| at as usize + 1)
 }
 
-/// The selectors that ask anything, ready for many transcripts.
+/// Compiles the selectors that are not empty.
 pub(in crate::run) fn compile_selectors<const N: usize>(
     selectors: [&Selector; N],
 ) -> Vec<CompiledSelector> {
@@ -314,7 +317,7 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
 }
 
 impl EvalPlan {
-    /// Who may be asked, in order.
+    /// Returns the positions of the judges, in the order of calls.
     pub(in crate::run) fn judge_positions(&self) -> &[u32] {
         match &self.panel {
             Some(panel) => &panel.judges,
@@ -322,7 +325,7 @@ impl EvalPlan {
         }
     }
 
-    /// What decides its cells.
+    /// Returns the settings that combine its cells into a decision.
     pub(in crate::run) fn terms(&self) -> VoteParams<'_> {
         VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
@@ -332,7 +335,7 @@ impl EvalPlan {
         }
     }
 
-    /// Why a decision is not to be reached, if so.
+    /// Returns the reason to skip a decision, if there is one.
     pub(in crate::run) fn skip_reason(
         &self,
         eval: &Eval,
@@ -343,8 +346,8 @@ impl EvalPlan {
     }
 }
 
-/// Why a decision is not to be reached, if so. It depends on the eval and the transcript alone, so that a run that is
-/// taken up again skips what the first one would have.
+/// Returns the reason to skip a decision, if there is one. It depends only on the eval and the transcript, so a
+/// resumed run skips the same decisions.
 fn find_skip_reason(
     eval: &Eval,
     message: Option<u32>,
