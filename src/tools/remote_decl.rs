@@ -1,19 +1,20 @@
-//! Tools of files that leave their description, or what they take, to the source whose own tools they are.
+//! The completion of tools that leave their description or arguments to their source.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::toolbox::{SourceProvided, ToolDefinition, ToolInput, Toolbox};
+use super::source::{SourceProvided, ToolDefinition, ToolInput};
+use super::toolbox::Toolbox;
 use crate::event::CallCx;
 
-/// Asks the sources of such tools for what is left to them. Every problem, as sentences; a broken tool is left as it is.
+/// Asks the sources for the missing parts. Returns every problem as a sentence, and leaves a broken tool unchanged.
 pub(super) async fn fetch_remote_decls(
     tools: impl Iterator<Item = &mut Arc<ToolDefinition>>,
     toolbox: &Toolbox,
     cx: &CallCx,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    // The same tool through two sets stays one.
+    // Two toolsets may share a tool: the map keeps it one `Arc`, so that it is not a duplicate.
     let mut filled: HashMap<String, Arc<ToolDefinition>> = HashMap::new();
     for tool in tools {
         if tool.from_source == SourceProvided::default() || !tool.errors.is_empty() {

@@ -2,11 +2,9 @@
 //!
 //! Owns what the program is given (`wire`), what it may answer (`verdict`), and its life: started without a shell in the
 //! rubric's folder, in a process group of its own, with an environment that holds no keys; ended at its deadline, when
-//! the run is told to stop, and with dicta itself (`child`, `guard`). Refuses to run anything where the workspace does
+//! the run is told to stop, and with dicta itself ([`crate::process`]). Refuses to run anything where the workspace does
 //! not say `allow_scripts: true`: whoever opens a stranger's rubrics runs none of their programs.
 
-pub mod guard;
-mod process;
 mod verdict;
 mod wire;
 
@@ -21,8 +19,8 @@ use super::eval_type::{EvalType, param_problem};
 use super::explain::QuotedText;
 use super::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::{Millis, make_visible};
+use crate::process::{MAX_STDOUT_BYTES, ProgramCommand, ProgramExit, run_program};
 use crate::rubric::ParamProblem;
-use process::{ScriptCommand, ScriptExit};
 
 /// Why cells are skipped where scripts are not allowed.
 const SCRIPTS_DISABLED: &str = "scripts are off: set `allow_scripts: true` in dicta.yaml";
@@ -183,7 +181,7 @@ impl Check for ScriptCheck {
 }
 
 impl ScriptCheck {
-    fn run(&self, scripts: &ScriptEnv, subject: &Subject<'_>) -> Result<ScriptExit, String> {
+    fn run(&self, scripts: &ScriptEnv, subject: &Subject<'_>) -> Result<ProgramExit, String> {
         let name = QuotedText(&self.command[0]);
         let program = find_program(
             &self.command[0],
@@ -193,7 +191,7 @@ impl ScriptCheck {
         .map_err(|why| format!("{name} {why}"))?;
         let input = wire::encode_request(&self.params, subject)
             .map_err(|why| format!("the transcript cannot be handed over: {why}"))?;
-        let job = ScriptCommand {
+        let job = ProgramCommand {
             program: &program,
             arguments: &self.command[1..],
             folder: &self.compile_cx.rubric_folder,
@@ -201,27 +199,29 @@ impl ScriptCheck {
             input: &input,
             timeout: to_millis(self.timeout_s),
         };
-        process::run_command(&job, &|| subject.is_cancelled())
-            .map_err(|why| format!("{name} {why}"))
+        run_program(&job, &|| subject.is_cancelled()).map_err(|why| format!("{name} {why}"))
     }
 
-    fn interpret_exit(&self, ended: ScriptExit) -> Finding {
+    fn interpret_exit(&self, exit: ProgramExit) -> Finding {
         let name = QuotedText(&self.command[0]);
-        match ended {
-            ScriptExit::Cancelled => Finding::check_error(format!("{name} was ended with the run")),
-            ScriptExit::TimedOut(stderr) => Finding::check_error(format!(
+        match exit {
+            ProgramExit::Cancelled => {
+                Finding::check_error(format!("{name} was ended with the run"))
+            }
+            ProgramExit::TimedOut { stderr } => Finding::check_error(format!(
                 "{name} took longer than {} s and was ended{}",
                 self.timeout_s,
                 describe_stderr(&stderr)
             )),
-            ScriptExit::OutputTooLarge(limit) => Finding::check_error(format!(
+            ProgramExit::OutputTooLarge => Finding::check_error(format!(
                 "{name} wrote more than {} KiB to its standard output and was ended",
-                limit >> 10
+                MAX_STDOUT_BYTES >> 10
             )),
-            ScriptExit::Failed(how, stderr) => {
-                Finding::check_error(format!("{name} {how}{}", describe_stderr(&stderr)))
-            }
-            ScriptExit::Success(stdout, stderr) => match verdict::parse_finding(&stdout) {
+            ProgramExit::Failed {
+                description,
+                stderr,
+            } => Finding::check_error(format!("{name} {description}{}", describe_stderr(&stderr))),
+            ProgramExit::Success { stdout, stderr } => match verdict::parse_finding(&stdout) {
                 Ok(finding) => finding,
                 Err(why) => {
                     Finding::check_error(format!("{name} {why}{}", describe_stderr(&stderr)))

@@ -16,13 +16,12 @@ mod statement_rules;
 use std::sync::Arc;
 
 use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result};
-use super::{SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::ValidatedCall;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 use config::PostgresConfig;
 use connection_pool::PostgresPool;
 

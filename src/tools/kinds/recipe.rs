@@ -5,13 +5,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::{SourceKind, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::ValidatedCall;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceKind, ToolExecutor, ToolInput, ToolSource};
 
 pub(in crate::tools) const CALENDAR: SourceKind = SourceKind {
     source: "calendar",

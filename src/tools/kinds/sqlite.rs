@@ -14,13 +14,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result, read_timeout};
-use super::{SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, Millis, ToolResponse};
 use crate::tools::ValidatedCall;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 
 /// A database that lives as long as one call: for statements that only compute.
 const IN_MEMORY_PATH: &str = ":memory:";

@@ -1,7 +1,6 @@
-//! Rules between the parameters of a tool: names, copies, and what templates may insert.
+//! Rules between the parameters of a tool: duplicate names, copies, and the content of templates.
 
-use super::param_reader::TEMPLATE_PARAMETERS;
-use super::{ParamsCx, ToolParam, lint};
+use super::{ParamsCx, TEMPLATE_PARAMETERS, ToolParam, lint};
 use crate::diag::find_nearest;
 use crate::diag::yaml::MappingDecoder;
 
@@ -25,7 +24,7 @@ pub(super) fn check_copies(fields: &MappingDecoder<'_>, read: &[(ToolParam, Stri
         };
         let place = format!("{place}/valueFromParam");
         let mut next = Some(first);
-        // One step more than there are parameters only a circle takes.
+        // Only a cycle takes more steps than there are parameters.
         for _ in 0..=read.len() {
             let Some(name) = next else { break };
             let Some(source) = by_name(name) else {

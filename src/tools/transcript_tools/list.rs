@@ -1,9 +1,9 @@
-//! `list_messages`.
+//! The tool `list_messages`.
 
 use super::{JudgedMessages, MAX_RESPONSE_BYTES, TranscriptToolArgs, new_response};
 use crate::model::ToolResponse;
 
-/// Messages listed where the call does not say.
+/// The default number of listed messages.
 const DEFAULT_LIST_LIMIT: usize = 50;
 
 pub(super) fn list_messages(book: &JudgedMessages, asked: &TranscriptToolArgs) -> ToolResponse {
@@ -14,7 +14,7 @@ pub(super) fn list_messages(book: &JudgedMessages, asked: &TranscriptToolArgs) -
     while next < book.message_count && next - asked.from < limit {
         let before = lines.len();
         book.list_message_parts(next, &mut lines);
-        // A message of very many parts is cut off at its end, and is listed alone.
+        // A message with very many parts is listed alone and cut at the end.
         if lines.len() > MAX_RESPONSE_BYTES && before > 0 {
             lines.truncate(before);
             break;

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::super::{ToolExecutor, ToolSource as _};
 use super::request::{RequestPlan, UnmappedValues, has_dot_segment, set_header};
 use super::{HttpSource, MAX_MAX_BYTES, is_secret_name, read_text_pairs};
 use crate::clock::BoxFuture;
@@ -14,7 +13,7 @@ use crate::net::{AddressRefusal, FetchError, GuardRule, GuardedRequest, is_conne
 use crate::tools::ValidatedCall;
 use crate::tools::http_response::{self, CallHopSink};
 use crate::tools::params::{KnownName, Template, ValueSpec};
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{ToolExecutor, ToolInput, ToolSource as _};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 

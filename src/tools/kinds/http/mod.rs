@@ -16,7 +16,6 @@ use serde_json::Value;
 use url::Url;
 
 use super::go_duration::parse_go_duration;
-use super::{SourceCx, ToolExecutor};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
@@ -25,7 +24,7 @@ use crate::net::{
     AddressGuard, AddressPolicy, AddressRefusal, FetchLimits, GuardedRequest, HopObserver,
     is_connection_header,
 };
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 
 /// The toolbox's own.
 const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
@@ -57,7 +56,7 @@ struct HttpSource {
 pub(super) fn read(
     fields: &mut MappingDecoder<'_>,
     cx: &SourceCx<'_>,
-) -> Option<Arc<dyn super::ToolSource>> {
+) -> Option<Arc<dyn ToolSource>> {
     let source = read_source(fields, cx)?;
     Some(source)
 }
@@ -247,7 +246,7 @@ impl HttpSource {
     }
 }
 
-impl super::ToolSource for HttpSource {
+impl ToolSource for HttpSource {
     fn kind(&self) -> &'static str {
         "http"
     }

@@ -9,7 +9,7 @@ use crate::model::RawJson;
 use crate::net::SystemResolver;
 use crate::tools::params::ToolParams;
 
-type Opened = Result<(Arc<dyn super::super::ToolSource>, Arc<dyn ToolExecutor>), Vec<String>>;
+type Opened = Result<(Arc<dyn ToolSource>, Arc<dyn ToolExecutor>), Vec<String>>;
 
 /// A source and a tool of it, or what was told about them.
 fn open(source: &str, tool: &str) -> Opened {

@@ -85,15 +85,6 @@ pub(super) struct McpEndpoint {
     pub(super) allow_private: bool,
 }
 
-impl std::fmt::Debug for McpEndpoint {
-    /// Without headers: they may hold secrets.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint")
-            .field("url", &super::secrets::redact_url(&self.url))
-            .finish_non_exhaustive()
-    }
-}
-
 /// Keys and values, and where problems with them go.
 pub(super) trait ConfigKeys {
     fn value(&mut self, key: &'static str) -> Option<Value>;

@@ -21,10 +21,10 @@ use super::http::{McpHttpClient, McpHttpSender, new_transport};
 use super::pending_request::{PendingRequest, RequestOutcome};
 use super::request_tracker::RequestTracker;
 use super::stdio::{self, ProcessNotes};
-use crate::clock::{BoxFuture, Clock};
+use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::event::{CallCx, Redactor, ToolFact};
 use crate::model::{CallIx, Hop, make_visible};
-use crate::net::{Resolver, with_timeout};
+use crate::net::Resolver;
 
 /// Of a list of tools, so many are asked for.
 pub(super) const MAX_TOOLS: usize = 200;

@@ -12,8 +12,7 @@ use super::mcp_tool::McpTool;
 use crate::diag::find_nearest;
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 use crate::schema::CompiledSchema;
-use crate::tools::kinds::OwnToolDecl;
-use crate::tools::toolbox::{ToolDefinition, ToolInput};
+use crate::tools::source::{OwnToolDecl, ToolDefinition, ToolInput};
 
 /// What of a description a model is told, in bytes.
 const MAX_DESCRIPTION: usize = 4096;

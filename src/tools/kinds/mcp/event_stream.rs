@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use rmcp::model::RequestId;
@@ -10,9 +11,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sse_stream::{Sse, SseStream};
 
-use super::failure::McpFailure;
-use super::http::{BodyChunks, McpHttpError, to_failure, too_large_failure};
+use super::failure::{McpFailure, McpHttpError};
 use super::request_tracker::RequestTracker;
+use crate::net::FetchError;
+
+/// A body as it comes; over some limit, an error.
+pub(super) type BodyChunks = BoxStream<'static, Result<Bytes, FetchError>>;
 
 /// Who waits for an answer on a stream.
 pub(super) struct AwaitedReply {
@@ -33,11 +37,11 @@ pub(super) fn watch_event_stream(
         line_len: 0,
     };
     let bounded = body.map(move |chunk| {
-        let chunk = chunk.map_err(|error| McpHttpError(to_failure(&error)))?;
+        let chunk = chunk.map_err(|error| McpHttpError(McpFailure::from_fetch_error(&error)))?;
         if size.admits(&chunk) {
             Ok(chunk)
         } else {
-            Err(McpHttpError(too_large_failure(max)))
+            Err(McpHttpError(McpFailure::message_too_large(max)))
         }
     });
     // After the first error nothing more is read.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::net::FetchError;
+
 /// A sentence, and whether another try may end differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct McpFailure {
@@ -26,6 +28,27 @@ impl McpFailure {
         }
     }
 
+    /// Describes a request that the address guard refused or that failed.
+    pub(super) fn from_fetch_error(error: &FetchError) -> Self {
+        let text = match error {
+            FetchError::Refused(refusal) if refusal.allowable => {
+                format!("{refusal}; the source's `allowPrivate: true` would admit it")
+            }
+            other => other.to_string(),
+        };
+        Self {
+            text,
+            transient: error.is_transient(),
+        }
+    }
+
+    /// The failure for a message over the size limit `max`, in bytes.
+    pub(super) fn message_too_large(max: usize) -> Self {
+        Self::permanent(format!(
+            "the server sent a message of more than {max} bytes"
+        ))
+    }
+
     /// The same with more said.
     pub(super) fn with_suffix(mut self, more: &str) -> Self {
         self.text.push_str(more);
@@ -38,3 +61,8 @@ impl fmt::Display for McpFailure {
         f.write_str(&self.text)
     }
 }
+
+/// An error of the way out, or of the server in words of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct McpHttpError(pub(super) McpFailure);

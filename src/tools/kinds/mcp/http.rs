@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use hyper::http::{HeaderName, HeaderValue};
@@ -21,8 +20,8 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 
 use super::MAX_MESSAGE;
-use super::event_stream::{AwaitedReply, watch_event_stream};
-use super::failure::McpFailure;
+use super::event_stream::{AwaitedReply, BodyChunks, watch_event_stream};
+use super::failure::{McpFailure, McpHttpError};
 use super::request_tracker::RequestTracker;
 use crate::clock::BoxFuture;
 use crate::model::{Hop, make_visible};
@@ -42,9 +41,6 @@ pub(super) struct McpHttpReply {
     pub(super) location: Option<String>,
     pub(super) body: BodyChunks,
 }
-
-/// A body as it comes; over some limit, an error.
-pub(super) type BodyChunks = BoxStream<'static, Result<Bytes, FetchError>>;
 
 /// The way out.
 pub(super) trait McpHttpSender: Send + Sync {
@@ -92,11 +88,6 @@ pub(super) fn new_transport(
     StreamableHttpClientTransport::with_client(client, config)
 }
 
-/// An error of the way out, or of the server in words of ours.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct McpHttpError(pub(super) McpFailure);
-
 type McpTransportError = StreamableHttpError<McpHttpError>;
 
 impl McpHttpClient {
@@ -137,7 +128,7 @@ impl McpHttpClient {
             let hops = hops.0.into_inner().unwrap_or_else(PoisonError::into_inner);
             self.tracker.add_hops(id, hops);
         }
-        sent.map_err(|error| self.record_failure(id, to_failure(&error)))
+        sent.map_err(|error| self.record_failure(id, McpFailure::from_fetch_error(&error)))
     }
 
     fn record_failure(&self, id: Option<&RequestId>, failure: McpFailure) -> McpTransportError {
@@ -354,19 +345,6 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
-pub(super) fn to_failure(error: &FetchError) -> McpFailure {
-    let text = match error {
-        FetchError::Refused(refusal) if refusal.allowable => {
-            format!("{refusal}; the source's `allowPrivate: true` would admit it")
-        }
-        other => other.to_string(),
-    };
-    McpFailure {
-        text,
-        transient: error.is_transient(),
-    }
-}
-
 /// The beginning of a stranger's text, on one line.
 fn preview_body(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
@@ -376,16 +354,10 @@ fn preview_body(body: &[u8]) -> String {
 async fn collect_body(mut body: BodyChunks, max: usize) -> Result<Vec<u8>, McpFailure> {
     let mut all = Vec::new();
     while let Some(chunk) = body.next().await {
-        all.extend_from_slice(&chunk.map_err(|error| to_failure(&error))?);
+        all.extend_from_slice(&chunk.map_err(|error| McpFailure::from_fetch_error(&error))?);
         if all.len() > max {
-            return Err(too_large_failure(max));
+            return Err(McpFailure::message_too_large(max));
         }
     }
     Ok(all)
-}
-
-pub(super) fn too_large_failure(max: usize) -> McpFailure {
-    McpFailure::permanent(format!(
-        "the server sent a message of more than {max} bytes"
-    ))
 }

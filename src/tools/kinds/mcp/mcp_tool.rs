@@ -10,8 +10,8 @@ use super::number_limits::find_unsendable_number;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, ToolResponse};
-use crate::tools::kinds::ToolExecutor;
 use crate::tools::page_text::truncate_body;
+use crate::tools::source::ToolExecutor;
 use crate::tools::{ValidatedCall, pretty_print_json};
 
 /// Shown to the model, in bytes.

@@ -15,7 +15,6 @@ mod http;
 mod mcp_tool;
 mod number_limits;
 mod pending_request;
-mod process_group;
 mod request_tracker;
 mod secrets;
 mod stdio;
@@ -25,17 +24,17 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{OwnToolDecl, SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::pluralize;
-use crate::tools::toolbox::{ToolDefinition, ToolInput};
+use crate::tools::source::{
+    OwnToolDecl, SourceCx, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
+};
 
 use config::{EntryConfigKeys, FileConfigKeys, McpAddress, McpConfig};
 use connection::McpServer;
 use mcp_tool::McpTool;
-pub(super) use process_group::{McpExitSignalsHandled, reap_at_exit, reap_process_groups};
 
 /// The longest message that is taken, in bytes: a line of a program, an event or a body over HTTP.
 const MAX_MESSAGE: usize = 1 << 20;

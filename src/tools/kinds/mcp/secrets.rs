@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::config::{McpAddress, McpConfig, McpProgram};
+use super::config::{McpAddress, McpConfig, McpEndpoint, McpProgram};
 
 /// Whether something of this name is likely secret.
 fn is_secret_name(name: &str) -> bool {
@@ -114,6 +114,15 @@ impl McpProgram {
             follows = secret && flag && value.is_none();
         }
         all
+    }
+}
+
+impl std::fmt::Debug for McpEndpoint {
+    /// Without headers: they may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("url", &redact_url(&self.url))
+            .finish_non_exhaustive()
     }
 }
 

@@ -22,10 +22,9 @@ use tokio_util::sync::CancellationToken;
 use super::MAX_MESSAGE;
 use super::config::McpProgram;
 use super::failure::McpFailure;
-use super::process_group::{ProcessExit, ProcessGroup};
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, with_timeout};
 use crate::model::{Millis, make_visible};
-use crate::net::with_timeout;
+use crate::process::{ProcessExit, ProcessGroup};
 
 /// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
 const INHERITED_VARIABLES: [&str; 14] = [

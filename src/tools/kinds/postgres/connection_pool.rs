@@ -17,9 +17,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::super::sql::SqlFailure;
 use super::config::{PostgresConfig, TlsPolicy};
 use super::metered_stream::{DatabaseStream, MeteredStream, ReadAllowance};
-use crate::clock::{BoxFuture, Clock};
+use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::model::Millis;
-use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config, with_timeout};
+use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config};
 
 /// Connections at a time.
 const MAX_CONNECTIONS: usize = 4;

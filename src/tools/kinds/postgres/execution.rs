@@ -11,10 +11,9 @@ use super::super::sql::{JsonRows, SqlFailure, SqlQuery, SqlValues};
 use super::connection_pool::{PooledConnection, PostgresPool, is_transient_sql_state};
 use super::decode;
 use super::encode::PostgresLiteral;
-use crate::clock::BoxFuture;
+use crate::clock::{BoxFuture, with_timeout};
 use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
-use crate::net::with_timeout;
 
 /// Rows fetched at a time.
 const BATCH_ROWS: usize = 100;

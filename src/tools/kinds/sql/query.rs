@@ -11,7 +11,7 @@ use crate::diag::yaml::MappingDecoder;
 use crate::model::Digest;
 use crate::tools::ValidatedCall;
 use crate::tools::params::Template;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::ToolInput;
 
 /// Rows shown where a tool does not say.
 const DEFAULT_MAX_ROWS: usize = 1000;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::super::SourceProcessReaper;
 use super::*;
+use crate::process::ProcessReaper;
 
 /// No test: a program that uses a server and ends in some way, where a test starts this program as one.
 #[test]
@@ -16,7 +16,7 @@ fn host() {
         return;
     };
     // As in `cli::main`.
-    let _children = SourceProcessReaper;
+    let _children = ProcessReaper;
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let world = World::new();
