@@ -15,7 +15,7 @@ use crate::model::Millis;
 /// The time that a program gets to end by itself after its standard input is closed.
 const STDIN_CLOSED_GRACE: Millis = Millis(500);
 
-/// How a process ended. [`ProcessGroup::terminate`] fills it in.
+/// The end of a process. [`ProcessGroup::terminate`] fills it in.
 #[derive(Debug, Default)]
 pub struct ProcessExit {
     status: OnceLock<ExitStatus>,

@@ -1,9 +1,10 @@
 //! Programs that dicta starts, and how they end.
 //!
-//! Responsible for process groups: each program leads one, so that its child processes end with it, and ctrl-c in the
-//! terminal does not reach them. [`run_program`] runs a program to its end (evals of type `script`); [`ProcessGroup`]
-//! supervises a program that serves requests (MCP servers); [`ProcessReaper`] ends all supervised groups when dicta ends;
-//! [`guard`] makes Linux end a script even if dicta is killed. Does not interpret what a program prints. Unix only.
+//! Responsible for process groups: each program leads one, so that its child processes end with it. Ctrl-c in the
+//! terminal does not reach them. The function [`run_program`] runs a program to its end (evals of type `script`). A
+//! [`ProcessGroup`] supervises a program that serves requests (MCP servers), and [`ProcessReaper`] ends all supervised
+//! groups when dicta ends. The module [`guard`] makes Linux end a script even if dicta is killed. Does not interpret
+//! what a program prints. Unix only.
 
 mod group;
 pub mod guard;

@@ -45,7 +45,7 @@ pub struct ProgramCommand<'j> {
     pub timeout: Millis,
 }
 
-/// How a program ended, with what it printed.
+/// The end of a program, with its output.
 #[derive(Debug)]
 pub enum ProgramExit {
     /// Exit code 0.

@@ -5,9 +5,9 @@
 //! Leaves out scripts, styles, templates, `noscript` and `svg`.
 //!
 //! The library html2text 0.17 is not used. It builds html5ever's tree first, whose cost grows with the square of the
-//! nesting, and it cannot be cancelled. On one core, optimized, 20,000 nested `div` (100 KB) take 6.6 s and 20,000
-//! `ul><li` (160 KB) take 26 s. 100,000 `div` (500 KB) take more than 40 s, and 2,000 nested `blockquote` end in an
-//! error. A depth limit in front of it would need a tokenizer and the rules for optional end tags, which is most of
+//! nesting, and it cannot be cancelled. On one core, optimized, it took 6.6 s for 20,000 nested `div` (100 KB). It took
+//! 26 s for 20,000 `ul><li` (160 KB), and more than 40 s for 100,000 `div` (500 KB); 2,000 nested `blockquote` end in
+//! an error. A depth limit in front of it would need a tokenizer and the rules for optional end tags, which is most of
 //! this module.
 
 mod css_rules;

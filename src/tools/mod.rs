@@ -1,8 +1,8 @@
 //! Judge tools: the trait [`Tool`], the toolbox of tools.yaml, argument preparation, `fetch_url`.
 //!
-//! Responsible for the contract of a tool and for turning a call's arguments into values. `prepare` is pure. Between
-//! it and `call`, the module `judge` looks up recorded tool responses and applies the gate, so that recordings,
-//! retries and breakpoints work for every tool. Does not know language models, verdicts or runs.
+//! Responsible for the contract of a tool and for turning a call's arguments into values. `prepare` is pure. Between it
+//! and `call`, the module `judge` looks up recorded tool responses and applies the gate. So recordings, retries and
+//! breakpoints work for every tool. Does not know language models, verdicts or runs.
 //!
 //! To add a tool, write one file with a type that implements [`Tool`], and add a case to `resolve` and
 //! [`built_in_tool_decls`]. A tool opens network connections only through [`crate::net::AddressGuard`].

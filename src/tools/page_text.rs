@@ -14,8 +14,8 @@ use super::{html, json};
 use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
 
-/// The limit of the laid-out text of a page, in bytes, which is the most that dicta can show. [`find_hidden_ranges`]
-/// uses the same limit, because another one would lay out tables differently.
+/// The limit of a page's laid-out text, in bytes. dicta never shows more. [`find_hidden_ranges`] uses the same limit:
+/// another one would lay out tables differently.
 const MAX_LAYOUT_BYTES: usize = 2 << 20;
 
 /// The way to read a body.

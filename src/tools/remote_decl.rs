@@ -51,7 +51,7 @@ async fn fetch_remote_decl(
     let source = source.and_then(|name| toolbox.sources.get(name));
     let remote = tool.executor.as_ref().and_then(|work| work.remote_name());
     let (Some(source), Some(remote)) = (source, remote) else {
-        return Err("nobody says what it takes".to_owned());
+        return Err("neither the file nor the source declares its arguments".to_owned());
     };
     let said = source.describe_own_tool(remote, cx).await?;
     let mut whole = tool.clone();

@@ -1,8 +1,8 @@
 //! Resolution of the names in a judge's `tools:` to tools.
 //!
-//! Responsible for what a name refers to: a built-in tool, a tool of a tools file, a toolset, a source with its own
-//! tools, or a server. Also finds tools that do not fit together. [`check_tools`] opens no connection; [`open_tools`]
-//! asks servers for their tools and verifies tokens.
+//! Responsible for the meaning of a name: a built-in tool, a tool of a tools file, a toolset, a source or a server.
+//! Also finds tools that do not fit together. [`check_tools`] opens no connection; [`open_tools`] asks servers for
+//! their tools and verifies tokens.
 
 use std::sync::Arc;
 
@@ -278,7 +278,7 @@ fn resolve_tool_use(
             Ok(ToolUseTarget::Definitions(vec![Arc::clone(tool)]))
         } else {
             Err(vec![format!(
-                "{name}: a tool of a file has no settings here: they stand in its file"
+                "{name}: a tool of a tools file has no settings here; set them in its file"
             )])
         }),
         (None, Some(set), None) => Some(resolve_tool_set(entry, set, toolbox)),

@@ -80,7 +80,7 @@ pub(super) fn read_regular_file(path: &Path, max: usize) -> Result<String, Strin
 fn parse_key_set(value: &Value, from: &str) -> Result<Vec<Jwk>, String> {
     let listed = value["keys"]
         .as_array()
-        .ok_or_else(|| format!("{from} is no JWKS: it has no list `keys`"))?;
+        .ok_or_else(|| format!("{from} is not a JWKS: it has no list `keys`"))?;
     let known = listed
         .iter()
         .filter_map(|key| serde_json::from_value(key.clone()).ok());

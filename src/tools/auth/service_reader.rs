@@ -40,7 +40,7 @@ impl AuthService {
         for key in UNSUPPORTED_KEYS {
             if fields.has(key) && fields.value(key) != Some(&serde_json::Value::Bool(false)) {
                 let why =
-                    format!("{key} is not supported: dicta verifies tokens, and serves nobody");
+                    format!("{key} is not supported: dicta verifies tokens and serves no requests");
                 fields.error_at_key(key, "unsupported", why);
             }
         }

@@ -44,7 +44,7 @@ pub(super) fn verify_token_claims(
     let algorithm = header.alg;
     if algorithm.family() == AlgorithmFamily::Hmac {
         return Err(format!(
-            "{algorithm:?} is refused: whoever can verify it can sign it; taken are {SUPPORTED_ALGORITHMS}"
+            "{algorithm:?} is not supported, because anyone who can verify such a signature can create one; supported: {SUPPORTED_ALGORITHMS}"
         ));
     }
     let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
@@ -111,7 +111,7 @@ fn verify_signature(
 fn check_token_times(claims: &Map<String, Value>, now: f64) -> Result<(), String> {
     let seconds = |name: &str| claims.get(name).and_then(Value::as_f64);
     match seconds("exp") {
-        None => return Err("its `exp` is no time".to_owned()),
+        None => return Err("its `exp` is not a time".to_owned()),
         Some(exp) if exp <= now => return Err("it has expired".to_owned()),
         Some(_) => {}
     }

@@ -1,7 +1,8 @@
 //! The kinds of sources that tools.yaml can name, one file each.
 //!
-//! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
-//! [`KINDS`]; `docs/tools.md` shows one (`recipe.rs`). Whatever it opens on the network it opens through [`crate::net`].
+//! To add a kind, write one file with a type that implements [`super::source::ToolSource`], whose tools implement
+//! [`super::source::ToolExecutor`], and add a row to [`SOURCE_KINDS`]. `docs/tools.md` shows an example
+//! (`recipe.rs`). A kind opens network connections only through [`crate::net`].
 
 mod go_duration;
 mod http;
@@ -18,7 +19,7 @@ mod sqlite;
 
 use super::source::{ReadSourceFn, SourceKind};
 
-/// All kinds, those left out of this build included.
+/// All kinds, including those that this build lacks.
 pub const SOURCE_KINDS: &[SourceKind] = &[
     SourceKind {
         source: "http",

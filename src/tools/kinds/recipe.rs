@@ -1,4 +1,4 @@
-//! `calendar`: which day of the week a date is.
+//! `calendar`: returns the day of the week of a date.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ pub(in crate::tools) const CALENDAR: SourceKind = SourceKind {
 
 struct Calendar;
 
-/// What one tool on it does.
+/// A tool on the source.
 struct Weekday {
     short: bool,
 }
 
-/// What its parameters are, where the file declares them so.
+/// The tool's parameters, which the tools file must declare with these names.
 #[derive(Deserialize)]
 struct WeekdayArgs {
     date: Date,

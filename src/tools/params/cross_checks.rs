@@ -61,7 +61,7 @@ pub(super) fn check_templates(
             fields.error_at(
                 &place,
                 "unknown",
-                format!("`{name}` is no template parameter of this tool"),
+                format!("`{name}` is not a template parameter of this tool"),
             );
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn check_templates(
         );
         if cx.writable {
             let why = format!(
-                "{why}; on a source that can be written to this is an error unless `allowUncheckedTemplates: [{}]` says so",
+                "{why}; on a writable source this is an error unless `allowUncheckedTemplates: [{}]` allows it",
                 param.name
             );
             fields.error_at(place, "unchecked-template", why);

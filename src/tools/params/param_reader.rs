@@ -460,7 +460,7 @@ fn read_value_matcher(
     let node = yaml_to_node(value).ok_or_else(|| never("an entry is a value"))?;
     match (&node, of) {
         (JsonNode::Text(_), ValueType::Array(_)) => Err(never(
-            "an entry is a whole list here; rules on each element stand under items",
+            "an entry is a whole list here; put rules for the elements under items",
         )),
         (JsonNode::Text(_), ValueType::Map(_)) => Err(never("an entry is a whole map here")),
         (JsonNode::Text(text), of) => match Re2Pattern::parse(text, anchored) {
@@ -469,7 +469,7 @@ fn read_value_matcher(
             // must not silently disable an exclusion.
             Err(why) if matches!(of, ValueType::Text) && !why.contains("look-around") => {
                 let told = format!(
-                    "{} is no pattern ({why}), and is compared as it stands; if that is meant, write `^{}$`",
+                    "{} is not a pattern ({why}), so it is compared as plain text; to keep this without a warning, write `^{}$`",
                     format_go_quoted(&node),
                     regex::escape(text)
                 );

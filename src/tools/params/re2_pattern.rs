@@ -1,8 +1,8 @@
 //! Patterns in RE2 syntax, as in Go's `regexp`, run by the `regex` crate.
 //!
-//! The two differ in details that would change what a list admits. In RE2, `\d` is ASCII, `a++` is an error, `[[a]`
-//! is a class of two characters, and `{` without a number is literal. [`translate_re2`] converts these. A pattern
-//! that does not compile is rejected.
+//! The two differ in details that would change what a list admits. In RE2, `\d` is ASCII and `a++` is an error. `[[a]`
+//! is a class of two characters, and `{` without a number is literal. [`translate_re2`] converts these. A pattern that
+//! does not compile is rejected.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
@@ -251,7 +251,7 @@ impl Re2Translator {
         self.at += taken;
     }
 
-    /// Returns the length of a repetition such as `{2,3}`; a brace that starts none is literal.
+    /// Returns the length of a repetition such as `{2,3}`; any other brace is literal.
     fn repetition_len(&self) -> Result<Option<usize>, String> {
         let body: String = self.chars[self.at + 1..]
             .iter()

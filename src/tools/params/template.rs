@@ -236,7 +236,7 @@ impl TemplateParser<'_> {
             return if body.ends_with("*/") {
                 Ok((TemplateAction::Comment, left, right))
             } else {
-                Err(self.error_at(at, "a comment stands alone in its braces"))
+                Err(self.error_at(at, "a comment must be alone in its braces"))
             };
         }
         let words: Vec<&str> = body
@@ -244,7 +244,7 @@ impl TemplateParser<'_> {
             .filter(|w| !w.is_empty())
             .collect();
         let (how, field) = match words.as_slice() {
-            [] => return Err(self.error_at(at, "nothing stands between the braces")),
+            [] => return Err(self.error_at(at, "there is nothing between the braces")),
             [field] if field.starts_with('.') => (InsertFormat::Plain, *field),
             ["array", field] if field.starts_with('.') => (InsertFormat::Array, *field),
             ["json", field] | [field, "|", "json"]
@@ -315,7 +315,7 @@ impl TemplateParser<'_> {
                 format!("`array` is for parameters of type array; write `{{{{.{name}}}}}`")
             }
             (InsertFormat::Plain, ValueType::Array(_) | ValueType::Map(_)) if self.allows_json => {
-                format!("`{name}` is no single value; write `{{{{json .{name}}}}}`")
+                format!("`{name}` is not a single value; write `{{{{json .{name}}}}}`")
             }
             (InsertFormat::Plain, ValueType::Array(_)) => {
                 format!("`{name}` is an array; write `{{{{array .{name}}}}}`")

@@ -182,7 +182,7 @@ impl ToolDefinitionReader<'_> {
         };
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
             told(format!(
-                "`{name}` is no name for a tool: models take letters, digits, `_` and `-`, {MAX_NAME} at most"
+                "`{name}` is not a valid tool name: use letters, digits, `_` and `-`, at most {MAX_NAME}"
             ));
         }
         if name == SUBMIT_VERDICT || crate::tools::is_built_in_tool(name) {

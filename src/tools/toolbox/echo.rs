@@ -84,7 +84,7 @@ impl ToolSource for Echo {
                 // Like the tool of an MCP server with a name that no language model can call.
                 errors: name
                     .contains('.')
-                    .then(|| format!("`{name}` is no name for a tool"))
+                    .then(|| format!("`{name}` is not a valid tool name"))
                     .into_iter()
                     .collect(),
                 ..ToolDefinition::default()

@@ -1,7 +1,7 @@
 //! The substitution of `${NAME}` and `${NAME:default}` in the raw text before it is parsed, as in the toolbox.
 //!
-//! Also responsible for the reverse mapping: it converts every place in the substituted text to the author's file,
-//! and removes values that may be secret from messages.
+//! Also converts every place in the substituted text to the author's file, and removes values that may be secret from
+//! messages.
 
 use std::ops::Range;
 use std::sync::Arc;

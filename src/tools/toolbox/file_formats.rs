@@ -165,7 +165,7 @@ fn read_nested_entries(
 }
 
 fn explain_ignored(what: &str) -> String {
-    format!("{what} are not supported by dicta: they are passed over")
+    format!("{what} are not supported by dicta and are ignored")
 }
 
 /// Reads an entry of the nested layout.

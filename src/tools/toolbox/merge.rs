@@ -76,7 +76,7 @@ pub(super) fn read_tool_set(
         fields.warning(
             "prompts",
             "unsupported",
-            "prompts are not supported by dicta: they are passed over",
+            "prompts are not supported by dicta and are ignored",
         );
     }
     fields.finish();

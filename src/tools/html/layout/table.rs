@@ -1,8 +1,7 @@
 //! Tables as Markdown: one row per line, with a rule below a header row.
 //!
 //! The writer first writes cells as blocks. At the end of the table it decides whether the table holds data. A table
-//! that only lays out the page stays as blocks: one with an inner table, a single column, or cells as long as an
-//! article.
+//! that only lays out the page stays as blocks. It has an inner table, a single column, or cells as long as an article.
 
 use std::ops::Range;
 

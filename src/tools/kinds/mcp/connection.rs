@@ -1,4 +1,4 @@
-//! The connection to one server: opened on first need, shared by all cells, opened again when it is gone.
+//! The connection to one server: opened on demand, shared by all cells, and opened again after it was lost.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as Plain, PoisonError};
@@ -26,19 +26,19 @@ use crate::event::{CallCx, Redactor, ToolFact};
 use crate::model::{CallIx, Hop, make_visible};
 use crate::net::Resolver;
 
-/// Of a list of tools, so many are asked for.
+/// The limit of tools that dicta takes from a server's list.
 pub(super) const MAX_TOOLS: usize = 200;
-/// Of its pages, so many.
+/// The limit of pages of a server's list.
 const MAX_PAGES: usize = 50;
-/// A judge that names such a server believes that it has tools.
+/// The failure of a server without tools. It is a failure because a judge that names the server expects tools.
 const NO_TOOLS_MESSAGE: &str = "it has no tools";
-/// Of an error's text, so much is passed on.
+/// The length at which an error's text is cut, in characters.
 const MAX_ERROR: usize = 2000;
 
 /// An open connection.
 struct McpConnection {
     service: RunningService<RoleClient, McpClientHandler>,
-    /// Of a program.
+    /// The notes about the server's process, if it is a program.
     notes: Option<Arc<ProcessNotes>>,
     tracker: Arc<RequestTracker>,
 }
@@ -64,9 +64,9 @@ pub(super) struct McpServer {
     resolver: Arc<dyn Resolver>,
     redactor: Redactor,
     connection: Mutex<Option<Arc<McpConnection>>>,
-    /// Which tools say that they change nothing; known once they were listed.
+    /// The tools' `readOnlyHint` by name, known after the tools were listed.
     read_only_hints: Plain<HashMap<String, bool>>,
-    /// Stands in for the guard.
+    /// Replaces the address guard.
     #[cfg(test)]
     pub(super) way: Option<Arc<dyn McpHttpSender>>,
 }
@@ -86,7 +86,7 @@ impl McpServer {
         }
     }
 
-    /// Whether a tool said that it changes nothing. Silence is no promise.
+    /// Returns true if a tool declares that it changes nothing. A tool without the annotation may change data.
     pub(super) fn says_read_only(&self, tool: &str) -> bool {
         let hints = self
             .read_only_hints
@@ -95,7 +95,7 @@ impl McpServer {
         hints.get(tool).copied().unwrap_or(false)
     }
 
-    /// A failure as everybody may see it: with the source's name, short, without secrets, on one line.
+    /// Converts a failure for display: with the source's name, cut, without secrets, on one line.
     fn qualify_failure(&self, mut failure: McpFailure) -> McpFailure {
         let mut text = make_visible(&failure.text, false).into_owned();
         if text.len() > MAX_ERROR {
@@ -107,7 +107,7 @@ impl McpServer {
         failure
     }
 
-    /// The connection, opened if there is none that lives.
+    /// Returns the connection, and opens it if there is none or it was lost.
     async fn get_connection(
         &self,
         clock: &Arc<dyn Clock>,
@@ -122,8 +122,8 @@ impl McpServer {
         Ok(open)
     }
 
-    /// Shakes hands as every server of today does; one that says no to that is asked once more in the words of 2026-07-28,
-    /// which knows no handshake.
+    /// Connects with the `initialize` handshake, which almost every server supports. If the server refuses it, tries
+    /// the protocol of 2026-07-28, which has no handshake.
     async fn connect(&self, clock: &Arc<dyn Clock>) -> Result<McpConnection, McpFailure> {
         let first = match self
             .try_connect(clock, ClientLifecycleMode::Initialize)
@@ -231,7 +231,7 @@ impl McpServer {
         Arc::new(GuardedSender::new(guard, &self.config, Arc::clone(clock)))
     }
 
-    /// What the server is called, and which version it speaks.
+    /// Returns the server's name and protocol version.
     pub(super) async fn describe_server(
         &self,
         clock: &Arc<dyn Clock>,
@@ -253,7 +253,7 @@ impl McpServer {
         Ok(format!("{name}, MCP {version}"))
     }
 
-    /// Its tools, as far as they are allowed or fit.
+    /// Lists the server's tools that `allow` admits.
     pub(super) async fn list_tools(&self, cx: &CallCx) -> Result<Vec<Tool>, McpFailure> {
         let listed = tokio::select! {
             biased;
@@ -306,7 +306,7 @@ impl McpServer {
                     format!("it has more than {MAX_TOOLS} tools: name the ones wanted in `allow`");
                 return Err(McpFailure::permanent(why));
             }
-            // One that points to itself would go on for ever.
+            // A page that points to itself would continue forever.
             if page.next_cursor.is_none() || page.next_cursor == cursor {
                 return self.check_allowed_exist(tools, &others);
             }
@@ -347,7 +347,7 @@ impl McpServer {
         }
     }
 
-    /// Every name of `allow` must be a tool.
+    /// Checks that every name of `allow` is a tool.
     fn check_allowed_exist(
         &self,
         tools: Vec<Tool>,
@@ -389,7 +389,7 @@ impl McpServer {
         Err(McpFailure::permanent(why))
     }
 
-    /// Calls a tool. A connection that turns out to be gone before the call was sent is opened once more.
+    /// Calls a tool. Connects again once if the connection was lost before the call was sent.
     pub(super) async fn call_tool(
         &self,
         tool: &str,
@@ -433,7 +433,7 @@ impl McpServer {
         cx: &CallCx,
     ) -> (Result<CallToolResult, McpFailure>, Vec<Hop>) {
         let limit = self.config.timeout;
-        // The server is told as `asked` goes, where it still owes an answer.
+        // Dropping `asked` cancels the call at the server if the reply is missing.
         let waited = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(McpFailure::permanent("cancelled")),
@@ -459,7 +459,7 @@ impl McpServer {
         (ended, hops)
     }
 
-    /// An error of the service in words for people.
+    /// Describes an error of rmcp's service.
     async fn explain_service_error(
         &self,
         open: &McpConnection,
@@ -489,9 +489,9 @@ impl McpServer {
 type HandshakeFuture<'a> =
     BoxFuture<'a, Result<RunningService<RoleClient, McpClientHandler>, ClientInitializeError>>;
 
-/// Why there is no connection.
+/// The reason why a connection failed.
 enum McpConnectError {
-    /// The server answered, and said no.
+    /// The server replied with an error.
     Refused(McpFailure),
     Other(McpFailure),
 }

@@ -1,4 +1,4 @@
-//! Replies that come as server-sent events: measured, and watched for the answer.
+//! Replies as server-sent events: limits their size, and detects a lost reply.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::failure::{McpFailure, McpHttpError};
 use super::request_tracker::RequestTracker;
 use crate::net::FetchError;
 
-/// A body as it comes; over some limit, an error.
+/// The chunks of a body. A body over a size limit ends in an error.
 pub(super) type BodyChunks = BoxStream<'static, Result<Bytes, FetchError>>;
 
-/// Who waits for an answer on a stream.
+/// The request whose reply a stream should contain.
 pub(super) struct AwaitedReply {
     pub(super) id: RequestId,
     pub(super) tracker: Arc<RequestTracker>,
 }
 
-/// Server-sent events, each of at most `max` bytes. Where somebody waits, the ledger learns that no answer can come any
-/// more.
+/// Converts a body to server-sent events of at most `max` bytes each. If `waiting` names a request, its tracker
+/// learns when the reply can no longer arrive.
 pub(super) fn watch_event_stream(
     body: BodyChunks,
     max: usize,
@@ -44,7 +44,7 @@ pub(super) fn watch_event_stream(
             Err(McpHttpError(McpFailure::message_too_large(max)))
         }
     });
-    // After the first error nothing more is read.
+    // Read nothing after the first error.
     let ended = bounded.scan(false, |over, chunk| {
         let next = (!*over).then(|| {
             *over = chunk.is_err();
@@ -73,16 +73,16 @@ pub(super) fn watch_event_stream(
     watched.boxed()
 }
 
-/// What is seen of a stream that should bring an answer.
+/// The state of a stream that should contain a reply.
 struct ReplyWatcher {
     awaited: AwaitedReply,
-    /// Its events have ids: rmcp takes it up again where it broke.
+    /// True if the events have ids. rmcp then resumes a broken stream.
     resumable: bool,
-    /// The answer passed, or cannot come.
+    /// True if the reply has passed or cannot arrive.
     is_settled: bool,
 }
 
-/// So much of a message tells whether it is an answer, and to what.
+/// The part of a message that identifies it as a reply.
 #[derive(Deserialize)]
 struct JsonRpcHead {
     id: Option<RequestId>,
@@ -134,7 +134,7 @@ impl ReplyWatcher {
     }
 }
 
-/// Counts an event's bytes; an empty line ends it.
+/// A counter of an event's bytes; an empty line ends the event.
 struct EventSizeLimit {
     max_bytes: usize,
     event_len: usize,

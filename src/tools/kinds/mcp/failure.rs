@@ -1,10 +1,10 @@
-//! Why a server could not be asked.
+//! Failures of requests to an MCP server.
 
 use std::fmt;
 
 use crate::net::FetchError;
 
-/// A sentence, and whether another try may end differently.
+/// The failure of a request: a sentence, and whether a retry may succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct McpFailure {
     pub(super) text: String,
@@ -12,7 +12,7 @@ pub(super) struct McpFailure {
 }
 
 impl McpFailure {
-    /// One that stays.
+    /// Creates a failure that a retry cannot avoid.
     pub(super) fn permanent(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -20,7 +20,7 @@ impl McpFailure {
         }
     }
 
-    /// One that may pass.
+    /// Creates a failure that a retry may avoid.
     pub(super) fn transient(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -42,14 +42,14 @@ impl McpFailure {
         }
     }
 
-    /// The failure for a message over the size limit `max`, in bytes.
+    /// Describes a message over the size limit `max`, in bytes.
     pub(super) fn message_too_large(max: usize) -> Self {
         Self::permanent(format!(
             "the server sent a message of more than {max} bytes"
         ))
     }
 
-    /// The same with more said.
+    /// Appends a text.
     pub(super) fn with_suffix(mut self, more: &str) -> Self {
         self.text.push_str(more);
         self
@@ -62,7 +62,7 @@ impl fmt::Display for McpFailure {
     }
 }
 
-/// An error of the way out, or of the server in words of ours.
+/// A failure as rmcp's transport reports it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct McpHttpError(pub(super) McpFailure);

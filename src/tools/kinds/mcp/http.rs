@@ -1,8 +1,8 @@
-//! MCP over streamable HTTP: rmcp's client, on dicta's one way out.
+//! MCP over streamable HTTP: rmcp's client with dicta's address guard.
 //!
-//! rmcp decides what is sent when (sessions, their renewal, protocol versions); what is sent goes through
-//! [`crate::net::Guard`] like any other request of a tool. Redirects of a POST are not followed. Streams that a server
-//! opens for news of its own are not listened to: nothing a judge needs comes on them.
+//! rmcp decides what to send and when: sessions, their renewal, protocol versions. Every request goes through
+//! [`crate::net::AddressGuard`], like any request of a tool. Redirects of a POST are not followed. dicta opens no
+//! stream for a server's own notifications, because a judge needs none of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,24 +27,24 @@ use crate::clock::BoxFuture;
 use crate::model::{Hop, make_visible};
 use crate::net::{FetchError, GuardedRequest, HopObserver};
 
-/// Of a refusal's body, so much is shown.
+/// The length at which the body of a refusal is cut, in bytes.
 const MAX_REFUSAL_BYTES: usize = 300;
 const EVENT_STREAM_TYPE: &str = "text/event-stream";
 const JSON_TYPE: &str = "application/json";
 
-/// A reply whose body is still to come.
+/// A reply whose body is not read yet.
 pub(super) struct McpHttpReply {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
     pub(super) session: Option<String>,
-    /// Where a redirect points.
+    /// The target of a redirect.
     pub(super) location: Option<String>,
     pub(super) body: BodyChunks,
 }
 
-/// The way out.
+/// A sender of HTTP requests.
 pub(super) trait McpHttpSender: Send + Sync {
-    /// Sends one request. Redirects of a POST are a reply.
+    /// Sends one request. A redirect of a POST is returned as a reply.
     fn send<'a>(
         &'a self,
         asking: GuardedRequest<'a>,
@@ -52,7 +52,7 @@ pub(super) trait McpHttpSender: Send + Sync {
     ) -> BoxFuture<'a, Result<McpHttpReply, FetchError>>;
 }
 
-/// Gathers the hops of one request.
+/// A collector of the hops of one request.
 #[derive(Default)]
 struct HopCollector(Mutex<Vec<Hop>>);
 
@@ -66,16 +66,16 @@ impl HopObserver for HopCollector {
     }
 }
 
-/// rmcp's client over a way out.
+/// rmcp's HTTP client over a sender.
 #[derive(Clone)]
 pub(super) struct McpHttpClient {
     pub(super) sender: Arc<dyn McpHttpSender>,
-    /// The source's own.
+    /// The headers of the source.
     pub(super) headers: Arc<[(String, String)]>,
     pub(super) tracker: Arc<RequestTracker>,
 }
 
-/// A transport to a server.
+/// Creates a transport to a server.
 pub(super) fn new_transport(
     client: McpHttpClient,
     url: &str,
@@ -116,7 +116,7 @@ impl McpHttpClient {
         headers
     }
 
-    /// Sends a request; what fails is noted under its id.
+    /// Sends a request and records a failure under its id.
     async fn send_request(
         &self,
         asking: GuardedRequest<'_>,
@@ -188,7 +188,7 @@ impl McpHttpClient {
             Err(why) => return Err(self.record_failure(id.as_ref(), why)),
         };
         let Some(id) = &id else {
-            // An answer to what asks for none.
+            // A reply to a notification, which expects none.
             return Ok(StreamableHttpPostResponse::Accepted);
         };
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
@@ -203,7 +203,7 @@ impl McpHttpClient {
         }
     }
 
-    /// A reply that says no. JSON-RPC errors are answers whatever their status.
+    /// Converts a refusal. A JSON-RPC error is a reply whatever its HTTP status is.
     async fn read_refusal(
         &self,
         reply: McpHttpReply,
@@ -290,7 +290,7 @@ impl StreamableHttpClient for McpHttpClient {
             headers: &headers,
             body: None,
         };
-        // A server need not know the word; the session ends by itself then.
+        // A server need not support DELETE; the session then expires by itself.
         self.send_request(asking, None).await.map(drop)
     }
 
@@ -322,7 +322,7 @@ impl StreamableHttpClient for McpHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, McpTransportError> {
-        // Only what was broken off is taken up again.
+        // Only a broken stream is resumed.
         if last_event_id.is_none() {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
@@ -345,7 +345,7 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
-/// The beginning of a stranger's text, on one line.
+/// Returns the start of an untrusted text on one line.
 fn preview_body(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
     make_visible(text.trim(), false).into_owned()

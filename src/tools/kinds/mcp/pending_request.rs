@@ -1,4 +1,4 @@
-//! A request that was sent, and the wait for its answer.
+//! A request in flight and the wait for its reply.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use rmcp::{RoleClient, ServiceError};
 
 use super::request_tracker::RequestTracker;
 
-/// Dropped before its answer came, it tells the server.
+/// A request in flight. Dropping it before its reply arrives cancels it at the server.
 pub(super) struct PendingRequest {
     handle: Option<RequestHandle<RoleClient>>,
     pub(super) id: RequestId,
     tracker: Arc<RequestTracker>,
 }
 
-/// How a wait ended.
+/// The end of a wait.
 #[expect(
     clippy::large_enum_variant,
     reason = "one at a time, matched where it arrives"
 )]
 pub(super) enum RequestOutcome {
     Replied(Result<ServerResult, ServiceError>),
-    /// No answer can come any more; the ledger says why.
+    /// The reply can no longer arrive; the tracker has the reason.
     Lost,
 }
 
@@ -41,7 +41,7 @@ impl PendingRequest {
         })
     }
 
-    /// Waits for what there is to wait for.
+    /// Waits for the reply, its loss, or the time limit.
     pub(super) async fn await_reply(&mut self) -> RequestOutcome {
         let Some(handle) = &mut self.handle else {
             return RequestOutcome::Lost;

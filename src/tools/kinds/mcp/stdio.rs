@@ -1,7 +1,7 @@
 //! MCP over the standard input and output of a program that dicta starts.
 //!
-//! rmcp's own child transport is not used: it has no limit of ours on a line, waits for seconds when it closes, and knows
-//! no process groups. Its framing ([`AsyncRwTransport`]) is.
+//! Uses rmcp's framing ([`AsyncRwTransport`]) but not its child transport. That one has no line limit, waits for
+//! seconds when it closes, and does not know process groups.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +26,7 @@ use crate::clock::{SystemClock, with_timeout};
 use crate::model::{Millis, make_visible};
 use crate::process::{ProcessExit, ProcessGroup};
 
-/// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
+/// The environment variables that a server inherits in addition to its `env`. None of them may hold a key.
 const INHERITED_VARIABLES: [&str; 14] = [
     "PATH",
     "HOME",
@@ -44,29 +44,29 @@ const INHERITED_VARIABLES: [&str; 14] = [
     "XDG_DATA_HOME",
 ];
 
-/// How much of what it says on standard error is kept.
+/// The number of bytes kept of the standard error, from its end.
 const STDERR_TAIL_BYTES: usize = 2048;
-/// How long they are waited for.
+/// The time to wait for the last output and the exit status.
 const STDERR_WAIT: Millis = Millis(2500);
-/// How much of what is no message is kept.
+/// The number of bytes kept of output that is not a message.
 const MAX_STRAY_BYTES: usize = 160;
 
-/// What is known of a server's process beside its messages: for error texts.
+/// The output and exit status of a server, for error messages.
 #[derive(Default)]
 pub(super) struct ProcessNotes {
     output: Mutex<ProcessOutput>,
-    /// Standard error is at its end.
+    /// Cancelled when the standard error has ended.
     stderr_closed: CancellationToken,
     exit: Arc<ProcessExit>,
 }
 
 #[derive(Default)]
 struct ProcessOutput {
-    /// The end of its standard error.
+    /// The end of the standard error.
     stderr_tail: VecDeque<u8>,
-    /// The beginning of what its standard output held that was no message.
+    /// The start of the first output that was not a message.
     stray_stdout: Vec<u8>,
-    /// Why reading was given up.
+    /// The reason why dicta stopped reading.
     read_error: Option<String>,
 }
 
@@ -79,8 +79,8 @@ impl ProcessNotes {
         self.lock().read_error.get_or_insert(why);
     }
 
-    /// What it left to be read, as half a sentence: `; it ended with exit status 1; its last words: …`. Its last words may
-    /// still be on their way.
+    /// Describes the end of the process as the rest of a sentence: `; it ended with exit status 1; …`. If `dead` is
+    /// set, waits for the last output first.
     pub(super) async fn describe_end(&self, dead: bool) -> String {
         if dead {
             let over = self.lock().read_error.is_none();
@@ -114,7 +114,7 @@ impl ProcessNotes {
     }
 }
 
-/// Bytes of a stranger on one line.
+/// Formats untrusted bytes on one line.
 fn to_visible_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text
@@ -125,7 +125,7 @@ fn to_visible_line(bytes: &[u8]) -> String {
     make_visible(&lines.join(" / "), false).into_owned()
 }
 
-/// Starts a program. The failure says why it cannot be.
+/// Starts a program.
 pub(super) fn start_program(
     program: &McpProgram,
 ) -> Result<(StdioTransport, Arc<ProcessNotes>), McpFailure> {
@@ -200,7 +200,7 @@ fn explain_start_failure(program: &McpProgram, error: &io::Error) -> McpFailure 
     McpFailure::permanent(why)
 }
 
-/// Keeps the end of what a server says on standard error. It never reaches the terminal.
+/// Keeps the end of a server's standard error, which never reaches the terminal.
 async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
     let _silent = notes.stderr_closed.clone().drop_guard();
     let mut buffer = [0; 4096];
@@ -215,17 +215,17 @@ async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
     }
 }
 
-/// Reads what a server writes, up to a line that is too long: then it ends.
+/// A reader of a server's output, which ends at a line over the size limit.
 struct LimitedLineReader {
     stdout: ChildStdout,
-    /// How long the line is so far.
+    /// The length of the current line so far, in bytes.
     line_len: usize,
     is_closed: bool,
     notes: Arc<ProcessNotes>,
 }
 
 impl LimitedLineReader {
-    /// Whether all of this may be read.
+    /// Counts bytes. Returns false if a line exceeds the limit.
     fn admits(&mut self, bytes: &[u8]) -> bool {
         for (at, part) in bytes.split(|b| *b == b'\n').enumerate() {
             if at > 0 {
@@ -272,7 +272,7 @@ impl AsyncRead for LimitedLineReader {
     }
 }
 
-/// The transport: messages, and the process behind them.
+/// A transport of messages, with the process that it belongs to.
 pub(super) struct StdioTransport {
     messages: AsyncRwTransport<RoleClient, LimitedLineReader, ChildStdin>,
     process_group: ProcessGroup,
@@ -293,7 +293,7 @@ impl Transport<RoleClient> for StdioTransport {
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // A message that the server does not read holds the pipe; it ends with the process then.
+        // A message that the server does not read blocks the pipe. Do not wait long: the pipe ends with the process.
         let _stuck = with_timeout(&SystemClock::new(), Millis(100), self.messages.close()).await;
         self.process_group.terminate().await;
         Ok(())

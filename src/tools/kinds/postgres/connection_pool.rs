@@ -1,5 +1,6 @@
-//! Connections of a source: at most four, opened as needed, kept while they work, thrown away when a statement was
-//! abandoned on one (the server is then told to stop it).
+//! The connections of a source: at most four, opened on demand and reused.
+//!
+//! A connection whose statement was abandoned is closed, and the server is asked to cancel the statement.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -21,14 +22,14 @@ use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::model::Millis;
 use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config};
 
-/// Connections at a time.
+/// The limit of simultaneous connections.
 const MAX_CONNECTIONS: usize = 4;
-/// What one call may read from the server, in bytes.
+/// The number of bytes that one call may read from the server.
 const MAX_READ_BYTES: u64 = 64 << 20;
-/// For telling a server to stop a statement.
+/// The time limit of asking the server to cancel a statement.
 const CANCEL_TIMEOUT: Millis = Millis::from_secs(5);
 
-/// The connections.
+/// The connections of a source.
 pub(super) struct PostgresPool {
     pub(super) config: PostgresConfig,
     resolver: Arc<dyn Resolver>,
@@ -37,18 +38,18 @@ pub(super) struct PostgresPool {
     permits: Arc<Semaphore>,
 }
 
-/// One that is open.
+/// An open connection.
 pub(super) struct PostgresConnection {
     pub(super) client: Client,
     pub(super) allowance: ReadAllowance,
 }
 
-/// Why there is none.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub(super) struct PostgresConnectError {
-    /// For the user, who knows the server.
+    /// The message for the user.
     pub(super) user_message: String,
-    /// For a model.
+    /// The message for the language model.
     model_message: String,
     transient: bool,
 }
@@ -85,7 +86,7 @@ impl PostgresPool {
         }
     }
 
-    /// A connection for one statement.
+    /// Returns a connection for one statement.
     pub(super) async fn acquire(
         self: &Arc<Self>,
         clock: &Arc<dyn Clock>,
@@ -143,7 +144,8 @@ impl PostgresPool {
             let client = if let Some(tls) = tls {
                 let tls = self.host_tls_connector(tls);
                 let (client, connection) = config.connect_raw(wire, tls).await.map_err(failed)?;
-                // It ends with the client; what failed there fails the client's requests too.
+                // The task ends with the client. Its errors also fail the client's requests, so they need no report
+                // here.
                 tokio::spawn(async move { drop(connection.await) });
                 client
             } else {
@@ -216,7 +218,7 @@ impl PostgresPool {
         })
     }
 
-    /// How TLS is spoken; read once.
+    /// Builds the TLS connector on first use.
     async fn tls_connector(&self) -> Result<Option<MakeRustlsConnect>, PostgresConnectError> {
         if let Some(made) = self.tls.get() {
             return Ok(made.clone());
@@ -231,13 +233,13 @@ impl PostgresPool {
         Ok(self.tls.get_or_init(|| made).clone())
     }
 
-    /// Why a login failed, in both tongues.
+    /// Describes a failed login for the user and for the language model.
     fn login_error(&self, error: &tokio_postgres::Error) -> PostgresConnectError {
         use std::error::Error as _;
         let Some(db) = error.as_db_error() else {
             let cause = error.source().map(|cause| format!(": {cause}"));
             let why = format!("{error}{}", cause.unwrap_or_default());
-            // What it says of TLS does not change by asking again.
+            // A TLS problem does not change with a retry.
             let passing = error.source().is_some_and(|cause| {
                 cause.downcast_ref::<io::Error>().is_some_and(|io| {
                     !matches!(
@@ -256,7 +258,7 @@ impl PostgresPool {
         }
     }
 
-    /// A text without the password.
+    /// Replaces the password in a text.
     pub(super) fn redact_password(&self, text: &str) -> String {
         match &self.config.password {
             Some(password) => text.replace(password.as_str(), "…"),
@@ -264,7 +266,7 @@ impl PostgresPool {
         }
     }
 
-    /// Tells the server to stop what runs on a connection that nobody listens to any more.
+    /// Asks the server to cancel the statement of an abandoned connection.
     fn cancel_query(
         self: Arc<Self>,
         link: PostgresConnection,
@@ -282,7 +284,8 @@ impl PostgresPool {
                 let grant = link.allowance.clone();
                 grant.renew(MAX_READ_BYTES);
                 let wire = MeteredStream::new(wire, grant);
-                // The server answers with closing; if it never heard, the statement ends at its own time.
+                // The server replies by closing. If the request does not arrive, the statement ends at its own time
+                // limit.
                 let _best_effort = match tls {
                     Some(tls) => {
                         token
@@ -309,16 +312,16 @@ async fn load_tls_config(roots: Option<PathBuf>) -> Result<ClientConfig, String>
     config.map_err(|why| format!("sslrootcert {name}: {why}"))
 }
 
-/// Whether the same may work when it is tried again.
+/// Returns true if a retry may succeed.
 pub(super) fn is_transient_sql_state(code: &SqlState) -> bool {
-    // Connections, timeouts, serialisation, deadlocks, too many clients, shutting down or starting up.
+    // Connection failures, timeouts, serialization failures, deadlocks, too many clients, server shutdown and start.
     const PASSING: [&str; 9] = [
         "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05",
     ];
     code.code().starts_with("08") || PASSING.contains(&code.code())
 }
 
-/// A connection in use. It goes home when it is [`Held::done`]; otherwise what runs on it is stopped.
+/// A connection in use. [`Self::release`] returns it to the pool; dropping it cancels its statement.
 pub(super) struct PooledConnection {
     connection: Option<PostgresConnection>,
     pool: Arc<PostgresPool>,
@@ -343,7 +346,7 @@ impl DerefMut for PooledConnection {
 }
 
 impl PooledConnection {
-    /// Nothing runs on it any more.
+    /// Returns an idle connection to the pool.
     pub(super) fn release(mut self) {
         let Some(link) = self.connection.take() else {
             return;

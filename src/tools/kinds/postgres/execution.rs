@@ -1,4 +1,4 @@
-//! One statement in a transaction of its own, and what its failure is to a model.
+//! The execution of one statement in its own transaction, and the message of its failure.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::clock::{BoxFuture, with_timeout};
 use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
 
-/// Rows fetched at a time.
+/// The number of rows per fetch.
 const BATCH_ROWS: usize = 100;
-/// The server's own message about a statement's time comes first.
+/// The time added to a statement's limit on dicta's side, so that the server's own timeout message arrives first.
 const SERVER_TIMEOUT_GRACE: Millis = Millis::from_secs(1);
 
-/// A value as it came, whatever its type.
+/// A value of any type in binary form.
 struct RawColumn<'a>(Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for RawColumn<'a> {
@@ -37,7 +37,7 @@ impl<'a> FromSql<'a> for RawColumn<'a> {
     }
 }
 
-/// Why a statement yields nothing: the driver's word, or ours.
+/// The reason why a statement has no result: an error of the driver or of dicta.
 enum StatementError {
     Driver(Error),
     Dicta(SqlFailure),
@@ -49,7 +49,7 @@ impl From<Error> for StatementError {
     }
 }
 
-/// Runs a statement; its rows as an answer.
+/// Runs a statement and returns its rows.
 pub(super) async fn query_rows(
     links: &Arc<PostgresPool>,
     text: &str,
@@ -72,7 +72,8 @@ pub(super) async fn query_rows(
     answer
 }
 
-/// Boxed, as what follows: the compiler cannot see through the driver's futures that they may change threads.
+/// Runs a statement. It returns a boxed future because the compiler cannot prove that the driver's futures are
+/// `Send`.
 fn execute_statement<'a>(
     held: &'a mut PooledConnection,
     links: &'a PostgresPool,
@@ -130,7 +131,7 @@ fn execute_statement<'a>(
     })
 }
 
-/// The names of the values that a statement with so many parameters takes.
+/// Returns the names of the values that a statement with `used` parameters takes.
 fn used_value_names(names: &[String], used: usize) -> Result<&[String], SqlFailure> {
     names.get(..used).ok_or_else(|| {
         let known = names.len();
@@ -171,7 +172,7 @@ fn to_failure(links: &PostgresPool, held: &PooledConnection, error: &Error) -> S
     }
 }
 
-/// What is there, and which of the tools' statements the server does not take.
+/// Describes the server, and the tools' statements that it rejects.
 pub(super) async fn probe_pool(
     links: &Arc<PostgresPool>,
     tools: &[(String, Arc<SqlQuery>)],
@@ -203,7 +204,7 @@ fn probe_connection<'a>(
         let row = client.query_one(WHO, &[]).await.map_err(wrong)?;
         let text = |at: usize| row.try_get::<_, String>(at).map_err(wrong);
         let (version, database, user) = (text(0)?, text(1)?, text(2)?);
-        // A superuser's functions read the server's files, in a read-only transaction too.
+        // Functions of a superuser can read the server's files, even in a read-only transaction.
         let rank = if row.try_get(3).map_err(wrong)? {
             ", a superuser"
         } else {

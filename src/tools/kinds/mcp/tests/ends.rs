@@ -54,7 +54,7 @@ fn start(way: &str) -> (Child, impl Iterator<Item = std::io::Result<String>>, u3
     (host, out, pid)
 }
 
-/// Who of a process group still runs. What has ended and waits for init does not.
+/// Returns the running processes of a group, without those that ended and wait for init.
 fn running(group: u32) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -115,7 +115,7 @@ fn a_host_that_is_killed_leaves_its_server_a_closed_input() {
     until_gone(server);
 }
 
-/// Waits until nobody of a group runs: what is on its way is not long.
+/// Waits until no process of a group runs, which takes a moment at most.
 fn until_gone(group: u32) {
     let begun = Instant::now();
     while !running(group).is_empty() {
