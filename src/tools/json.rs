@@ -261,7 +261,7 @@ pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
                 taken = find_string_end(rest);
                 let quoted = &rest[..taken];
                 match serde_json::from_str::<String>(quoted) {
-                    Ok(said) => write_json_string(&mut out, &said),
+                    Ok(text_value) => write_json_string(&mut out, &text_value),
                     Err(_) => out.push_str(quoted),
                 }
             }

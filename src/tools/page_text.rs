@@ -87,6 +87,7 @@ pub(super) async fn extract_page_text(
     let kind = BodyKind::from_content_type(content_type);
     let text = decode_body(&bytes, content_type, kind);
     if kind == BodyKind::Binary
+        // No text format contains NUL, but binary formats do, whatever the server declares.
         || text.contains('\0')
         || (kind == BodyKind::Unknown && std::str::from_utf8(&bytes).is_err())
     {
@@ -132,8 +133,8 @@ pub(super) async fn extract_page_text(
 
 /// Returns the ranges of a page's shown text that a browser does not show. `url` is the page's address.
 ///
-/// Renders the body again and uses the result only if it produces the same text. A cut body, or a page that another
-/// version of dicta rendered differently, has no ranges.
+/// Renders the body again, and returns ranges as far as the result agrees with `shown`. A cut body, or a page that
+/// another version of dicta rendered differently, has no ranges.
 pub(crate) fn find_hidden_ranges(
     bytes: &[u8],
     content_type: Option<&str>,

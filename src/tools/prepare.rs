@@ -128,13 +128,18 @@ pub(super) fn check_schema_as_written(
     if let Err(why) = schema.check_cost(&value) {
         return reject_schema_errors(name, vec![(String::new(), why)]);
     }
+    // `to_representable_value` replaced numbers beyond `f64` by the largest one; error texts must not show that
+    // substitute.
     let largest = Value::from(f64::MAX).to_string();
-    let told = |why: String| {
+    let name_largest = |why: String| {
         why.replace(&format!("-{largest}"), &largest)
             .replace(&largest, "a number out of range")
     };
     let failing = schema.errors(&value).into_iter();
-    reject_schema_errors(name, failing.map(|(at, why)| (at, told(why))).collect())
+    reject_schema_errors(
+        name,
+        failing.map(|(at, why)| (at, name_largest(why))).collect(),
+    )
 }
 
 /// Converts a node to a JSON value whose numbers fit `f64`.

@@ -26,8 +26,8 @@ pub(super) async fn fetch_remote_decls(
             continue;
         }
         match fetch_remote_decl(tool, toolbox, cx).await {
-            Ok(whole) => {
-                *tool = Arc::new(whole);
+            Ok(completed) => {
+                *tool = Arc::new(completed);
                 filled.insert(name, Arc::clone(tool));
             }
             Err(why) => {
@@ -53,15 +53,15 @@ async fn fetch_remote_decl(
     let (Some(source), Some(remote)) = (source, remote) else {
         return Err("neither the file nor the source declares its arguments".to_owned());
     };
-    let said = source.describe_own_tool(remote, cx).await?;
-    let mut whole = tool.clone();
+    let own_decl = source.describe_own_tool(remote, cx).await?;
+    let mut completed = tool.clone();
     if tool.from_source.description {
-        whole.decl.description = said.description;
+        completed.decl.description = own_decl.description;
     }
     if tool.from_source.input {
-        whole.decl.schema = said.schema;
-        whole.input = ToolInput::Schema(said.input);
+        completed.decl.schema = own_decl.schema;
+        completed.input = ToolInput::Schema(own_decl.input);
     }
-    whole.from_source = SourceProvided::default();
-    Ok(whole)
+    completed.from_source = SourceProvided::default();
+    Ok(completed)
 }

@@ -152,6 +152,7 @@ async fn open_with_strictness(
         };
         match source.discover_tools(cx).await {
             Ok(tools) => match filter_allowed_tools(name, tools, allow.as_deref()) {
+                // With `allow`, the user named the tools, so a broken one is an error.
                 Ok(tools) if allow.is_none() && strictness == Strictness::Judge => {
                     found.push((drop_broken_tools(name, tools, cx).await, source.badge()));
                 }
@@ -174,6 +175,7 @@ async fn open_with_strictness(
     if !problems.is_empty() {
         return Err(problems);
     }
+    // Verify tokens last: it may send requests, which are useless if the tools have errors.
     let claims = verify_tool_claims(&all, &deps.toolbox, &new_resolver(deps), cx).await;
     Ok(assemble_tool_set(chosen, &found, &claims, &deps.toolbox))
 }
@@ -217,6 +219,7 @@ fn resolve_tool_uses(
     let resolver = new_resolver(deps);
     let (mut chosen, mut problems, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (at, entry) in uses.iter().enumerate() {
+        // Several inline servers share the name of their kind.
         if entry.name != INLINE_SERVER
             && uses[..at].iter().any(|earlier| earlier.name == entry.name)
         {

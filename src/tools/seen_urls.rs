@@ -38,17 +38,17 @@ impl SeenUrls {
     /// Adds a tool response, except what it repeats of the call's arguments. Otherwise a tool that echoes its
     /// arguments would admit an invented host.
     pub fn add_response(&mut self, text: &str, arguments: &str) {
-        let mut asked = Self::default();
-        asked.add_text(arguments);
+        let mut in_arguments = Self::default();
+        in_arguments.add_text(arguments);
         // A JSON escape spells the same character in another way, so compare the decoded texts too.
         if let Ok(plain) = serde_json::from_str::<serde_json::Value>(arguments) {
-            asked.add_text(&plain.to_string());
+            in_arguments.add_text(&plain.to_string());
         }
         let mut found = Self::default();
         found.add_text(text);
-        let new = found.hosts.difference(&asked.hosts).cloned();
+        let new = found.hosts.difference(&in_arguments.hosts).cloned();
         self.hosts.extend(new);
-        let new = found.urls.difference(&asked.urls).cloned();
+        let new = found.urls.difference(&in_arguments.urls).cloned();
         self.urls.extend(new);
     }
 

@@ -37,6 +37,7 @@ pub async fn execute_tool_call(
     cx: &CallCx,
 ) -> ToolExecution {
     let first = execute_catching_panics(tool, prepared, ix, cx).await;
+    // A tool that changes data may have done so before it failed, so it is not retried.
     if !(first.is_error && first.transient && tool.is_read_only()) {
         return ToolExecution {
             response: first,
@@ -86,6 +87,7 @@ async fn execute_catching_panics(
         Ok(answer) => answer,
         Err(panic) => {
             let name = &prepared.tool;
+            // The panic's message may contain internals, so only the log gets it.
             let why = panic_message(&*panic);
             let text = format!("the tool `{name}` crashed: {why}");
             let cell = Some(cx.cell);

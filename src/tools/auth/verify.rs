@@ -38,14 +38,14 @@ pub(super) async fn verify_auth_services_with_guard(
     clock: &Arc<dyn Clock>,
     guard: &AddressGuard,
 ) -> (VerifiedClaims, Vec<String>) {
-    let asked = services.values().map(|service| async {
+    let verifications = services.values().map(|service| async {
         (
             &service.name,
             verify_auth_service(service, clock, guard).await,
         )
     });
     let (mut verified, mut problems) = (IndexMap::new(), Vec::new());
-    for (name, outcome) in join_all(asked).await {
+    for (name, outcome) in join_all(verifications).await {
         match outcome {
             Ok(Some(claims)) => {
                 verified.insert(name.clone(), claims);

@@ -44,6 +44,7 @@ pub(super) struct StyleDeclarations {
 impl StyleRules {
     /// Adds a piece of CSS, up to the limit.
     pub(super) fn push_css(&mut self, text: &str) {
+        // Bounds the time for a page with very large style sheets.
         let room = MAX_CSS_BYTES.saturating_sub(self.bytes_taken);
         let text = &text[..text.floor_char_boundary(room)];
         self.bytes_taken += text.len();
@@ -62,6 +63,7 @@ impl StyleRules {
                 continue;
             }
             let end = find_block_end(tail);
+            // Rules inside `@media` and others depend on more than the element, so they are skipped.
             if !head.starts_with('@') {
                 self.add_rule(head, &tail[..end]);
             }
@@ -72,7 +74,7 @@ impl StyleRules {
     }
 
     fn add_rule(&mut self, heads: &str, body: &str) {
-        let said = StyleDeclarations::parse(body);
+        let declarations = StyleDeclarations::parse(body);
         for head in heads.split(',').map(str::trim) {
             let simple = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '#');
             let marks = head.matches(['.', '#']).count();
@@ -82,7 +84,7 @@ impl StyleRules {
                 self.by_selector
                     .entry(key)
                     .or_default()
-                    .override_with(&said);
+                    .override_with(&declarations);
             }
         }
     }
@@ -99,8 +101,8 @@ impl StyleRules {
             return all;
         }
         let mut add = |key: &str| {
-            if let Some(said) = self.by_selector.get(key) {
-                all.override_with(said);
+            if let Some(declarations) = self.by_selector.get(key) {
+                all.override_with(declarations);
             }
         };
         add(tag);
@@ -134,40 +136,44 @@ impl StyleDeclarations {
     /// Parses the declarations of a `style` attribute or a block.
     pub(super) fn parse(style: &str) -> Self {
         let style = strip_css_comments(&style.to_ascii_lowercase());
-        let mut said = Self::default();
+        let mut declarations = Self::default();
         // The last of two declarations of a property wins.
-        for (name, value) in style.split(';').filter_map(|said| said.split_once(':')) {
+        for (name, value) in style
+            .split(';')
+            .filter_map(|declarations| declarations.split_once(':'))
+        {
             let value = value.trim().trim_end_matches("!important").trim();
             match name.trim() {
-                "display" => said.display_none = Some(value == "none"),
+                "display" => declarations.display_none = Some(value == "none"),
                 "visibility" => {
-                    said.visibility_hidden = Some(matches!(value, "hidden" | "collapse"))
+                    declarations.visibility_hidden = Some(matches!(value, "hidden" | "collapse"))
                 }
                 "opacity" => {
-                    said.zero_opacity = Some(parse_leading_number(value).is_some_and(|n| n <= 0.0))
+                    declarations.zero_opacity =
+                        Some(parse_leading_number(value).is_some_and(|n| n <= 0.0))
                 }
-                "font-size" => said.tiny_font = Some(is_tiny_size(value)),
+                "font-size" => declarations.tiny_font = Some(is_tiny_size(value)),
                 "color" => {
-                    said.transparent_text = Some(value == "transparent");
-                    said.colour =
+                    declarations.transparent_text = Some(value == "transparent");
+                    declarations.colour =
                         Some(parse_colour(value).map_or(Background::Unknown, Background::Known));
                 }
                 "background" | "background-color" => {
-                    said.background = match value {
-                        "transparent" | "none" | "inherit" => said.background,
+                    declarations.background = match value {
+                        "transparent" | "none" | "inherit" => declarations.background,
                         value => {
                             Some(parse_colour(value).map_or(Background::Unknown, Background::Known))
                         }
                     };
                 }
                 "background-clip" | "-webkit-background-clip" => {
-                    said.background_clipped = Some(true)
+                    declarations.background_clipped = Some(true)
                 }
-                "background-image" => said.background = Some(Background::Unknown),
+                "background-image" => declarations.background = Some(Background::Unknown),
                 _ => {}
             }
         }
-        said
+        declarations
     }
 
     /// Replaces properties that `later` declares.
@@ -184,7 +190,7 @@ impl StyleDeclarations {
 
     /// Returns true if the element is invisible on any background.
     pub(super) fn hides_element(&self) -> bool {
-        let is = |said: Option<bool>| said == Some(true);
+        let is = |declarations: Option<bool>| declarations == Some(true);
         is(self.display_none)
             || is(self.visibility_hidden)
             || is(self.zero_opacity)

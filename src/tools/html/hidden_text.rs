@@ -180,22 +180,22 @@ impl ComputedStyle {
             self.background = parse_colour(&ground).map_or(Background::Unknown, Background::Known);
         }
         if &*tag.name == "font"
-            && let Some(said) = find_attribute(tag, "color")
+            && let Some(declarations) = find_attribute(tag, "color")
         {
-            self.colour = parse_colour(&said);
+            self.colour = parse_colour(&declarations);
         }
         let class = class.unwrap_or_default();
-        let mut said = rules.matching_declarations(&tag.name, &class, id.as_deref());
+        let mut declarations = rules.matching_declarations(&tag.name, &class, id.as_deref());
         if let Some(style) = find_attribute(tag, "style") {
-            said.override_with(&StyleDeclarations::parse(&style));
+            declarations.override_with(&StyleDeclarations::parse(&style));
         }
-        self.is_hidden |= said.hides_element();
-        match said.colour {
+        self.is_hidden |= declarations.hides_element();
+        match declarations.colour {
             Some(Background::Known(colour)) => self.colour = Some(colour),
             Some(_) => self.colour = None,
             None => {}
         }
-        self.background = said.background.unwrap_or(self.background);
+        self.background = declarations.background.unwrap_or(self.background);
         self
     }
 }

@@ -134,6 +134,7 @@ impl MarkdownWriter {
             return;
         }
         if self.in_title {
+            // A title of any length would come before the text, so it is cut.
             if self.title.len() < 1000 {
                 self.title.push_str(text);
             }
@@ -228,11 +229,11 @@ impl MarkdownWriter {
         }
         let is_code = self.out[self.block_start.min(self.out.len())..].contains('\n');
         for (n, (to, at)) in links.iter().enumerate() {
-            let said = &self.out[at.start..at.end.min(self.out.len())];
-            let said = &said[..said.floor_char_boundary(MAX_LINK_TEXT)];
-            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            let label = &self.out[at.start..at.end.min(self.out.len())];
+            let label = &label[..label.floor_char_boundary(MAX_LINK_TEXT)];
+            let label = label.split_whitespace().collect::<Vec<_>>().join(" ");
             let gap = if is_code && n == 0 { "\n" } else { " " };
-            let _infallible = write!(self.out, "{gap}[{said}]({to})");
+            let _infallible = write!(self.out, "{gap}[{label}]({to})");
         }
     }
 
@@ -253,6 +254,7 @@ impl MarkdownWriter {
     }
 
     pub(super) fn push_within_limit(&mut self, text: &str) {
+        // Writes at most one piece beyond the limit.
         if self.out.len() <= self.max_bytes {
             self.out.push_str(text);
         }

@@ -66,7 +66,7 @@ impl ToolExecutor for Weekday {
         let spelling = if self.short { "%a" } else { "%A" };
         Box::pin(async move {
             match serde_json::from_str::<WeekdayArgs>(prepared.values.get()) {
-                Ok(asked) => ToolResponse::ok(asked.date.strftime(spelling).to_string()),
+                Ok(arguments) => ToolResponse::ok(arguments.date.strftime(spelling).to_string()),
                 Err(why) => ToolResponse::error(format!("date is not a date: {why}")),
             }
         })

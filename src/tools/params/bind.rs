@@ -54,6 +54,7 @@ impl ToolParams {
             }
         }
         if !failed.is_empty() {
+            // A rejection counts as an authentication failure only if the arguments themselves are right.
             let is_auth = failed.iter().all(|refused| refused.is_auth);
             let rule = if is_auth { "auth" } else { "parameters" };
             let all: Vec<String> = failed.into_iter().map(|refused| refused.message).collect();
@@ -85,33 +86,38 @@ impl<'a> ParamBinder<'a> {
                 .unwrap_or(ParamValueSource::Nothing),
             None => self.find_value(param)?,
         };
-        let mut taking = ConversionCx {
+        let mut conversion = ConversionCx {
             coerce,
             path: format!("/{}", escape_pointer_step(&param.name)),
             changes: Vec::new(),
         };
         let taken = match &given {
             ParamValueSource::Nothing => return Ok(JsonNode::Literal("null".to_owned())),
-            ParamValueSource::Argument(value) => param.spec.check_and_convert(value, &mut taking),
+            ParamValueSource::Argument(value) => {
+                param.spec.check_and_convert(value, &mut conversion)
+            }
             ParamValueSource::Default(value, was_null) => {
-                taking.coerce = false;
+                // The author wrote the default with its type, so no conversion applies.
+                conversion.coerce = false;
                 if coerce && *was_null {
-                    taking.changes.push(ArgumentChange {
-                        path: taking.path.clone(),
+                    conversion.changes.push(ArgumentChange {
+                        path: conversion.path.clone(),
                         what: format!("null read as the default {}", format_value_truncated(value)),
                     });
                 }
-                param.spec.check_and_convert(value, &mut taking)
+                param.spec.check_and_convert(value, &mut conversion)
             }
             ParamValueSource::Claim(value, field) => {
-                taking.coerce = false;
+                // `coerce` corrects mistakes of the language model; a claim is not one.
+                conversion.coerce = false;
                 // The claim is hidden from the language model, so the error must not contain its value.
-                let taken = param.spec.check_and_convert(value, &mut taking);
+                let taken = param.spec.check_and_convert(value, &mut conversion);
                 taken.map_err(|_| format!("the claim {field} does not fit it"))
             }
         };
+        // The changes of a copied value are already recorded at the parameter that it comes from.
         if param.copied_from.is_none() {
-            coerced.append(&mut taking.changes);
+            coerced.append(&mut conversion.changes);
         }
         taken.map_err(|why| ParamError {
             message: format!("unable to parse value for {:?}: {why}", param.name),

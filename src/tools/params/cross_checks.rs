@@ -28,6 +28,7 @@ pub(super) fn check_copies(fields: &MappingDecoder<'_>, read: &[(ToolParam, Stri
         for _ in 0..=read.len() {
             let Some(name) = next else { break };
             let Some(source) = by_name(name) else {
+                // An unknown name later in the chain is reported at the parameter that copies it.
                 if name == first {
                     let names = read.iter().map(|(p, _)| p.name.as_str());
                     let hint = find_nearest(name, names)

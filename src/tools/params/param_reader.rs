@@ -468,12 +468,12 @@ fn read_value_matcher(
             // The toolbox compares an invalid pattern as text. That is allowed here too, but with a warning: a typo
             // must not silently disable an exclusion.
             Err(why) if matches!(of, ValueType::Text) && !why.contains("look-around") => {
-                let told = format!(
+                let warning = format!(
                     "{} is not a pattern ({why}), so it is compared as plain text; to keep this without a warning, write `^{}$`",
                     format_go_quoted(&node),
                     regex::escape(text)
                 );
-                Ok((ValueMatcher::Equal(node), Some(told)))
+                Ok((ValueMatcher::Equal(node), Some(warning)))
             }
             Err(why) => Err(format!(
                 "{} does not compile: {why}",

@@ -139,6 +139,7 @@ fn sample_char_of_class(class: &Class) -> char {
             .map(regex_syntax::hir::ClassUnicodeRange::start),
         Class::Bytes(class) => class.iter().next().map(|r| char::from(r.start())),
     };
+    // Prefer characters that make a sample easy to read in a message.
     ['a', '1', 'A', '_', '-', ' ']
         .into_iter()
         .find(|c| has(*c))

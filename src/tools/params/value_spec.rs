@@ -120,16 +120,16 @@ impl ValueSpec {
     pub(super) fn check_and_convert(
         &self,
         value: &JsonNode,
-        taking: &mut ConversionCx,
+        cx: &mut ConversionCx,
     ) -> Result<JsonNode, String> {
-        let lenient = if taking.coerce {
+        let lenient = if cx.coerce {
             coerce_value(&self.of, value)
         } else {
             None
         };
         if let Some(read) = &lenient {
-            taking.changes.push(ArgumentChange {
-                path: taking.path.clone(),
+            cx.changes.push(ArgumentChange {
+                path: cx.path.clone(),
                 what: format!(
                     "{} read as {}",
                     format_value_truncated(value),
@@ -142,8 +142,8 @@ impl ValueSpec {
         self.filter.check_value(&value)?;
         self.check_bounds(&value)?;
         match (&self.of, value) {
-            (ValueType::Array(items), JsonNode::List(list)) => convert_items(items, &list, taking),
-            (ValueType::Map(of), JsonNode::Object(pairs)) => convert_map_values(*of, pairs, taking),
+            (ValueType::Array(items), JsonNode::List(list)) => convert_items(items, &list, cx),
+            (ValueType::Map(of), JsonNode::Object(pairs)) => convert_map_values(*of, pairs, cx),
             (_, JsonNode::Text(text)) => Ok(JsonNode::Text(match self.escape {
                 Some(escape) => escape.apply(&text),
                 None => text,
@@ -212,36 +212,36 @@ impl ValueSpec {
 fn convert_items(
     items: &ValueSpec,
     list: &[JsonNode],
-    taking: &mut ConversionCx,
+    cx: &mut ConversionCx,
 ) -> Result<JsonNode, String> {
-    let mut taken = Vec::with_capacity(list.len());
+    let mut converted = Vec::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {
-        let item = taking.at_child(&at.to_string(), |taking| {
-            items.check_and_convert(item, taking)
-        });
-        taken.push(item.map_err(|why| format!("unable to parse element #{at}: {why}"))?);
+        let item = cx.at_child(&at.to_string(), |cx| items.check_and_convert(item, cx));
+        converted.push(item.map_err(|why| format!("unable to parse element #{at}: {why}"))?);
     }
-    Ok(JsonNode::List(taken))
+    Ok(JsonNode::List(converted))
 }
 
 fn convert_map_values(
     of: Option<ScalarType>,
     pairs: Vec<(String, JsonNode)>,
-    taking: &mut ConversionCx,
+    cx: &mut ConversionCx,
 ) -> Result<JsonNode, String> {
-    let bare = of.map(|scalar| ValueSpec::without_rules(scalar.into()));
-    let mut taken = Vec::with_capacity(pairs.len());
+    let untyped_spec = of.map(|scalar| ValueSpec::without_rules(scalar.into()));
+    let mut converted = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
-        let read = match &bare {
-            Some(bare) => taking.at_child(&key, |taking| bare.check_and_convert(&value, taking)),
+        let read = match &untyped_spec {
+            Some(untyped_spec) => {
+                cx.at_child(&key, |cx| untyped_spec.check_and_convert(&value, cx))
+            }
             None => check_numbers_fit(&value).map(|()| value),
         };
         let key_shown: String = key.chars().take(80).collect();
         let read =
             read.map_err(|why| format!("unable to parse value for key {key_shown:?}: {why}"))?;
-        taken.push((key, read));
+        converted.push((key, read));
     }
-    Ok(JsonNode::Object(taken))
+    Ok(JsonNode::Object(converted))
 }
 
 /// Checks that `f64` can hold every number in a map of any type.

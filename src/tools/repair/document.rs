@@ -158,9 +158,9 @@ impl JsonRepairer<'_> {
             } else {
                 self.rest()
             };
-            let said = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
-            if !said.is_empty()
-                && !said.starts_with("</")
+            let prose = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
+            if !prose.is_empty()
+                && !prose.starts_with("</")
                 && !self.log.has(RepairKind::SurroundingText)
             {
                 self.log_repair(RepairKind::SurroundingText);

@@ -56,25 +56,26 @@ pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
     if let Some(read) = replace_lone_surrogates(raw).or_else(|| parse_unquoted_text(raw)) {
         return Ok(read);
     }
-    let mut mender = JsonRepairer::new(raw);
-    match mender.read_document() {
+    // Only now: the two cases above need no guess, and the lenient parser would change more than they do.
+    let mut repairer = JsonRepairer::new(raw);
+    match repairer.read_document() {
         Ok(node) => Ok(RepairedJson {
             node,
-            was_truncated: mender.was_truncated,
-            has_duplicate_keys: mender.has_duplicate_keys,
-            changes: mender.log.into_changes(),
+            was_truncated: repairer.was_truncated,
+            has_duplicate_keys: repairer.has_duplicate_keys,
+            changes: repairer.log.into_changes(),
         }),
         Err(why) => Err(format!("{strict}; not repaired: {why}")),
     }
 }
 
 fn parse_strictly(text: &str, mut changes: Vec<ArgumentChange>) -> Result<RepairedJson, String> {
-    let told = changes.len();
+    let change_count = changes.len();
     let node = JsonNode::parse(text, &mut changes)?;
     Ok(RepairedJson {
         node,
         was_truncated: false,
-        has_duplicate_keys: changes.len() > told,
+        has_duplicate_keys: changes.len() > change_count,
         changes,
     })
 }
@@ -95,10 +96,12 @@ fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
         let mut taken = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
         match unit(rest) {
             Some(0xd800..=0xdbff) if matches!(unit(&rest[6..]), Some(0xdc00..=0xdfff)) => {
+                // A complete pair: two escapes of six characters.
                 taken = 12;
             }
             Some(0xd800..=0xdfff) => {
                 replaced += 1;
+                // U+FFFD is what decoders put in place of an unpaired half.
                 out.push_str("\\ufffd");
                 rest = &rest[6..];
                 continue;
@@ -129,11 +132,11 @@ fn parse_unquoted_text(raw: &str) -> Option<RepairedJson> {
     else {
         return None;
     };
-    let told = ArgumentChange {
+    let change = ArgumentChange {
         path: String::new(),
         what: "read the JSON inside a text that had lost its quotes".to_owned(),
     };
-    parse_strictly(&inner, vec![told]).ok()
+    parse_strictly(&inner, vec![change]).ok()
 }
 
 #[cfg(test)]

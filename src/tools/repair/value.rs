@@ -72,6 +72,7 @@ impl JsonRepairer<'_> {
     }
 
     fn push_bracket(&mut self, open: OpenBracket) -> Result<(), String> {
+        // The parser is recursive; the limit protects the stack.
         if self.open_brackets.len() >= MAX_DEPTH {
             return Err("nested too deeply".to_owned());
         }
@@ -103,6 +104,7 @@ impl JsonRepairer<'_> {
                 }
                 _ if self.eat("...") || self.eat("…") => {
                     self.log_repair(RepairKind::Ellipsis);
+                    // An ellipsis replaces omitted values, so the commas around it are not missing values.
                     commas = 0;
                 }
                 _ => return commas,
@@ -120,6 +122,7 @@ impl JsonRepairer<'_> {
             return Ok(inner);
         }
         let entries = entries.0;
+        // Every key lacks a colon: a set such as Python's `{"a", "b"}`, which JSON writes as a list.
         if !entries.keys_without_colon.is_empty()
             && entries.keys_without_colon.len() == entries.key_count
         {

@@ -176,17 +176,17 @@ impl ToolDefinitionReader<'_> {
     fn check_name(&self) {
         let name = &self.entry.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let told = |message: String| {
+        let report = |message: String| {
             self.problems
                 .error(self.entry.name_span.clone(), "id", message);
         };
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
-            told(format!(
+            report(format!(
                 "`{name}` is not a valid tool name: use letters, digits, `_` and `-`, at most {MAX_NAME}"
             ));
         }
         if name == SUBMIT_VERDICT || crate::tools::is_built_in_tool(name) {
-            told(format!("`{name}` is built in; give this tool another name"));
+            report(format!("`{name}` is built in; give this tool another name"));
         }
     }
 

@@ -99,6 +99,7 @@ fn url_password(text: &str) -> Option<String> {
         .find(|c: char| "/?#\"'".contains(c) || c.is_whitespace())
         .unwrap_or(rest.len());
     let (user, _) = rest[..end].rsplit_once('@')?;
+    // A user without a password is often a token: `https://TOKEN@host`.
     let secret = user.split_once(':').map_or(user, |(_, password)| password);
     Some(secret.to_owned())
 }

@@ -223,10 +223,10 @@ pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
 pub fn transcript_tools_for(book: &Arc<JudgedMessages>) -> Vec<Arc<dyn Tool>> {
     TRANSCRIPT_TOOL_SPECS
         .iter()
-        .map(|told| {
+        .map(|spec_of| {
             let book = Arc::clone(book);
             Arc::new(TranscriptTool {
-                spec: told,
+                spec: spec_of,
                 messages: book,
             }) as Arc<dyn Tool>
         })
@@ -240,11 +240,11 @@ struct TranscriptToolSpec {
 }
 
 static TRANSCRIPT_TOOL_SPECS: LazyLock<Vec<TranscriptToolSpec>> = LazyLock::new(|| {
-    let told = |decl: ToolDeclaration| TranscriptToolSpec {
+    let spec_of = |decl: ToolDeclaration| TranscriptToolSpec {
         schema: CompiledSchema::compile(&decl.schema).expect("our own schemas are valid"),
         decl,
     };
-    transcript_tool_decls().into_iter().map(told).collect()
+    transcript_tool_decls().into_iter().map(spec_of).collect()
 });
 
 /// One of the three tools.
@@ -292,28 +292,28 @@ impl TranscriptToolArgs {
 
 impl TranscriptTool {
     /// Checks a call against the transcript.
-    fn check_args(&self, asked: &TranscriptToolArgs) -> Result<(), String> {
+    fn check_args(&self, args: &TranscriptToolArgs) -> Result<(), String> {
         let last = || match self.messages.message_count {
             0 => "the transcript holds no messages".to_owned(),
             1 => "the transcript holds message 0 alone".to_owned(),
             n => format!("messages are numbered 0 to {}", n - 1),
         };
-        if let Some(message) = asked.message {
+        if let Some(message) = args.message {
             if message >= self.messages.message_count {
                 return Err(format!("there is no message {message}: {}", last()));
             }
             let size = read::message_size(&self.messages, message);
-            if asked.from > 0 && asked.from >= size {
+            if args.from > 0 && args.from >= size {
                 return Err(format!(
                     "message {message} ends before byte {}: it has {size} bytes",
-                    asked.from
+                    args.from
                 ));
             }
-        } else if asked.from > 0 && asked.from >= self.messages.message_count {
-            return Err(format!("there is no message {}: {}", asked.from, last()));
+        } else if args.from > 0 && args.from >= self.messages.message_count {
+            return Err(format!("there is no message {}: {}", args.from, last()));
         }
         if self.spec.decl.name == SEARCH_TRANSCRIPT {
-            search::compile_search_pattern(asked)?;
+            search::compile_search_pattern(args)?;
         }
         Ok(())
     }
@@ -332,7 +332,7 @@ impl Tool for TranscriptTool {
         let name = &self.spec.decl.name;
         check_schema(name, &self.spec.schema, canonical)?;
         TranscriptToolArgs::read(canonical)
-            .and_then(|asked| self.check_args(&asked))
+            .and_then(|args| self.check_args(&args))
             .map_err(|why| Rejection {
                 rule: "arguments".to_owned(),
                 text: format!("Error: {name}: {why}"),
@@ -352,14 +352,14 @@ impl Tool for TranscriptTool {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
-            let asked = match TranscriptToolArgs::read(&prepared.values) {
-                Ok(asked) => asked,
+            let args = match TranscriptToolArgs::read(&prepared.values) {
+                Ok(args) => args,
                 Err(why) => return ToolResponse::error(why),
             };
             match self.spec.decl.name.as_str() {
-                LIST_MESSAGES => list::list_messages(&self.messages, &asked),
-                READ_MESSAGE => read::read_message(&self.messages, &asked),
-                _ => search::search_transcript(&self.messages, &asked, cx).await,
+                LIST_MESSAGES => list::list_messages(&self.messages, &args),
+                READ_MESSAGE => read::read_message(&self.messages, &args),
+                _ => search::search_transcript(&self.messages, &args, cx).await,
             }
         })
     }

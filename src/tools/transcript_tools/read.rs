@@ -12,8 +12,8 @@ pub(super) fn message_size(book: &JudgedMessages, message: usize) -> usize {
 }
 
 /// Reads a message from a byte on. Each shown part has its own delimiting line.
-pub(super) fn read_message(book: &JudgedMessages, asked: &TranscriptToolArgs) -> ToolResponse {
-    let message = asked.message.unwrap_or_default();
+pub(super) fn read_message(book: &JudgedMessages, args: &TranscriptToolArgs) -> ToolResponse {
+    let message = args.message.unwrap_or_default();
     let leaves = book.parts_of(message);
     if leaves.is_empty() {
         return new_response(
@@ -23,17 +23,17 @@ pub(super) fn read_message(book: &JudgedMessages, asked: &TranscriptToolArgs) ->
         );
     }
     let size = message_size(book, message);
-    let limit = asked
+    let limit = args
         .limit
         .unwrap_or(MAX_RESPONSE_BYTES)
         .min(MAX_RESPONSE_BYTES);
     let (mut out, mut given) = (String::new(), 0);
-    let (mut at, mut next) = (0, asked.from);
+    let (mut at, mut next) = (0, args.from);
     for leaf in leaves {
         let (begins, ends) = (at, at + leaf.text.len());
         at = ends;
         // A part without text is shown when the reader reaches its position.
-        let passed = ends < asked.from || (ends == asked.from && ends > begins);
+        let passed = ends < args.from || (ends == args.from && ends > begins);
         if passed {
             continue;
         }

@@ -32,14 +32,14 @@ const MAX_SHOWN_PER_MESSAGE: usize = 5;
 const CONTEXT_BYTES: usize = 80;
 
 /// Compiles the pattern of a call. Refuses an invalid pattern and one that matches the empty text.
-pub(super) fn compile_search_pattern(asked: &TranscriptToolArgs) -> Result<Regex, String> {
-    let text = if asked.regex {
-        asked.query.clone()
+pub(super) fn compile_search_pattern(args: &TranscriptToolArgs) -> Result<Regex, String> {
+    let text = if args.regex {
+        args.query.clone()
     } else {
-        regex::escape(&asked.query)
+        regex::escape(&args.query)
     };
     let pattern = RegexBuilder::new(&text)
-        .case_insensitive(!asked.match_case)
+        .case_insensitive(!args.match_case)
         .multi_line(true)
         .size_limit(MAX_PATTERN_SIZE)
         .dfa_size_limit(MAX_PATTERN_SIZE)
@@ -56,17 +56,17 @@ pub(super) fn compile_search_pattern(asked: &TranscriptToolArgs) -> Result<Regex
 
 pub(super) async fn search_transcript(
     book: &JudgedMessages,
-    asked: &TranscriptToolArgs,
+    args: &TranscriptToolArgs,
     cx: &CallCx,
 ) -> ToolResponse {
-    let pattern = match compile_search_pattern(asked) {
+    let pattern = match compile_search_pattern(args) {
         Ok(pattern) => pattern,
         Err(why) => return ToolResponse::error(why),
     };
-    let limit = asked.limit.unwrap_or(DEFAULT_MATCH_LIMIT);
+    let limit = args.limit.unwrap_or(DEFAULT_MATCH_LIMIT);
     let ends = cx.clock.now() + MAX_SEARCH_TIME;
     let mut found = SearchMatches::default();
-    let mut message = asked.from;
+    let mut message = args.from;
     let mut searched = 0;
     // The reason why the search stopped before the end.
     let mut stopped = None;

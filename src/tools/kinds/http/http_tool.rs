@@ -337,11 +337,11 @@ impl HttpTool {
                 }
             }
             _ => {
-                let told = status_error_response(status, &label, &answer.text);
+                let failure = status_error_response(status, &label, &answer.text);
                 ToolResponse {
-                    text: told.text,
+                    text: failure.text,
                     is_error: true,
-                    transient: told.transient,
+                    transient: failure.transient,
                     ..answer
                 }
             }

@@ -83,6 +83,7 @@ impl RequestPlan {
             UnmappedValues::Nowhere => {}
             UnmappedValues::Query => {
                 for (name, value) in self.unmapped_values(&values) {
+                    // A model must not override or duplicate a parameter that the source sets, such as an API key.
                     if self.fixed_query.iter().any(|(fixed, _)| fixed == name) {
                         return Err(format!("`{name}` is set by the source"));
                     }
@@ -95,6 +96,7 @@ impl RequestPlan {
             && !headers
                 .iter()
                 .any(|(name, _)| is_same_header(name, "content-type"))
+            // A template may produce another format; then the tool must set the header itself.
             && serde_json::from_str::<&RawValue>(body).is_ok()
         {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
@@ -150,6 +152,7 @@ impl RequestPlan {
         let mut url = Url::parse(&text).map_err(|error| format!("the request's URL: {error}"))?;
         let base = self.base.path().trim_end_matches('/');
         let below = url.path().strip_prefix(base);
+        // The URL parser resolves dots and may change the host, so check its result too.
         if url.origin() != self.base.origin()
             || !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             || has_dot_segment(path.split('?').next().unwrap_or_default())

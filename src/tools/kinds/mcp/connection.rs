@@ -112,10 +112,13 @@ impl McpServer {
         &self,
         clock: &Arc<dyn Clock>,
     ) -> Result<Arc<McpConnection>, McpFailure> {
+        // The lock is held while connecting, so that parallel cells share one connection instead of starting a
+        // server each.
         let mut slot = self.connection.lock().await;
         if let Some(open) = slot.as_ref().filter(|open| !open.is_dead()) {
             return Ok(Arc::clone(open));
         }
+        // Drop the lost connection, and with it its process, even if connecting fails below.
         *slot = None;
         let open = Arc::new(self.connect(clock).await?);
         *slot = Some(Arc::clone(&open));
@@ -144,75 +147,81 @@ impl McpServer {
         clock: &Arc<dyn Clock>,
         mode: ClientLifecycleMode,
     ) -> Result<McpConnection, McpConnectError> {
-        let ledger = Arc::new(RequestTracker::default());
+        let tracker = Arc::new(RequestTracker::default());
         let limit = self.config.start_timeout;
-        let (served, notes) = match &self.config.address {
+        let (session, notes) = match &self.config.address {
             McpAddress::Program(program) => {
                 let (stdio, notes) =
                     stdio::start_program(program).map_err(McpConnectError::Other)?;
-                let serving: HandshakeFuture<'_> =
+                let handshake_future: HandshakeFuture<'_> =
                     Box::pin(serve_client_with_lifecycle(McpClientHandler, stdio, mode));
-                (with_timeout(&**clock, limit, serving).await, Some(notes))
+                (
+                    with_timeout(&**clock, limit, handshake_future).await,
+                    Some(notes),
+                )
             }
             McpAddress::Endpoint(endpoint) => {
                 let client = McpHttpClient {
                     sender: self.new_sender(clock),
                     headers: endpoint.headers.clone().into(),
-                    tracker: Arc::clone(&ledger),
+                    tracker: Arc::clone(&tracker),
                 };
                 let transport = new_transport(client, endpoint.url.as_str());
-                let serving: HandshakeFuture<'_> = Box::pin(serve_client_with_lifecycle(
+                let handshake_future: HandshakeFuture<'_> = Box::pin(serve_client_with_lifecycle(
                     McpClientHandler,
                     transport,
                     mode,
                 ));
-                let shaken = async {
+                // rmcp waits for the time limit if the reply's stream breaks; the tracker reports that at once.
+                let handshake = async {
                     tokio::select! {
                         biased;
-                        served = serving => Some(served),
-                        () = ledger.wait_until_lost(None) => None,
+                        session = handshake_future => Some(session),
+                        () = tracker.wait_until_lost(None) => None,
                     }
                 };
-                match with_timeout(&**clock, limit, shaken).await {
+                match with_timeout(&**clock, limit, handshake).await {
                     Some(None) => {
-                        let why = ledger.take_any_failure();
-                        let gone = || McpFailure::transient("it does not take the handshake");
-                        return Err(McpConnectError::Other(why.unwrap_or_else(gone)));
+                        let why = tracker.take_any_failure();
+                        let default_failure =
+                            || McpFailure::transient("it does not take the handshake");
+                        return Err(McpConnectError::Other(why.unwrap_or_else(default_failure)));
                     }
-                    served => (served.flatten(), None),
+                    session => (session.flatten(), None),
                 }
             }
         };
-        let failed = match served {
+        let failed = match session {
             Some(Ok(service)) => {
                 return Ok(McpConnection {
                     service,
                     notes,
-                    tracker: ledger,
+                    tracker,
                 });
             }
             Some(Err(error)) => error,
             None => {
-                let told = match &notes {
+                let suffix = match &notes {
                     Some(notes) => notes.describe_end(false).await,
                     None => String::new(),
                 };
                 let why = format!("no handshake after {limit} (`startTimeout` gives it longer)");
                 return Err(McpConnectError::Other(
-                    McpFailure::transient(why).with_suffix(&told),
+                    McpFailure::transient(why).with_suffix(&suffix),
                 ));
             }
         };
-        let spoke = matches!(failed, ClientInitializeError::JsonRpcError(_));
-        let failure = ledger
+        // Only a JSON-RPC error proves that the server speaks MCP, so only then is another protocol worth a try.
+        let was_refused = matches!(failed, ClientInitializeError::JsonRpcError(_));
+        let failure = tracker
             .take_any_failure()
             .unwrap_or_else(|| explain_handshake_error(&failed));
-        let told = match &notes {
-            Some(notes) => notes.describe_end(!spoke).await,
+        let suffix = match &notes {
+            Some(notes) => notes.describe_end(!was_refused).await,
             None => String::new(),
         };
-        let failure = failure.with_suffix(&told);
-        Err(if spoke {
+        let failure = failure.with_suffix(&suffix);
+        Err(if was_refused {
             McpConnectError::Refused(failure)
         } else {
             McpConnectError::Other(failure)
@@ -261,6 +270,7 @@ impl McpServer {
             listed = self.list_within_timeout(&cx.clock) => listed,
         };
         let tools = listed.map_err(|f| self.qualify_failure(f))?;
+        // Replace all hints: a server may have changed its tools since the last list.
         let mut hints = self
             .read_only_hints
             .lock()
@@ -285,7 +295,7 @@ impl McpServer {
     }
 
     async fn list_all_pages(&self, open: &McpConnection) -> Result<Vec<Tool>, McpFailure> {
-        let wanted = |tool: &Tool| {
+        let is_allowed = |tool: &Tool| {
             let allow = self.config.allow.as_ref();
             allow.is_none_or(|allow| allow.iter().any(|name| *name == tool.name))
         };
@@ -295,8 +305,10 @@ impl McpServer {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let page = self.list_page(open, params).await?;
             for tool in page.tools {
-                if wanted(&tool) {
+                if is_allowed(&tool) {
                     tools.push(tool);
+                // The other names serve only suggestions in an error message, so a hostile list need not be kept
+                // whole.
                 } else if others.len() < MAX_TOOLS {
                     others.push(shorten_text(&tool.name));
                 }
@@ -323,14 +335,14 @@ impl McpServer {
         params: PaginatedRequestParams,
     ) -> Result<ListToolsResult, McpFailure> {
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-        let mut asked =
+        let mut pending =
             match PendingRequest::send(open.service.peer(), request, &open.tracker).await {
-                Ok(asked) => asked,
+                Ok(pending) => pending,
                 Err(error) => return Err(self.explain_service_error(open, error, None).await),
             };
-        let waited = asked.await_reply().await;
-        let (_, failed) = open.tracker.take_request(&asked.id);
-        match (waited, failed) {
+        let outcome = pending.await_reply().await;
+        let (_, failed) = open.tracker.take_request(&pending.id);
+        match (outcome, failed) {
             (RequestOutcome::Replied(Ok(ServerResult::ListToolsResult(page))), _) => Ok(page),
             (RequestOutcome::Replied(Err(ServiceError::McpError(error))), _)
                 if error.code == ErrorCode::METHOD_NOT_FOUND =>
@@ -409,14 +421,15 @@ impl McpServer {
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
             match PendingRequest::send(open.service.peer(), request, &open.tracker).await {
+                // The request was not sent, so trying it on a new connection cannot run the tool twice.
                 Err(_) if again => again = false,
                 Err(error) => {
                     return Err(
                         self.qualify_failure(self.explain_service_error(&open, error, None).await)
                     );
                 }
-                Ok(asked) => {
-                    let (ended, hops) = self.await_call_result(&open, asked, cx).await;
+                Ok(pending) => {
+                    let (ended, hops) = self.await_call_result(&open, pending, cx).await;
                     for hop in hops {
                         cx.emit_tool_fact(call, ToolFact::Hop(hop)).await;
                     }
@@ -429,19 +442,19 @@ impl McpServer {
     async fn await_call_result(
         &self,
         open: &McpConnection,
-        mut asked: PendingRequest,
+        mut pending: PendingRequest,
         cx: &CallCx,
     ) -> (Result<CallToolResult, McpFailure>, Vec<Hop>) {
         let limit = self.config.timeout;
-        // Dropping `asked` cancels the call at the server if the reply is missing.
-        let waited = tokio::select! {
+        // Dropping `pending` cancels the call at the server if the reply is missing.
+        let outcome = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(McpFailure::permanent("cancelled")),
-            waited = asked.await_reply() => Ok(waited),
+            outcome = pending.await_reply() => Ok(outcome),
             () = cx.clock.sleep(limit) => Err(McpFailure::transient(format!("no answer after {limit} (`timeout`)"))),
         };
-        let (hops, failed) = open.tracker.take_request(&asked.id);
-        let ended = match (waited, failed) {
+        let (hops, failed) = open.tracker.take_request(&pending.id);
+        let ended = match (outcome, failed) {
             (Ok(RequestOutcome::Replied(Ok(result))), _) => extract_call_result(result),
             (Ok(_), Some(failure)) => Err(failure),
             (Ok(RequestOutcome::Replied(Err(error))), None) => {
@@ -473,9 +486,9 @@ impl McpServer {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 let failed = open.tracker.take_any_failure();
                 let when = when.map(|w| format!(" {w}")).unwrap_or_default();
-                let gone = McpFailure::transient(format!("it is gone{when}"));
+                let default_failure = McpFailure::transient(format!("it is gone{when}"));
                 failed
-                    .unwrap_or(gone)
+                    .unwrap_or(default_failure)
                     .with_suffix(&open.describe_process(true).await)
             }
             ServiceError::UnexpectedResponse => {

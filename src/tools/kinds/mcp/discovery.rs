@@ -68,6 +68,7 @@ fn to_tool_definition(link: &Arc<McpServer>, tool: &Tool, known: &[String]) -> T
     let work = McpTool::new(
         Arc::clone(link),
         remote.clone(),
+        // Without the annotation, the tool may change data.
         Some(read_only.unwrap_or(false)),
     );
     let broken = why

@@ -121,15 +121,12 @@ impl ReplyWatcher {
         if self.is_settled {
             return;
         }
-        let AwaitedReply {
-            id,
-            tracker: ledger,
-        } = &self.awaited;
+        let AwaitedReply { id, tracker } = &self.awaited;
         if self.resumable && why.transient {
-            ledger.set_failure(id, why);
+            tracker.set_failure(id, why);
         } else {
             self.is_settled = true;
-            ledger.mark_lost(id, why);
+            tracker.mark_lost(id, why);
         }
     }
 }

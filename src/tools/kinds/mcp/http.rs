@@ -101,6 +101,7 @@ impl McpHttpClient {
             "accept".to_owned(),
             format!("{JSON_TYPE}, {EVENT_STREAM_TYPE}"),
         )];
+        // The source's headers precede those of the protocol; the config reader refuses names that collide.
         headers.extend(self.headers.iter().cloned());
         if let Some(session) = session {
             headers.push((HEADER_SESSION_ID.to_owned(), session.to_string()));
@@ -163,6 +164,7 @@ impl McpHttpClient {
         let reply = self.send_request(asking, id.as_ref()).await?;
         match reply.status {
             202 | 204 => return Ok(StreamableHttpPostResponse::Accepted),
+            // The protocol defines 404 within a session as its end; rmcp then starts another session.
             404 if in_session => return Err(StreamableHttpError::SessionExpired),
             200..=299 => {}
             _ => return self.read_refusal(reply, id.as_ref()).await,
@@ -223,6 +225,7 @@ impl McpHttpClient {
         if let Some(id) = id
             && let Ok(ServerJsonRpcMessage::Error(mut error)) = serde_json::from_slice(&body)
         {
+            // The error may lack the id, by which rmcp assigns replies to requests.
             error.id = Some(id.clone());
             return Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),

@@ -87,6 +87,7 @@ impl ToolExecutor for McpTool {
                 .await
             {
                 Ok(result) => to_tool_response(&result, cx).await,
+                // A tool that changes data may have run before the failure, so a retry could run it twice.
                 Err(failure) if failure.transient && self.is_read_only() => {
                     ToolResponse::error(failure).transient()
                 }

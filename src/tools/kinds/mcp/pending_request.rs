@@ -30,18 +30,18 @@ impl PendingRequest {
     pub(super) async fn send(
         peer: &Peer<RoleClient>,
         request: ClientRequest,
-        ledger: &Arc<RequestTracker>,
+        tracker: &Arc<RequestTracker>,
     ) -> Result<Self, ServiceError> {
         let options = PeerRequestOptions::no_options();
         let handle = peer.send_cancellable_request(request, options).await?;
         Ok(Self {
             id: handle.id.clone(),
             handle: Some(handle),
-            tracker: Arc::clone(ledger),
+            tracker: Arc::clone(tracker),
         })
     }
 
-    /// Waits for the reply, its loss, or the time limit.
+    /// Waits for the reply or its loss.
     pub(super) async fn await_reply(&mut self) -> RequestOutcome {
         let Some(handle) = &mut self.handle else {
             return RequestOutcome::Lost;
@@ -61,12 +61,13 @@ impl PendingRequest {
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take()
+            // Cancelling needs a runtime. Without one, dicta is ending, and the connection with it.
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (id, ledger) = (self.id.clone(), Arc::clone(&self.tracker));
+            let (id, tracker) = (self.id.clone(), Arc::clone(&self.tracker));
             runtime.spawn(async move {
                 let _gone = handle.cancel(Some("no longer wanted".to_owned())).await;
-                ledger.take_request(&id);
+                tracker.take_request(&id);
             });
         }
     }

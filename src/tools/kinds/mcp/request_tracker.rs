@@ -53,10 +53,10 @@ impl RequestTracker {
     /// Returns once this request is lost, or any request without an id. The id of a handshake is not known.
     pub(super) async fn wait_until_lost(&self, id: Option<&RequestId>) {
         loop {
-            let told = self.lost_notify.notified();
-            tokio::pin!(told);
+            let notified = self.lost_notify.notified();
+            tokio::pin!(notified);
             // Register for notifications before the check below, or one could be missed.
-            told.as_mut().enable();
+            notified.as_mut().enable();
             let is_lost = match id {
                 Some(id) => self.lock().get(id).is_some_and(|entry| entry.is_lost),
                 None => self.lock().values().any(|entry| entry.is_lost),
@@ -64,7 +64,7 @@ impl RequestTracker {
             if is_lost {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 

@@ -44,6 +44,7 @@ impl McpConfig {
                 found
             }
             McpAddress::Endpoint(endpoint) => {
+                // Any other header may hold a secret, whatever its name is.
                 let harmless = ["user-agent", "accept-language", "origin", "referer"];
                 let headers = endpoint
                     .headers
@@ -69,6 +70,7 @@ impl McpConfig {
             })
             .map(|(_, rest)| rest.trim().to_owned())
             .collect();
+        // Redact the whole header value and its token alone: either may appear in an error text.
         found.extend(bare);
         found
     }

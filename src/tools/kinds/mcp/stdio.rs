@@ -93,24 +93,24 @@ impl ProcessNotes {
             let _late = with_timeout(&SystemClock::new(), STDERR_WAIT, last).await;
         }
         let inner = self.lock();
-        let mut told = String::new();
+        let mut description = String::new();
         if let Some(why) = &inner.read_error {
-            told.push_str("; ");
-            told.push_str(why);
+            description.push_str("; ");
+            description.push_str(why);
         } else if let Some(status) = self.exit.status() {
-            told.push_str("; it ended with ");
-            told.push_str(&status.to_string());
+            description.push_str("; it ended with ");
+            description.push_str(&status.to_string());
         }
         if !inner.stray_stdout.is_empty() {
-            told.push_str("; its standard output holds what is no message: ");
-            told.push_str(&to_visible_line(&inner.stray_stdout));
+            description.push_str("; its standard output holds what is no message: ");
+            description.push_str(&to_visible_line(&inner.stray_stdout));
         }
         if !inner.stderr_tail.is_empty() {
             let bytes: Vec<u8> = inner.stderr_tail.iter().copied().collect();
-            told.push_str("; its last words: ");
-            told.push_str(&to_visible_line(&bytes));
+            description.push_str("; its last words: ");
+            description.push_str(&to_visible_line(&bytes));
         }
-        told
+        description
     }
 }
 
@@ -132,6 +132,7 @@ pub(super) fn start_program(
     let mut command = Command::new(&program.command);
     command
         .args(&program.args)
+        // Clear the environment first: keys of judges must not reach a server.
         .env_clear()
         .envs(
             INHERITED_VARIABLES
@@ -140,6 +141,7 @@ pub(super) fn start_program(
         )
         .envs(&program.env)
         .current_dir(&program.cwd)
+        // The server leads its own group, so that its child processes end with it.
         .process_group(0)
         .stdin(Pipe::piped())
         .stdout(Pipe::piped())
@@ -156,7 +158,7 @@ pub(super) fn start_program(
         )));
     };
     let notes = Arc::new(ProcessNotes::default());
-    let leash = ProcessGroup::new(child, Arc::clone(&notes.exit))
+    let process_group = ProcessGroup::new(child, Arc::clone(&notes.exit))
         .ok_or_else(|| McpFailure::transient(format!("`{}` ended at once", program.command)))?;
     tokio::spawn(collect_stderr(errors, Arc::clone(&notes)));
     let lines = LimitedLineReader {
@@ -166,8 +168,9 @@ pub(super) fn start_program(
         notes: Arc::clone(&notes),
     };
     let stdio = StdioTransport {
+        // rmcp's limit exceeds that of the reader, so that the reader reports a long line.
         messages: AsyncRwTransport::new_client(lines, to).with_max_line_length(MAX_MESSAGE * 2),
-        process_group: leash,
+        process_group,
     };
     Ok((stdio, notes))
 }
@@ -202,6 +205,7 @@ fn explain_start_failure(program: &McpProgram, error: &io::Error) -> McpFailure 
 
 /// Keeps the end of a server's standard error, which never reaches the terminal.
 async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
+    // The guard reports the end of the standard error on every way out of this function.
     let _silent = notes.stderr_closed.clone().drop_guard();
     let mut buffer = [0; 4096];
     while let Ok(n) = errors.read(&mut buffer).await {
@@ -232,6 +236,7 @@ impl LimitedLineReader {
                 self.line_len = 0;
             }
             let begins = part.iter().find(|b| !b.is_ascii_whitespace());
+            // A message is a JSON object, so a line with another first character is stray output.
             if self.line_len == 0 && begins.is_some_and(|b| *b != b'{') {
                 let mut inner = self.notes.lock();
                 if inner.stray_stdout.is_empty() {

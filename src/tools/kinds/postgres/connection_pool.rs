@@ -92,9 +92,9 @@ impl PostgresPool {
         clock: &Arc<dyn Clock>,
     ) -> Result<PooledConnection, PostgresConnectError> {
         let limit = self.config.connect_timeout;
-        let getting = Arc::clone(self).acquire_unbounded(Arc::clone(clock));
-        let got = with_timeout(&**clock, limit, getting).await;
-        got.unwrap_or_else(|| {
+        let acquisition = Arc::clone(self).acquire_unbounded(Arc::clone(clock));
+        let acquired = with_timeout(&**clock, limit, acquisition).await;
+        acquired.unwrap_or_else(|| {
             let why = format!("no connection within {} s", limit.0 / 1000);
             Err(PostgresConnectError::new(why, true))
         })
@@ -105,24 +105,27 @@ impl PostgresPool {
         clock: Arc<dyn Clock>,
     ) -> BoxFuture<'static, Result<PooledConnection, PostgresConnectError>> {
         Box::pin(async move {
-            let place = Arc::clone(&self.permits).acquire_owned().await;
-            let place = place.map_err(|_| PostgresConnectError::new("closed".to_owned(), false))?;
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            let permit =
+                permit.map_err(|_| PostgresConnectError::new("closed".to_owned(), false))?;
             let link = match self.take_idle() {
                 Some(link) => link,
                 None => self.connect(&*clock).await?,
             };
+            // The allowance counts per call, and a reused connection has used up some of it.
             link.allowance.renew(MAX_READ_BYTES);
             Ok(PooledConnection {
                 connection: Some(link),
                 pool: self,
                 clock,
-                _permit: place,
+                _permit: permit,
             })
         })
     }
 
     fn take_idle(&self) -> Option<PostgresConnection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // The server may have closed idle connections.
         idle.retain(|link| !link.client.is_closed());
         idle.pop()
     }
@@ -133,30 +136,29 @@ impl PostgresPool {
     ) -> BoxFuture<'a, Result<PostgresConnection, PostgresConnectError>> {
         Box::pin(async move {
             let tls = self.tls_connector().await?;
-            let grant = ReadAllowance::default();
-            grant.renew(MAX_READ_BYTES);
-            let wire = MeteredStream::new(
+            let allowance = ReadAllowance::default();
+            // The login also reads from the server, and a new allowance is empty.
+            allowance.renew(MAX_READ_BYTES);
+            let stream = MeteredStream::new(
                 self.open_stream(clock, self.config.connect_timeout).await?,
-                grant.clone(),
+                allowance.clone(),
             );
             let config = self.client_config();
             let failed = |error| self.login_error(&error);
             let client = if let Some(tls) = tls {
                 let tls = self.host_tls_connector(tls);
-                let (client, connection) = config.connect_raw(wire, tls).await.map_err(failed)?;
+                let (client, connection) = config.connect_raw(stream, tls).await.map_err(failed)?;
                 // The task ends with the client. Its errors also fail the client's requests, so they need no report
                 // here.
                 tokio::spawn(async move { drop(connection.await) });
                 client
             } else {
-                let (client, connection) = config.connect_raw(wire, NoTls).await.map_err(failed)?;
+                let (client, connection) =
+                    config.connect_raw(stream, NoTls).await.map_err(failed)?;
                 tokio::spawn(async move { drop(connection.await) });
                 client
             };
-            Ok(PostgresConnection {
-                client,
-                allowance: grant,
-            })
+            Ok(PostgresConnection { client, allowance })
         })
     }
 
@@ -275,24 +277,24 @@ impl PostgresPool {
         Box::pin(async move {
             let token = link.client.cancel_token();
             let stopping = async {
-                let (Ok(tls), Ok(wire)) = (
+                let (Ok(tls), Ok(stream)) = (
                     self.tls_connector().await,
                     self.open_stream(&*clock, CANCEL_TIMEOUT).await,
                 ) else {
                     return;
                 };
-                let grant = link.allowance.clone();
-                grant.renew(MAX_READ_BYTES);
-                let wire = MeteredStream::new(wire, grant);
+                let allowance = link.allowance.clone();
+                allowance.renew(MAX_READ_BYTES);
+                let stream = MeteredStream::new(stream, allowance);
                 // The server replies by closing. If the request does not arrive, the statement ends at its own time
                 // limit.
                 let _best_effort = match tls {
                     Some(tls) => {
                         token
-                            .cancel_query_raw(wire, self.host_tls_connector(tls))
+                            .cancel_query_raw(stream, self.host_tls_connector(tls))
                             .await
                     }
-                    None => token.cancel_query_raw(wire, NoTls).await,
+                    None => token.cancel_query_raw(stream, NoTls).await,
                 };
             };
             let _best_effort = with_timeout(&*clock, CANCEL_TIMEOUT, stopping).await;

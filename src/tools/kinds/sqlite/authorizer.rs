@@ -45,8 +45,8 @@ impl LastRefusal {
     }
 
     fn record(&self, what: String) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.get_or_insert(what);
+        let mut refusal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.get_or_insert(what);
     }
 }
 

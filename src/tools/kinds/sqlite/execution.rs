@@ -61,6 +61,7 @@ pub(super) async fn run_with_connection<T: Send + 'static>(
         () = cx.cancel.cancelled() => SqlFailure::cancelled(),
         () = cx.clock.sleep(source.timeout) => SqlFailure::timeout(source.timeout),
     };
+    // Sets the flag that SQLite's progress handler checks, which interrupts the statement.
     drop(stop);
     tokio::select! {
         biased;
@@ -91,6 +92,7 @@ fn open_database(
     } else {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     };
+    // No mutex: only one thread uses the connection. Extended result codes distinguish causes in messages.
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
     // Opening a pipe would block forever, and SQLite's own message names neither case.
     match path.map(std::fs::metadata) {
@@ -120,6 +122,7 @@ fn restrict_connection(
 ) -> rusqlite::Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // The schema of a foreign file must not call functions with side effects.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // A quoted name without a column is a mistake, not a text.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
