@@ -146,7 +146,7 @@ pub fn is_built_in_tool(name: &str) -> bool {
 /// The dependencies that tools are built with.
 #[derive(Clone, Default)]
 pub struct ToolDeps {
-    /// The addresses of `--resolve HOST:PORT:ADDRESS`, as in curl; [`crate::net::parse_resolve`] reads them. The
+    /// The addresses of `--resolve HOST:PORT:ADDRESS`, as in curl; [`crate::net::parse_resolve_entry`] reads them. The
     /// address guard still checks each one.
     pub host_overrides: Vec<(String, u16, std::net::IpAddr)>,
     /// A tool that replaces all tools of a judge. `dicta check --connect` sets it, so that it calls none of them.
