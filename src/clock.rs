@@ -137,6 +137,20 @@ impl Clock for FakeClock {
     }
 }
 
+/// Returns the result of `work`, or `None` if `limit` passes first. Work that is already done wins.
+pub(crate) async fn with_timeout<T>(
+    clock: &dyn Clock,
+    limit: Millis,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let sleep = clock.sleep(limit);
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = sleep => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,7 +25,8 @@
 //!
 //! 1. [`model`] domain types · [`diag`] diagnostics and the only YAML reader · [`clock`] time · [`schema`] JSON Schema ·
 //!    [`query`] JMESPath
-//! 2. [`event`] the only event type, its fold, its emitter · [`net`] the only HTTP client builder
+//! 2. [`event`] the only event type, its fold, its emitter · [`net`] the only HTTP client builder · [`process`] started
+//!    programs
 //! 3. [`transcript`] one reader per format · [`rubric`] rubric files · [`provider`] model dialects · [`tools`] judge tools
 //! 4. [`handlers`] eval types
 //! 5. [`judge`] the judge trace · [`record`] recordings on disk · [`workspace`] dicta.yaml, discovery, labels
@@ -150,7 +151,7 @@
 //! | address guard | the SSRF protection: it checks every URL and address that a model or a page names | [`net`] | – |
 //! | hop | one request of a fetch; each redirect adds a hop | [`model`] | – |
 //! | seen rule | the rule that a judge may fetch only URLs that occur in what it has read | [`tools`] | – |
-//! | process group | a program that dicta starts, with all of its child processes | `process` | leash |
+//! | process group | a program that dicta starts, with all of its child processes | [`process`] | leash |
 //!
 //! ## Runs and recordings
 //!
@@ -203,6 +204,7 @@ pub mod handlers;
 pub mod judge;
 pub mod model;
 pub mod net;
+pub mod process;
 pub mod provider;
 pub mod query;
 pub mod record;

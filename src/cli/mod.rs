@@ -37,7 +37,7 @@ use std::sync::Arc;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::clock::{Clock, SystemClock};
-use crate::tools::kinds::SourceProcessReaper;
+use crate::process::ProcessReaper;
 use crate::workspace::Env;
 use args::{Cli, CliCommand, RunArgs};
 use error::CommandError;
@@ -52,11 +52,11 @@ struct CommandCx {
 
 /// Runs the program as it was called.
 pub fn main() -> ExitCode {
-    if let Some(code) = crate::handlers::guard::run_if_guard() {
+    if let Some(code) = crate::process::guard::run_if_guard() {
         return code;
     }
     // However the program ends from here on, what its tools started ends with it.
-    let _children = SourceProcessReaper;
+    let _children = ProcessReaper;
     let env = Env::from_process();
     let streams = Streams::from_process(&env);
     let cx = CommandCx {

@@ -19,6 +19,7 @@ use crate::event::{EventKind, RunEvent};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{Labels, Millis, pluralize};
+use crate::process::ExitSignalsHandled;
 use crate::report::{
     EvalVerdicts, Narrator, ReportFormat, ReportRow, ReportWriter, RowBuilder, RunSummary,
     TextStyle,
@@ -27,7 +28,6 @@ use crate::run::{
     self, CachePolicy, DecisionFilter, JudgePreview, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec,
 };
-use crate::tools::kinds::ExitSignalsHandled;
 use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
 

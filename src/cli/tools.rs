@@ -19,7 +19,8 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
 use crate::provider::render_tool_declarations;
 use crate::report::wrap_line;
-use crate::tools::toolbox::{FileTool, SourceProvided, ToolDefinition, Toolbox};
+use crate::tools::source::{SourceProvided, ToolDefinition};
+use crate::tools::toolbox::{FileTool, Toolbox};
 use crate::tools::{
     Tool, ToolDeps, ToolSet, VerifiedClaims, built_in_tool_decls, open_single_tool,
 };

@@ -39,7 +39,7 @@ pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::VerdictPartsSpec;
 pub use registry::{EvalTypeRegistry, FAMILIES};
-pub use script::{CompileCx, ScriptEnv, guard};
+pub use script::{CompileCx, ScriptEnv};
 pub use subject::{MessageText, Subject, SubjectCall};
 pub use wrap::JudgedEval;
 

@@ -12,25 +12,10 @@ use tower_service::Service;
 
 use super::error::ConnectTimedOut;
 use super::fetch::FetchError;
-use crate::clock::Clock;
+use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Returns the work's result, or `None` if `limit` passes first. Work that is already done wins.
-pub(crate) async fn with_timeout<T>(
-    clock: &dyn Clock,
-    limit: Millis,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let sleep = clock.sleep(limit);
-    tokio::select! {
-        // In this order: a result that arrives together with the deadline is not lost.
-        biased;
-        done = work => Some(done),
-        () = sleep => None,
-    }
-}
 
 /// A connector layer that puts a deadline on connecting (name, TCP, TLS). reqwest's own `connect_timeout` would use
 /// tokio's time.

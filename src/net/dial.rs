@@ -8,10 +8,9 @@ use std::net::SocketAddr;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 
-use super::deadline::with_timeout;
 use super::resolve::Resolver;
 use super::{NetError, WaitPhase, tls};
-use crate::clock::Clock;
+use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
 
 /// The largest number of a name's addresses that are tried.

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::deadline::{ConnectDeadline, with_timeout};
+use super::deadline::ConnectDeadline;
 use super::error::classify_error;
 use super::{NetError, WaitPhase, tls};
-use crate::clock::Clock;
+use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
 
 /// The `User-Agent` header.

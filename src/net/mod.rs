@@ -28,7 +28,6 @@ mod unverified;
 
 pub use address::{find_closed_range, is_own_address, unwrap_embedded_ipv4};
 pub use body::FetchedBody;
-pub(crate) use deadline::with_timeout;
 #[cfg(unix)]
 pub use dial::dial_unix;
 pub use dial::{dial, dial_tls_config};

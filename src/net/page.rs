@@ -7,11 +7,11 @@ use bytes::Bytes;
 use reqwest::header;
 
 use super::body::{BodyCollector, BodyError, FetchedBody, ReadMore};
-use super::deadline::{FetchDeadline, with_timeout};
+use super::deadline::FetchDeadline;
 use super::error::classify_error;
 use super::fetch::{FetchError, FetchLimits};
 use super::{NetError, WaitPhase};
-use crate::clock::Clock;
+use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
 
 /// The last reply of a fetch. Its body has not been read yet.

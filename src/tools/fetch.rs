@@ -1,7 +1,7 @@
-//! `fetch_url`: opens a web page for a judge, through the guard.
+//! The tool `fetch_url`: opens a web page for a judge, through the address guard.
 //!
-//! Texts follow evalbench's where it has them (`Error: timeout after 10s fetching <url>`); a refusal also says which
-//! setting would admit it.
+//! Its texts follow evalbench's where evalbench has them (`Error: timeout after 10s fetching <url>`). A refusal also
+//! names the setting that would allow the request.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::schema::CompiledSchema;
 /// The tool's name.
 pub const FETCH_URL: &str = "fetch_url";
 
-/// What the model is told.
+/// Returns the tool's declaration.
 pub(super) fn fetch_url_decl() -> ToolDeclaration {
     ToolDeclaration {
         name: FETCH_URL.to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn fetch_url_decl() -> ToolDeclaration {
     }
 }
 
-/// A judge's `fetch_url`.
+/// The tool `fetch_url` with a judge's settings.
 pub struct FetchUrl {
     decl: ToolDeclaration,
     schema: CompiledSchema,
@@ -47,7 +47,7 @@ pub struct FetchUrl {
 }
 
 impl FetchUrl {
-    /// Builds it from a judge's `tools:` entry. Reads `ca_file`. All problems at once, as sentences.
+    /// Builds the tool from a judge's `tools:` entry. Reads `ca_file`. Returns all problems at once, as sentences.
     pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
         let settings = FetchUrlConfig::read(&entry.settings)?;
         let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
@@ -110,7 +110,7 @@ impl FetchUrl {
     }
 
     fn check_seen(&self, url: &str, seen: &SeenUrls) -> Result<(), Rejection> {
-        // What is no URL or has no host is left to the guard, which says so.
+        // The address guard reports a text that is not a URL or has no host.
         let Some(host) = Url::parse(url)
             .ok()
             .and_then(|u| u.host().map(|h| normalize_host(&h)))
@@ -182,7 +182,7 @@ impl Tool for FetchUrl {
     }
 }
 
-/// The URL of arguments that passed the schema.
+/// Returns the URL in arguments that passed the schema.
 fn parse_url_argument(values: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Values {
@@ -192,7 +192,7 @@ fn parse_url_argument(values: &RawJson) -> Option<String> {
     Some(values.url)
 }
 
-/// A refusal as the model reads it, in evalbench's words where it has some.
+/// Formats a refusal for the language model, in evalbench's words where evalbench has them.
 fn explain_refusal(url: &str, refusal: &AddressRefusal) -> String {
     let why = &refusal.why;
     let host = refusal.host.as_deref();

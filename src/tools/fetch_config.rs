@@ -1,4 +1,4 @@
-//! A judge's settings for `fetch_url`, strictly read: every problem at once, as sentences.
+//! The settings of `fetch_url` in a judge's `tools:` entry, read strictly.
 
 use std::path::PathBuf;
 
@@ -9,29 +9,29 @@ use crate::diag::find_nearest;
 use crate::model::Millis;
 use crate::net::{AddressPolicy, HostRule};
 
-/// Which URLs may be opened.
+/// The seen rule: the URLs that a judge may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SeenRule {
-    /// Hosts named in transcript, rubric or a fetched page.
+    /// URLs whose host occurs in the transcript, the rubric or a fetched page.
     Host,
-    /// URLs named there.
+    /// URLs that occur there.
     Url,
-    /// Any.
+    /// All URLs.
     Off,
 }
 
 /// The settings of `fetch_url`.
 #[derive(Debug, Clone)]
 pub(super) struct FetchUrlConfig {
-    /// Shown to the model, in bytes.
+    /// The limit of the text that the language model gets, in bytes.
     pub(super) max_bytes: usize,
-    /// For the whole fetch.
+    /// The time limit of the whole fetch.
     pub(super) timeout: Millis,
     pub(super) policy: AddressPolicy,
     pub(super) seen_rule: SeenRule,
-    /// Certificates to trust beside the system's.
+    /// A file with certificates to trust in addition to the system's.
     pub(super) ca_file: Option<PathBuf>,
-    /// How often a trace may call it.
+    /// The number of calls that one judge trace may make.
     pub(super) max_calls: u32,
 }
 
@@ -58,14 +58,14 @@ const KNOWN_KEYS: [&str; 7] = [
     "max_calls",
 ];
 
-/// Longest timeout taken, in seconds.
+/// The upper limit of `timeout`, in seconds.
 const MAX_TIMEOUT_S: f64 = 600.0;
 
-/// Most bytes shown.
+/// The upper limit of `max_bytes`.
 const MAX_MAX_BYTES: u64 = 2 << 20;
 
 impl FetchUrlConfig {
-    /// Reads settings as written in the judge's `tools:` entry.
+    /// Reads the settings of a judge's `tools:` entry. Returns all problems at once, as sentences.
     pub(super) fn read(settings: &IndexMap<String, Value>) -> Result<Self, Vec<String>> {
         let mut read = Self::default();
         let mut problems = Vec::new();
@@ -90,7 +90,7 @@ impl FetchUrlConfig {
                     Value::String(s) if s == "host" => read.seen_rule = SeenRule::Host,
                     Value::String(s) if s == "url" => read.seen_rule = SeenRule::Url,
                     Value::String(s) if s == "off" => read.seen_rule = SeenRule::Off,
-                    // YAML 1.1 readers turn a bare `off` into false.
+                    // YAML 1.1 readers convert a bare `off` to false.
                     Value::Bool(false) => read.seen_rule = SeenRule::Off,
                     _ => problems.push(bad("host, url or off")),
                 },

@@ -1,19 +1,18 @@
-//! HTML as Markdown for reading: headings, lists, tables and preformatted text keep their shape, links stand behind their
-//! paragraph, so that a sentence of the page stands verbatim in what is shown.
+//! Conversion of HTML to Markdown for reading: keeps headings, lists, tables and preformatted text.
 //!
-//! Works on html5ever's tokens, not on a tree: time and memory grow with the page alone, however it is nested. Refuses
-//! scripts, styles, templates, `noscript` and `svg`.
+//! Links follow their paragraph, so that every sentence of the page appears verbatim in the text. Works on
+//! html5ever's tokens, not on a tree: time and memory grow linearly with the page, however deep the nesting is.
+//! Leaves out scripts, styles, templates, `noscript` and `svg`.
 //!
-//! Why no library: html2text 0.17 builds html5ever's tree first, whose cost grows with the square of the nesting and
-//! which cannot be stopped on the way. Measured, optimised, one core: 20,000 nested `div` (100 KB) take 6.6 s, 20,000
-//! `ul><li` (160 KB) 26 s, 100,000 `div` (500 KB) more than 40 s; 2,000 nested `blockquote` end in an error. Its stack
-//! holds. A depth guard in front of it would have to tokenise the page itself and know which end tags HTML lets an
-//! author leave out, which is most of what stands here.
+//! The library html2text 0.17 is not used. It builds html5ever's tree first, whose cost grows with the square of the
+//! nesting, and it cannot be cancelled. On one core, optimized, it took 6.6 s for 20,000 nested `div` (100 KB). It took
+//! 26 s for 20,000 `ul><li` (160 KB), and more than 40 s for 100,000 `div` (500 KB); 2,000 nested `blockquote` end in
+//! an error. A depth limit in front of it would need a tokenizer and the rules for optional end tags, which is most of
+//! this module.
 
 mod css_rules;
 mod hidden_text;
 mod layout;
-mod table;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -28,10 +27,11 @@ use url::Url;
 
 use layout::MarkdownWriter;
 
-/// Pieces fed to the tokenizer, in bytes; between two it can be stopped.
+/// The size of the pieces fed to the tokenizer, in bytes. The conversion checks `stop` between two pieces.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Renders a page of at most `max` bytes of text. `base` resolves its links. `None` if `stop` was set meanwhile.
+/// Converts a page to at most `max` bytes of text. `base` resolves its links. Returns `None` if `stop` was set
+/// meanwhile.
 pub(super) fn render_html_as_markdown(
     html: &str,
     base: Option<&Url>,
@@ -48,7 +48,7 @@ pub(super) fn render_html_as_markdown(
         }
         let (piece, tail) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES));
         queue.push_back(StrTendril::from_slice(piece));
-        // It stops at the end of a script, so that a browser could run it; here it just goes on.
+        // The tokenizer returns at the end of each script, so that a browser could run it. Continue instead.
         while !queue.is_empty() {
             let _script = tokenizer.feed(&queue);
         }
@@ -65,14 +65,14 @@ pub(super) fn render_html_as_markdown(
     })
 }
 
-/// A page as text.
+/// A page as Markdown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RenderedPage {
     pub(super) text: String,
-    /// Characters of the page that a browser does not show, as far as its elements say so themselves. They are in the
-    /// text: what is folded away and what is hidden from people look the same here.
+    /// The number of characters that a browser does not show, according to the page's own elements. The text contains
+    /// them, because content that is folded away and content that is hidden from people look the same here.
     pub(super) hidden_chars: u64,
-    /// Where in the text they stand: in order, apart.
+    /// The ranges of hidden text, in order and without overlaps.
     pub(super) hidden_ranges: Vec<Range<usize>>,
 }
 
@@ -142,7 +142,7 @@ impl MarkdownWriter {
             }
             "textarea" => return TokenSinkResult::RawData(RawKind::Rcdata),
             "plaintext" => return TokenSinkResult::Plaintext,
-            // As a browser does it: the first one counts.
+            // As in a browser, only the first `base` counts.
             "base" => {
                 if let Some(to) = find_attribute(tag, "href") {
                     self.set_base(&to);

@@ -1,5 +1,7 @@
-//! A guarded reply as an answer: its body as text within the caps, kept raw as evidence; what is not for reading as type
-//! and size. Shared by everything that asks the web.
+//! Conversion of a guarded HTTP reply to a tool response.
+//!
+//! Responsible for the body as text within the limits, and for the raw bytes that dicta keeps. A body that is not
+//! text becomes its type and size. Every tool that sends HTTP requests uses it.
 
 use super::page_text;
 use crate::clock::{BoxFuture, Clock};
@@ -7,13 +9,13 @@ use crate::event::{CallCx, ToolFact};
 use crate::model::{CallIx, Hop, Millis, ToolResponse};
 use crate::net::{FetchError, FetchReply, HopObserver};
 
-/// Of a body, so much is kept as evidence, in bytes.
+/// The limit of the raw body that dicta keeps, in bytes.
 const MAX_RAW_BYTES: usize = 2 << 20;
 
-/// Turning HTML into text gets at least this long, however late the body came.
+/// The least time for converting HTML to text, even if the body arrives at the deadline.
 const MIN_EXTRACT_TIME: Millis = Millis(500);
 
-/// Reads the body as text of at most `max` bytes, within what is left of the reply's deadline.
+/// Reads the body as text of at most `max` bytes, within the rest of the reply's deadline.
 pub(super) async fn read_tool_response(
     reply: FetchReply,
     max: usize,
@@ -60,7 +62,7 @@ pub(super) async fn read_tool_response(
     })
 }
 
-/// A body that is not for reading, as its type and size.
+/// Describes a body that is not text by its type and size.
 fn describe_unreadable_body(content_type: Option<String>, size: u64, cut: bool) -> ToolResponse {
     let kind = content_type
         .as_deref()
@@ -75,12 +77,12 @@ fn describe_unreadable_body(content_type: Option<String>, size: u64, cut: bool) 
     }
 }
 
-/// Whether a status says that the same request may succeed later.
+/// Returns true if the same request may succeed later.
 pub(super) fn is_transient_status(status: u16) -> bool {
     status == 429 || (500..600).contains(&status)
 }
 
-/// Tells hops as facts of a call.
+/// A sink that emits hops as facts of a call.
 pub(super) struct CallHopSink<'a> {
     pub(super) cx: &'a CallCx,
     pub(super) call: CallIx,

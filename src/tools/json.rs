@@ -1,6 +1,6 @@
-//! JSON as it was written: order kept, numbers untouched (no detour over f64), duplicate keys seen.
+//! JSON as written: keeps the order of keys and the digits of numbers, and finds duplicate keys.
 //!
-//! What `serde_json::Value` cannot give: `12345678901234567890123` stays, and a key that stands twice is told.
+//! `serde_json::Value` supports neither: it loses digits of `12345678901234567890123` and ignores duplicate keys.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,18 @@ use serde_json::value::RawValue;
 
 use crate::model::{ArgumentChange, Digest, RawJson};
 
-/// Deepest nesting taken; as deep as `serde_json` itself goes.
+/// The nesting limit, which is that of `serde_json`.
 pub(super) const MAX_DEPTH: usize = 127;
 
-/// What is told of a key that stands twice.
+/// The description of a change for a duplicate key.
 const DUPLICATE_KEY_CHANGE: &str = "the key stood more than once: kept its last value";
 
-/// Keys that stand twice are told one by one up to here, and only where the way to them is not longer than this.
+/// The number of duplicate keys that are listed one by one.
 const MAX_LISTED_DUPLICATES: usize = 8;
+/// The length limit of a listed JSON pointer, in bytes.
 const MAX_POINTER: usize = 1000;
 
-/// A JSON value, numbers as their text.
+/// A JSON value with numbers as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JsonNode {
     /// `null`, `true`, `false` or a number, as written.
@@ -30,7 +31,7 @@ pub(super) enum JsonNode {
 }
 
 impl JsonNode {
-    /// Reads strict JSON. A key that stands twice keeps its first place and its last value, and `changes` says so.
+    /// Parses strict JSON. A duplicate key keeps its first position and last value, and adds a change to `changes`.
     pub(super) fn parse(text: &str, changes: &mut Vec<ArgumentChange>) -> Result<Self, String> {
         let _is_json: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut reader = JsonTreeBuilder {
@@ -61,7 +62,7 @@ impl JsonNode {
         Ok(node)
     }
 
-    /// What it is, in JSON's words.
+    /// Returns the name of the JSON type.
     pub(super) fn describe_type(&self) -> &'static str {
         match self {
             JsonNode::Literal(text) => match text.as_str() {
@@ -75,14 +76,14 @@ impl JsonNode {
         }
     }
 
-    /// One line, no blanks.
+    /// Formats the value on one line without spaces.
     pub(super) fn to_compact_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);
         out
     }
 
-    /// The same with the keys of every object in order.
+    /// Returns the value with the keys of every object sorted.
     fn with_sorted_keys(mut self) -> Self {
         match &mut self {
             JsonNode::Object(pairs) => {
@@ -137,11 +138,11 @@ fn write_json_string(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// Builds the tree of a text that is known to be JSON, in one pass.
+/// A builder of the tree of valid JSON, in one pass.
 struct JsonTreeBuilder<'t> {
     rest: &'t str,
     path: String,
-    /// Where keys stood twice.
+    /// The JSON pointers of duplicate keys.
     duplicate_key_pointers: indexmap::IndexSet<String>,
     omitted_duplicates: usize,
 }
@@ -214,7 +215,7 @@ impl JsonTreeBuilder<'_> {
         }
     }
 
-    /// Passes blanks; whether `c` comes then.
+    /// Skips white space. Returns true if `c` follows.
     fn skip_blanks_to(&mut self, c: char) -> bool {
         self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         self.rest.starts_with(c)
@@ -229,8 +230,8 @@ impl JsonTreeBuilder<'_> {
     }
 }
 
-/// A digest that is the same for the same JSON whatever its blanks, escapes and order of keys; numbers count as written.
-/// For evidence keys.
+/// Returns a digest that ignores white space, escapes and the order of keys. Numbers count as written. It is a key of
+/// recorded tool responses.
 pub fn canonical_sorted_digest(json: &RawJson) -> Digest {
     let text = JsonNode::parse(json.get(), &mut Vec::new()).map_or_else(
         |_| json.get().to_owned(),
@@ -239,11 +240,11 @@ pub fn canonical_sorted_digest(json: &RawJson) -> Digest {
     Digest::hash_bytes(text.as_bytes())
 }
 
-/// Lines deeper than this are indented no further: the layout must not become a bomb.
+/// The depth at which indentation stops growing. Without it, nested brackets would make the output quadratic.
 const MAX_INDENT: usize = 32;
 
-/// JSON laid out for reading, numbers and order as written; `None` if it is not JSON. Stops soon after `max` bytes.
-/// Takes one pass and no tree, so that no nesting costs more than its length.
+/// Formats JSON for reading, with numbers and order as written. Returns `None` if the text is not JSON. Stops soon
+/// after `max` bytes. Takes one pass without a tree, so the cost is linear however deep the nesting is.
 pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::new();
@@ -260,7 +261,7 @@ pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
                 taken = find_string_end(rest);
                 let quoted = &rest[..taken];
                 match serde_json::from_str::<String>(quoted) {
-                    Ok(said) => write_json_string(&mut out, &said),
+                    Ok(text_value) => write_json_string(&mut out, &text_value),
                     Err(_) => out.push_str(quoted),
                 }
             }
@@ -303,7 +304,7 @@ fn write_line_break(out: &mut String, depth: usize) {
     }
 }
 
-/// Where the JSON text that `rest` begins with ends.
+/// Returns the end of the JSON string at the start of `rest`.
 fn find_string_end(rest: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {

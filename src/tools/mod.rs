@@ -1,11 +1,11 @@
-//! Judge tools: the trait, the registry, argument preparation, `fetch_url`.
+//! Judge tools: the trait [`Tool`], the toolbox of tools.yaml, argument preparation, `fetch_url`.
 //!
-//! Owns what a tool is and how a call's arguments become values. `prepare` is pure; between it and `call` stand the
-//! evidence store and the gate (both in `judge`), so that frozen answers, retries and breakpoints serve every tool.
-//! Refuses to know models, verdicts or runs.
+//! Responsible for the contract of a tool and for turning a call's arguments into values. `prepare` is pure. Between it
+//! and `call`, the module `judge` looks up recorded tool responses and applies the gate. So recordings, retries and
+//! breakpoints work for every tool. Does not know language models, verdicts or runs.
 //!
-//! **Adding a tool**: one file with a type that implements [`Tool`], and a case in `resolve` and [`available`].
-//! Whatever it opens on the network it opens through [`crate::net::Guard`].
+//! To add a tool, write one file with a type that implements [`Tool`], and add a case to `resolve` and
+//! [`built_in_tool_decls`]. A tool opens network connections only through [`crate::net::AddressGuard`].
 
 mod auth;
 mod fetch;
@@ -21,6 +21,7 @@ mod remote_decl;
 mod repair;
 mod resolve;
 mod seen_urls;
+pub mod source;
 mod token_claims;
 mod tool_call;
 mod tool_names;
@@ -48,41 +49,43 @@ pub use seen_urls::SeenUrls;
 pub use tool_call::{ToolExecution, execute_tool_call, prepare_call_catching_panics};
 pub use tool_names::list_tool_names;
 
-/// A function a judge may call.
+/// A function that a judge may call.
 pub trait Tool: Send + Sync {
-    /// What the model is told.
+    /// Returns the declaration that the language model receives.
     fn decl(&self) -> &ToolDeclaration;
-    /// Digest of all that decides its answers: the declaration, and what it does. Part of cache and evidence keys.
+    /// Returns a digest of everything that determines the responses: the declaration and the behavior. It is part of
+    /// cache keys and of the keys of recorded tool responses.
     fn digest(&self) -> Digest {
         self.decl().digest()
     }
-    /// Whether it changes nothing: a transient failure is then tried once more.
+    /// Returns true if a call changes nothing. dicta then retries a transient failure once.
     fn is_read_only(&self) -> bool {
         true
     }
-    /// Whether identical calls of a trace are answered once.
+    /// Returns true if dicta may reuse a response for identical calls of one judge trace.
     fn is_cached(&self) -> bool {
         self.is_read_only()
     }
-    /// Tools that must have been called, without an error, before it.
+    /// Returns the names of the tools that must have succeeded earlier in the judge trace.
     fn prerequisites(&self) -> &[String] {
         &[]
     }
-    /// How often a trace may call it.
+    /// Returns the number of calls that one judge trace may make, if it is limited.
     fn max_calls(&self) -> Option<u32> {
         None
     }
-    /// Whether its answers are read from the judged transcript: such an answer is part of the material and no evidence.
+    /// Returns true if the responses quote the judged transcript. Such a response is part of the judged material and
+    /// is not recorded as evidence.
     fn reads_transcript(&self) -> bool {
         false
     }
-    /// A warning to show beside the tool, where its settings open more than the fixed policy.
+    /// Returns a warning to show next to the tool if its settings allow more than the fixed policy.
     fn badge(&self) -> Option<String> {
         None
     }
     /// Checks canonical arguments against the tool's rules. Pure.
     fn prepare(&self, canonical: &RawJson, seen: &SeenUrls) -> Result<ValidatedCall, Rejection>;
-    /// Does the work, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers.
+    /// Runs the call and emits [`crate::event::ToolFact::Hop`]s through `cx`. Errors are responses as well.
     fn call<'a>(
         &'a self,
         prepared: &'a ValidatedCall,
@@ -91,80 +94,80 @@ pub trait Tool: Send + Sync {
     ) -> BoxFuture<'a, ToolResponse>;
 }
 
-/// A call that may start.
+/// A tool call whose arguments passed all checks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidatedCall {
     /// The tool's name.
     pub tool: String,
-    /// The arguments in canonical form; with the tool's digest, the evidence key.
+    /// The canonical arguments. With the tool's digest they form the key of a recorded tool response.
     pub canonical: RawJson,
-    /// What the tool is called with.
+    /// The validated arguments, which the tool receives.
     pub values: RawJson,
-    /// What `coerce: true` changed on the way from the canonical arguments to the values.
+    /// The changes that `coerce: true` made between the canonical arguments and the values.
     pub coerced: Vec<ArgumentChange>,
 }
 
-/// The tools of one judge, by name, in the order of its configuration.
+/// The tools of one judge, in the order of its configuration.
 #[derive(Clone, Default)]
 pub struct ToolSet {
-    /// In order.
+    /// The tools in order; names are unique.
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
 impl ToolSet {
-    /// The tool of that name.
+    /// Returns the tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|t| t.decl().name == name)
     }
 
-    /// What the model is told, in order.
+    /// Returns the declarations that the language model receives, in order.
     pub fn decls(&self) -> Vec<ToolDeclaration> {
         self.tools.iter().map(|t| t.decl().clone()).collect()
     }
 
-    /// Warnings of tools whose settings open more than the fixed policy.
+    /// Returns the warnings of tools whose settings allow more than the fixed policy.
     pub fn badges(&self) -> Vec<String> {
         self.tools.iter().filter_map(|t| t.badge()).collect()
     }
 }
 
-/// The tools there are, with their plain declarations.
+/// Returns the default declarations of the built-in tools.
 pub fn built_in_tool_decls() -> Vec<ToolDeclaration> {
     let mut all = vec![fetch::fetch_url_decl()];
     all.extend(transcript_tools::transcript_tool_decls());
     all
 }
 
-/// Whether a tool of this name is part of dicta.
+/// Returns true if a built-in tool has this name.
 pub fn is_built_in_tool(name: &str) -> bool {
     name == FETCH_URL || transcript_tools::is_transcript_tool(name)
 }
 
-/// What tools are built with.
+/// The dependencies that tools are built with.
 #[derive(Clone, Default)]
 pub struct ToolDeps {
-    /// `--resolve HOST:PORT:ADDRESS`, as in curl ([`crate::net::parse_resolve`] reads it); the guard still decides.
+    /// The addresses of `--resolve HOST:PORT:ADDRESS`, as in curl; [`crate::net::parse_resolve_entry`] reads them. The
+    /// address guard still checks each one.
     pub host_overrides: Vec<(String, u16, std::net::IpAddr)>,
-    /// A tool that stands in for all of a judge's tools: what `dicta check --connect` tries judges with, so that none of
-    /// theirs is called.
+    /// A tool that replaces all tools of a judge. `dicta check --connect` sets it, so that it calls none of them.
     pub stub_tool: Option<Arc<dyn Tool>>,
-    /// What the workspace's tools files declare.
+    /// The declarations of the workspace's tools files.
     pub toolbox: Arc<toolbox::Toolbox>,
 }
 
-/// What became of a call's arguments, before anything is started.
+/// The result of argument preparation, before a tool starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedCall {
-    /// The canonical form; `None` if unparsable.
+    /// The canonical arguments; `None` if the raw arguments could not be parsed.
     pub canonical: Option<RawJson>,
-    /// What the repair changed.
+    /// The changes of the argument repair.
     pub changes: Vec<ArgumentChange>,
-    /// Whether the canonical form differs from the raw text (spelling included).
+    /// True if the canonical arguments differ from the raw text, in spelling or content.
     pub rewritten: bool,
-    /// Whether a text or brackets had to be closed at the end: the arguments were cut off.
+    /// True if the repair had to close a text or a bracket at the end, because the arguments were cut off.
     pub was_truncated: bool,
-    /// Whether a key stood more than once, or a whole object, and the last one counts.
+    /// True if a key, or a whole object, occurred more than once. The last one counts.
     pub has_duplicate_keys: bool,
-    /// What to call, or why not.
+    /// The call to make, or the rejection.
     pub outcome: Result<ValidatedCall, Rejection>,
 }

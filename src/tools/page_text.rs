@@ -1,4 +1,4 @@
-//! A fetched body as text: what may be shown, in which encoding, laid out how, cut where.
+//! The text of a fetched body: content type, encoding, layout and length.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -11,29 +11,28 @@ use std::sync::LazyLock;
 use url::Url;
 
 use super::{html, json};
-use crate::clock::Clock;
+use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
-use crate::net;
 
-/// Of a page, so much text is laid out, in bytes: the most that can be shown. The same for whoever looks where something
-/// stands in a text that was shown, or tables would be laid out otherwise.
+/// The limit of a page's laid-out text, in bytes. dicta never shows more. [`find_hidden_ranges`] uses the same limit:
+/// another one would lay out tables differently.
 const MAX_LAYOUT_BYTES: usize = 2 << 20;
 
-/// How a body is read.
+/// The way to read a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Html,
     Json,
-    /// Any other text, XML included.
+    /// Any other text, including XML.
     Text,
-    /// The server names no type: text if it looks like it.
+    /// A body without a content type: text if it looks like text.
     Unknown,
-    /// Not for reading.
+    /// A body that is not text.
     Binary,
 }
 
 impl BodyKind {
-    /// From a content-type header. text/*, JSON and XML types are text.
+    /// Classifies a content-type header. text/*, JSON and XML types are text.
     pub(super) fn from_content_type(content_type: Option<&str>) -> Self {
         let Some(full) = content_type else {
             return BodyKind::Unknown;
@@ -50,7 +49,7 @@ impl BodyKind {
     }
 }
 
-/// A content type without its parameters, lower case.
+/// Returns a content type in lower case without its parameters.
 pub(super) fn media_type(content_type: &str) -> String {
     content_type
         .split(';')
@@ -63,7 +62,7 @@ pub(super) fn media_type(content_type: &str) -> String {
 /// A body as text.
 pub(super) struct PageText {
     pub(super) text: String,
-    /// Characters of it that a browser does not show.
+    /// The number of characters that a browser does not show.
     pub(super) hidden_chars: u64,
 }
 
@@ -76,7 +75,7 @@ impl From<String> for PageText {
     }
 }
 
-/// A body as text, whole; `None` if it is binary after all.
+/// Extracts the whole text of a body. Returns `None` if the body is binary after all.
 pub(super) async fn extract_page_text(
     bytes: Vec<u8>,
     content_type: Option<&str>,
@@ -88,6 +87,7 @@ pub(super) async fn extract_page_text(
     let kind = BodyKind::from_content_type(content_type);
     let text = decode_body(&bytes, content_type, kind);
     if kind == BodyKind::Binary
+        // No text format contains NUL, but binary formats do, whatever the server declares.
         || text.contains('\0')
         || (kind == BodyKind::Unknown && std::str::from_utf8(&bytes).is_err())
     {
@@ -103,7 +103,7 @@ pub(super) async fn extract_page_text(
     if !is_html {
         return Some(text.into());
     }
-    // On a thread of its own, so that no page can hold up the others; told to stop when its time is over.
+    // Rendering runs on a blocking thread, so that no page can delay others. `stop` ends it when its time is over.
     let stop = Arc::new(AtomicBool::new(false));
     let base = Url::parse(url).ok();
     let (html, stopped) = (Arc::new(text), Arc::clone(&stop));
@@ -111,7 +111,7 @@ pub(super) async fn extract_page_text(
     let work = tokio::task::spawn_blocking(move || {
         html::render_html_as_markdown(&html, base.as_ref(), MAX_LAYOUT_BYTES, &stopped)
     });
-    let rendered = net::with_timeout(clock, patience, work).await;
+    let rendered = with_timeout(clock, patience, work).await;
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
         Some(Ok(Some(html::RenderedPage {
@@ -131,8 +131,10 @@ pub(super) async fn extract_page_text(
     Some(format!("[{why}; this is its source]\n\n{source}").into())
 }
 
-/// Where in the text of a page, as it was shown, a browser does not show it; `url` is where it came from. The body is read again and only as far as it
-/// comes to the same text: a cut body, or a page that another version read otherwise, has no such places.
+/// Returns the ranges of a page's shown text that a browser does not show. `url` is the page's address.
+///
+/// Renders the body again, and returns ranges as far as the result agrees with `shown`. A cut body, or a page that
+/// another version of dicta rendered differently, has no ranges.
 pub(crate) fn find_hidden_ranges(
     bytes: &[u8],
     content_type: Option<&str>,
@@ -158,8 +160,8 @@ pub(crate) fn find_hidden_ranges(
     marks.filter(|at| at.start < at.end).collect()
 }
 
-/// Bytes as text: byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: what does
-/// not fit is replaced.
+/// Decodes bytes: by the byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: it
+/// replaces invalid bytes.
 fn decode_body(bytes: &[u8], content_type: Option<&str>, kind: BodyKind) -> String {
     static HEADER: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r#"(?i)charset\s*=\s*["']?([A-Za-z0-9_:.\-]+)"#).expect("a fixed pattern")
@@ -177,7 +179,7 @@ fn decode_body(bytes: &[u8], content_type: Option<&str>, kind: BodyKind) -> Stri
         .map(|(encoding, _)| encoding)
         .or_else(|| label(&HEADER, content_type?.as_bytes()))
         .or_else(|| match kind {
-            // A page that can be read as ASCII so far is not UTF-16, whatever it says (HTML 13.2.3.2).
+            // A page whose beginning is readable as ASCII is not UTF-16, whatever it declares (HTML 13.2.3.2).
             BodyKind::Html | BodyKind::Unknown | BodyKind::Text => label(&XML, head)
                 .or_else(|| head.contains(&b'<').then(|| label(&HEADER, head)).flatten())
                 .map(|e| {
@@ -193,7 +195,7 @@ fn decode_body(bytes: &[u8], content_type: Option<&str>, kind: BodyKind) -> Stri
     encoding.decode(bytes).0.into_owned()
 }
 
-/// A text of at most `max` bytes, cut at a character, with evalbench's marker where it was cut.
+/// Cuts a text to at most `max` bytes at a character boundary, and appends evalbench's marker if it cut.
 pub(super) fn truncate_body(
     mut text: String,
     max: usize,

@@ -1,4 +1,6 @@
-//! The one place of argument preparation: parse → repair → canonical → the tool's rules.
+//! Argument preparation: parses, repairs and normalizes the raw arguments, then applies the tool's rules.
+//!
+//! Does not call tools.
 
 use serde_json::Value;
 
@@ -9,32 +11,32 @@ use crate::diag::find_nearest;
 use crate::model::{ArgumentChange, RawJson, Rejection};
 use crate::schema::CompiledSchema;
 
-/// Longest argument text taken, in bytes.
+/// The limit of raw arguments, in bytes.
 const MAX_ARGUMENTS: usize = 1 << 20;
 
-/// How much of an unreadable text is shown back, in characters.
+/// The length at which an unreadable text is cut in a rejection, in characters.
 const MAX_ECHO_CHARS: usize = 200;
 
-/// Arguments in canonical form: compact, keys in the order written, numbers as written.
+/// Arguments in canonical form: compact JSON with keys and numbers as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedToolArguments {
-    /// A JSON object.
+    /// The arguments, a JSON object.
     pub canonical: RawJson,
-    /// What was changed; empty where only the spelling differs.
+    /// The changes of the repair; empty if only the spelling differs.
     pub changes: Vec<ArgumentChange>,
-    /// Whether the canonical form differs from the raw text.
+    /// True if the canonical form differs from the raw text.
     pub rewritten: bool,
-    /// Whether a text or brackets had to be closed at the end: the arguments were cut off.
+    /// True if the repair had to close a text or a bracket at the end, because the arguments were cut off.
     pub was_truncated: bool,
-    /// Whether a key stood more than once, or a whole object, and the last one counts.
+    /// True if a key, or a whole object, occurred more than once. The last one counts.
     pub has_duplicate_keys: bool,
 }
 
-/// Reads the arguments of a call of `name`; also for calls that are no tool's (`submit_verdict`).
+/// Parses the arguments of a call of `name`, which may also be `submit_verdict`.
 ///
-/// Zero-length text and `null` count as `{}`; a text that decodes to text is read again, strictly, at any depth; anything
-/// else than an object is rejected. Never panics, takes one pass, and changes valid JSON in nothing but keys that stand
-/// twice: `tests/fuzz` holds it to that.
+/// An empty text and `null` count as `{}`. A JSON string is decoded and parsed again, strictly, at any depth.
+/// Anything else except an object is rejected. Never panics, takes one pass, and changes valid JSON only where a key
+/// occurs twice; `tests/fuzz` checks this.
 pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rejection> {
     let reject = |why: String| Rejection {
         rule: "parse".to_owned(),
@@ -98,7 +100,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
     })
 }
 
-/// Checks canonical arguments against a tool's declared schema; the rejection lists every failing field.
+/// Checks canonical arguments against a tool's declared schema. The rejection lists every invalid field.
 pub fn check_schema(
     name: &str,
     schema: &CompiledSchema,
@@ -106,13 +108,13 @@ pub fn check_schema(
 ) -> Result<(), Rejection> {
     match serde_json::from_str(canonical.get()) {
         Ok(value) => reject_schema_errors(name, schema.errors(&value)),
-        // A number that no program can hold, say.
+        // For example, a number that `f64` cannot hold.
         Err(error) => reject_schema_errors(name, vec![(String::new(), error.to_string())]),
     }
 }
 
-/// The same for a tool that hands its arguments on as they are written: a number that no program can hold passes where
-/// the schema lets the largest one pass that a program can.
+/// Checks like [`check_schema`], for a tool that passes its arguments on as written. A number beyond `f64` passes if
+/// the schema allows the largest `f64`.
 pub(super) fn check_schema_as_written(
     name: &str,
     schema: &CompiledSchema,
@@ -126,16 +128,21 @@ pub(super) fn check_schema_as_written(
     if let Err(why) = schema.check_cost(&value) {
         return reject_schema_errors(name, vec![(String::new(), why)]);
     }
+    // `to_representable_value` replaced numbers beyond `f64` by the largest one; error texts must not show that
+    // substitute.
     let largest = Value::from(f64::MAX).to_string();
-    let told = |why: String| {
+    let name_largest = |why: String| {
         why.replace(&format!("-{largest}"), &largest)
             .replace(&largest, "a number out of range")
     };
     let failing = schema.errors(&value).into_iter();
-    reject_schema_errors(name, failing.map(|(at, why)| (at, told(why))).collect())
+    reject_schema_errors(
+        name,
+        failing.map(|(at, why)| (at, name_largest(why))).collect(),
+    )
 }
 
-/// As a value that programs can hold.
+/// Converts a node to a JSON value whose numbers fit `f64`.
 fn to_representable_value(node: JsonNode) -> Value {
     match node {
         JsonNode::Literal(plain) => serde_json::from_str(&plain).unwrap_or_else(|_| {
@@ -180,7 +187,7 @@ fn truncate_for_echo(text: &str) -> (&str, &'static str) {
     }
 }
 
-/// Prepares a call. Unknown tools, unparsable text, wrong kinds and failed validation are all rejections.
+/// Prepares a call. Rejects unknown tools, unparsable text, wrong types and values that fail validation.
 pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> PreparedCall {
     let parsed = parse_arguments(name, raw);
     let outcome = match (set.get(name), &parsed) {
@@ -213,7 +220,7 @@ fn reject_unknown_tool(set: &ToolSet, name: &str) -> Rejection {
     unknown_tool_rejection(name, &known.collect::<Vec<_>>())
 }
 
-/// The rejection of a call of a tool that is not there, with those that are.
+/// Returns the rejection of a call of an unknown tool, with the known names.
 pub fn unknown_tool_rejection(name: &str, known: &[&str]) -> Rejection {
     let near = find_nearest(name, known.iter().copied());
     let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));

@@ -1,19 +1,20 @@
-//! Tools of files that leave their description, or what they take, to the source whose own tools they are.
+//! The completion of tools that leave their description or arguments to their source.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::toolbox::{SourceProvided, ToolDefinition, ToolInput, Toolbox};
+use super::source::{SourceProvided, ToolDefinition, ToolInput};
+use super::toolbox::Toolbox;
 use crate::event::CallCx;
 
-/// Asks the sources of such tools for what is left to them. Every problem, as sentences; a broken tool is left as it is.
+/// Asks the sources for the missing parts. Returns every problem as a sentence, and leaves a broken tool unchanged.
 pub(super) async fn fetch_remote_decls(
     tools: impl Iterator<Item = &mut Arc<ToolDefinition>>,
     toolbox: &Toolbox,
     cx: &CallCx,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    // The same tool through two sets stays one.
+    // Two toolsets may share a tool: the map keeps it one `Arc`, so that it is not a duplicate.
     let mut filled: HashMap<String, Arc<ToolDefinition>> = HashMap::new();
     for tool in tools {
         if tool.from_source == SourceProvided::default() || !tool.errors.is_empty() {
@@ -25,8 +26,8 @@ pub(super) async fn fetch_remote_decls(
             continue;
         }
         match fetch_remote_decl(tool, toolbox, cx).await {
-            Ok(whole) => {
-                *tool = Arc::new(whole);
+            Ok(completed) => {
+                *tool = Arc::new(completed);
                 filled.insert(name, Arc::clone(tool));
             }
             Err(why) => {
@@ -50,17 +51,17 @@ async fn fetch_remote_decl(
     let source = source.and_then(|name| toolbox.sources.get(name));
     let remote = tool.executor.as_ref().and_then(|work| work.remote_name());
     let (Some(source), Some(remote)) = (source, remote) else {
-        return Err("nobody says what it takes".to_owned());
+        return Err("neither the file nor the source declares its arguments".to_owned());
     };
-    let said = source.describe_own_tool(remote, cx).await?;
-    let mut whole = tool.clone();
+    let own_decl = source.describe_own_tool(remote, cx).await?;
+    let mut completed = tool.clone();
     if tool.from_source.description {
-        whole.decl.description = said.description;
+        completed.decl.description = own_decl.description;
     }
     if tool.from_source.input {
-        whole.decl.schema = said.schema;
-        whole.input = ToolInput::Schema(said.input);
+        completed.decl.schema = own_decl.schema;
+        completed.input = ToolInput::Schema(own_decl.input);
     }
-    whole.from_source = SourceProvided::default();
-    Ok(whole)
+    completed.from_source = SourceProvided::default();
+    Ok(completed)
 }

@@ -1,8 +1,8 @@
-//! From the names in a judge's `tools:` to tools: built-in ones, those of tools files, sets, sources with tools of their
-//! own, servers.
+//! Resolution of the names in a judge's `tools:` to tools.
 //!
-//! Owns what a name stands for and what of that does not fit together. [`check`] asks nobody; [`open`] asks servers for
-//! their tools and has tokens verified.
+//! Responsible for the meaning of a name: a built-in tool, a tool of a tools file, a toolset, a source or a server.
+//! Also finds tools that do not fit together. [`check_tools`] opens no connection; [`open_tools`] asks servers for
+//! their tools and verifies tokens.
 
 use std::sync::Arc;
 
@@ -10,11 +10,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::auth::VerifiedClaims;
-use super::kinds::ToolSource;
+use super::source::{SourceProvided, ToolDefinition, ToolSource};
 use super::token_claims::{required_services, verify_tool_claims};
-use super::toolbox::{
-    ALLOW_SETTING, FileTool, INLINE_SERVER, SourceProvided, ToolDefinition, Toolbox,
-};
+use super::toolbox::{ALLOW_SETTING, FileTool, INLINE_SERVER, Toolbox};
 use super::{
     FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, remote_decl, tool_names, transcript_tools,
 };
@@ -23,15 +21,15 @@ use crate::event::{CallCx, EventKind};
 use crate::model::JudgeTool;
 use crate::net::{Resolver, ResolverOverrides, SystemResolver};
 
-/// What an entry of `tools:` stands for.
+/// The meaning of an entry of `tools:`.
 enum ToolUseTarget {
-    /// It is there already.
+    /// A built-in tool.
     BuiltIn(Arc<dyn Tool>),
-    /// It is bound to a cell's transcript, so that whoever has that makes it; naming one asks for it.
+    /// A transcript tool. The code that has the cell's transcript builds it.
     TranscriptTool,
-    /// Tools of files.
+    /// Tools of tools files.
     Definitions(Vec<Arc<ToolDefinition>>),
-    /// All tools of a source, or some: known once it was asked.
+    /// All or some tools of a source, known after the source was asked.
     Source {
         name: String,
         source: Arc<dyn ToolSource>,
@@ -39,19 +37,19 @@ enum ToolUseTarget {
     },
 }
 
-/// How much of what does not fit is taken.
+/// The strictness of the checks between tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strictness {
-    /// A judge's tools.
+    /// For the tools of a judge.
     Judge,
-    /// One tool alone, to be tried: broken ones answer with what is wrong, and none must come after another.
+    /// For one tool that a person tries. A broken tool then reports its problems, and prerequisites do not apply.
     SingleTool,
 }
 
-/// Everything that is wrong with a judge's `tools:` as far as it can be told without asking anybody, as sentences.
+/// Returns all problems of a judge's `tools:` that dicta can find without a connection, as sentences.
 ///
-/// Reads files that settings name (`ca_file`): a relative path counts from the current directory, so whoever reads the
-/// settings from a file makes it absolute first.
+/// Reads files that settings name (`ca_file`). A relative path starts at the current directory, so the caller makes
+/// paths of a file absolute first.
 pub fn check_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
     let (chosen, mut problems) = resolve_tool_uses(uses, deps, Strictness::Judge);
     if problems.is_empty() {
@@ -63,13 +61,13 @@ pub fn check_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
     problems
 }
 
-/// What is wrong with one entry by itself, but for what is wrong in its file.
+/// Returns the problems of one entry, except those of its tools file.
 pub fn check_tool_entry(entry: &JudgeTool, deps: &ToolDeps) -> Vec<String> {
     resolve_tool_uses(std::slice::from_ref(entry), deps, Strictness::SingleTool).1
 }
 
-/// Builds a judge's tools as far as nobody has to be asked: no server for tools of its own, nobody for tokens. Every
-/// problem at once, as sentences.
+/// Builds a judge's tools without opening a connection: sources are not asked and tokens are not verified. Returns
+/// every problem at once, as sentences.
 pub fn build_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
     let mut problems = check_tools(uses, deps);
     let (chosen, _) = resolve_tool_uses(uses, deps, Strictness::Judge);
@@ -102,7 +100,7 @@ pub fn build_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<S
     }
 }
 
-/// Builds a judge's tools: asks sources for tools of their own, and has tokens verified.
+/// Builds a judge's tools: asks sources for their own tools and verifies tokens.
 pub async fn open_tools(
     uses: &[JudgeTool],
     deps: &ToolDeps,
@@ -111,7 +109,7 @@ pub async fn open_tools(
     open_with_strictness(uses, deps, cx, Strictness::Judge).await
 }
 
-/// As [`open`], for one tool that somebody tries: a broken one is there, and its calls are rejected.
+/// Works like [`open_tools`] for one tool that a person tries. A broken tool is included, and its calls are rejected.
 pub async fn open_single_tool(
     entry: &JudgeTool,
     deps: &ToolDeps,
@@ -154,13 +152,14 @@ async fn open_with_strictness(
         };
         match source.discover_tools(cx).await {
             Ok(tools) => match filter_allowed_tools(name, tools, allow.as_deref()) {
+                // With `allow`, the user named the tools, so a broken one is an error.
                 Ok(tools) if allow.is_none() && strictness == Strictness::Judge => {
                     found.push((drop_broken_tools(name, tools, cx).await, source.badge()));
                 }
                 Ok(tools) => found.push((tools, source.badge())),
                 Err(why) => problems.push(why),
             },
-            // A server's failure names it already.
+            // The failure already names the server.
             Err(why) if why.contains(&format!("`{name}`")) => problems.push(why),
             Err(why) => problems.push(format!("{name}: {why}")),
         }
@@ -176,11 +175,12 @@ async fn open_with_strictness(
     if !problems.is_empty() {
         return Err(problems);
     }
+    // Verify tokens last: it may send requests, which are useless if the tools have errors.
     let claims = verify_tool_claims(&all, &deps.toolbox, &new_resolver(deps), cx).await;
     Ok(assemble_tool_set(chosen, &found, &claims, &deps.toolbox))
 }
 
-/// Of all tools of a source those that can be called: one that nobody asked for by name must not keep the others away.
+/// Drops the broken tools among all tools of a source. The user did not name them, so they must not block the others.
 async fn drop_broken_tools(
     source: &str,
     tools: Vec<Arc<ToolDefinition>>,
@@ -199,7 +199,7 @@ async fn drop_broken_tools(
     well
 }
 
-/// What looks names up.
+/// Creates the resolver of host names, with the overrides of `deps`.
 fn new_resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
     if deps.host_overrides.is_empty() {
         Arc::new(SystemResolver)
@@ -219,6 +219,7 @@ fn resolve_tool_uses(
     let resolver = new_resolver(deps);
     let (mut chosen, mut problems, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (at, entry) in uses.iter().enumerate() {
+        // Several inline servers share the name of their kind.
         if entry.name != INLINE_SERVER
             && uses[..at].iter().any(|earlier| earlier.name == entry.name)
         {
@@ -246,7 +247,7 @@ fn explain_broken_tool(tool: &ToolDefinition) -> Option<String> {
     (!why.is_empty()).then(|| format!("tool `{}` is broken: {why}", tool.decl.name))
 }
 
-/// What an entry stands for; `None` where nothing has its name.
+/// Finds the meaning of an entry; `None` if its name is unknown.
 fn resolve_tool_use(
     entry: &JudgeTool,
     toolbox: &Toolbox,
@@ -280,7 +281,7 @@ fn resolve_tool_use(
             Ok(ToolUseTarget::Definitions(vec![Arc::clone(tool)]))
         } else {
             Err(vec![format!(
-                "{name}: a tool of a file has no settings here: they stand in its file"
+                "{name}: a tool of a tools file has no settings here; set them in its file"
             )])
         }),
         (None, Some(set), None) => Some(resolve_tool_set(entry, set, toolbox)),
@@ -292,7 +293,7 @@ fn resolve_tool_use(
             }))
         }
         (None, None, None) => {
-            // Of a known source without tools of its own, that is what is wrong.
+            // A known source without its own tools cannot be listed in `tools:`.
             let source = toolbox.sources.get(name)?;
             Some(Err(vec![format!(
                 "{name}: it is a source of kind {}; name its tools, or a toolset",
@@ -370,7 +371,7 @@ fn explain_missing_tool<'k>(
     )
 }
 
-/// The only setting that sets and sources have.
+/// Reads `allow`, the only setting of toolsets and sources.
 fn parse_allow_only(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String>> {
     let unknown = entry.settings.keys().filter(|key| *key != ALLOW_SETTING);
     let mut problems: Vec<String> = unknown
@@ -410,7 +411,7 @@ fn parse_allow_list(
     }
 }
 
-/// Of a source's own tools those that are allowed, in the order of the list.
+/// Selects the allowed tools of a source, in the order of the list.
 fn filter_allowed_tools(
     name: &str,
     tools: Vec<Arc<ToolDefinition>>,
@@ -423,7 +424,7 @@ fn filter_allowed_tools(
     allow
         .iter()
         .map(|wanted| {
-            // By the name that models call, or by the server's own.
+            // A name in the list is the name for language models or the server's own name.
             let remote = |tool: &ToolDefinition| {
                 let work = tool.executor.as_ref();
                 work.is_some_and(|work| work.remote_name() == Some(wanted.as_str()))
@@ -445,8 +446,8 @@ fn declared_definitions(chosen: &[ToolUseTarget]) -> Vec<Arc<ToolDefinition>> {
     of_files.flatten().cloned().collect()
 }
 
-/// What of a judge's tools does not fit together: names that two have, and prerequisites that are not there. `asks`:
-/// sources have tools that are not known yet.
+/// Returns the conflicts between a judge's tools: duplicate names and missing prerequisites. `asks` is true if a
+/// source has tools that are not known yet.
 fn check_tools_fit_together(
     all: &[Arc<ToolDefinition>],
     chosen: &[ToolUseTarget],
@@ -460,7 +461,7 @@ fn check_tools_fit_together(
     });
     let mut names: Vec<String> = built_in.collect();
     for (at, tool) in all.iter().enumerate() {
-        // The same tool through two sets is one.
+        // Two toolsets may contain the same tool; that is not a conflict.
         let is_same = |other: &Arc<ToolDefinition>| Arc::ptr_eq(other, tool);
         if all[..at].iter().any(is_same) {
             continue;
@@ -493,7 +494,7 @@ fn check_tools_fit_together(
     problems
 }
 
-/// The tools, each once, in the order of `tools:`.
+/// Builds each tool once, in the order of `tools:`.
 fn assemble_tool_set(
     chosen: Vec<ToolUseTarget>,
     found: &[(Vec<Arc<ToolDefinition>>, Option<String>)],

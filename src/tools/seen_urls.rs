@@ -1,4 +1,4 @@
-//! Which hosts and URLs a trace has seen: named in transcript, rubric or a fetched page.
+//! The seen rule: which hosts and URLs occur in what a judge has read.
 
 use std::collections::HashSet;
 
@@ -6,21 +6,23 @@ use url::{Host, Url};
 
 use crate::net::normalize_host;
 
-/// Longer URLs are refused by the guard anyway.
+/// The length limit of a URL in bytes. The address guard refuses longer ones.
 const MAX_URL: usize = 2048;
 
-/// Hosts and URLs a trace has seen in transcript, rubric and fetched pages: what `fetch_url` may open by default.
+/// The hosts and URLs that occur in the transcript, the rubric and tool responses. `fetch_url` may open only these by
+/// default.
 #[derive(Debug, Clone, Default)]
 pub struct SeenUrls {
-    /// Host names, lower case, as a URL's host is normalised.
+    /// Host names in lower case, as a URL parser normalizes them.
     pub hosts: HashSet<String>,
-    /// URLs verbatim, and as a URL parser writes them.
+    /// URLs as written, and as a URL parser writes them.
     pub urls: HashSet<String>,
 }
 
 impl SeenUrls {
-    /// Takes in every URL and host of a text, hosts also without a scheme (`see beam.apache.org`). Generous about where a
-    /// name ends: the rule keeps a model from making up hosts, not a text from naming them.
+    /// Adds every URL and host of a text, also hosts without a scheme (`see beam.apache.org`).
+    ///
+    /// Is generous about the end of a name. The rule must prevent invented hosts, not hosts that a text contains.
     pub fn add_text(&mut self, text: &str) {
         self.add_urls(text);
         for word in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.' | '_'))) {
@@ -33,20 +35,20 @@ impl SeenUrls {
         }
     }
 
-    /// Takes in an answer, but not what it repeats of the arguments that asked for it: a tool that echoes must not admit
-    /// a host that the model made up.
+    /// Adds a tool response, except what it repeats of the call's arguments. Otherwise a tool that echoes its
+    /// arguments would admit an invented host.
     pub fn add_response(&mut self, text: &str, arguments: &str) {
-        let mut asked = Self::default();
-        asked.add_text(arguments);
-        // An escape in JSON is another spelling of the same character.
+        let mut in_arguments = Self::default();
+        in_arguments.add_text(arguments);
+        // A JSON escape spells the same character in another way, so compare the decoded texts too.
         if let Ok(plain) = serde_json::from_str::<serde_json::Value>(arguments) {
-            asked.add_text(&plain.to_string());
+            in_arguments.add_text(&plain.to_string());
         }
         let mut found = Self::default();
         found.add_text(text);
-        let new = found.hosts.difference(&asked.hosts).cloned();
+        let new = found.hosts.difference(&in_arguments.hosts).cloned();
         self.hosts.extend(new);
-        let new = found.urls.difference(&asked.urls).cloned();
+        let new = found.urls.difference(&in_arguments.urls).cloned();
         self.urls.extend(new);
     }
 
@@ -87,12 +89,12 @@ impl SeenUrls {
         self.urls.insert(without_fragment(url));
     }
 
-    /// Whether the host of a URL was named. A text that is no URL is nobody's host: the guard will say so.
+    /// Returns true if the host occurred. A text that is not a URL has no host; the address guard then reports it.
     pub fn has_host(&self, host: &str) -> bool {
         self.hosts.contains(host)
     }
 
-    /// Whether the URL was named, verbatim or as the same request (a fragment is never sent).
+    /// Returns true if the URL occurred as written, or as the same request; a fragment is never sent.
     pub fn has_url(&self, text: &str) -> bool {
         self.urls.contains(text)
             || Url::parse(text).is_ok_and(|url| self.urls.contains(&without_fragment(url)))
@@ -104,7 +106,7 @@ fn without_fragment(mut url: Url) -> String {
     url.into()
 }
 
-/// Sentences end in what a URL may hold: `(see https://a.example/b).`
+/// Removes punctuation that ends a sentence but may also end a URL: `(see https://a.example/b).`
 fn without_trailing_punctuation(url: &str) -> &str {
     let mut url = url;
     loop {
@@ -129,7 +131,8 @@ fn without_trailing_punctuation(url: &str) -> &str {
     }
 }
 
-/// Labels with dots between, the last one letters (or Punycode), or four numbers. Keeps versions and numbers out.
+/// Returns true for dotted labels with letters or Punycode at the end, and for four numbers. This excludes versions
+/// and decimal numbers.
 fn is_host_like(word: &str) -> bool {
     let Some((_, top)) = word.rsplit_once('.') else {
         return false;

@@ -1,13 +1,14 @@
-//! What the tokens of a judge's tools claim, and what a person is told where there is none.
+//! The claims of the tokens that a judge's tools need, and the notes about missing tokens.
 
 use std::sync::Arc;
 
 use super::auth::{self, VerifiedClaims};
-use super::toolbox::{ToolDefinition, Toolbox};
+use super::source::ToolDefinition;
+use super::toolbox::Toolbox;
 use crate::event::{CallCx, EventKind};
 use crate::net::Resolver;
 
-/// What verified tokens claim, of the services that these tools ask for.
+/// Verifies the tokens of the auth services that these tools need, and returns their claims.
 pub(super) async fn verify_tool_claims(
     definitions: &[Arc<ToolDefinition>],
     toolbox: &Toolbox,
@@ -34,13 +35,13 @@ pub(super) async fn verify_tool_claims(
         );
     }
     for text in problems {
-        // The model is told that authentication is missing, a person why.
+        // The language model learns only that authentication is missing; the reason is for the user.
         cx.out.send(EventKind::Note { cell: None, text }).await;
     }
     claims
 }
 
-/// That a tool's calls will all be rejected, because nobody gave a token; and how to give one.
+/// Returns the note that all calls of a tool will be rejected for lack of a token, and how to supply one.
 fn explain_missing_token(
     definition: &ToolDefinition,
     claims: &VerifiedClaims,

@@ -1,8 +1,8 @@
-//! Calling a tool: the one place that does, for judges and for `dicta tool` alike.
+//! The execution of a tool call, for judges and for `dicta tool`.
 //!
-//! Owns what is the same for every tool: a panic is contained and its details go to the log, never to the model; a failure
-//! that another try may not have is tried once more where the tool changes nothing. Refuses to know traces: what is
-//! answered without a call, and what may not be called, is `judge`'s.
+//! Responsible for what is the same for every tool: it contains panics and writes their details to the log, not to
+//! the response. It retries a transient failure of a read-only tool once. Does not know judge traces; `judge` decides
+//! which calls are reused or forbidden.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,23 +13,23 @@ use super::{PreparedCall, SeenUrls, Tool, ToolSet, ValidatedCall, prepare_call};
 use crate::event::{CallCx, EventKind};
 use crate::model::{CallIx, Millis, Rejection, ToolResponse};
 
-/// How long is waited before the second try, at least and at most: what failed for a moment is not asked at once, and
-/// calls that failed together do not come back together.
+/// The bounds of the delay before the retry, in milliseconds. The delay gives a temporary failure time to pass, and
+/// its randomness keeps calls that failed together from returning together.
 const RETRY_DELAY_MS: (u64, u64) = (250, 1000);
 
-/// Longest failure that is kept of a first try, in characters.
+/// The length at which the failure of a first try is cut, in characters.
 const MAX_FAILURE_CHARS: usize = 1000;
 
-/// What became of a call.
+/// The result of an executed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolExecution {
-    /// What the tool answered in the end.
+    /// The final response of the tool.
     pub response: ToolResponse,
-    /// The transient failure after which it was tried once more, as the model would have been told it.
+    /// The transient failure before the retry, as the language model would have read it.
     pub first_failure: Option<String>,
 }
 
-/// Calls a tool with what was prepared. Whatever happens is an answer.
+/// Calls a tool with validated arguments. Every failure becomes a response.
 pub async fn execute_tool_call(
     tool: &dyn Tool,
     prepared: &ValidatedCall,
@@ -37,6 +37,7 @@ pub async fn execute_tool_call(
     cx: &CallCx,
 ) -> ToolExecution {
     let first = execute_catching_panics(tool, prepared, ix, cx).await;
+    // A tool that changes data may have done so before it failed, so it is not retried.
     if !(first.is_error && first.transient && tool.is_read_only()) {
         return ToolExecution {
             response: first,
@@ -55,7 +56,7 @@ pub async fn execute_tool_call(
     }
 }
 
-/// As [`prepare_call`]; a tool whose rules fail inside dicta rejects the call.
+/// Works like [`prepare_call`]. If the tool's rules panic, the call is rejected.
 pub fn prepare_call_catching_panics(
     set: &ToolSet,
     name: &str,
@@ -68,7 +69,7 @@ pub fn prepare_call_catching_panics(
             rule: "crashed".to_owned(),
             text: format!("Error: the tool `{name}` crashed while it read these arguments"),
         }),
-        // What was read of them is told all the same; it is not reading that failed.
+        // The rules failed, not the parsing: keep what the parser reported about the arguments.
         ..prepare_call(&ToolSet::default(), name, raw, seen)
     })
 }
@@ -79,12 +80,14 @@ async fn execute_catching_panics(
     ix: CallIx,
     cx: &CallCx,
 ) -> ToolResponse {
-    // Inside of a future of ours, so that a tool that panics before its first wait is caught, too.
+    // The async block makes the call itself part of the future, so that `catch_unwind` also catches a panic before
+    // the first await.
     let work = AssertUnwindSafe(async { tool.call(prepared, ix, cx).await });
     match work.catch_unwind().await {
         Ok(answer) => answer,
         Err(panic) => {
             let name = &prepared.tool;
+            // The panic's message may contain internals, so only the log gets it.
             let why = panic_message(&*panic);
             let text = format!("the tool `{name}` crashed: {why}");
             let cell = Some(cx.cell);

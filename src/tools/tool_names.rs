@@ -1,10 +1,10 @@
-//! What a judge's `tools:` may name, and the sentence for what it may not.
+//! The names that a judge's `tools:` may contain, and the error text for unknown names.
 
 use super::built_in_tool_decls;
 use super::toolbox::Toolbox;
 use crate::diag::find_nearest;
 
-/// One sentence for all of them, with what there is.
+/// Returns one sentence about all unknown names, with the known ones.
 pub(super) fn explain_unknown_tools(unknown: &[&str], toolbox: &Toolbox) -> String {
     let names = list_tool_names(toolbox);
     let listed: Vec<String> = unknown
@@ -23,7 +23,7 @@ pub(super) fn explain_unknown_tools(unknown: &[&str], toolbox: &Toolbox) -> Stri
     )
 }
 
-/// What a judge's `tools:` may name, sorted.
+/// Lists the names that a judge's `tools:` may contain, sorted.
 pub fn list_tool_names(toolbox: &Toolbox) -> Vec<String> {
     let mut names: Vec<String> = built_in_tool_decls()
         .into_iter()

@@ -13,12 +13,12 @@ use serde::Deserialize;
 
 use super::run_order::RunOrder;
 use super::state::overlay::AvailableJudge;
-use crate::clock::Clock;
+use crate::clock::{Clock, with_timeout};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{
     ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
 };
-use crate::net::{LlmClient, ReplyLimits, with_timeout};
+use crate::net::{LlmClient, ReplyLimits};
 use crate::run::{CachePolicy, DecisionFilter, JudgePreview, RunOptions, preview_run};
 use crate::workspace::{Env, Workspace, resolve_key};
 

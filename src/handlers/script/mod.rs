@@ -2,13 +2,11 @@
 //!
 //! Responsible for the program's input (`wire`), its answer (`verdict`), and its lifetime. It starts without a shell
 //! in the rubric's folder, in its own process group, with an environment without keys. It ends at its deadline, when
-//! the run is cancelled, and with dicta itself (`process`, `guard`).
+//! the run is cancelled, and with dicta itself ([`crate::process`]).
 //!
 //! Does not run anything unless the workspace has `allow_scripts: true`, so that opening a stranger's rubrics is
 //! safe.
 
-pub mod guard;
-mod process;
 mod verdict;
 mod wire;
 
@@ -23,8 +21,8 @@ use super::eval_type::{EvalType, param_problem};
 use super::explain::QuotedText;
 use super::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::{Millis, make_visible};
+use crate::process::{MAX_STDOUT_BYTES, ProgramCommand, ProgramExit, run_program};
 use crate::rubric::ParamProblem;
-use process::{ScriptCommand, ScriptExit};
 
 /// The reason why cells are skipped if the workspace does not allow scripts.
 const SCRIPTS_DISABLED: &str = "scripts are off: set `allow_scripts: true` in dicta.yaml";
@@ -188,7 +186,7 @@ impl Check for ScriptCheck {
 }
 
 impl ScriptCheck {
-    fn run(&self, scripts: &ScriptEnv, subject: &Subject<'_>) -> Result<ScriptExit, String> {
+    fn run(&self, scripts: &ScriptEnv, subject: &Subject<'_>) -> Result<ProgramExit, String> {
         let name = QuotedText(&self.command[0]);
         let program = find_program(
             &self.command[0],
@@ -198,7 +196,7 @@ impl ScriptCheck {
         .map_err(|why| format!("{name} {why}"))?;
         let input = wire::encode_request(&self.params, subject)
             .map_err(|why| format!("the transcript cannot be written as JSON: {why}"))?;
-        let job = ScriptCommand {
+        let job = ProgramCommand {
             program: &program,
             arguments: &self.command[1..],
             folder: &self.compile_cx.rubric_folder,
@@ -206,29 +204,29 @@ impl ScriptCheck {
             input: &input,
             timeout: to_millis(self.timeout_s),
         };
-        process::run_command(&job, &|| subject.is_cancelled())
-            .map_err(|why| format!("{name} {why}"))
+        run_program(&job, &|| subject.is_cancelled()).map_err(|why| format!("{name} {why}"))
     }
 
-    fn interpret_exit(&self, ended: ScriptExit) -> Finding {
+    fn interpret_exit(&self, exit: ProgramExit) -> Finding {
         let name = QuotedText(&self.command[0]);
-        match ended {
-            ScriptExit::Cancelled => {
+        match exit {
+            ProgramExit::Cancelled => {
                 Finding::check_error(format!("{name} was ended because the run was cancelled"))
             }
-            ScriptExit::TimedOut(stderr) => Finding::check_error(format!(
+            ProgramExit::TimedOut { stderr } => Finding::check_error(format!(
                 "{name} took longer than {} s and was ended{}",
                 self.timeout_s,
                 describe_stderr(&stderr)
             )),
-            ScriptExit::OutputTooLarge(limit) => Finding::check_error(format!(
+            ProgramExit::OutputTooLarge => Finding::check_error(format!(
                 "{name} wrote more than {} KiB to its standard output and was ended",
-                limit >> 10
+                MAX_STDOUT_BYTES >> 10
             )),
-            ScriptExit::Failed(how, stderr) => {
-                Finding::check_error(format!("{name} {how}{}", describe_stderr(&stderr)))
-            }
-            ScriptExit::Success(stdout, stderr) => match verdict::parse_finding(&stdout) {
+            ProgramExit::Failed {
+                description,
+                stderr,
+            } => Finding::check_error(format!("{name} {description}{}", describe_stderr(&stderr))),
+            ProgramExit::Success { stdout, stderr } => match verdict::parse_finding(&stdout) {
                 Ok(finding) => finding,
                 Err(why) => {
                     Finding::check_error(format!("{name} {why}{}", describe_stderr(&stderr)))

@@ -1,6 +1,6 @@
-//! The cryptography that `jsonwebtoken` verifies with: `ring`, which is in the tree already.
+//! The provider with which `jsonwebtoken` verifies signatures: `ring`, which dicta uses anyway.
 //!
-//! Verifies public-key signatures. Refuses symmetric ones, and signs nothing.
+//! Verifies public-key signatures. Does not support symmetric ones and does not sign.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -16,9 +16,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes `ring` the process's cryptography for tokens.
+/// Installs `ring` as the process's provider for tokens.
 pub(super) fn install_crypto_provider() {
-    // Whoever came first was this function too: nothing else here names the crate.
+    // A repeated call fails. Only this function installs a provider, so the installed one is the same.
     let _installed = PROVIDER.install_default();
 }
 
@@ -89,7 +89,7 @@ impl JwtVerifier for RingVerifier {
     }
 }
 
-/// Some servers publish numbers with zeros in front, which ring refuses.
+/// Removes leading zeros, which some servers publish and ring refuses.
 fn strip_leading_zeros(number: &[u8]) -> &[u8] {
     let from = number.iter().position(|byte| *byte != 0);
     &number[from.unwrap_or(number.len())..]

@@ -1,4 +1,4 @@
-//! A service's public keys: a JWKS file, a URL, or what the service's discovery document points to.
+//! The public keys of an auth service: from a JWKS file, a URL, or the address in the discovery document.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use crate::clock::{BoxFuture, Clock};
 use crate::model::Hop;
 use crate::net::{AddressGuard, FetchLimits, HopObserver};
 
-/// Key files have a few kilobytes.
+/// The size limit of a key file, in bytes. Real ones have a few kilobytes.
 const MAX_KEY_FILE: usize = 1 << 20;
 
-/// Where the keys are.
+/// The place of the keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum JwksSource {
     File(PathBuf),
     Url(String),
-    /// An authorization server, without a slash at its end.
+    /// An authorization server, without a slash at the end.
     Discover(String),
 }
 
 impl JwksSource {
-    /// Reads them; those of kinds unknown here are left out.
+    /// Loads the keys and skips those of an unknown type.
     pub(super) async fn load_keys(
         &self,
         guard: &AddressGuard,
@@ -57,7 +57,7 @@ fn read_key_file(path: &Path) -> Result<Vec<Jwk>, String> {
     parse_key_set(&value, &shown)
 }
 
-/// A regular file's text: a pipe would hold us up for ever.
+/// Reads a regular file of at most `max` bytes. A pipe is refused, because reading it could block forever.
 pub(super) fn read_regular_file(path: &Path, max: usize) -> Result<String, String> {
     let read = || -> std::io::Result<String> {
         if !std::fs::metadata(path)?.is_file() {
@@ -80,7 +80,7 @@ pub(super) fn read_regular_file(path: &Path, max: usize) -> Result<String, Strin
 fn parse_key_set(value: &Value, from: &str) -> Result<Vec<Jwk>, String> {
     let listed = value["keys"]
         .as_array()
-        .ok_or_else(|| format!("{from} is no JWKS: it has no list `keys`"))?;
+        .ok_or_else(|| format!("{from} is not a JWKS: it has no list `keys`"))?;
     let known = listed
         .iter()
         .filter_map(|key| serde_json::from_value(key.clone()).ok());
@@ -109,7 +109,7 @@ async fn fetch_json(
     serde_json::from_slice(&body.bytes).map_err(|error| bad(&error))
 }
 
-/// Hops to keys are no tool's.
+/// An observer that drops hops: a request for keys belongs to no tool call.
 struct IgnoredKeyHops;
 
 impl HopObserver for IgnoredKeyHops {

@@ -1,8 +1,8 @@
-//! Auth services of tools.yaml: whose tokens are taken, and what verified ones claim.
+//! Auth services of tools.yaml: the verification of tokens and their claims.
 //!
-//! Owns the verification (signature, issuer, audience, times) with keys from a file or URL. A token comes from the
-//! environment or a file, and appears in no event, log or error. Refuses symmetric algorithms: whoever knows such a key
-//! can also sign.
+//! Responsible for verifying the signature, issuer, audience and times with keys from a file or URL. A token comes
+//! from the environment or a file and appears in no event, log or error. Does not accept symmetric algorithms,
+//! because anyone who can verify such a signature can also create one.
 
 mod crypto_provider;
 mod jwks;
@@ -26,25 +26,25 @@ use jwks::JwksSource;
 
 /// An auth service as its file declares it.
 pub struct AuthService {
-    /// Its name.
+    /// The service's name.
     pub name: String,
-    /// One of them stands in `iss`; empty where the service's discovery document says which.
+    /// The accepted values of `iss`; empty if the discovery document of the service names the issuer.
     issuers: Vec<String>,
-    /// Stands in `aud`.
+    /// The required value of `aud`.
     audience: String,
     keys: JwksSource,
     token: TokenSource,
 }
 
-/// Where a token comes from.
+/// The place of a token.
 enum TokenSource {
-    /// A variable, its value where it is set.
+    /// An environment variable with its value, if it is set.
     Env(String, Option<String>),
     File(std::path::PathBuf),
 }
 
 impl AuthService {
-    /// What of it must never be recorded.
+    /// Returns the texts that dicta must never record.
     pub fn secrets(&self) -> Vec<String> {
         match &self.token {
             TokenSource::Env(_, Some(token)) => vec![token.clone()],
@@ -52,7 +52,7 @@ impl AuthService {
         }
     }
 
-    /// How somebody gives it a token.
+    /// Explains how a user supplies a token.
     pub fn explain_token_setup(&self) -> String {
         match &self.token {
             TokenSource::Env(name, _) => format!("put one into {name}"),
@@ -62,7 +62,7 @@ impl AuthService {
 }
 
 impl fmt::Debug for AuthService {
-    /// Without the token.
+    /// Formats the service without its token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthService")
             .field("name", &self.name)
@@ -70,9 +70,9 @@ impl fmt::Debug for AuthService {
     }
 }
 
-/// What the verified tokens claim, by auth service; services without a verified token are not in it.
+/// The claims of verified tokens, by auth service. Services without a verified token are absent.
 ///
-/// With a clock, a token that has expired since counts as none ([`Claims::of`]); a part of them is [`Claims::only`].
+/// With a clock, an expired token counts as absent ([`Self::get`]). [`Self::for_services`] selects some services.
 #[derive(Clone, Default)]
 pub struct VerifiedClaims(
     pub IndexMap<String, Map<String, Value>>,
@@ -80,7 +80,7 @@ pub struct VerifiedClaims(
 );
 
 impl VerifiedClaims {
-    /// The claims of some services.
+    /// Returns the claims of these services only.
     #[must_use]
     pub fn for_services(&self, services: &[&str]) -> Self {
         let mut own = self.clone();
@@ -88,7 +88,7 @@ impl VerifiedClaims {
         own
     }
 
-    /// What the service's token claims, if one was verified and has not expired.
+    /// Returns the claims of a service's token if it was verified and has not expired.
     pub fn get(&self, service: &str) -> Option<&Map<String, Value>> {
         let claims = self.0.get(service)?;
         let now = self
@@ -102,7 +102,7 @@ impl VerifiedClaims {
         (!expired).then_some(claims)
     }
 
-    /// Whether a tool with this `authRequired` may be called: one verified service is enough, none named asks for none.
+    /// Checks the `authRequired` of a tool: one verified service is enough, and an empty list requires none.
     pub fn authorize_tool(&self, tool: &str, required: &[String]) -> Result<(), Rejection> {
         if required.is_empty() || required.iter().any(|name| self.get(name).is_some()) {
             return Ok(());
@@ -118,14 +118,14 @@ impl VerifiedClaims {
 }
 
 impl From<IndexMap<String, Map<String, Value>>> for VerifiedClaims {
-    /// Claims that never expire.
+    /// Creates claims that never expire.
     fn from(claims: IndexMap<String, Map<String, Value>>) -> Self {
         Self(claims, None)
     }
 }
 
 impl fmt::Debug for VerifiedClaims {
-    /// Names of services: claims are about a person.
+    /// Formats only the names of services, because claims are personal data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.keys()).finish()
     }

@@ -1,4 +1,4 @@
-//! Reads one entry of `authServices`.
+//! The reader of one entry of `authServices`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,20 +7,20 @@ use super::{AuthService, TokenSource};
 use crate::diag::find_nearest;
 use crate::diag::yaml::MappingDecoder;
 
-/// What surrounds an auth service's declaration.
+/// The context in which an auth service is read.
 pub struct AuthCx<'a> {
-    /// Relative paths count from here: the file's own folder.
+    /// The folder of the file, which relative paths start from.
     pub folder: &'a Path,
-    /// A variable of the environment.
+    /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Where Google publishes its keys.
+/// The address at which Google publishes its keys.
 const GOOGLE_KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
-/// Google signs as both.
+/// The issuers that Google uses.
 const GOOGLE_ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
 
-/// What we know of the toolbox and do not do.
+/// The keys of the toolbox that dicta does not support.
 const UNSUPPORTED_KEYS: [&str; 4] = [
     "mcpEnabled",
     "scopesRequired",
@@ -29,8 +29,8 @@ const UNSUPPORTED_KEYS: [&str; 4] = [
 ];
 
 impl AuthService {
-    /// Reads an entry of `authServices`; its `kind` (`type` in the flat form) and `name` are taken already. `None` once a
-    /// problem was told.
+    /// Reads an entry of `authServices`, after the caller took `kind` (`type` in the flat form) and `name`. Returns
+    /// `None` after it reported a problem.
     pub fn read(
         name: &str,
         kind: &str,
@@ -40,7 +40,7 @@ impl AuthService {
         for key in UNSUPPORTED_KEYS {
             if fields.has(key) && fields.value(key) != Some(&serde_json::Value::Bool(false)) {
                 let why =
-                    format!("{key} is not supported: dicta verifies tokens, and serves nobody");
+                    format!("{key} is not supported: dicta verifies tokens and serves no requests");
                 fields.error_at_key(key, "unsupported", why);
             }
         }
@@ -92,7 +92,7 @@ fn read_generic_service(
         );
         return None;
     }
-    // With and without the last slash: servers differ from their own documents in that.
+    // Accept the issuer with and without the last slash: some servers differ from their own documents in it.
     let issuers = match (&issuer, &server) {
         (Some(issuer), _) => vec![issuer.clone()],
         (None, Some(server)) => vec![server.clone(), format!("{server}/")],
@@ -129,7 +129,7 @@ fn read_required_text(fields: &mut MappingDecoder<'_>, key: &'static str) -> Opt
     fields.text(key)
 }
 
-/// `jwks`, where it is given; `None` for a wrong one.
+/// Reads the optional `jwks`. Returns `None` if its value is invalid.
 #[expect(
     clippy::option_option,
     reason = "wrong, absent and given are three things"
@@ -180,7 +180,8 @@ fn read_token_source(
     ))
 }
 
-/// What the toolbox calls the header of a service's token, as a variable: `my-google` is `MY_GOOGLE_TOKEN`.
+/// Returns the environment variable for a service's token: `my-google` becomes `MY_GOOGLE_TOKEN`. The toolbox's HTTP
+/// header has the same name.
 fn token_variable_name(name: &str) -> String {
     let upper = name.to_ascii_uppercase();
     let word: String = upper

@@ -84,7 +84,7 @@ fn claims() -> Value {
     json!({"iss": "https://issuer.example", "aud": ["me", "others"], "sub": "ada", "exp": 1000})
 }
 
-/// What becomes of a token at second 500, with a service that has these keys.
+/// Returns the verification result of a token at second 500, for a service with these keys.
 fn outcome(token: &str, keys: &Value) -> Result<Map<String, Value>, String> {
     let keys: Vec<jsonwebtoken::jwk::Jwk> = keys
         .as_array()

@@ -1,4 +1,5 @@
-//! Whether a token holds: who signed it, for whom, and when. Says why not, never what is in it.
+//! The verification of one token: signature, issuer, audience and times. Its errors never contain the token's
+//! content.
 
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
@@ -7,21 +8,21 @@ use serde_json::{Map, Value};
 
 use super::crypto_provider;
 
-/// Longer ones are no tokens.
+/// The size limit of a token, in bytes.
 const MAX_TOKEN: usize = 16 << 10;
-/// How far another machine's clock may be ahead of ours, in seconds. A token that has expired has no such grace.
+/// The tolerance for a machine whose clock is ahead of this one, in seconds. It does not extend an expired token.
 const CLOCK_LEEWAY_S: f64 = 60.0;
 const SUPPORTED_ALGORITHMS: &str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
 
-/// What a token is held against.
+/// The values that a token must match.
 pub(super) struct ExpectedClaims<'a> {
     pub(super) issuers: &'a [String],
     pub(super) audience: &'a str,
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970.
     pub(super) now: f64,
 }
 
-/// Verifies a token and gives its claims; the error says what is wrong with it.
+/// Verifies a token and returns its claims, or describes the problem.
 pub(super) fn verify_token_claims(
     token: &str,
     keys: &[Jwk],
@@ -43,7 +44,7 @@ pub(super) fn verify_token_claims(
     let algorithm = header.alg;
     if algorithm.family() == AlgorithmFamily::Hmac {
         return Err(format!(
-            "{algorithm:?} is refused: whoever can verify it can sign it; taken are {SUPPORTED_ALGORITHMS}"
+            "{algorithm:?} is not supported, because anyone who can verify such a signature can create one; supported: {SUPPORTED_ALGORITHMS}"
         ));
     }
     let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
@@ -71,7 +72,7 @@ pub(super) fn verify_token_claims(
     Err(why)
 }
 
-/// Whether a key is meant for an algorithm: the key decides, the token only asks.
+/// Returns true if a key is meant for an algorithm. The key decides, because an attacker controls the token's header.
 fn is_key_for_algorithm(key: &Jwk, algorithm: Algorithm) -> bool {
     let of_kind = match &key.algorithm {
         AlgorithmParameters::RSA(_) => algorithm.family() == AlgorithmFamily::Rsa,
@@ -98,7 +99,7 @@ fn verify_signature(
     expected: &ExpectedClaims<'_>,
 ) -> Result<Map<String, Value>, Error> {
     let mut validation = Validation::new(algorithm);
-    // Times are ours: the crate would look at the system's clock.
+    // This module checks the times itself with dicta's clock; the crate would use the system's clock.
     validation.validate_exp = false;
     validation.set_required_spec_claims(&["exp", "iss", "aud"]);
     validation.set_issuer(expected.issuers);
@@ -110,7 +111,7 @@ fn verify_signature(
 fn check_token_times(claims: &Map<String, Value>, now: f64) -> Result<(), String> {
     let seconds = |name: &str| claims.get(name).and_then(Value::as_f64);
     match seconds("exp") {
-        None => return Err("its `exp` is no time".to_owned()),
+        None => return Err("its `exp` is not a time".to_owned()),
         Some(exp) if exp <= now => return Err("it has expired".to_owned()),
         Some(_) => {}
     }

@@ -1,4 +1,4 @@
-//! Verifies the tokens there are, all services at once.
+//! The verification of the available tokens, for all services at once.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::{AuthService, TokenSource, VerifiedClaims};
 use crate::clock::Clock;
 use crate::net::{AddressGuard, AddressPolicy, Resolver};
 
-/// Token files have a few kilobytes.
+/// The size limit of a token file, in bytes. Real ones have a few kilobytes.
 const MAX_TOKEN_FILE: usize = 64 << 10;
 
-/// Seconds since 1970.
+/// Returns the wall time in seconds since 1970.
 pub(super) fn now_in_seconds(clock: &dyn Clock) -> Option<f64> {
     let now: jiff::Timestamp = clock.wall_time().0.parse().ok()?;
     Some(now.as_millisecond() as f64 / 1000.0)
 }
 
-/// Verifies every service's token. A service without one is just not among the claims; one whose token does not hold is
-/// not either, and the sentences, warnings, say why.
+/// Verifies every service's token. Returns the claims of valid tokens, and a warning for each invalid one. A service
+/// without a token is absent from both.
 pub async fn verify_auth_services(
     services: &IndexMap<String, Arc<AuthService>>,
     clock: &Arc<dyn Clock>,
@@ -32,20 +32,20 @@ pub async fn verify_auth_services(
     verify_auth_services_with_guard(services, clock, &guard).await
 }
 
-/// The same, with a guard that may open more.
+/// Works like [`verify_auth_services`] with another address guard; tests use one that allows more.
 pub(super) async fn verify_auth_services_with_guard(
     services: &IndexMap<String, Arc<AuthService>>,
     clock: &Arc<dyn Clock>,
     guard: &AddressGuard,
 ) -> (VerifiedClaims, Vec<String>) {
-    let asked = services.values().map(|service| async {
+    let verifications = services.values().map(|service| async {
         (
             &service.name,
             verify_auth_service(service, clock, guard).await,
         )
     });
     let (mut verified, mut problems) = (IndexMap::new(), Vec::new());
-    for (name, outcome) in join_all(asked).await {
+    for (name, outcome) in join_all(verifications).await {
         match outcome {
             Ok(Some(claims)) => {
                 verified.insert(name.clone(), claims);

@@ -1,23 +1,34 @@
-//! What a style says of how text is shown: a `style` attribute, and rules of the page's own sheets for a tag, class or id.
-//! Rules that take more than that to know whether they apply (a place, a state, a medium) are not read.
+//! The CSS declarations that decide whether text is visible.
+//!
+//! Reads `style` attributes, and rules of the page's own `style` elements for a tag, class or id. Skips other
+//! selectors (position, state, medium), because their effect depends on more than the element.
 
 use std::collections::HashMap;
 
-use super::hidden_text::{Background, WHITE};
-
-/// So much of the page's sheets is read, in bytes.
+/// The limit of CSS that is read per page, in bytes.
 const MAX_CSS_BYTES: usize = 256 << 10;
 
-/// Rules by what they are for: `p`, `.x`, `#x`, `p.x`, `p#x`.
+pub(super) const WHITE: u32 = 0x00ff_ffff;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) enum Background {
+    /// No declaration: white, unless a style sheet paints it.
+    #[default]
+    Unset,
+    Known(u32),
+    Unknown,
+}
+
+/// The rules of a page by selector: `p`, `.x`, `#x`, `p.x`, `p#x`.
 #[derive(Debug, Default)]
 pub(super) struct StyleRules {
     by_selector: HashMap<String, StyleDeclarations>,
-    /// The sheet that is being read.
+    /// The CSS of the `style` element that is being read.
     pending_css: String,
     bytes_taken: usize,
 }
 
-/// What was said; `None` where nothing was.
+/// Parsed declarations; `None` if the property is absent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StyleDeclarations {
     display_none: Option<bool>,
@@ -31,37 +42,39 @@ pub(super) struct StyleDeclarations {
 }
 
 impl StyleRules {
-    /// Takes in a piece of a sheet.
+    /// Adds a piece of CSS, up to the limit.
     pub(super) fn push_css(&mut self, text: &str) {
+        // Bounds the time for a page with very large style sheets.
         let room = MAX_CSS_BYTES.saturating_sub(self.bytes_taken);
         let text = &text[..text.floor_char_boundary(room)];
         self.bytes_taken += text.len();
         self.pending_css.push_str(text);
     }
 
-    /// Learns what was heard. Whether it paints any ground.
+    /// Parses the added CSS. Returns true if it may paint a background.
     pub(super) fn parse_pending_css(&mut self) -> bool {
         let sheet = strip_css_comments(&std::mem::take(&mut self.pending_css));
         let mut rest = sheet.as_str();
         while let Some(at) = rest.find(['{', ';']) {
             let (head, tail) = (rest[..at].trim(), &rest[at + 1..]);
             if rest[at..].starts_with(';') {
-                // `@import …;`
+                // A statement without a block: `@import …;`
                 rest = tail;
                 continue;
             }
             let end = find_block_end(tail);
+            // Rules inside `@media` and others depend on more than the element, so they are skipped.
             if !head.starts_with('@') {
                 self.add_rule(head, &tail[..end]);
             }
             rest = tail.get(end + 1..).unwrap_or_default();
         }
-        // A sheet that was cut may have said so later.
+        // CSS that was cut at the limit may contain a background later.
         sheet.to_ascii_lowercase().contains("background") || self.bytes_taken >= MAX_CSS_BYTES
     }
 
     fn add_rule(&mut self, heads: &str, body: &str) {
-        let said = StyleDeclarations::parse(body);
+        let declarations = StyleDeclarations::parse(body);
         for head in heads.split(',').map(str::trim) {
             let simple = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '#');
             let marks = head.matches(['.', '#']).count();
@@ -71,12 +84,12 @@ impl StyleRules {
                 self.by_selector
                     .entry(key)
                     .or_default()
-                    .override_with(&said);
+                    .override_with(&declarations);
             }
         }
     }
 
-    /// What they say of an element.
+    /// Combines the declarations that match an element, later and more specific ones last.
     pub(super) fn matching_declarations(
         &self,
         tag: &str,
@@ -88,8 +101,8 @@ impl StyleRules {
             return all;
         }
         let mut add = |key: &str| {
-            if let Some(said) = self.by_selector.get(key) {
-                all.override_with(said);
+            if let Some(declarations) = self.by_selector.get(key) {
+                all.override_with(declarations);
             }
         };
         add(tag);
@@ -105,7 +118,7 @@ impl StyleRules {
     }
 }
 
-/// Where the block ends that `text` begins inside of.
+/// Returns the end of the block that `text` starts inside of.
 fn find_block_end(text: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -120,46 +133,50 @@ fn find_block_end(text: &str) -> usize {
 }
 
 impl StyleDeclarations {
-    /// Reads declarations.
+    /// Parses the declarations of a `style` attribute or a block.
     pub(super) fn parse(style: &str) -> Self {
         let style = strip_css_comments(&style.to_ascii_lowercase());
-        let mut said = Self::default();
-        // Of two declarations the last counts.
-        for (name, value) in style.split(';').filter_map(|said| said.split_once(':')) {
+        let mut declarations = Self::default();
+        // The last of two declarations of a property wins.
+        for (name, value) in style
+            .split(';')
+            .filter_map(|declarations| declarations.split_once(':'))
+        {
             let value = value.trim().trim_end_matches("!important").trim();
             match name.trim() {
-                "display" => said.display_none = Some(value == "none"),
+                "display" => declarations.display_none = Some(value == "none"),
                 "visibility" => {
-                    said.visibility_hidden = Some(matches!(value, "hidden" | "collapse"))
+                    declarations.visibility_hidden = Some(matches!(value, "hidden" | "collapse"))
                 }
                 "opacity" => {
-                    said.zero_opacity = Some(parse_leading_number(value).is_some_and(|n| n <= 0.0))
+                    declarations.zero_opacity =
+                        Some(parse_leading_number(value).is_some_and(|n| n <= 0.0))
                 }
-                "font-size" => said.tiny_font = Some(is_tiny_size(value)),
+                "font-size" => declarations.tiny_font = Some(is_tiny_size(value)),
                 "color" => {
-                    said.transparent_text = Some(value == "transparent");
-                    said.colour =
+                    declarations.transparent_text = Some(value == "transparent");
+                    declarations.colour =
                         Some(parse_colour(value).map_or(Background::Unknown, Background::Known));
                 }
                 "background" | "background-color" => {
-                    said.background = match value {
-                        "transparent" | "none" | "inherit" => said.background,
+                    declarations.background = match value {
+                        "transparent" | "none" | "inherit" => declarations.background,
                         value => {
                             Some(parse_colour(value).map_or(Background::Unknown, Background::Known))
                         }
                     };
                 }
                 "background-clip" | "-webkit-background-clip" => {
-                    said.background_clipped = Some(true)
+                    declarations.background_clipped = Some(true)
                 }
-                "background-image" => said.background = Some(Background::Unknown),
+                "background-image" => declarations.background = Some(Background::Unknown),
                 _ => {}
             }
         }
-        said
+        declarations
     }
 
-    /// Takes over what is said later.
+    /// Replaces properties that `later` declares.
     pub(super) fn override_with(&mut self, later: &Self) {
         self.display_none = later.display_none.or(self.display_none);
         self.visibility_hidden = later.visibility_hidden.or(self.visibility_hidden);
@@ -171,9 +188,9 @@ impl StyleDeclarations {
         self.background = later.background.or(self.background);
     }
 
-    /// Whether nothing is to be seen of the element, whatever is behind it.
+    /// Returns true if the element is invisible on any background.
     pub(super) fn hides_element(&self) -> bool {
-        let is = |said: Option<bool>| said == Some(true);
+        let is = |declarations: Option<bool>| declarations == Some(true);
         is(self.display_none)
             || is(self.visibility_hidden)
             || is(self.zero_opacity)
@@ -192,7 +209,7 @@ fn strip_css_comments(style: &str) -> String {
     out + rest
 }
 
-/// The number a value begins with.
+/// Parses the number at the start of a value.
 fn parse_leading_number(value: &str) -> Option<f64> {
     let end = value
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
@@ -200,7 +217,7 @@ fn parse_leading_number(value: &str) -> Option<f64> {
     value[..end].parse().ok()
 }
 
-/// Nothing, or a pixel.
+/// Returns true for a font size of at most one pixel.
 fn is_tiny_size(value: &str) -> bool {
     let unit =
         value.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
@@ -208,7 +225,7 @@ fn is_tiny_size(value: &str) -> bool {
         .is_some_and(|n| n <= 0.0 || (n <= 1.0 && matches!(unit.trim(), "px" | "pt")))
 }
 
-/// A colour as 24 bits; `None` for what is not read here.
+/// Parses a color as 24 bits of RGB. Returns `None` for a syntax that is not supported.
 pub(super) fn parse_colour(value: &str) -> Option<u32> {
     let value = value.trim().to_ascii_lowercase();
     match value.as_str() {

@@ -1,28 +1,29 @@
-//! How much of a page stands in elements that a browser does not show, by their own word: `hidden`, and of their `style`
-//! and colour attributes `display: none`, `visibility: hidden`, no opacity, no size, and text in the colour of its ground;
-//! the same of rules for a tag, class or id in the page's own `style` elements, where they come first.
+//! Detection of text that a browser does not show.
 //!
-//! Other style sheets and scripts are not read, so what they hide is not known here, and a ground they may paint is taken
-//! for none: white text counts only where nothing but the page's own white can be behind it. Time is linear in the page.
+//! Considers the `hidden` attribute and the styles `display: none`, `visibility: hidden`, zero opacity, tiny fonts,
+//! and text in the color of its background. They come from attributes and from rules in the page's own `style`
+//! elements, if those precede the text.
+//!
+//! Does not load other style sheets and runs no scripts, so text that these hide is not detected. They may also paint
+//! a background. White text therefore counts only if nothing but the page's own white can be behind it. Takes linear
+//! time.
 
 use std::collections::HashMap;
 
 use html5ever::tokenizer::Tag;
 
-use super::css_rules::{StyleDeclarations, StyleRules, parse_colour};
+use super::css_rules::{Background, StyleDeclarations, StyleRules, WHITE, parse_colour};
 use super::{find_attribute, is_block_element};
 
-/// Open elements looked at for one that a new element closes.
+/// The number of open elements searched for one that a new element closes. The limit keeps the time linear.
 const MAX_OPEN_LOOKBACK: usize = 32;
-
-pub(super) const WHITE: u32 = 0x00ff_ffff;
 
 #[derive(Debug, Default)]
 pub(super) struct HiddenTextCounter {
     open: Vec<OpenElement>,
-    /// How often each name stands open.
+    /// The number of open elements by name.
     open_counts: HashMap<String, usize>,
-    /// Whether the page has style sheets that may paint any ground.
+    /// True if a style sheet of the page may paint a background.
     may_paint_background: bool,
     rules: StyleRules,
     count: u64,
@@ -34,7 +35,7 @@ struct OpenElement {
     style: ComputedStyle,
 }
 
-/// How the text of an element is shown.
+/// The visibility properties of an element, with those it inherits.
 #[derive(Debug, Clone, Copy, Default)]
 struct ComputedStyle {
     is_hidden: bool,
@@ -42,17 +43,8 @@ struct ComputedStyle {
     background: Background,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) enum Background {
-    /// Nobody said anything: white, unless a style sheet does.
-    #[default]
-    Unset,
-    Known(u32),
-    Unknown,
-}
-
 impl HiddenTextCounter {
-    /// Characters so far, blanks left out.
+    /// Returns the number of hidden characters so far, without white space.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -63,7 +55,7 @@ impl HiddenTextCounter {
             .map_or_else(ComputedStyle::default, |open| open.style)
     }
 
-    /// Counts a text, if a browser does not show it; whether that is so.
+    /// Counts a text if a browser does not show it. Returns true in that case.
     pub(super) fn count_if_hidden(&mut self, text: &str) -> bool {
         let shown = self.current_style();
         let same = match (shown.colour, shown.background) {
@@ -98,7 +90,7 @@ impl HiddenTextCounter {
         });
     }
 
-    /// A start tag closes elements whose end tags may be left out.
+    /// Closes elements whose end tags HTML allows to omit before this start tag.
     fn close_implied(&mut self, name: &str) {
         let block = is_block_element(name)
             || matches!(
@@ -153,12 +145,12 @@ impl HiddenTextCounter {
         }
     }
 
-    /// A piece of a `style` element.
+    /// Adds a piece of a `style` element.
     pub(super) fn push_css(&mut self, text: &str) {
         self.rules.push_css(text);
     }
 
-    /// An element whose content is left out was closed.
+    /// Handles the end of an element whose content is left out.
     pub(super) fn end_skipped_element(&mut self, name: &str) {
         if name == "style" {
             self.may_paint_background |= self.rules.parse_pending_css();
@@ -188,27 +180,27 @@ impl ComputedStyle {
             self.background = parse_colour(&ground).map_or(Background::Unknown, Background::Known);
         }
         if &*tag.name == "font"
-            && let Some(said) = find_attribute(tag, "color")
+            && let Some(declarations) = find_attribute(tag, "color")
         {
-            self.colour = parse_colour(&said);
+            self.colour = parse_colour(&declarations);
         }
         let class = class.unwrap_or_default();
-        let mut said = rules.matching_declarations(&tag.name, &class, id.as_deref());
+        let mut declarations = rules.matching_declarations(&tag.name, &class, id.as_deref());
         if let Some(style) = find_attribute(tag, "style") {
-            said.override_with(&StyleDeclarations::parse(&style));
+            declarations.override_with(&StyleDeclarations::parse(&style));
         }
-        self.is_hidden |= said.hides_element();
-        match said.colour {
+        self.is_hidden |= declarations.hides_element();
+        match declarations.colour {
             Some(Background::Known(colour)) => self.colour = Some(colour),
             Some(_) => self.colour = None,
             None => {}
         }
-        self.background = said.background.unwrap_or(self.background);
+        self.background = declarations.background.unwrap_or(self.background);
         self
     }
 }
 
-/// Elements that have no end tag.
+/// Returns true for elements without an end tag.
 fn is_void_element(name: &str) -> bool {
     matches!(
         name,
@@ -228,7 +220,7 @@ fn is_void_element(name: &str) -> bool {
     )
 }
 
-/// Elements whose content is no text of the page.
+/// Returns true for elements whose content is not text of the page.
 fn is_skipped_element(name: &str) -> bool {
     matches!(
         name,

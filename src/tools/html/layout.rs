@@ -1,7 +1,9 @@
-//! Where the text of a page goes: lines, blanks, prefixes, links and cells. Knows no tags.
+//! A writer of Markdown: lines, spaces, prefixes, links and tables. Does not know HTML tags.
 //!
-//! A link stands behind the paragraph, item or cell that holds it, never inside a sentence: a judge quotes sentences, and
-//! a quote is looked up verbatim. Where the link is all there is, it is written in place.
+//! A link follows the paragraph, item or cell that contains it and never interrupts a sentence. A judge quotes
+//! sentences, and dicta looks up quotes verbatim. If a block consists of one link, the link is written in place.
+
+mod table;
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,56 +11,56 @@ use std::ops::Range;
 use url::Url;
 
 use super::hidden_text::HiddenTextCounter;
-use super::table::HtmlTable;
+use table::HtmlTable;
 
-/// Links to one place stand once behind a block; looked for among so many before.
+/// The number of previous links of a block that are compared, so that a repeated link is written once.
 const MAX_LINK_LOOKBACK: usize = 20;
 
-/// Behind a block stand so many links, or a page of nothing else would fill the memory.
+/// The limit of links after a block. Without it, a page of only links would use unbounded memory.
 const MAX_BLOCK_LINKS: usize = 1000;
 
-/// Of a link's text, so much is repeated behind its block, in bytes.
+/// The length at which a link's text is cut where it is repeated after its block, in bytes.
 const MAX_LINK_TEXT: usize = 100;
 
-/// Longer ones cannot be fetched.
+/// The length limit of a link, in bytes; `fetch_url` refuses longer URLs.
 const MAX_URL: usize = 2048;
 
-/// Lists deeper than this are no longer indented.
+/// The depth at which list indentation stops growing.
 const MAX_INDENT: usize = 8;
 
-/// The text so far, and what is due before the next word of it.
+/// The text so far, and the pending white space before the next word.
 pub(super) struct MarkdownWriter {
     pub(super) out: String,
     pub(super) max_bytes: usize,
-    /// What links are relative to.
+    /// The address that links are relative to.
     pub(super) base: Option<Url>,
-    /// Whether the page has said so itself.
+    /// True if the page contained a `base` element with an address.
     pub(super) has_base_element: bool,
-    /// The element whose content is left out, and how often it stands open.
+    /// The name of the element whose content is left out, and the number of open elements of that name.
     pub(super) skipped_element: Option<(String, usize)>,
     pub(super) title: String,
     pub(super) in_title: bool,
-    /// Open `pre` elements.
+    /// The number of open `pre` elements.
     pub(super) pre_depth: usize,
-    /// Open lists; a number for an ordered one's next item.
+    /// The open lists; for an ordered list, the number of its next item.
     pub(super) lists: Vec<Option<i64>>,
     pub(super) tables: Vec<HtmlTable>,
-    /// Line breaks due before the next text; 0, 1 or 2.
+    /// The number of line breaks before the next text: 0, 1 or 2.
     pub(super) pending_breaks: usize,
     pub(super) pending_space: bool,
-    /// What the next line starts with.
+    /// The text at the start of the next line, such as `- `.
     pub(super) line_prefix: String,
-    /// The open link: where to, and where its text begins once it does.
+    /// The target of the open link, and the start of its text once there is any.
     pub(super) open_link: Option<(String, Option<usize>)>,
-    /// Links of the block, and where their texts stand.
+    /// The links of the block with the ranges of their texts.
     block_links: Vec<(String, Range<usize>)>,
-    /// Where the block began, behind its prefix.
+    /// The start of the block after its prefix.
     block_start: usize,
-    /// What a browser does not show of it.
+    /// The detector of hidden text.
     pub(super) hidden_text: HiddenTextCounter,
-    /// Whether it does not show what is written now.
+    /// True while the text being written is hidden.
     pub(super) is_hidden: bool,
-    /// Where that stands in the text.
+    /// The ranges of hidden text in `out`.
     pub(super) hidden_ranges: Vec<Range<usize>>,
 }
 
@@ -87,7 +89,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// At least `n` line breaks before the next text.
+    /// Requests at least `n` line breaks before the next text.
     pub(super) fn request_line_breaks(&mut self, n: usize) {
         self.pending_breaks = self.pending_breaks.max(n);
         self.pending_space = false;
@@ -132,6 +134,7 @@ impl MarkdownWriter {
             return;
         }
         if self.in_title {
+            // A title of any length would come before the text, so it is cut.
             if self.title.len() < 1000 {
                 self.title.push_str(text);
             }
@@ -143,7 +146,7 @@ impl MarkdownWriter {
             return;
         }
         for (at, word) in text.split(is_html_space).enumerate() {
-            // Between two pieces stood a blank.
+            // White space separated the two pieces.
             self.pending_space |= at > 0;
             if word.is_empty() {
                 continue;
@@ -160,7 +163,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// A piece of the page's own text.
+    /// Writes a piece of the page's own text.
     fn write_piece(&mut self, text: &str) {
         let from = self.out.len();
         self.push_within_limit(text);
@@ -181,7 +184,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes the breaks that are due and the line's prefix.
+    /// Writes the pending line breaks and the line prefix.
     pub(super) fn start_line(&mut self) {
         if self.pending_breaks > 0 {
             self.end_block();
@@ -204,9 +207,9 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes the links of the block that ends here.
+    /// Ends the block and writes its links.
     pub(super) fn end_block(&mut self) {
-        // A link around several blocks is that of the first.
+        // A link that contains several blocks belongs to the first one.
         if matches!(self.open_link, Some((_, Some(_)))) {
             self.end_link();
         }
@@ -226,15 +229,15 @@ impl MarkdownWriter {
         }
         let is_code = self.out[self.block_start.min(self.out.len())..].contains('\n');
         for (n, (to, at)) in links.iter().enumerate() {
-            let said = &self.out[at.start..at.end.min(self.out.len())];
-            let said = &said[..said.floor_char_boundary(MAX_LINK_TEXT)];
-            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            let label = &self.out[at.start..at.end.min(self.out.len())];
+            let label = &label[..label.floor_char_boundary(MAX_LINK_TEXT)];
+            let label = label.split_whitespace().collect::<Vec<_>>().join(" ");
             let gap = if is_code && n == 0 { "\n" } else { " " };
-            let _infallible = write!(self.out, "{gap}[{said}]({to})");
+            let _infallible = write!(self.out, "{gap}[{label}]({to})");
         }
     }
 
-    /// Puts something before what was written last.
+    /// Inserts a text before text that was just written, and moves the hidden ranges.
     fn insert_at(&mut self, at: usize, text: &str) {
         self.out.insert_str(at, text);
         for mark in self
@@ -251,6 +254,7 @@ impl MarkdownWriter {
     }
 
     pub(super) fn push_within_limit(&mut self, text: &str) {
+        // Writes at most one piece beyond the limit.
         if self.out.len() <= self.max_bytes {
             self.out.push_str(text);
         }
@@ -294,7 +298,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// The whole text, and where in it a browser does not show it.
+    /// Returns the whole text and its hidden ranges.
     pub(super) fn finish(mut self) -> (String, Vec<Range<usize>>) {
         while !self.tables.is_empty() {
             self.end_table();
@@ -302,7 +306,7 @@ impl MarkdownWriter {
         self.end_block();
         let body = self.out.trim_end();
         if body.is_empty() {
-            // A title alone is no page: the caller shows the source instead.
+            // A title alone is not a page; the caller then shows the source.
             return (String::new(), Vec::new());
         }
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -323,7 +327,7 @@ impl MarkdownWriter {
     }
 }
 
-/// HTML's white space and the no-break space, which browsers show as a blank.
+/// Returns true for HTML white space and the no-break space, which browsers show as a space.
 fn is_html_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}' | '\u{a0}')
 }

@@ -1,4 +1,4 @@
-//! Pages as they are and as they attack.
+//! Real and hostile pages.
 
 use super::*;
 
@@ -143,7 +143,7 @@ fn tables_are_rows_and_columns() {
             "<table><tr><th>k<th colspan=2>v<tr><td rowspan=2>a<td>1<td>2<tr><td>3<td>4<tr><td>b<td>5<td>6</table>",
             "| k | v | |\n| --- | --- | --- |\n| a | 1 | 2 |\n| | 3 | 4 |\n| b | 5 | 6 |",
         ),
-        // What only lays out the page is no table.
+        // A table that only lays out the page stays as blocks.
         (
             "<table><tr><td><h1>Head</h1><p>one<p>two<tr><td>foot</table>",
             "# Head\n\none\n\ntwo\nfoot",

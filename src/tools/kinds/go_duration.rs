@@ -1,8 +1,8 @@
-//! Times in tools files, as Go writes them: one reading for every kind.
+//! Durations in tools files, in Go's syntax; every kind uses this parser.
 
 use crate::model::Millis;
 
-/// A duration as Go writes it: `30s`, `1m30s`, `1.5h`.
+/// Parses a duration in Go's syntax: `30s`, `1m30s`, `1.5h`.
 pub(super) fn parse_go_duration(text: &str) -> Option<Millis> {
     let mut rest = text.trim();
     let mut secs = 0.0;

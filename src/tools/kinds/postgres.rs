@@ -1,9 +1,9 @@
 //! PostgreSQL: source `postgres`, tools `postgres-sql`.
 //!
-//! Owns the way to a server ([`link`]), what its values are in JSON and back ([`decode`], [`encode`]), and what a
-//! statement may do: one statement a call, in a transaction that is read-only and rolled back unless the source is
-//! `writable`, stopped at its time here and on the server. Refuses to open a socket itself: [`crate::net`] dials. A
-//! model is told the server's SQLSTATE and message, never host or password.
+//! Responsible for connections ([`connection_pool`]), for the conversion of values to and from JSON ([`decode`],
+//! [`encode`]), and for what a statement may do. Each call runs one statement in a transaction, which is read-only and
+//! rolled back unless the source is `writable`. dicta and the server both enforce its time limit. [`crate::net`] opens
+//! the sockets. The language model learns the server's SQLSTATE and message, never the host or password.
 
 mod config;
 mod connection_pool;
@@ -16,23 +16,22 @@ mod statement_rules;
 use std::sync::Arc;
 
 use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result};
-use super::{SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::ValidatedCall;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 use config::PostgresConfig;
 use connection_pool::PostgresPool;
 
-/// A database of a server.
+/// A database on a PostgreSQL server.
 struct PostgresSource {
     pool: Arc<PostgresPool>,
     tool_queries: ToolQueries,
 }
 
-/// Reads where the server is and what may be done there.
+/// Reads the source's keys.
 pub(super) fn read(
     fields: &mut MappingDecoder<'_>,
     cx: &SourceCx<'_>,
@@ -101,7 +100,7 @@ impl ToolSource for PostgresSource {
     }
 }
 
-/// A statement on it.
+/// A tool that runs a statement on the database.
 struct PostgresTool {
     source: Arc<PostgresSource>,
     query: Arc<SqlQuery>,

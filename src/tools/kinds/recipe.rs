@@ -1,17 +1,16 @@
-//! `calendar`: which day of the week a date is.
+//! `calendar`: returns the day of the week of a date.
 
 use std::sync::Arc;
 
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::{SourceKind, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::ValidatedCall;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceKind, ToolExecutor, ToolInput, ToolSource};
 
 pub(in crate::tools) const CALENDAR: SourceKind = SourceKind {
     source: "calendar",
@@ -22,12 +21,12 @@ pub(in crate::tools) const CALENDAR: SourceKind = SourceKind {
 
 struct Calendar;
 
-/// What one tool on it does.
+/// A tool on the source.
 struct Weekday {
     short: bool,
 }
 
-/// What its parameters are, where the file declares them so.
+/// The tool's parameters, which the tools file must declare with these names.
 #[derive(Deserialize)]
 struct WeekdayArgs {
     date: Date,
@@ -67,7 +66,7 @@ impl ToolExecutor for Weekday {
         let spelling = if self.short { "%a" } else { "%A" };
         Box::pin(async move {
             match serde_json::from_str::<WeekdayArgs>(prepared.values.get()) {
-                Ok(asked) => ToolResponse::ok(asked.date.strftime(spelling).to_string()),
+                Ok(arguments) => ToolResponse::ok(arguments.date.strftime(spelling).to_string()),
                 Err(why) => ToolResponse::error(format!("date is not a date: {why}")),
             }
         })

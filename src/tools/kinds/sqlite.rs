@@ -1,9 +1,9 @@
 //! SQLite files: source `sqlite`, tools `sqlite-sql`.
 //!
-//! Owns what a statement may do there. Read-only is held three times: by how the file is opened, by SQLite's authorizer
-//! ([`rules`]) and by its defensive mode. Refuses, on writable sources too, whatever leads out of the file: ATTACH,
-//! VACUUM INTO, extensions, and PRAGMAs that change anything. Every call opens the file anew, so that calls share
-//! nothing and run side by side.
+//! Responsible for what a statement may do. Three mechanisms enforce read-only access: the mode in which the file is
+//! opened, SQLite's authorizer ([`authorizer`]), and its defensive mode. Writable sources also refuse whatever
+//! reaches another file: ATTACH, VACUUM INTO, extensions, and PRAGMAs that change anything. Every call opens the file
+//! again, so that calls share nothing and can run in parallel.
 
 mod authorizer;
 mod execution;
@@ -14,22 +14,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result, read_timeout};
-use super::{SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, Millis, ToolResponse};
 use crate::tools::ValidatedCall;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 
-/// A database that lives as long as one call: for statements that only compute.
+/// The path of a database that lives for one call, for statements that only compute.
 const IN_MEMORY_PATH: &str = ":memory:";
 
-/// A SQLite file.
+/// A SQLite file as a source.
 pub(super) struct SqliteSource {
-    /// As its file has it: what evidence is kept under.
+    /// The path in the tools file. It is part of digests, so that they are equal on every machine.
     path_as_written: String,
-    /// `None` in memory.
+    /// The absolute path; `None` for a database in memory.
     path: Option<PathBuf>,
     writable: bool,
     timeout: Millis,
@@ -126,7 +125,7 @@ impl ToolSource for SqliteSource {
     }
 }
 
-/// A statement on it.
+/// A tool that runs a statement on the file.
 struct SqliteTool {
     source: Arc<SqliteSource>,
     query: Arc<SqlQuery>,

@@ -1,29 +1,29 @@
-//! From canonical arguments to values, parameter by parameter in the order of the file. Every one that fails is told.
+//! The conversion of canonical arguments to values, parameter by parameter in the order of the file.
 
 use super::value_spec::{ConversionCx, format_value_truncated};
 use super::{BoundParams, ToolParam, ToolParams, VerifiedClaims};
 use crate::model::{ArgumentChange, RawJson, Rejection, escape_pointer_step};
 use crate::tools::json::JsonNode;
 
-/// Where a parameter's value comes from.
+/// The source of a parameter's value.
 enum ParamValueSource<'a> {
-    /// The model.
+    /// The language model's argument.
     Argument(&'a JsonNode),
-    /// The file. Whether a `null` stood in the arguments.
+    /// The default of the file. The flag is true if the arguments contained `null`.
     Default(&'a JsonNode, bool),
-    /// A verified token, and the claim's name.
+    /// A claim of a verified token, with its name.
     Claim(JsonNode, &'a str),
     Nothing,
 }
 
-/// Why there is no value: for the model, and whether a token is to blame.
+/// The reason why a parameter has no value. Records a text for the language model and whether a token is missing.
 struct ParamError {
     message: String,
     is_auth: bool,
 }
 
 impl ToolParams {
-    /// Checks canonical arguments; the rejection lists every parameter that fails.
+    /// Checks canonical arguments. The rejection lists every invalid parameter.
     pub fn bind(
         &self,
         tool: &str,
@@ -54,6 +54,7 @@ impl ToolParams {
             }
         }
         if !failed.is_empty() {
+            // A rejection counts as an authentication failure only if the arguments themselves are right.
             let is_auth = failed.iter().all(|refused| refused.is_auth);
             let rule = if is_auth { "auth" } else { "parameters" };
             let all: Vec<String> = failed.into_iter().map(|refused| refused.message).collect();
@@ -78,40 +79,45 @@ impl<'a> ParamBinder<'a> {
         coerce: bool,
         coerced: &mut Vec<ArgumentChange>,
     ) -> Result<JsonNode, ParamError> {
-        // Another's failure is told where it happened, and a copy is never required.
+        // The failure of the copied parameter is reported there. A copy is never required.
         let given = match &param.copied_from {
             Some(name) => self
                 .find_copied_value(name)
                 .unwrap_or(ParamValueSource::Nothing),
             None => self.find_value(param)?,
         };
-        let mut taking = ConversionCx {
+        let mut conversion = ConversionCx {
             coerce,
             path: format!("/{}", escape_pointer_step(&param.name)),
             changes: Vec::new(),
         };
         let taken = match &given {
             ParamValueSource::Nothing => return Ok(JsonNode::Literal("null".to_owned())),
-            ParamValueSource::Argument(value) => param.spec.check_and_convert(value, &mut taking),
+            ParamValueSource::Argument(value) => {
+                param.spec.check_and_convert(value, &mut conversion)
+            }
             ParamValueSource::Default(value, was_null) => {
-                taking.coerce = false;
+                // The author wrote the default with its type, so no conversion applies.
+                conversion.coerce = false;
                 if coerce && *was_null {
-                    taking.changes.push(ArgumentChange {
-                        path: taking.path.clone(),
+                    conversion.changes.push(ArgumentChange {
+                        path: conversion.path.clone(),
                         what: format!("null read as the default {}", format_value_truncated(value)),
                     });
                 }
-                param.spec.check_and_convert(value, &mut taking)
+                param.spec.check_and_convert(value, &mut conversion)
             }
             ParamValueSource::Claim(value, field) => {
-                taking.coerce = false;
-                // The claim is hidden from the model, so its value is not told.
-                let taken = param.spec.check_and_convert(value, &mut taking);
+                // `coerce` corrects mistakes of the language model; a claim is not one.
+                conversion.coerce = false;
+                // The claim is hidden from the language model, so the error must not contain its value.
+                let taken = param.spec.check_and_convert(value, &mut conversion);
                 taken.map_err(|_| format!("the claim {field} does not fit it"))
             }
         };
+        // The changes of a copied value are already recorded at the parameter that it comes from.
         if param.copied_from.is_none() {
-            coerced.append(&mut taking.changes);
+            coerced.append(&mut conversion.changes);
         }
         taken.map_err(|why| ParamError {
             message: format!("unable to parse value for {:?}: {why}", param.name),
@@ -136,7 +142,7 @@ impl<'a> ParamBinder<'a> {
         }
     }
 
-    /// The first service that is verified decides, whatever a later one claims.
+    /// Finds the claim for a parameter. The first verified service decides, even if its token lacks the claim.
     fn find_claim(&self, param: &'a ToolParam) -> Result<ParamValueSource<'a>, ParamError> {
         let refuse = |why: String| ParamError {
             message: format!(
@@ -162,7 +168,8 @@ impl<'a> ParamBinder<'a> {
         }
     }
 
-    /// What the parameter that this one copies was given, over any number of steps; circles were refused when read.
+    /// Finds the value of the parameter that this one copies, over any number of steps. The reader has refused
+    /// cycles.
     fn find_copied_value(&self, name: &str) -> Option<ParamValueSource<'a>> {
         let mut source = self.params.all_params().find(|param| param.name == name)?;
         for _ in 0..self.params.all_params().count() {

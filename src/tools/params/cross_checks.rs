@@ -1,7 +1,6 @@
-//! Rules between the parameters of a tool: names, copies, and what templates may insert.
+//! Rules between the parameters of a tool: duplicate names, copies, and the content of templates.
 
-use super::param_reader::TEMPLATE_PARAMETERS;
-use super::{ParamsCx, ToolParam, lint};
+use super::{ParamsCx, TEMPLATE_PARAMETERS, ToolParam, lint};
 use crate::diag::find_nearest;
 use crate::diag::yaml::MappingDecoder;
 
@@ -25,10 +24,11 @@ pub(super) fn check_copies(fields: &MappingDecoder<'_>, read: &[(ToolParam, Stri
         };
         let place = format!("{place}/valueFromParam");
         let mut next = Some(first);
-        // One step more than there are parameters only a circle takes.
+        // Only a cycle takes more steps than there are parameters.
         for _ in 0..=read.len() {
             let Some(name) = next else { break };
             let Some(source) = by_name(name) else {
+                // An unknown name later in the chain is reported at the parameter that copies it.
                 if name == first {
                     let names = read.iter().map(|(p, _)| p.name.as_str());
                     let hint = find_nearest(name, names)
@@ -62,7 +62,7 @@ pub(super) fn check_templates(
             fields.error_at(
                 &place,
                 "unknown",
-                format!("`{name}` is no template parameter of this tool"),
+                format!("`{name}` is not a template parameter of this tool"),
             );
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn check_templates(
         );
         if cx.writable {
             let why = format!(
-                "{why}; on a source that can be written to this is an error unless `allowUncheckedTemplates: [{}]` says so",
+                "{why}; on a writable source this is an error unless `allowUncheckedTemplates: [{}]` allows it",
                 param.name
             );
             fields.error_at(place, "unchecked-template", why);

@@ -1,6 +1,6 @@
-//! `escape`: a text between delimiters, the closing ones inside it doubled.
+//! `escape`: puts a text between delimiters and doubles the closing ones in it.
 
-/// Delimiters of an identifier or literal.
+/// The delimiters of an identifier or literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelimiterEscape {
     Backticks,
@@ -10,7 +10,7 @@ pub(super) enum DelimiterEscape {
 }
 
 impl DelimiterEscape {
-    /// By the names that files use.
+    /// The delimiters by their names in files.
     pub(super) const NAMES: [(&'static str, Self); 4] = [
         ("backticks", Self::Backticks),
         ("double-quotes", Self::DoubleQuotes),
@@ -18,7 +18,7 @@ impl DelimiterEscape {
         ("square-brackets", Self::SquareBrackets),
     ];
 
-    /// The text between the delimiters. Only a closing delimiter can end it, so only that is doubled.
+    /// Returns the text between the delimiters. Only a closing delimiter can end it, so only that one is doubled.
     pub(super) fn apply(self, text: &str) -> String {
         let (open, close) = match self {
             Self::Backticks => ('`', '`'),

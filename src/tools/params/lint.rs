@@ -1,10 +1,10 @@
-//! What an author would get wrong: patterns that admit more than they seem to, templates that admit anything.
+//! Lints of parameters: patterns that admit more than they seem to, and templates that admit anything.
 
 use super::value_filter::{ValueMatcher, truncate_value_text};
 use super::value_spec::{ValueSpec, ValueType};
 use crate::tools::json::JsonNode;
 
-/// Words that hold others by accident, so that a warning reads well.
+/// Words that may contain another by accident. Real words make a warning easy to understand.
 const SAMPLE_WORDS: [&str; 6] = [
     "hundred",
     "inactive",
@@ -14,7 +14,7 @@ const SAMPLE_WORDS: [&str; 6] = [
     "evergreen",
 ];
 
-/// For each pattern of an allow list that is not anchored: what else it admits, if something was found.
+/// For each unanchored pattern of an allow list, finds a text that it admits in addition, if there is one.
 pub(super) fn find_overbroad_patterns(shape: &ValueSpec) -> Vec<(usize, String)> {
     let patterns = shape.filter.allowed.iter().enumerate();
     patterns
@@ -44,7 +44,7 @@ pub(super) fn find_overbroad_patterns(shape: &ValueSpec) -> Vec<(usize, String)>
         .collect()
 }
 
-/// A value that the shape takes although no entry of its allow list matches the whole of it.
+/// Finds a value that the parameter accepts although no entry of its allow list matches the whole value.
 fn find_overbroad_value(shape: &ValueSpec, sample: &str) -> Option<String> {
     let around = match shape.of {
         ValueType::Text => {
@@ -91,7 +91,7 @@ fn find_overbroad_value(shape: &ValueSpec, sample: &str) -> Option<String> {
     })
 }
 
-/// Whether a template parameter takes anything whatever.
+/// Returns true if a template parameter accepts any text.
 pub(super) fn accepts_anything(shape: &ValueSpec) -> bool {
     let has_rule = !shape.filter.allowed.is_empty()
         || shape.escape.is_some()

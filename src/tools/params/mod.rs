@@ -1,14 +1,14 @@
-//! The toolbox's parameters: what a tool takes, checked value by value.
+//! The parameters of tools in tools.yaml, with the rules of the MCP toolbox.
 //!
-//! Owns the reading of `parameters` and `templateParameters` with everything an author can get wrong, their declaration
-//! to the model, the way from canonical arguments to values, and the templates that values are written into. Refuses to
-//! call anything. Where the toolbox does otherwise than its documentation says, the documentation wins.
+//! Responsible for reading `parameters` and `templateParameters` strictly, for their declaration to the language
+//! model, for the conversion of canonical arguments to values, and for templates. Does not call tools. Where the
+//! toolbox's behavior differs from its documentation, this module follows the documentation.
 
 mod bind;
-mod coerce;
 mod cross_checks;
 mod escape;
 mod lint;
+mod number_literal;
 mod param_reader;
 mod re2_pattern;
 mod schema;
@@ -24,34 +24,34 @@ use crate::model::{ArgumentChange, RawJson};
 pub use template::{KnownName, Template};
 pub use value_spec::{ScalarType, ValueSpec, ValueType};
 
-/// What a tool takes, in the order written.
+/// The parameters of a tool, in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub struct ToolParams {
-    /// Bound to the statement or request.
+    /// The parameters that are bound to the statement or request.
     pub bound: Vec<ToolParam>,
-    /// Written into the text of the statement.
+    /// The parameters that are inserted into the text of the statement.
     pub template: Vec<ToolParam>,
 }
 
 /// One parameter.
 #[derive(Debug, Clone)]
 pub struct ToolParam {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
-    /// The key of the tool it stands under: `parameters`, `templateParameters`, `queryParams` …
+    /// The key of the tool that contains it: `parameters`, `templateParameters`, `queryParams` …
     pub group: &'static str,
-    /// What it may be.
+    /// The type and rules of its value.
     pub spec: ValueSpec,
     required: bool,
-    /// Passed its own checks already; not escaped.
+    /// The checked default, not escaped.
     default: Option<JsonNode>,
-    /// Filled from the first of these services that is verified.
+    /// The claims that fill the parameter; the first verified service decides.
     claim_refs: Vec<ClaimRef>,
-    /// Filled with another's value.
+    /// The name of the parameter whose value this one copies.
     copied_from: Option<String>,
 }
 
-/// A claim that fills a parameter.
+/// A reference to a claim of an auth service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ClaimRef {
     service: String,
@@ -59,47 +59,52 @@ struct ClaimRef {
 }
 
 impl ToolParam {
-    /// Whether the model is not told of it: a claim or another parameter's value fills it.
+    /// Returns true if the language model does not see the parameter, because a claim or another parameter fills it.
     pub fn is_hidden(&self) -> bool {
         !self.claim_refs.is_empty() || self.copied_from.is_some()
     }
 
-    /// Whether the model must give it.
+    /// Returns true if the language model must supply the parameter.
     fn is_required_of_model(&self) -> bool {
         self.required && self.default.is_none() && !self.is_hidden()
     }
 }
 
-/// Values, and how they came about.
+/// The values of a call, with the changes that produced them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoundParams {
-    /// An object with every parameter, `null` where nothing was given: those of [`Params::bound`], then those of
-    /// [`Params::template`], in order. Texts with `escape` are escaped; numbers as written, a float's with a dot.
+    /// An object with every parameter, `null` for those without a value: first [`ToolParams::bound`], then
+    /// [`ToolParams::template`], in order. Texts with `escape` are escaped. Numbers are as written, a float's with a
+    /// dot.
     pub values: RawJson,
-    /// What `coerce: true` changed.
+    /// The changes that `coerce: true` made.
     pub coerced: Vec<ArgumentChange>,
 }
 
-/// Where the parameters of an `http` tool's request stand, beside `parameters`.
+/// The keys of an `http` tool that contain parameters, in addition to `parameters`.
 pub const REQUEST_PARAM_KEYS: [&str; 4] =
     ["pathParams", "queryParams", "bodyParams", "headerParams"];
 
-/// What surrounds a tool's parameters.
+/// The key of the parameters that are inserted into the text of a statement.
+const TEMPLATE_PARAMETERS: &str = "templateParameters";
+
+/// The context in which parameters are read.
 pub struct ParamsCx<'a> {
-    /// Names of the auth services there are.
+    /// The names of the known auth services.
     pub auth: &'a [&'a str],
-    /// Whether the source may be written to: a template parameter without rules is then an error.
+    /// True if the source may be written to. A template parameter without rules is then an error.
     pub writable: bool,
 }
 
 impl ToolParams {
-    /// Reads `parameters`, `templateParameters` and `allowUncheckedTemplates` of a tool. Problems are told through
+    /// Reads `parameters`, `templateParameters` and `allowUncheckedTemplates` of a tool. Reports problems through
     /// `fields`.
     pub fn read(fields: &mut MappingDecoder<'_>, cx: &ParamsCx<'_>) -> Self {
         Self::read_groups(fields, &[], cx)
     }
 
-    /// The same, with the parameters under further keys of the tool ([`REQUEST`], say) behind `parameters`.
+    /// Works like [`Self::read`], with the parameters under further keys ([`REQUEST_PARAM_KEYS`], for example) after
+    /// `parameters`.
     pub fn read_groups(
         fields: &mut MappingDecoder<'_>,
         further: &[&'static str],
@@ -107,16 +112,16 @@ impl ToolParams {
     ) -> Self {
         let mut groups = vec!["parameters"];
         groups.extend(further);
-        groups.push(param_reader::TEMPLATE_PARAMETERS);
+        groups.push(TEMPLATE_PARAMETERS);
         param_reader::read_tool_params(fields, &groups, cx)
     }
 
-    /// All, those that are bound first.
+    /// Iterates over all parameters, the bound ones first.
     pub fn all_params(&self) -> impl Iterator<Item = &ToolParam> {
         self.bound.iter().chain(&self.template)
     }
 
-    /// Those that stand under a key of the tool, in order.
+    /// Iterates over the parameters under one key of the tool, in order.
     pub fn in_group<'p>(&'p self, group: &'p str) -> impl Iterator<Item = &'p ToolParam> {
         self.all_params().filter(move |param| param.group == group)
     }

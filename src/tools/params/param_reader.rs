@@ -1,22 +1,20 @@
-//! Reads a tool's parameters strictly: every field, and every rule between them, before a model sees any.
+//! The strict reader of a tool's parameters: every field, and every rule between them.
 
 use serde_json::Value;
 
 use super::escape::DelimiterEscape;
+use super::number_literal::{
+    NumericLimit, is_number_literal, parse_finite_float, parse_whole_number,
+};
 use super::re2_pattern::Re2Pattern;
 use super::value_filter::{ValueFilter, ValueMatcher, format_go_quoted};
-use super::value_spec::{
-    ConversionCx, NumericLimit, ScalarType, ValueSpec, ValueType, is_number_literal,
-    parse_whole_number,
-};
-use super::{ClaimRef, ParamsCx, ToolParam, ToolParams, cross_checks, lint};
+use super::value_spec::{ConversionCx, ScalarType, ValueSpec, ValueType};
+use super::{ClaimRef, ParamsCx, TEMPLATE_PARAMETERS, ToolParam, ToolParams, cross_checks, lint};
 use crate::diag::find_nearest;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::tools::json::JsonNode;
 
-pub(super) const TEMPLATE_PARAMETERS: &str = "templateParameters";
-
-/// What we know of the toolbox and do not do.
+/// The keys of the toolbox that dicta does not support, with the reasons.
 const UNSUPPORTED_PARAM_KEYS: [(&str, &str); 4] = [
     ("embeddedBy", "there are no embedding models here"),
     ("embeddingModel", "there are no embedding models here"),
@@ -29,7 +27,7 @@ const UNSUPPORTED_PARAM_KEYS: [(&str, &str); 4] = [
 
 const TYPE_NAMES: [&str; 6] = ["string", "integer", "float", "boolean", "array", "map"];
 
-/// Words of others for types.
+/// Type names of other tools, with the toolbox's names, for suggestions.
 const TYPE_ALIASES: [(&str, &str); 9] = [
     ("text", "string"),
     ("str", "string"),
@@ -42,7 +40,7 @@ const TYPE_ALIASES: [(&str, &str); 9] = [
     ("dict", "map"),
 ];
 
-/// Reads the parameters under each key of a tool, in this order.
+/// Reads the parameters under each of these keys of a tool, in this order.
 pub(super) fn read_tool_params(
     fields: &mut MappingDecoder<'_>,
     groups: &[&'static str],
@@ -140,7 +138,7 @@ fn read_param(
     })
 }
 
-/// A value of the file; nothing is no value.
+/// Converts a YAML value to a node; `None` for `null`.
 fn yaml_to_node(value: &Value) -> Option<JsonNode> {
     if value.is_null() {
         return None;
@@ -204,7 +202,7 @@ fn explain_unknown_service(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The type with its rules, of a parameter or of items.
+/// Reads the type and rules of a parameter or of list items.
 fn read_value_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Option<ValueSpec> {
     let of = read_value_type(fields, group);
     let is_number = matches!(of, Some(ValueType::Integer | ValueType::Float));
@@ -244,7 +242,7 @@ fn read_value_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
 }
 
 fn read_value_type(fields: &mut MappingDecoder<'_>, group: &'static str) -> Option<ValueType> {
-    // Known, whatever the type is: misplaced ones are told by what they are for.
+    // Take these keys for every type: a misplaced one gets a message about its purpose instead of "unknown key".
     let (has_items, has_value_type) = (fields.has("items"), fields.has("valueType"));
     if !fields.has("type") {
         fields.error_at_mapping("missing", "parameter is missing 'type' field");
@@ -348,7 +346,7 @@ fn read_map_value_type(fields: &mut MappingDecoder<'_>) -> Option<Option<ScalarT
     }
     let written = fields.text_or_empty("valueType")?;
     Some(Some(match written.as_str() {
-        // Absent and empty are the same to the toolbox.
+        // The toolbox does not distinguish an absent and an empty value.
         "" => return Some(None),
         "string" => ScalarType::Text,
         "integer" => ScalarType::Integer,
@@ -446,7 +444,7 @@ fn read_value_matchers(
     read
 }
 
-/// An entry of a list, or why it could match nothing.
+/// Reads an entry of an allow or exclude list, or explains why it cannot match.
 fn read_value_matcher(
     value: &Value,
     of: &ValueType,
@@ -462,19 +460,20 @@ fn read_value_matcher(
     let node = yaml_to_node(value).ok_or_else(|| never("an entry is a value"))?;
     match (&node, of) {
         (JsonNode::Text(_), ValueType::Array(_)) => Err(never(
-            "an entry is a whole list here; rules on each element stand under items",
+            "an entry is a whole list here; put rules for the elements under items",
         )),
         (JsonNode::Text(_), ValueType::Map(_)) => Err(never("an entry is a whole map here")),
         (JsonNode::Text(text), of) => match Re2Pattern::parse(text, anchored) {
             Ok(pattern) => Ok((ValueMatcher::Pattern(pattern), None)),
-            // As in the toolbox; but a slip of the pen must not exclude nothing unseen.
+            // The toolbox compares an invalid pattern as text. That is allowed here too, but with a warning: a typo
+            // must not silently disable an exclusion.
             Err(why) if matches!(of, ValueType::Text) && !why.contains("look-around") => {
-                let told = format!(
-                    "{} is no pattern ({why}), and is compared as it stands; if that is meant, write `^{}$`",
+                let warning = format!(
+                    "{} is not a pattern ({why}), so it is compared as plain text; to keep this without a warning, write `^{}$`",
                     format_go_quoted(&node),
                     regex::escape(text)
                 );
-                Ok((ValueMatcher::Equal(node), Some(told)))
+                Ok((ValueMatcher::Equal(node), Some(warning)))
             }
             Err(why) => Err(format!(
                 "{} does not compile: {why}",
@@ -490,7 +489,7 @@ fn read_value_matcher(
         }
         (JsonNode::Literal(plain), ValueType::Integer) if is_number_literal(plain) => {
             let is_whole = parse_whole_number(plain).is_some()
-                || super::value_spec::parse_finite_float(plain).is_some_and(|x| x.fract() == 0.0);
+                || parse_finite_float(plain).is_some_and(|x| x.fract() == 0.0);
             if is_whole {
                 Ok((ValueMatcher::Equal(node), None))
             } else {

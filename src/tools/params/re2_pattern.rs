@@ -1,16 +1,17 @@
-//! Patterns in RE2's syntax, as Go's `regexp` has it, run by the `regex` crate.
+//! Patterns in RE2 syntax, as in Go's `regexp`, run by the `regex` crate.
 //!
-//! The two differ in small things that would change what a list admits: `\d` is ASCII in RE2, `a++` an error, `[[a]` a
-//! class of two, `{` without a number itself. [`translate`] makes up for them. What does not compile is no pattern.
+//! The two differ in details that would change what a list admits. In RE2, `\d` is ASCII and `a++` is an error. `[[a]`
+//! is a class of two characters, and `{` without a number is literal. [`translate_re2`] converts these. A pattern that
+//! does not compile is rejected.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// How large a compiled pattern may be, in bytes.
+/// The size limit of a compiled pattern, in bytes.
 const MAX_COMPILED_SIZE: usize = 1 << 20;
-/// RE2's limit on counted repetition.
+/// RE2's limit of counted repetition.
 const MAX_REPEAT: u32 = 1000;
-/// How many beginnings of alternatives are tried as samples.
+/// The number of alternatives that are tried for sample texts.
 const MAX_SAMPLES: usize = 8;
 
 /// A text entry of a list.
@@ -18,15 +19,15 @@ const MAX_SAMPLES: usize = 8;
 pub(super) struct Re2Pattern {
     pub(super) source: String,
     regex: Regex,
-    /// The same, matching the whole of a text.
+    /// The same pattern, anchored at both ends.
     whole_regex: Regex,
-    /// Whether the whole has to match.
+    /// True if the pattern itself is anchored at both ends.
     pub(super) anchored: bool,
     hir: Hir,
 }
 
 impl Re2Pattern {
-    /// Compiles an entry; the error is a sentence.
+    /// Compiles an entry. The error is a sentence.
     pub(super) fn parse(written: &str, anchored: bool) -> Result<Self, String> {
         let translated = translate_re2(written)?;
         let regex = compile_regex(&translated)?;
@@ -50,12 +51,12 @@ impl Re2Pattern {
         }
     }
 
-    /// Whether it matches a text from end to end.
+    /// Returns true if the pattern matches a text from start to end.
     pub(super) fn matches_whole(&self, text: &str) -> bool {
         self.whole_regex.is_match(text)
     }
 
-    /// The only text it admits, if it admits one only.
+    /// Returns the only text that the pattern matches, if there is only one.
     pub(super) fn only_match(&self) -> Option<String> {
         let mut parts = match self.hir.kind() {
             HirKind::Concat(parts) => parts.iter().collect(),
@@ -85,7 +86,7 @@ impl Re2Pattern {
         (admits_no_more && self.matches(&text)).then_some(text)
     }
 
-    /// Some texts that it means to match.
+    /// Returns some texts that the pattern is meant to match.
     pub(super) fn sample_matches(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut hir = &self.hir;
@@ -105,7 +106,7 @@ impl Re2Pattern {
     }
 }
 
-/// A text that a pattern matches, its anchors taken as kept.
+/// Builds a text that a pattern matches, without regard to its anchors.
 fn sample_match(hir: &Hir) -> String {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => String::new(),
@@ -138,6 +139,7 @@ fn sample_char_of_class(class: &Class) -> char {
             .map(regex_syntax::hir::ClassUnicodeRange::start),
         Class::Bytes(class) => class.iter().next().map(|r| char::from(r.start())),
     };
+    // Prefer characters that make a sample easy to read in a message.
     ['a', '1', 'A', '_', '-', ' ']
         .into_iter()
         .find(|c| has(*c))
@@ -155,13 +157,13 @@ fn compile_regex(translated: &str) -> Result<Regex, String> {
         })
 }
 
-/// What the crate says last: its first lines draw the pattern.
+/// Returns the last line of the crate's error message; the lines before it draw the pattern.
 fn last_error_line(error: &str) -> String {
     let line = error.lines().last().unwrap_or(error).trim();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// RE2's syntax in that of the `regex` crate.
+/// Translates RE2 syntax to that of the `regex` crate.
 fn translate_re2(written: &str) -> Result<String, String> {
     let mut reader = Re2Translator {
         chars: written.chars().collect(),
@@ -178,7 +180,7 @@ struct Re2Translator {
     out: String,
 }
 
-/// The last thing read, as far as a repetition may follow it.
+/// The last item read, which decides whether a repetition may follow.
 #[derive(PartialEq)]
 enum LastToken {
     Other,
@@ -236,7 +238,7 @@ impl Re2Translator {
         self.at += count;
     }
 
-    /// The next character as itself.
+    /// Adds the next character as a literal.
     fn push_escaped(&mut self) {
         if let Some(c) = self.peek(0) {
             self.out.push('\\');
@@ -250,7 +252,7 @@ impl Re2Translator {
         self.at += taken;
     }
 
-    /// The length of a `{2,3}` that begins here; anything else with a brace is text.
+    /// Returns the length of a repetition such as `{2,3}`; any other brace is literal.
     fn repetition_len(&self) -> Result<Option<usize>, String> {
         let body: String = self.chars[self.at + 1..]
             .iter()
@@ -337,7 +339,7 @@ impl Re2Translator {
             }
             c => {
                 let escaped = regex_syntax::escape(&c.to_string());
-                // A dash has a meaning in classes only, and `escape` knows none.
+                // A dash has a meaning only in classes, so `regex::escape` does not escape it.
                 let escaped = if c == '-' { r"\-" } else { &escaped };
                 self.replace(2, escaped);
             }
@@ -345,7 +347,7 @@ impl Re2Translator {
         Ok(())
     }
 
-    /// `\Q…\E`.
+    /// Translates `\Q…\E`.
     fn translate_quoted(&mut self) {
         self.at += 2;
         while let Some(c) = self.peek(0) {
@@ -371,7 +373,7 @@ impl Re2Translator {
         Ok(())
     }
 
-    /// A class: no nesting, and no set operations.
+    /// Translates a class. RE2 has neither nested classes nor set operations.
     fn translate_class(&mut self) -> Result<(), String> {
         self.push(1);
         if self.peek(0) == Some('^') {

@@ -1,6 +1,7 @@
-//! What the model is told: a JSON Schema of plain keywords that every provider takes, with the rules in it.
+//! The declaration of parameters to the language model: a JSON Schema of simple keywords that every provider accepts.
 //!
-//! What a schema cannot say in such keywords stands in the description, so that no rule has to be learnt by failing.
+//! The description states the rules that such keywords cannot express, so that a model need not learn them from
+//! rejections.
 
 use serde_json::{Map, Value, json};
 
@@ -8,14 +9,14 @@ use super::value_filter::{ValueMatcher, format_matchers};
 use super::value_spec::{ValueSpec, ValueType};
 use super::{ToolParam, ToolParams};
 
-/// Beginnings of what RE2 has and JSON Schema's patterns lack.
+/// Syntax that RE2 has and the patterns of JSON Schema lack.
 const NOT_PORTABLE: &[&str] = &[
     "(?i", "(?s", "(?m", "(?U", "(?P", "(?-", r"\Q", r"\p", r"\P", r"\A", r"\z", r"\x{", r"\a",
     "[[:",
 ];
 
 impl ToolParams {
-    /// JSON Schema of the arguments, rules included, hidden parameters left out.
+    /// Returns the JSON Schema of the arguments, with rules and without hidden parameters.
     pub fn schema(&self) -> Value {
         let shown: Vec<&ToolParam> = self
             .all_params()
@@ -63,7 +64,7 @@ fn value_schema(shape: &ValueSpec) -> Map<String, Value> {
         .collect();
     if !description.is_empty() {
         let joined = description.join(" ");
-        // Right behind the type, where people look for it.
+        // Put the description right after the type, where readers look for it.
         schema.shift_insert(1, "description".to_owned(), json!(joined));
     }
     match &shape.of {
@@ -84,7 +85,7 @@ fn value_schema(shape: &ValueSpec) -> Map<String, Value> {
     schema
 }
 
-/// Puts into the schema what it can say; returns sentences for the rest.
+/// Adds the rules that a schema can express. Returns sentences for the others.
 fn add_filter_to_schema(shape: &ValueSpec, schema: &mut Map<String, Value>) -> Vec<String> {
     let mut sentences = Vec::new();
     for (key, limit) in [("minimum", shape.min), ("maximum", shape.max)] {
@@ -109,7 +110,7 @@ fn add_filter_to_schema(shape: &ValueSpec, schema: &mut Map<String, Value>) -> V
     sentences
 }
 
-/// Every value there is, where the allow list says so.
+/// Returns all allowed values, if the allow list determines them.
 fn enum_values(shape: &ValueSpec) -> Option<Vec<Value>> {
     if shape.filter.allowed.is_empty()
         || !matches!(

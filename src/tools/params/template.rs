@@ -1,8 +1,8 @@
-//! The part of Go's text/template that tools use: `{{.name}}`, `{{array .name}}`, trimming and comments; in the path and
-//! body of a request `{{json .name}}` too.
+//! The part of Go's text/template that tools use: `{{.name}}`, `{{array .name}}`, trimming and comments.
 //!
-//! Refuses the rest when the file is read, with the place and the reason, so that no call fails for a template's sake.
-//! What is inserted is inserted verbatim: rules and `escape` have done their work before.
+//! The path and body of a request also support `{{json .name}}`. Anything else is an error when the file is read, so
+//! that no call fails because of a template. Values are inserted verbatim, because rules and `escape` were applied
+//! before.
 
 use super::value_filter::{format_go_number, truncate_value_text};
 use super::{ToolParam, ToolParams, ValueSpec, ValueType};
@@ -10,7 +10,7 @@ use crate::diag::find_nearest;
 use crate::model::RawJson;
 use crate::tools::json::JsonNode;
 
-/// A text with places for values. A text without `{{` stays as it is.
+/// A text with placeholders. A text without `{{` is unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
     pieces: Vec<TemplatePiece>,
@@ -26,14 +26,14 @@ enum TemplatePiece {
 enum InsertFormat {
     /// A text as it is, a number or boolean as Go prints it.
     Plain,
-    /// A list's texts with `, ` between them.
+    /// The texts of a list, joined with `, `.
     Array,
-    /// As JSON.
+    /// A JSON value.
     Json,
 }
 
 impl Template {
-    /// Reads a statement, which template parameters are inserted into. The error says where and why.
+    /// Parses a statement into which template parameters are inserted. The error states the place and the reason.
     pub fn parse(text: &str, params: &ToolParams) -> Result<Self, String> {
         let known: Vec<KnownName<'_>> = params.template.iter().map(known_name_of).collect();
         TemplateParser {
@@ -45,8 +45,8 @@ impl Template {
         .parse_template()
     }
 
-    /// Reads the path or body of a request, which these values are inserted into: names, and what is known of what they
-    /// hold. `None`: any name may be, for a schema decides.
+    /// Parses the path or body of a request. `known` lists the names that may be inserted; `None` allows any name,
+    /// because a schema defines them.
     pub fn parse_request(text: &str, known: Option<&[KnownName<'_>]>) -> Result<Self, String> {
         TemplateParser {
             text,
@@ -57,14 +57,14 @@ impl Template {
         .parse_template()
     }
 
-    /// Whether nothing is inserted.
+    /// Returns true if the template inserts no value.
     pub fn is_plain(&self) -> bool {
         self.pieces
             .iter()
             .all(|p| matches!(p, TemplatePiece::Plain(_)))
     }
 
-    /// Names of what is inserted, in order, each as often as it is.
+    /// Iterates over the inserted names in order, with repetitions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             TemplatePiece::Insert { name, .. } => Some(name.as_str()),
@@ -72,7 +72,7 @@ impl Template {
         })
     }
 
-    /// The text as written, with an `x` for each value: what a value may be, but never a dot or slash.
+    /// Returns the text with an `x` for each value. A value may be other text, but never a dot or slash.
     pub fn sample_text(&self) -> String {
         let texts = self.pieces.iter().map(|piece| match piece {
             TemplatePiece::Plain(text) => text.as_str(),
@@ -81,13 +81,13 @@ impl Template {
         texts.collect()
     }
 
-    /// Inserts values as [`super::Bound::values`] holds them. A value that is missing or `null` is an error, but where
-    /// it is written as JSON.
+    /// Inserts values in the form of [`super::BoundParams::values`]. A missing value or `null` is an error, except
+    /// for `json`.
     pub fn render(&self, values: &RawJson) -> Result<String, String> {
         self.render_with(values, |_, _, text| Ok(text))
     }
 
-    /// The same; each text to be inserted goes through `encode`, which is told what stands before it and the
+    /// Works like [`Self::render`]. `encode` converts each inserted text; it receives the text before it and the
     /// parameter's name.
     pub fn render_with(
         &self,
@@ -123,7 +123,7 @@ impl Template {
     }
 }
 
-/// A name that may be inserted, and what it holds where that is known.
+/// A name that may be inserted, with the type of its value if that is known.
 pub type KnownName<'a> = (&'a str, Option<&'a ValueSpec>);
 
 fn known_name_of(param: &ToolParam) -> KnownName<'_> {
@@ -161,14 +161,14 @@ fn format_inserted(name: &str, value: &JsonNode, how: InsertFormat) -> Result<St
 
 struct TemplateParser<'a> {
     text: &'a str,
-    /// `None`: any name.
+    /// The known names; `None` allows any name.
     known: Option<&'a [KnownName<'a>]>,
-    /// Names that would be a plausible mistake.
+    /// Other parameters of the tool, for error messages about a plausible confusion.
     bound_params: &'a [ToolParam],
     allows_json: bool,
 }
 
-/// What an action between `{{` and `}}` says.
+/// The content of an action between `{{` and `}}`.
 enum TemplateAction {
     Comment,
     Insert { name: String, how: InsertFormat },
@@ -204,7 +204,7 @@ impl TemplateParser<'_> {
         }
     }
 
-    /// Where the `}}` of an action stands; one inside a comment is part of the comment.
+    /// Finds the `}}` of an action; one inside a comment belongs to the comment.
     fn find_action_end(&self, at: usize, body: &str) -> Result<usize, String> {
         let head = body.strip_prefix("- ").unwrap_or(body).trim_start();
         let from = match head.strip_prefix("/*") {
@@ -236,7 +236,7 @@ impl TemplateParser<'_> {
             return if body.ends_with("*/") {
                 Ok((TemplateAction::Comment, left, right))
             } else {
-                Err(self.error_at(at, "a comment stands alone in its braces"))
+                Err(self.error_at(at, "a comment must be alone in its braces"))
             };
         }
         let words: Vec<&str> = body
@@ -244,7 +244,7 @@ impl TemplateParser<'_> {
             .filter(|w| !w.is_empty())
             .collect();
         let (how, field) = match words.as_slice() {
-            [] => return Err(self.error_at(at, "nothing stands between the braces")),
+            [] => return Err(self.error_at(at, "there is nothing between the braces")),
             [field] if field.starts_with('.') => (InsertFormat::Plain, *field),
             ["array", field] if field.starts_with('.') => (InsertFormat::Array, *field),
             ["json", field] | [field, "|", "json"]
@@ -315,7 +315,7 @@ impl TemplateParser<'_> {
                 format!("`array` is for parameters of type array; write `{{{{.{name}}}}}`")
             }
             (InsertFormat::Plain, ValueType::Array(_) | ValueType::Map(_)) if self.allows_json => {
-                format!("`{name}` is no single value; write `{{{{json .{name}}}}}`")
+                format!("`{name}` is not a single value; write `{{{{json .{name}}}}}`")
             }
             (InsertFormat::Plain, ValueType::Array(_)) => {
                 format!("`{name}` is an array; write `{{{{array .{name}}}}}`")
@@ -337,7 +337,7 @@ impl TemplateParser<'_> {
     }
 }
 
-/// What Go's trimming takes.
+/// The characters that Go's trim markers remove.
 const GO_TRIM_CHARS: [char; 4] = [' ', '\t', '\r', '\n'];
 
 fn push_plain_text(pieces: &mut Vec<TemplatePiece>, plain: &str) {

@@ -1,15 +1,15 @@
-//! `allowedValues` and `excludedValues`: patterns on what a value looks like in Go, and values to be equal to.
+//! `allowedValues` and `excludedValues`: patterns for a value as Go prints it, and values to compare with.
 //!
-//! Numbers are equal by value (1 and 1.0), lists and maps as wholes. An empty list is no rule.
+//! Numbers are compared by value (1 equals 1.0), lists and maps as a whole. An empty list has no effect.
 
+use super::number_literal::{is_number_literal, parse_finite_float};
 use super::re2_pattern::Re2Pattern;
-use super::value_spec::{is_number_literal, parse_finite_float};
 use crate::tools::json::JsonNode;
 
-/// How much of a value is shown back, in characters.
+/// The length at which a value is cut in messages, in characters.
 const MAX_VALUE_CHARS: usize = 100;
 
-/// The two lists of a parameter.
+/// The allow list and the exclude list of a parameter.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueFilter {
     pub(super) allowed: Vec<ValueMatcher>,
@@ -19,14 +19,14 @@ pub(super) struct ValueFilter {
 /// An entry of a list.
 #[derive(Debug, Clone)]
 pub(super) enum ValueMatcher {
-    /// A text.
+    /// A text entry, which is a pattern.
     Pattern(Re2Pattern),
-    /// Anything else.
+    /// Any other entry, which is compared.
     Equal(JsonNode),
 }
 
 impl ValueFilter {
-    /// Holds a typed value against both lists.
+    /// Checks a typed value against both lists.
     pub(super) fn check_value(&self, value: &JsonNode) -> Result<(), String> {
         if self.allowed.is_empty() && self.excluded.is_empty() {
             return Ok(());
@@ -59,7 +59,7 @@ impl ValueMatcher {
         }
     }
 
-    /// As it stands in the file, cut.
+    /// Returns the entry as written in the file, cut.
     pub(super) fn source_text(&self) -> String {
         match self {
             Self::Pattern(pattern) => truncate_value_text(&pattern.source),
@@ -68,7 +68,7 @@ impl ValueMatcher {
     }
 }
 
-/// Entries for people and models, the first twenty.
+/// Formats the first twenty entries for people and language models.
 pub(super) fn format_matchers(entries: &[ValueMatcher]) -> String {
     let mut words: Vec<String> = entries
         .iter()
@@ -81,7 +81,7 @@ pub(super) fn format_matchers(entries: &[ValueMatcher]) -> String {
     words.join(", ")
 }
 
-/// What patterns are held against: lists and maps have no such text.
+/// Formats a value for patterns. Lists and maps have no such text.
 fn format_for_patterns(value: &JsonNode) -> Option<String> {
     match value {
         JsonNode::Text(text) => Some(text.clone()),
@@ -90,7 +90,7 @@ fn format_for_patterns(value: &JsonNode) -> Option<String> {
     }
 }
 
-/// Deep equality; numbers by value, keys in any order.
+/// Compares deeply; numbers by value, keys in any order.
 fn is_equal_value(a: &JsonNode, b: &JsonNode) -> bool {
     match (a, b) {
         (JsonNode::Literal(a), JsonNode::Literal(b))
@@ -114,7 +114,7 @@ fn is_equal_value(a: &JsonNode, b: &JsonNode) -> bool {
     }
 }
 
-/// A literal as Go prints the value with `%v`: integers in full, 2.0 as `2`, 1e8 as `1e+08`.
+/// Formats a literal like Go's `%v`: integers in full, 2.0 as `2`, 1e8 as `1e+08`.
 pub(super) fn format_go_number(plain: &str) -> String {
     if !plain.contains(['.', 'e', 'E']) || !is_number_literal(plain) {
         return plain.to_owned();
@@ -122,7 +122,7 @@ pub(super) fn format_go_number(plain: &str) -> String {
     let Some(x) = parse_finite_float(plain) else {
         return plain.to_owned();
     };
-    // Both print the fewest digits that read back the same.
+    // Rust and Go both print the fewest digits that parse to the same float.
     let scientific = format!("{x:e}");
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = power.parse().unwrap_or(0);
@@ -134,10 +134,10 @@ pub(super) fn format_go_number(plain: &str) -> String {
     }
 }
 
-/// From this power of ten on, Go prints a float with an exponent.
+/// The power of ten from which Go prints a float with an exponent.
 const GO_EXPONENT_FROM: i32 = 6;
 
-/// A value as Go's `%q` shows it: texts and numbers in quotes, the rest plain.
+/// Formats a value like Go's `%q`: texts and numbers in quotes, the rest plain.
 pub(super) fn format_go_quoted(value: &JsonNode) -> String {
     match value {
         JsonNode::Text(text) => format!("{:?}", truncate_value_text(text)),
@@ -148,7 +148,7 @@ pub(super) fn format_go_quoted(value: &JsonNode) -> String {
     }
 }
 
-/// A value as Go's `%v` shows it.
+/// Formats a value like Go's `%v`.
 pub(super) fn format_go_plain(value: &JsonNode) -> String {
     match value {
         JsonNode::Text(text) if text.trim().is_empty() => {
@@ -160,7 +160,7 @@ pub(super) fn format_go_plain(value: &JsonNode) -> String {
     }
 }
 
-/// The beginning of a text.
+/// Cuts a text to [`MAX_VALUE_CHARS`].
 pub(super) fn truncate_value_text(text: &str) -> String {
     match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -1,12 +1,13 @@
-//! What a value may be: its type and the rules on it, for a parameter and for the items of a list alike.
+//! The type and rules of a value, for a parameter and for the items of a list.
 //!
-//! Strict: `5.0` is no integer, `"5"` neither. Lists and maps are held against their own rules before what is in them.
+//! Strict: neither `5.0` nor `"5"` is an integer, unless `coerce: true` allows the conversion. The rules of a list or
+//! map are checked before those of its items. A conversion exists only where the value has one meaning: one value
+//! never becomes a list, and numbers are never rounded.
 
-use std::cmp::Ordering;
-use std::fmt;
-
-use super::coerce;
 use super::escape::DelimiterEscape;
+use super::number_literal::{
+    NumericLimit, is_number_literal, parse_finite_float, parse_whole_number,
+};
 use super::value_filter::{ValueFilter, format_go_plain, format_go_quoted};
 use crate::model::{ArgumentChange, escape_pointer_step};
 use crate::tools::json::JsonNode;
@@ -18,17 +19,17 @@ pub enum ValueType {
     Text,
     /// `integer`: 64 bits, signed.
     Integer,
-    /// `float`: any number in range.
+    /// `float`: any number that a finite `f64` can hold.
     Float,
     /// `boolean`
     Boolean,
-    /// `array`, of such items.
+    /// `array` of such items.
     Array(Box<ValueSpec>),
-    /// `map`, of such values; of any where none is named.
+    /// `map` with values of this type, or of any type.
     Map(Option<ScalarType>),
 }
 
-/// What a map's values may be.
+/// The type of a map's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScalarType {
     /// `string`
@@ -42,7 +43,7 @@ pub enum ScalarType {
 }
 
 impl ValueType {
-    /// The word in files.
+    /// Returns the type's name in files.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Text => "string",
@@ -77,72 +78,11 @@ pub struct ValueSpec {
     pub(super) escape: Option<DelimiterEscape>,
 }
 
-/// A bound, inclusive.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum NumericLimit {
-    Whole(i64),
-    Float(f64),
-}
-
-impl NumericLimit {
-    /// The number that a JSON literal spells, whole where it is written so and fits.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        match parse_whole_number(text) {
-            Some(n) => Some(Self::Whole(n)),
-            None => parse_finite_float(text).map(Self::Float),
-        }
-    }
-
-    fn compare(self, other: Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(&b)),
-            (a, b) => a.to_f64().partial_cmp(&b.to_f64()),
-        }
-    }
-
-    fn to_f64(self) -> f64 {
-        match self {
-            Self::Whole(n) => n as f64,
-            Self::Float(x) => x,
-        }
-    }
-
-    pub(super) fn to_json(self) -> serde_json::Value {
-        match self {
-            Self::Whole(n) => n.into(),
-            Self::Float(x) => x.into(),
-        }
-    }
-
-    pub(super) fn is_above(self, other: Self) -> bool {
-        self.compare(other) == Some(Ordering::Greater)
-    }
-}
-
-impl fmt::Display for NumericLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Whole(n) => n.fmt(f),
-            Self::Float(x) => x.fmt(f),
-        }
-    }
-}
-
-/// The integer that a JSON literal spells: no dot, no exponent, 64 bits.
-pub(super) fn parse_whole_number(text: &str) -> Option<i64> {
-    text.parse().ok()
-}
-
-/// The number that a JSON literal spells, if a float holds it.
-pub(super) fn parse_finite_float(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|x: &f64| x.is_finite())
-}
-
-/// How values are taken, and what had to be changed for it.
+/// The settings and the record of a conversion.
 #[derive(Debug, Default)]
 pub(super) struct ConversionCx {
     pub(super) coerce: bool,
-    /// JSON pointer of what is being read.
+    /// The JSON pointer of the value that is being converted.
     pub(super) path: String,
     pub(super) changes: Vec<ArgumentChange>,
 }
@@ -159,7 +99,7 @@ impl ConversionCx {
 }
 
 impl ValueSpec {
-    /// A type without rules.
+    /// Creates a type without rules.
     pub(super) fn without_rules(of: ValueType) -> Self {
         Self {
             of,
@@ -171,25 +111,25 @@ impl ValueSpec {
         }
     }
 
-    /// Its type.
+    /// Returns the type.
     pub fn value_type(&self) -> &ValueType {
         &self.of
     }
 
-    /// The value as the tool gets it, or why not.
+    /// Checks a value and converts it to the form that the tool receives, or explains the problem.
     pub(super) fn check_and_convert(
         &self,
         value: &JsonNode,
-        taking: &mut ConversionCx,
+        cx: &mut ConversionCx,
     ) -> Result<JsonNode, String> {
-        let lenient = if taking.coerce {
-            coerce::coerce_value(&self.of, value)
+        let lenient = if cx.coerce {
+            coerce_value(&self.of, value)
         } else {
             None
         };
         if let Some(read) = &lenient {
-            taking.changes.push(ArgumentChange {
-                path: taking.path.clone(),
+            cx.changes.push(ArgumentChange {
+                path: cx.path.clone(),
                 what: format!(
                     "{} read as {}",
                     format_value_truncated(value),
@@ -202,8 +142,8 @@ impl ValueSpec {
         self.filter.check_value(&value)?;
         self.check_bounds(&value)?;
         match (&self.of, value) {
-            (ValueType::Array(items), JsonNode::List(list)) => convert_items(items, &list, taking),
-            (ValueType::Map(of), JsonNode::Object(pairs)) => convert_map_values(*of, pairs, taking),
+            (ValueType::Array(items), JsonNode::List(list)) => convert_items(items, &list, cx),
+            (ValueType::Map(of), JsonNode::Object(pairs)) => convert_map_values(*of, pairs, cx),
             (_, JsonNode::Text(text)) => Ok(JsonNode::Text(match self.escape {
                 Some(escape) => escape.apply(&text),
                 None => text,
@@ -212,7 +152,7 @@ impl ValueSpec {
         }
     }
 
-    /// The value if it is of the type; a float's with a dot.
+    /// Returns the value if it has the right type; a float gets a dot.
     fn check_type(&self, value: &JsonNode) -> Result<JsonNode, String> {
         let fits = match (&self.of, value) {
             (ValueType::Text, JsonNode::Text(_))
@@ -269,46 +209,42 @@ impl ValueSpec {
     }
 }
 
-pub(super) fn is_number_literal(plain: &str) -> bool {
-    plain.starts_with(|c: char| c == '-' || c.is_ascii_digit())
-}
-
 fn convert_items(
     items: &ValueSpec,
     list: &[JsonNode],
-    taking: &mut ConversionCx,
+    cx: &mut ConversionCx,
 ) -> Result<JsonNode, String> {
-    let mut taken = Vec::with_capacity(list.len());
+    let mut converted = Vec::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {
-        let item = taking.at_child(&at.to_string(), |taking| {
-            items.check_and_convert(item, taking)
-        });
-        taken.push(item.map_err(|why| format!("unable to parse element #{at}: {why}"))?);
+        let item = cx.at_child(&at.to_string(), |cx| items.check_and_convert(item, cx));
+        converted.push(item.map_err(|why| format!("unable to parse element #{at}: {why}"))?);
     }
-    Ok(JsonNode::List(taken))
+    Ok(JsonNode::List(converted))
 }
 
 fn convert_map_values(
     of: Option<ScalarType>,
     pairs: Vec<(String, JsonNode)>,
-    taking: &mut ConversionCx,
+    cx: &mut ConversionCx,
 ) -> Result<JsonNode, String> {
-    let bare = of.map(|scalar| ValueSpec::without_rules(scalar.into()));
-    let mut taken = Vec::with_capacity(pairs.len());
+    let untyped_spec = of.map(|scalar| ValueSpec::without_rules(scalar.into()));
+    let mut converted = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
-        let read = match &bare {
-            Some(bare) => taking.at_child(&key, |taking| bare.check_and_convert(&value, taking)),
+        let read = match &untyped_spec {
+            Some(untyped_spec) => {
+                cx.at_child(&key, |cx| untyped_spec.check_and_convert(&value, cx))
+            }
             None => check_numbers_fit(&value).map(|()| value),
         };
         let key_shown: String = key.chars().take(80).collect();
         let read =
             read.map_err(|why| format!("unable to parse value for key {key_shown:?}: {why}"))?;
-        taken.push((key, read));
+        converted.push((key, read));
     }
-    Ok(JsonNode::Object(taken))
+    Ok(JsonNode::Object(converted))
 }
 
-/// Anything may stand in a generic map but a number that no program can hold.
+/// Checks that `f64` can hold every number in a map of any type.
 fn check_numbers_fit(value: &JsonNode) -> Result<(), String> {
     match value {
         JsonNode::Literal(plain)
@@ -324,7 +260,71 @@ fn check_numbers_fit(value: &JsonNode) -> Result<(), String> {
     }
 }
 
-/// A value as JSON, cut.
+/// Formats a value as JSON, cut.
 pub(super) fn format_value_truncated(value: &JsonNode) -> String {
     super::value_filter::truncate_value_text(&value.to_compact_json())
+}
+
+/// Converts a value of another type. Returns `None` if there is nothing to convert or no single meaning.
+fn coerce_value(of: &ValueType, value: &JsonNode) -> Option<JsonNode> {
+    match (of, value) {
+        (ValueType::Integer, JsonNode::Literal(plain)) => {
+            coerce_to_integer(plain).filter(|n| n != plain)
+        }
+        (ValueType::Integer, JsonNode::Text(text)) => {
+            coerce_to_number(text).and_then(coerce_to_integer)
+        }
+        (ValueType::Float, JsonNode::Literal(word)) => match word.as_str() {
+            "true" => Some("1.0".to_owned()),
+            "false" => Some("0.0".to_owned()),
+            _ => None,
+        },
+        (ValueType::Float, JsonNode::Text(text)) => coerce_to_number(text)
+            .filter(|n| parse_finite_float(n).is_some())
+            .map(str::to_owned),
+        (ValueType::Boolean, JsonNode::Literal(plain)) => match parse_finite_float(plain) {
+            Some(1.0) => Some("true".to_owned()),
+            Some(0.0) => Some("false".to_owned()),
+            _ => None,
+        },
+        (ValueType::Boolean, JsonNode::Text(text)) => {
+            coerce_to_boolean(text).map(|yes| yes.to_string())
+        }
+        (ValueType::Text, JsonNode::Literal(plain)) if is_number_literal(plain) => {
+            return Some(JsonNode::Text(plain.clone()));
+        }
+        _ => None,
+    }
+    .map(JsonNode::Literal)
+}
+
+/// Converts a number or boolean literal: `5.0` and `5e0` become 5, `true` becomes 1.
+fn coerce_to_integer(plain: &str) -> Option<String> {
+    match plain {
+        "true" => return Some("1".to_owned()),
+        "false" => return Some("0".to_owned()),
+        _ => {}
+    }
+    if let Some(n) = parse_whole_number(plain) {
+        return Some(n.to_string());
+    }
+    // Beyond 2^53 a float no longer identifies an integer.
+    let x = parse_finite_float(plain)
+        .filter(|x| x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0)?;
+    Some(format!("{:.0}", x + 0.0))
+}
+
+/// Returns the JSON number in a text.
+fn coerce_to_number(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let is_json = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
+    (is_json && is_number_literal(text)).then_some(text)
+}
+
+fn coerce_to_boolean(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "y" | "t" | "1" => Some(true),
+        "false" | "no" | "off" | "n" | "f" | "0" => Some(false),
+        _ => None,
+    }
 }

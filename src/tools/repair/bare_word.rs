@@ -1,4 +1,4 @@
-//! Values without quotes: numbers and literals in other languages' spelling, and words.
+//! Values without quotes: numbers and literals in the syntax of other languages, and words.
 
 use super::cursor::{
     JsonRepairer, OpenBracket, blank_len, is_blank, is_comma, is_comment, is_end,
@@ -10,16 +10,16 @@ use super::repair_log::RepairKind;
 use super::text::TextPosition;
 use crate::tools::json::JsonNode;
 
-/// Longer than any number worth a look.
+/// The length limit of a number, in bytes.
 const MAX_NUMBER_LEN: usize = 60;
 
-/// What a bare word says.
+/// The meaning of a bare word.
 pub(super) enum BareWord {
-    /// JSON as it stands.
+    /// Valid JSON.
     ValidJson,
     Literal(&'static str),
     Number(String),
-    /// A number that JSON does not have.
+    /// A number that JSON lacks.
     NotFinite,
     Text,
 }
@@ -55,7 +55,7 @@ fn is_json_number(word: &str) -> bool {
     number && serde_json::from_str::<&serde_json::value::RawValue>(word).is_ok()
 }
 
-/// `+3`, `.5`, `1.`, `1_000` as JSON. `007` stays a text: a number would lose its zeros.
+/// Converts `+3`, `.5`, `1.` and `1_000` to JSON. `007` stays a text, because a number would lose its zeros.
 fn normalize_number(word: &str) -> Option<String> {
     let bytes = word.as_bytes();
     let between_digits = |at: usize| {
@@ -78,12 +78,12 @@ fn normalize_number(word: &str) -> Option<String> {
         }
         _ => format!("{sign}{zero}{plain}"),
     };
-    // `.` alone, and `..5`.
+    // Rejects `.` alone and `..5`.
     (word.bytes().any(|b| b.is_ascii_digit()) && is_json_number(&plain)).then_some(plain)
 }
 
 impl JsonRepairer<'_> {
-    /// A value without quotes.
+    /// Reads a value without quotes.
     pub(super) fn read_bare_value(&mut self, place: TextPosition) -> JsonNode {
         let from = self.at;
         self.skip_word(place);
@@ -109,7 +109,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Moves to where the word ends. Brackets opened in it (`https://x/{id}`) may be closed in it.
+    /// Moves to the end of the word. Brackets that open in the word (`https://x/{id}`) may close in it.
     fn skip_word(&mut self, place: TextPosition) {
         let from = self.at;
         let mut inner = 0_usize;
@@ -146,7 +146,7 @@ impl JsonRepairer<'_> {
         if last || place == TextPosition::Item {
             return last || !self.rest().starts_with([';', '；']);
         }
-        // `1,000` goes on.
+        // `1,000` continues after the comma.
         (self.is_literal_since(from) && !next.starts_with(|c: char| c.is_ascii_digit()))
             || next.starts_with(is_comma)
             || is_comment(next)
@@ -157,7 +157,7 @@ impl JsonRepairer<'_> {
             || (next.starts_with(['{', '[']) && self.is_within(OpenBracket::List))
     }
 
-    /// Whether what was passed since is no mere word.
+    /// Returns true if the text since `from` is a literal and not only a word.
     fn is_literal_since(&self, from: usize) -> bool {
         let so_far = &self.text[from..self.at];
         so_far.len() <= MAX_NUMBER_LEN && !matches!(classify_word(so_far), BareWord::Text)
@@ -169,7 +169,7 @@ impl JsonRepairer<'_> {
         if is_end(next) {
             return true;
         }
-        // A comment needs a line to end in; else `issue #5}` would lose its bracket.
+        // Only a comment that ends with a line counts. Otherwise `issue #5}` would lose its bracket.
         if is_comment(next) && (next.starts_with("/*") || self.at + gap < self.last_newline) {
             return true;
         }

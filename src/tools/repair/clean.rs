@@ -1,10 +1,10 @@
-//! What livekit does to texts after a repair, and only then: leaked template tokens out, then trimmed.
+//! The cleanup that livekit applies to repaired texts: removes leaked template tokens, then trims.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// In this order: whole tokens, the head of a broken one, the tail of a broken one, tags of a turn.
+/// Applied in this order: whole tokens, the start of a broken token, the end of a broken token, tags of a turn.
 static TEMPLATE_TOKENS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     [
         r"<\|.{0,40}?\|>",
@@ -24,7 +24,7 @@ pub(super) struct CleanedText {
 pub(super) fn clean_text(text: String) -> CleanedText {
     let before = text.len();
     let mut text = text;
-    // Most texts hold none.
+    // Most texts contain no token; this test avoids the regular expressions.
     if text.contains("<|") || text.contains("|>") || text.contains("_of_turn>") {
         for pattern in TEMPLATE_TOKENS.iter() {
             if let std::borrow::Cow::Owned(cleaned) = pattern.replace_all(&text, "") {

@@ -1,13 +1,14 @@
-//! Where the reading stands, and what lies ahead of it. Every look ahead is short or stops at the next quote, so that
-//! the whole takes one pass however hostile the text.
+//! The position in the text and the lookahead.
+//!
+//! Every lookahead is short or stops at the next quote, so that the repair takes one pass even for hostile text.
 
 use super::quote_style::QuoteStyle;
 use super::repair_log::{RepairKind, RepairLog, RepairPathStep};
 
-/// How far a key or a short item is looked for, in bytes.
+/// The lookahead for a key or a short item, in bytes.
 const MAX_LOOKAHEAD: usize = 400;
 
-/// A bracket that is open.
+/// An open bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenBracket {
     Object,
@@ -17,17 +18,17 @@ pub(super) enum OpenBracket {
 pub(super) struct JsonRepairer<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    /// Outermost first.
+    /// The open brackets, outermost first.
     pub(super) open_brackets: Vec<OpenBracket>,
     pub(super) path: Vec<RepairPathStep>,
     pub(super) log: RepairLog,
-    /// The end came before all was closed.
+    /// True if the text ended before all brackets were closed.
     pub(super) was_truncated: bool,
-    /// A comma was passed that is the next one's to count.
+    /// True if a comma was skipped that counts for the next value.
     pub(super) has_pending_comma: bool,
-    /// A value was given up for a later one of the same key.
+    /// True if a later value of the same key replaced a value.
     pub(super) has_duplicate_keys: bool,
-    /// No `"""` or `'''` stands behind here: looked once, not again.
+    /// True if no `"""` or `'''` follows. It keeps the search from running again.
     pub(super) no_triple_quote_ahead: bool,
     pub(super) last_newline: usize,
 }
@@ -69,16 +70,16 @@ impl<'t> JsonRepairer<'t> {
     }
 
     pub(super) fn is_within(&self, open: OpenBracket) -> bool {
-        // 128 at most.
+        // The nesting limit bounds this search to 128 brackets.
         self.open_brackets.contains(&open)
     }
 
-    /// Where no more JSON follows: the end, a fence, a closing tag.
+    /// Returns true if no JSON follows: at the end, a code fence or a closing tag.
     pub(super) fn is_at_end(&self) -> bool {
         is_end(self.rest())
     }
 
-    /// Passes blanks, comments and leaked tokens.
+    /// Skips white space, comments and leaked tokens.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             let rest = self.rest();
@@ -106,7 +107,7 @@ impl<'t> JsonRepairer<'t> {
     }
 }
 
-/// Whether the JSON ends here.
+/// Returns true if the JSON ends before `rest`.
 pub(super) fn is_end(rest: &str) -> bool {
     rest.is_empty()
         || rest.starts_with("```")
@@ -134,7 +135,7 @@ fn comment_len(rest: &str) -> Option<usize> {
     is_comment(rest).then(|| rest.find('\n').unwrap_or(rest.len()))
 }
 
-/// A leaked template token that is no quote.
+/// Returns the length of a leaked template token that is not a quote.
 pub(super) fn token_len(rest: &str) -> Option<usize> {
     if let Some(inside) = rest.strip_prefix("<|") {
         if QuoteStyle::parse_opening(rest).is_some() {
@@ -149,7 +150,7 @@ pub(super) fn token_len(rest: &str) -> Option<usize> {
         .map(str::len)
 }
 
-/// The first `max` bytes or a few less.
+/// Returns at most the first `max` bytes, cut at a character boundary.
 pub(super) fn take_bytes(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
@@ -166,7 +167,7 @@ fn trim_blanks_start(text: &str) -> &str {
     text.trim_start_matches(is_blank)
 }
 
-/// What follows the short text in quotes that stands here: `None` if it is no such text, `Some("")` also where it is cut.
+/// Returns the text after a short quoted text: `None` if there is no such text, `Some("")` if it is cut.
 fn after_quoted_text(rest: &str) -> Option<&str> {
     let (quote, length) = QuoteStyle::parse_opening(rest)?;
     let mut at = length;
@@ -184,18 +185,18 @@ fn after_quoted_text(rest: &str) -> Option<&str> {
     (at >= rest.len()).then_some("")
 }
 
-/// Whether a key in quotes stands here, also one that is cut.
+/// Returns true if a quoted key follows, possibly cut.
 pub(super) fn starts_with_quoted_key(rest: &str) -> bool {
     after_quoted_text(rest)
         .is_some_and(|behind| behind.is_empty() || behind.starts_with(|c| is_colon(c) || c == '='))
 }
 
-/// Whether a key in quotes and its colon stand here.
+/// Returns true if a quoted key and its colon follow.
 pub(super) fn starts_with_key_and_colon(rest: &str) -> bool {
     after_quoted_text(rest).is_some_and(|behind| behind.starts_with(|c| is_colon(c) || c == '='))
 }
 
-/// Whether a key in quotes that has no value stands here, as the last.
+/// Returns true if a quoted key without a value follows as the last one.
 pub(super) fn starts_with_last_key(rest: &str) -> bool {
     after_quoted_text(rest)
         .and_then(|behind| behind.strip_prefix('}'))
@@ -205,7 +206,7 @@ pub(super) fn starts_with_last_key(rest: &str) -> bool {
         })
 }
 
-/// Whether an item in quotes stands here.
+/// Returns true if a quoted item follows.
 pub(super) fn starts_with_quoted_item(rest: &str) -> bool {
     after_quoted_text(rest).is_some_and(|behind| {
         behind.is_empty()
@@ -218,7 +219,7 @@ pub(super) fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.' | '@')
 }
 
-/// Whether a key without quotes stands here. `https://` is none.
+/// Returns true if an unquoted key follows. `https://` is not a key.
 pub(super) fn starts_with_bare_key(rest: &str) -> bool {
     let near = take_bytes(rest, MAX_LOOKAHEAD);
     let behind = near.trim_start_matches(is_word_char);
@@ -227,7 +228,7 @@ pub(super) fn starts_with_bare_key(rest: &str) -> bool {
     starts && behind.starts_with(is_colon) && !behind.starts_with("://")
 }
 
-/// Whether a value without quotes stands here that a comma or bracket ends.
+/// Returns true if an unquoted value follows that a comma or bracket ends.
 pub(super) fn starts_with_bare_item(rest: &str) -> bool {
     let near = take_bytes(rest, MAX_LOOKAHEAD);
     let behind = near.trim_start_matches(|c: char| is_word_char(c) || c == '+');
@@ -237,7 +238,7 @@ pub(super) fn starts_with_bare_item(rest: &str) -> bool {
     }
 }
 
-/// Whether the next bracket within reach closes a list.
+/// Returns true if the next bracket within the lookahead closes a list.
 pub(super) fn list_ends_next(rest: &str) -> bool {
     take_bytes(rest, MAX_LOOKAHEAD)
         .find(['[', ']', '{', '}'])

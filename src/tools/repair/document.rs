@@ -1,4 +1,4 @@
-//! From the whole text to the one value in it: thoughts, fences and prose around it, and objects glued together.
+//! The way from the whole text to its one value: skips thoughts, code fences and prose, and handles several objects.
 
 use super::bare_word::{BareWord, classify_word};
 use super::cursor::{
@@ -56,7 +56,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// `<think>…</think>` in front.
+    /// Skips a leading `<think>…</think>`.
     fn skip_thoughts(&mut self) -> Result<(), String> {
         loop {
             self.skip_blanks();
@@ -77,7 +77,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Goes into the code fence, where the text does not begin with JSON.
+    /// Enters the code fence if the text does not begin with JSON.
     fn enter_code_fence(&mut self) {
         let rest = self.rest();
         if rest.starts_with(['{', '[']) || QuoteStyle::parse_opening(rest).is_some() {
@@ -97,7 +97,7 @@ impl JsonRepairer<'_> {
         self.at = self.text.len() - info.len();
     }
 
-    /// Passes a leaked `[TOOL_CALLS]` and its like.
+    /// Skips leaked tags such as `[TOOL_CALLS]`.
     fn skip_leaked_tags(&mut self) {
         while let Some(inside) = self.rest().strip_prefix('[') {
             let inside = inside.strip_prefix('/').unwrap_or(inside);
@@ -111,7 +111,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// A text that is one literal or number and nothing else.
+    /// Reads a text that consists of one literal or number.
     fn read_lone_literal(&mut self) -> Option<JsonNode> {
         let word = self.rest().trim_end_matches(is_blank);
         if word.len() > 60 || matches!(classify_word(word), BareWord::Text) {
@@ -120,7 +120,7 @@ impl JsonRepairer<'_> {
         Some(self.read_bare_value(TextPosition::Top))
     }
 
-    /// Goes to what may be an object. `{name}` in prose is none.
+    /// Moves to the start of a possible object. `{name}` in prose is not an object.
     fn seek_object(&mut self) -> bool {
         while let Some(at) = self.rest().find('{') {
             self.at += at;
@@ -138,8 +138,8 @@ impl JsonRepairer<'_> {
         false
     }
 
-    /// `first`, unless more objects follow: of those with the same keys the last, as each is a correction of the one
-    /// before; of others none, as which one is meant would be a guess.
+    /// Returns `first`, or the last of several objects with the same keys, because each corrects the one before.
+    /// Objects with different keys are an error, because choosing one would be a guess.
     fn read_last_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
         let mut kept = first;
         let mut keys = sorted_keys(&kept);
@@ -158,9 +158,9 @@ impl JsonRepairer<'_> {
             } else {
                 self.rest()
             };
-            let said = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
-            if !said.is_empty()
-                && !said.starts_with("</")
+            let prose = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
+            if !prose.is_empty()
+                && !prose.starts_with("</")
                 && !self.log.has(RepairKind::SurroundingText)
             {
                 self.log_repair(RepairKind::SurroundingText);
@@ -186,7 +186,7 @@ impl JsonRepairer<'_> {
     }
 }
 
-/// The keys of an object, in order.
+/// Returns the sorted keys of an object.
 fn sorted_keys(node: &JsonNode) -> Option<Vec<String>> {
     let JsonNode::Object(pairs) = node else {
         return None;

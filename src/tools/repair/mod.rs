@@ -1,23 +1,23 @@
-//! From the text a model wrote to JSON, with everything that was changed on the way.
+//! Argument repair: parses JSON that a language model wrote, and records every change.
 //!
-//! Strict JSON comes first and is never changed, but for a key that stands twice: its last value is kept, and that is
-//! told. What is no JSON is read once more, leniently ([`cursor::Mender`]): missing, single and smart quotes, words for
-//! keys and values, commas too many or too few, code fences and prose, other languages' literals and numbers, comments,
-//! leaked template tokens, raw control characters, illegal escapes, what was cut off. Owns the rules for all that, and
-//! `cases/*.txt`, the table of what becomes of what.
+//! Valid JSON is never changed, except for duplicate keys: the last value is kept and recorded. Invalid JSON is
+//! parsed again by a lenient parser. It accepts missing, single and smart quotes, unquoted keys and values, missing
+//! and extra commas, code fences and prose. It also accepts literals, numbers and comments of other languages, leaked
+//! template tokens, raw control characters, illegal escapes, and cut-off text. Responsible for these rules and for
+//! `cases/*.txt`, the table of inputs and outputs.
 //!
-//! Refuses to guess: a missing value becomes the empty text and is told, never something else; two objects that differ
-//! in their keys, a list that holds keys, prose without an object are refused; what is read is strict JSON again, without
-//! NaN. After a repair, and only then, texts are trimmed and empty texts and nulls leave lists, as livekit does; each such
-//! step is told.
+//! Does not guess. A missing value becomes the empty text, which is recorded. Two objects with different keys, a list
+//! that contains keys, and prose without an object are errors. The result is strict JSON without NaN. Only after a
+//! repair, texts are trimmed and empty texts and nulls are removed from lists, as livekit does. Each such step is
+//! recorded.
 //!
-//! Takes one pass: nothing looks further ahead than a few hundred bytes or the next quote, and brackets nest 127 deep.
+//! Takes one pass: no lookahead exceeds a few hundred bytes or the next quote, and brackets nest at most 127 deep.
 //!
-//! **Why not a crate.** `jsonrepair-rs` 0.2.6, the best of those probed, behind a strict parser and with only objects
-//! counting, has the wanted outcome on 134 of the table's 230 texts; 42 of the others pass as some other object, silently
-//! (`\d` loses its backslash, `NaN` and a missing value become null, `[1, 2, "b": 3` a list of four, a key that was cut
-//! comes with null). It says nothing of what it changed, nor whether the end was missing. 1 MiB of the most hostile texts
-//! of the tests takes ours 0.01 to 0.4 s in a release build.
+//! No crate is used. The best one tested was `jsonrepair-rs` 0.2.6, behind a strict parser and restricted to objects.
+//! It produces the expected output for 134 of the table's 230 texts. For 42 others it silently returns a different
+//! object: `\d` loses its backslash, `NaN` and missing values become null, and a cut key gets null. It reports
+//! neither its changes nor a missing end. This module takes 0.01 to 0.4 s in a release build for 1 MiB of the most
+//! hostile texts of the tests.
 
 mod bare_word;
 mod clean;
@@ -33,18 +33,18 @@ use crate::model::ArgumentChange;
 use cursor::JsonRepairer;
 use repair_log::RepairKind;
 
-/// A text as JSON, and what had to be changed for it.
+/// The parsed JSON with the changes of the repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepairedJson {
     pub(super) node: JsonNode,
     pub(super) changes: Vec<ArgumentChange>,
-    /// The text ended before all was closed.
+    /// True if the text ended before all brackets were closed.
     pub(super) was_truncated: bool,
-    /// A value was given up for a later one of the same key.
+    /// True if a later value of the same key replaced a value.
     pub(super) has_duplicate_keys: bool,
 }
 
-/// Reads `raw`, or says in a few words why not.
+/// Parses `raw`, or returns a short reason.
 pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
     let strict = match parse_strictly(raw, Vec::new()) {
         Ok(read) => return Ok(read),
@@ -56,30 +56,31 @@ pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
     if let Some(read) = replace_lone_surrogates(raw).or_else(|| parse_unquoted_text(raw)) {
         return Ok(read);
     }
-    let mut mender = JsonRepairer::new(raw);
-    match mender.read_document() {
+    // Only now: the two cases above need no guess, and the lenient parser would change more than they do.
+    let mut repairer = JsonRepairer::new(raw);
+    match repairer.read_document() {
         Ok(node) => Ok(RepairedJson {
             node,
-            was_truncated: mender.was_truncated,
-            has_duplicate_keys: mender.has_duplicate_keys,
-            changes: mender.log.into_changes(),
+            was_truncated: repairer.was_truncated,
+            has_duplicate_keys: repairer.has_duplicate_keys,
+            changes: repairer.log.into_changes(),
         }),
         Err(why) => Err(format!("{strict}; not repaired: {why}")),
     }
 }
 
 fn parse_strictly(text: &str, mut changes: Vec<ArgumentChange>) -> Result<RepairedJson, String> {
-    let told = changes.len();
+    let change_count = changes.len();
     let node = JsonNode::parse(text, &mut changes)?;
     Ok(RepairedJson {
         node,
         was_truncated: false,
-        has_duplicate_keys: changes.len() > told,
+        has_duplicate_keys: changes.len() > change_count,
         changes,
     })
 }
 
-/// JSON whose only fault is an escaped half of a surrogate pair: nothing else of it is touched.
+/// Replaces escaped halves of a surrogate pair in JSON that has no other error.
 fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
     let mut out = String::with_capacity(raw.len());
     let mut replaced = 0;
@@ -95,10 +96,12 @@ fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
         let mut taken = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
         match unit(rest) {
             Some(0xd800..=0xdbff) if matches!(unit(&rest[6..]), Some(0xdc00..=0xdfff)) => {
+                // A complete pair: two escapes of six characters.
                 taken = 12;
             }
             Some(0xd800..=0xdfff) => {
                 replaced += 1;
+                // U+FFFD is what decoders put in place of an unpaired half.
                 out.push_str("\\ufffd");
                 rest = &rest[6..];
                 continue;
@@ -119,7 +122,7 @@ fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
     parse_strictly(&out, notes.into_changes()).ok()
 }
 
-/// `{\"a\": 1}`: JSON in a text that lost its quotes.
+/// Parses `{\"a\": 1}`: JSON in a JSON string that lost its quotes.
 fn parse_unquoted_text(raw: &str) -> Option<RepairedJson> {
     let text = raw.trim();
     let escaped = text.starts_with('{') && text[1..].trim_start().starts_with("\\\"");
@@ -129,11 +132,11 @@ fn parse_unquoted_text(raw: &str) -> Option<RepairedJson> {
     else {
         return None;
     };
-    let told = ArgumentChange {
+    let change = ArgumentChange {
         path: String::new(),
         what: "read the JSON inside a text that had lost its quotes".to_owned(),
     };
-    parse_strictly(&inner, vec![told]).ok()
+    parse_strictly(&inner, vec![change]).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The quotes texts come in.
+//! The quotes that may surround a text.
 
-/// What a text was opened with.
+/// The opening quote of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteStyle {
     Double,
@@ -8,16 +8,16 @@ pub(super) enum QuoteStyle {
     Backtick,
     Smart,
     SmartSingle,
-    /// Gemma's `<|"|>`, leaked.
+    /// Gemma's leaked `<|"|>`.
     Token,
-    /// Python's.
+    /// Python's triple quote.
     Triple(char),
 }
 
 const QUOTE_TOKENS: [&str; 3] = ["<|\"|>", "<|\\\"|>", "<|'|>"];
 
 impl QuoteStyle {
-    /// The quote that stands here and its length. Three in a row count only where the caller finds the other three.
+    /// Parses the opening quote and its length. A triple quote counts only if the caller finds its end.
     pub(super) fn parse_opening(rest: &str) -> Option<(Self, usize)> {
         let c = rest.chars().next()?;
         let quote = match c {
@@ -37,7 +37,7 @@ impl QuoteStyle {
         Some((quote, c.len_utf8()))
     }
 
-    /// The length of what closes it here. An apostrophe between letters closes nothing.
+    /// Returns the length of the closing quote. An apostrophe between letters closes nothing.
     pub(super) fn closing_len(self, rest: &str, before: Option<char>) -> Option<usize> {
         let c = rest.chars().next()?;
         let closes = match self {

@@ -1,23 +1,23 @@
-//! What a repair changed, counted by kind, so that a text with 300 single quotes is one line and not 300.
+//! The record of a repair, counted by kind. A text with 300 single quotes adds one line and not 300.
 
 use std::fmt::Write as _;
 
 use crate::model::ArgumentChange;
 
-/// Places of one kind that are told one by one; more are told as a number.
+/// The number of places that are listed per kind; further ones are counted.
 const MAX_LOCATIONS: usize = 4;
 
-/// A longer pointer is not told: keys are as long as the one who writes them likes.
+/// The length limit of a listed JSON pointer in bytes, because the model chooses the keys.
 const MAX_POINTER: usize = 300;
 
-/// One step of the way to a value.
+/// One step of the path to a value.
 #[derive(Debug, Clone)]
 pub(super) enum RepairPathStep {
     Key(String),
     Index(usize),
 }
 
-/// What was done.
+/// A kind of repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepairKind {
     LeadingThought,
@@ -64,7 +64,7 @@ pub(super) enum RepairKind {
 }
 
 impl RepairKind {
-    /// Whether it is told of the whole, whatever place it has.
+    /// Returns true if the repair applies to the whole text and has no place.
     fn has_no_location(self) -> bool {
         !matches!(
             self,
@@ -159,13 +159,13 @@ impl RepairKind {
 struct RepairCount {
     kind: RepairKind,
     count: usize,
-    /// The first places and how often each, unless it is told of the whole.
+    /// The first places with their counts, unless the repair applies to the whole text.
     locations: Vec<(String, usize)>,
-    /// Not all places are there.
+    /// True if `locations` lacks some places.
     has_more_locations: bool,
 }
 
-/// Everything that was done, in the order in which each kind was first done.
+/// The repairs in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct RepairLog(Vec<RepairCount>);
 

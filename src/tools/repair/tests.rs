@@ -1,7 +1,8 @@
-//! The tables in `cases/`, decided one by one, and what holds for every text.
+//! Tests of the tables in `cases/`, and of properties of every text.
 //!
-//! A case is a paragraph: `<` the text (several lines are one text), then `>` its canonical form or `!` a part of the
-//! refusal, `~` each change, `closed` and `twice` where they are true. `␉`, `␍`, `␀` and `␛` stand for what they show.
+//! A case is a paragraph. `<` starts the input; several lines are one text. `>` starts its canonical form, or `!` a
+//! part of the error. `~` starts each change, and `closed` and `twice` appear where they are true. `␉`, `␍`, `␀` and
+//! `␛` represent the control characters.
 
 use std::fmt::Write as _;
 
@@ -125,7 +126,8 @@ fn what_is_read_is_strict_json_and_needs_no_second_repair() {
     }
 }
 
-/// What is true of every text: no panic, strict JSON, a fixed point, valid JSON unchanged but for keys that stand twice.
+/// Checks what must hold for every text: no panic, strict JSON, a fixed point, and no change of valid JSON except for
+/// duplicate keys.
 fn holds(raw: &str) {
     let Ok(read) = parse_arguments("t", raw) else {
         return;

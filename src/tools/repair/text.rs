@@ -1,6 +1,6 @@
-//! Texts in quotes: where they end, their escapes, what is added up with `+`.
+//! Quoted texts: their end, their escapes, and texts joined with `+`.
 //!
-//! A quote ends its text if what follows is what follows a text; else it is part of it.
+//! A quote ends its text if the text after it can follow a text. Otherwise the quote belongs to the text.
 
 use super::cursor::{
     JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_comment, is_end,
@@ -10,7 +10,7 @@ use super::cursor::{
 use super::quote_style::QuoteStyle;
 use super::repair_log::RepairKind;
 
-/// What a text is there for.
+/// The position of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextPosition {
     Value,
@@ -19,7 +19,7 @@ pub(super) enum TextPosition {
 }
 
 impl JsonRepairer<'_> {
-    /// A value in quotes, with what is added to it. The cursor stands at its opening quote.
+    /// Reads a quoted value and what is joined to it. The cursor is at the opening quote.
     pub(super) fn read_text(&mut self, place: TextPosition) -> String {
         let mut text = self.read_quoted_text(place);
         loop {
@@ -79,7 +79,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// The quote here, three in a row where three more follow.
+    /// Finds the quote at the cursor; a triple quote counts only if three more follow.
     fn find_opening_quote(&mut self) -> Option<(QuoteStyle, usize)> {
         let rest = self.rest();
         for (three, one) in [("\"\"\"", '"'), ("'''", '\'')] {
@@ -95,7 +95,7 @@ impl JsonRepairer<'_> {
         QuoteStyle::parse_opening(rest)
     }
 
-    /// Brackets at the end of a text that never ended, if they are just those that are open, were not meant as part of it.
+    /// Removes brackets from the end of an unended text if they match the open brackets.
     fn give_back_brackets(&mut self, out: &mut String) {
         let mut inner = out.trim_end();
         for open in &self.open_brackets {
@@ -115,7 +115,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Whether the quote here ends a text.
+    /// Returns true if the quote at the cursor ends a text.
     fn is_closing_quote(&self, length: usize, place: TextPosition) -> bool {
         let after = &self.rest()[length..];
         let gap = blank_len(after);
@@ -130,14 +130,14 @@ impl JsonRepairer<'_> {
         match c {
             '}' if in_object => closes_before_bracket(rest, self.open_brackets.len() == 1),
             ']' if self.is_within(OpenBracket::List) => closes_before_bracket(rest, false),
-            // Instead of the other bracket.
+            // The wrong bracket instead of `}`.
             ']' if in_object => is_end(&rest[1 + blank_len(&rest[1..])..]),
             '+' => QuoteStyle::parse_opening(rest[1..].trim_start_matches(is_blank)).is_some(),
             c if is_comma(c) => {
                 let next = &rest[c.len_utf8()..];
                 self.closes_before_comma(&next[blank_len(next)..], place)
             }
-            // A key: the list before it lacks its bracket.
+            // This text is a key: the list before it lacks its bracket.
             c if is_colon(c) => place == TextPosition::Item && in_object,
             _ if QuoteStyle::parse_opening(rest).is_some() => match place {
                 TextPosition::Value => starts_with_key_and_colon(rest),
@@ -174,7 +174,8 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Whether the quote here opens the next key, as the text before it lacks its end. The cursor then goes back to it.
+    /// Returns true if the quote at the cursor opens the next key, because the text before it lacks its end. Then
+    /// moves the cursor back to it.
     fn ends_before_next_key(&mut self, out: &mut String) -> bool {
         let text = out.trim_end();
         let comma = text.ends_with(',');
@@ -190,11 +191,11 @@ impl JsonRepairer<'_> {
         true
     }
 
-    /// What follows a backslash.
+    /// Reads the character after a backslash.
     fn read_escape(&mut self, out: &mut String) {
         let rest = &self.rest()[1..];
         let Some(c) = rest.chars().next() else {
-            // Cut in the middle of it.
+            // The text ends in the middle of the escape.
             self.at += 1;
             return;
         };
@@ -232,13 +233,13 @@ impl JsonRepairer<'_> {
             out.push(c);
             self.at += 1 + length;
         } else {
-            // `\d`: a backslash that was meant, and not doubled.
+            // `\d`: the model meant a backslash and did not double it.
             out.push('\\');
             self.at += 1;
         }
     }
 
-    /// `\uXXXX`, in pairs where they are. False if it is no such escape.
+    /// Reads `\uXXXX`, as a pair if there is one. Returns false if it is not such an escape.
     fn read_unicode_escape(&mut self, out: &mut String) -> bool {
         let unit = |rest: &str| {
             let digits = rest.strip_prefix("\\u")?.get(..4)?;
@@ -269,7 +270,7 @@ impl JsonRepairer<'_> {
         true
     }
 
-    /// A key in quotes; `None` if the text ends in it. The cursor stands at its opening quote.
+    /// Reads a quoted key; `None` if the text ends in it. The cursor is at the opening quote.
     pub(super) fn read_quoted_key(&mut self) -> Option<String> {
         let (quote, length) = self.find_opening_quote()?;
         if length != 1 || !self.rest().starts_with('"') {
@@ -305,7 +306,7 @@ impl JsonRepairer<'_> {
     }
 }
 
-/// Where a key ends that lacks its end quote: `"a: 1, "b": 2`.
+/// Returns the end of a key without a closing quote: `"a: 1, "b": 2`.
 fn find_unended_key(text: &str) -> Option<usize> {
     let near = take_bytes(text, 100);
     let at = near.find(is_colon)?;
@@ -318,7 +319,7 @@ fn find_unended_key(text: &str) -> Option<usize> {
     .then_some(at)
 }
 
-/// Whether a quote before the bracket that `rest` begins with ends its text.
+/// Returns true if a quote before the bracket at the start of `rest` ends its text.
 fn closes_before_bracket(rest: &str, outermost: bool) -> bool {
     let after = &rest[1..];
     let gap = blank_len(after);

@@ -1,4 +1,4 @@
-//! Objects, lists and what stands in them. Refuses by an error what can be read in more than one way.
+//! Objects, lists and their values. Text with more than one possible meaning is an error.
 
 use indexmap::IndexMap;
 
@@ -12,16 +12,16 @@ use super::repair_log::{RepairKind, RepairPathStep};
 use super::text::TextPosition;
 use crate::tools::json::{JsonNode, MAX_DEPTH};
 
-/// Longest key without quotes, in bytes.
+/// The length limit of an unquoted key, in bytes.
 const MAX_WORD_KEY: usize = 200;
 
-/// An object as it grows.
+/// The entries of an object under construction.
 #[derive(Default)]
 struct ObjectEntries {
     pairs: IndexMap<String, JsonNode>,
-    /// The keys that came without a colon.
+    /// The keys without a colon.
     keys_without_colon: Vec<String>,
-    /// How many keys came.
+    /// The number of keys.
     key_count: usize,
 }
 
@@ -47,7 +47,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Python's `r"…"` and the like.
+    /// Skips a string prefix such as Python's `r"…"`.
     fn skip_string_prefix(&mut self) {
         let rest = self.rest();
         if rest.starts_with(['b', 'r', 'u', 'f']) && rest[1..].starts_with(['"', '\'']) {
@@ -56,7 +56,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// A text of an object or alone, cleaned.
+    /// Cleans a text of an object, or a text alone.
     pub(super) fn clean_node(&mut self, node: JsonNode) -> JsonNode {
         let JsonNode::Text(text) = node else {
             return node;
@@ -72,6 +72,7 @@ impl JsonRepairer<'_> {
     }
 
     fn push_bracket(&mut self, open: OpenBracket) -> Result<(), String> {
+        // The parser is recursive; the limit protects the stack.
         if self.open_brackets.len() >= MAX_DEPTH {
             return Err("nested too deeply".to_owned());
         }
@@ -79,13 +80,13 @@ impl JsonRepairer<'_> {
         Ok(())
     }
 
-    /// Where a bracket is missing because nothing follows.
+    /// Records a bracket that is missing because the text ended.
     fn log_cut_bracket(&mut self) {
         self.was_truncated = true;
         self.log_repair(RepairKind::CutBracket);
     }
 
-    /// Passes blanks and commas; one comma is due where `due`.
+    /// Skips white space and commas and returns the number of extra commas; `due` expects one comma.
     fn skip_separators(&mut self, due: bool) -> usize {
         let mut commas = usize::from(std::mem::take(&mut self.has_pending_comma));
         loop {
@@ -103,6 +104,7 @@ impl JsonRepairer<'_> {
                 }
                 _ if self.eat("...") || self.eat("…") => {
                     self.log_repair(RepairKind::Ellipsis);
+                    // An ellipsis replaces omitted values, so the commas around it are not missing values.
                     commas = 0;
                 }
                 _ => return commas,
@@ -110,7 +112,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// An object whose opening bracket is passed.
+    /// Reads an object after its opening bracket.
     pub(super) fn read_object(&mut self) -> Result<JsonNode, String> {
         self.push_bracket(OpenBracket::Object)?;
         let read = self.read_entries();
@@ -120,6 +122,7 @@ impl JsonRepairer<'_> {
             return Ok(inner);
         }
         let entries = entries.0;
+        // Every key lacks a colon: a set such as Python's `{"a", "b"}`, which JSON writes as a list.
         if !entries.keys_without_colon.is_empty()
             && entries.keys_without_colon.len() == entries.key_count
         {
@@ -135,7 +138,7 @@ impl JsonRepairer<'_> {
         Ok(JsonNode::Object(entries.pairs.into_iter().collect()))
     }
 
-    /// The entries; or what stands in doubled brackets.
+    /// Reads the entries, or the content of doubled brackets.
     fn read_entries(&mut self) -> Result<(ObjectEntries, Option<JsonNode>), String> {
         let mut entries = ObjectEntries::default();
         loop {
@@ -199,14 +202,14 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// A comma before the closing bracket was none too many only where it was counted as such.
+    /// Removes a trailing comma from the record if it was counted as missing or extra before.
     fn log_trailing_comma(&mut self, commas: usize, seen: usize) {
         if commas > 0 && seen > 0 {
             self.log_repair(RepairKind::ExtraComma);
         }
     }
 
-    /// Whether the outermost object goes on behind its bracket.
+    /// Returns true if the outermost object continues after its bracket.
     fn continues_after_bracket(&self) -> bool {
         let rest = self.rest();
         rest[blank_len(rest)..]
@@ -217,7 +220,7 @@ impl JsonRepairer<'_> {
             })
     }
 
-    /// One key and its value. False where the text ends in it.
+    /// Reads one key and its value. Returns false if the text ends in it.
     fn read_entry(&mut self, entries: &mut ObjectEntries) -> Result<bool, String> {
         let quoted = QuoteStyle::parse_opening(self.rest()).is_some();
         let key = if quoted {
@@ -295,7 +298,7 @@ impl JsonRepairer<'_> {
         Ok(self.clean_node(value))
     }
 
-    /// `#fff` as a value is no comment.
+    /// Skips to a value such as `#fff`, which is not a comment.
     fn skip_to_hash_value(&mut self) -> bool {
         let rest = self.rest();
         let word = &rest[rest.len() - rest.trim_start_matches([' ', '\t']).len()..];
@@ -310,11 +313,11 @@ impl JsonRepairer<'_> {
         is
     }
 
-    /// A key without quotes; `None` if the text ends in it.
+    /// Reads an unquoted key; `None` if the text ends in it.
     fn read_bare_key(&mut self) -> Result<Option<String>, String> {
         let rest = self.rest();
         let mut end = 0;
-        // Words, with blanks between them only where a colon comes in the end.
+        // A key may have several words only if a colon follows them.
         loop {
             let word = rest[end..].trim_start_matches(is_word_char);
             let length = rest.len() - end - word.len();
@@ -347,13 +350,13 @@ impl JsonRepairer<'_> {
         if behind.starts_with(['"', '\''])
             && behind[1 + blank_len(&behind[1..])..].starts_with(is_colon)
         {
-            // It lacked the first of its two quotes.
+            // The key lacked its opening quote.
             self.at += 1;
         }
         Ok(Some(key))
     }
 
-    /// A list whose opening bracket is passed.
+    /// Reads a list after its opening bracket.
     fn read_list(&mut self) -> Result<JsonNode, String> {
         self.push_bracket(OpenBracket::List)?;
         let read = self.read_items();
@@ -412,7 +415,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// One item, unless it is nothing: empty texts and nulls are dropped, as livekit does after a repair.
+    /// Reads one item. Drops empty texts and nulls, as livekit does after a repair.
     fn read_item(&mut self, items: &mut Vec<JsonNode>) -> Result<(), String> {
         let from = self.at;
         self.path.push(RepairPathStep::Index(items.len()));
@@ -439,7 +442,7 @@ impl JsonRepairer<'_> {
         Ok(())
     }
 
-    /// Whether the closing brace here stands for a list's: the object around it, the outermost, goes on behind it.
+    /// Returns true if this closing brace ends a list, because the outermost object continues after it.
     fn brace_ends_list(&self) -> bool {
         let objects = self
             .open_brackets

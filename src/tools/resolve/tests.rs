@@ -110,7 +110,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         ),
         (
             &["one:x"],
-            "one: a tool of a file has no settings here: they stand in its file",
+            "one: a tool of a tools file has no settings here; set them in its file",
         ),
         (
             &["both:on"],
@@ -170,7 +170,7 @@ async fn a_servers_tool_that_cannot_be_called_keeps_the_others_from_nobody() {
     assert_eq!(names_of(&["odd"]).await, Ok(vec!["add".to_owned()]));
     assert_eq!(names_of(&["odd:add"]).await, Ok(vec!["add".to_owned()]));
     let why = names_of(&["odd:add.two"]).await.unwrap_err().join("\n");
-    assert!(why.contains("`add.two` is no name for a tool"), "{why}");
+    assert!(why.contains("`add.two` is not a valid tool name"), "{why}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What every tool gets: one more try, and a net under it.
+//! Tests of what every tool gets: one retry, and the containment of panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use crate::clock::{BoxFuture, FakeClock};
 use crate::event::{Emitter, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{CellIx, RawJson, ToolDeclaration, TurnIx};
 
-/// Fails so often for a moment, then answers; panics where it is told to.
+/// A tool that returns its responses in order, or panics on request.
 struct Flaky {
     decl: ToolDeclaration,
     failures: u32,

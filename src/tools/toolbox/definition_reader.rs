@@ -1,4 +1,4 @@
-//! One tool of a file: the keys that all kinds have in common, and what its source makes of the others.
+//! The reader of one tool of a file: the keys that all kinds share. The tool's source reads the other keys.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::file_formats::ToolboxEntry;
-use super::{INLINE_SERVER, SourceProvided, ToolDefinition, ToolInput, ToolOrigin, kind_lookup};
+use super::{INLINE_SERVER, ToolOrigin, kind_lookup};
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, describe_value};
 use crate::diag::{Diagnostic, Severity, find_nearest};
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 use crate::schema::CompiledSchema;
 use crate::tools::auth::AuthService;
-use crate::tools::kinds::ToolSource;
 use crate::tools::params::{ParamsCx, REQUEST_PARAM_KEYS, ToolParams};
+use crate::tools::source::{SourceProvided, ToolDefinition, ToolInput, ToolSource};
 
-/// The longest name that every provider takes.
+/// The length of the longest tool name that every provider accepts.
 const MAX_NAME: usize = 64;
-/// More calls of one tool in a trace than this are nobody's wish.
+/// The upper limit of `maxCalls`.
 const MAX_CALLS: i64 = 1000;
 
-/// Keys of the toolbox that say who may call, or with what, and that are not kept here: a tool that relies on one is
-/// refused.
+/// The keys of the toolbox that restrict or fill calls in ways that dicta does not support. A tool that uses one is
+/// refused, because dicta would ignore a restriction.
 const UNSUPPORTED_TOOL_KEYS: &[&str] = &[
     "scopesRequired",
     "secure",
@@ -30,14 +30,14 @@ const UNSUPPORTED_TOOL_KEYS: &[&str] = &[
     "useClientOAuth",
 ];
 
-/// What tools are read with.
+/// The context in which tools are read.
 pub(super) struct DefineToolCx<'a> {
-    /// `Err`: what is wrong with it.
+    /// The sources by name; `Err` describes the problem of a broken one.
     pub(super) sources: &'a IndexMap<String, Result<Arc<dyn ToolSource>, String>>,
     pub(super) auth: &'a IndexMap<String, Arc<AuthService>>,
 }
 
-/// Reads a tool. Its errors are in [`Definition::broken`] too; `about` says where it belongs.
+/// Reads a tool. Its errors are also in [`ToolDefinition::errors`].
 pub(super) fn define_tool(
     entry: &ToolboxEntry,
     around: &DefineToolCx<'_>,
@@ -75,9 +75,9 @@ struct ToolDefinitionReader<'a> {
     cx: &'a DefineToolCx<'a>,
     fields: MappingDecoder<'a>,
     problems: &'a DiagnosticCollector,
-    /// What is wrong elsewhere, told there.
+    /// Errors of other entries that affect this tool; they are reported there.
     outside_errors: Vec<String>,
-    /// Its kind took its keys, so that what is left is unknown.
+    /// True if the kind has read its keys, so that any other key is unknown.
     has_read_all_keys: bool,
 }
 
@@ -97,7 +97,7 @@ impl ToolDefinitionReader<'_> {
                 .ok()
         });
         let (source_name, source) = self.read_source(known.is_some());
-        // The source's own tools are described by it.
+        // The server describes its own tools, so the file may omit the description.
         let is_served = kind.as_deref() == Some(INLINE_SERVER)
             || source.as_ref().is_some_and(|s| s.has_own_tools());
         let says = |keys: &[&str]| keys.iter().any(|key| self.fields.has(key));
@@ -176,21 +176,21 @@ impl ToolDefinitionReader<'_> {
     fn check_name(&self) {
         let name = &self.entry.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let told = |message: String| {
+        let report = |message: String| {
             self.problems
                 .error(self.entry.name_span.clone(), "id", message);
         };
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
-            told(format!(
-                "`{name}` is no name for a tool: models take letters, digits, `_` and `-`, {MAX_NAME} at most"
+            report(format!(
+                "`{name}` is not a valid tool name: use letters, digits, `_` and `-`, at most {MAX_NAME}"
             ));
         }
         if name == SUBMIT_VERDICT || crate::tools::is_built_in_tool(name) {
-            told(format!("`{name}` is built in; give this tool another name"));
+            report(format!("`{name}` is built in; give this tool another name"));
         }
     }
 
-    /// The source's name, and the source if it can be used.
+    /// Reads the source's name, and finds the source if it can be used.
     fn read_source(&mut self, needed: bool) -> (String, Option<Arc<dyn ToolSource>>) {
         let Some(name) = self.fields.text("source") else {
             if needed && !self.fields.has("source") {
@@ -216,7 +216,7 @@ impl ToolDefinitionReader<'_> {
         (name, source)
     }
 
-    /// `of_request`: whether parameters stand under the parts of a request, too.
+    /// Reads the parameters. `of_request` is true if the parts of a request have parameters too.
     fn read_input(&mut self, of_request: bool, cx: &ParamsCx<'_>) -> (ToolInput, Value) {
         let further: &[&'static str] = if of_request { &REQUEST_PARAM_KEYS } else { &[] };
         let params = ToolParams::read_groups(&mut self.fields, further, cx);
@@ -263,7 +263,7 @@ impl ToolDefinitionReader<'_> {
         services
     }
 
-    /// The toolbox's hints; whether they let answers be kept.
+    /// Reads the toolbox's annotations. Returns false if they forbid the reuse of responses.
     fn read_annotations(&mut self) -> bool {
         let Some(mut hints) = self.fields.mapping("annotations") else {
             return true;
@@ -277,7 +277,7 @@ impl ToolDefinitionReader<'_> {
         read_only != Some(false)
     }
 
-    /// YAML's `on` and `off` are words.
+    /// Reads `cache`. YAML's `on` and `off` are texts here.
     fn read_cache(&mut self) -> bool {
         match self.fields.value("cache") {
             None => true,
@@ -319,7 +319,7 @@ fn compile_input_schema(written: &Value) -> Result<CompiledSchema, String> {
     }
 }
 
-/// Services whose claims fill a parameter.
+/// Collects the auth services whose claims fill a parameter.
 fn collect_claim_services(tool: &Value, services: &mut Vec<String>) {
     let params = tool.as_object().into_iter().flatten();
     let params = params.filter(|(key, _)| *key != "inputSchema");
@@ -340,7 +340,7 @@ fn collect_claim_services(tool: &Value, services: &mut Vec<String>) {
     }
 }
 
-/// `unknown source `x`; did you mean `y`?`
+/// Formats `unknown source `x`; did you mean `y`?`
 pub(super) fn explain_unknown_name(what: &str, written: &str, known: &[&str]) -> String {
     match find_nearest(written, known.iter().copied()) {
         Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),

@@ -1,4 +1,4 @@
-//! What `docs/tools.md` tells people to write into a tools file loads as it stands there, and its recipe works.
+//! Checks that the tools files in `docs/tools.md` load, and that its recipe works.
 
 use super::*;
 use crate::clock::SystemClock;
@@ -17,7 +17,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
     after.iter().filter_map(until_the_end).collect()
 }
 
-/// What stands in a tools file, and not in dicta.yaml.
+/// Returns the blocks of a tools file, without those of dicta.yaml.
 fn tools_files() -> Vec<&'static str> {
     let mut files = blocks("yaml");
     files.retain(|block| {

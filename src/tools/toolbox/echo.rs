@@ -1,4 +1,4 @@
-//! A kind for tests: its tools answer with their `says` and what they were called with.
+//! A kind for tests. Its tools respond with their `says` and their arguments.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolDeclaration, ToolResponse};
 use crate::schema::CompiledSchema;
 use crate::tools::ValidatedCall;
-use crate::tools::kinds::{OwnToolDecl, SourceCx, SourceKind, ToolExecutor, ToolSource};
-use crate::tools::toolbox::{ToolDefinition, ToolInput};
+use crate::tools::source::{
+    OwnToolDecl, SourceCx, SourceKind, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
+};
 
 pub(in crate::tools) const ECHO: SourceKind = SourceKind {
     source: "echo",
@@ -18,7 +19,7 @@ pub(in crate::tools) const ECHO: SourceKind = SourceKind {
     read: Some(read),
 };
 
-/// One that no build has.
+/// A kind that no build contains.
 pub(in crate::tools) const LEFT_OUT: SourceKind = SourceKind {
     source: "parrot",
     tools: &["parrot"],
@@ -80,10 +81,10 @@ impl ToolSource for Echo {
                     schema: serde_json::json!({"type": "object"}),
                 },
                 executor: Some(Arc::new(Says(name.clone()))),
-                // As an MCP server's tool whose name no model can call.
+                // Like the tool of an MCP server with a name that no language model can call.
                 errors: name
                     .contains('.')
-                    .then(|| format!("`{name}` is no name for a tool"))
+                    .then(|| format!("`{name}` is not a valid tool name"))
                     .into_iter()
                     .collect(),
                 ..ToolDefinition::default()

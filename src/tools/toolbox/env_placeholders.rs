@@ -1,7 +1,7 @@
-//! `${NAME}` and `${NAME:default}`, replaced in the raw text before it is parsed, as the toolbox does.
+//! The substitution of `${NAME}` and `${NAME:default}` in the raw text before it is parsed, as in the toolbox.
 //!
-//! Owns the way back: every place in the filled text is led to the place in the file as its author wrote it, whatever
-//! was put in between, and no message repeats a value that may be a secret.
+//! Also converts every place in the substituted text to the author's file, and removes values that may be secret from
+//! messages.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,40 +9,40 @@ use std::sync::Arc;
 use crate::diag::{Diagnostic, SourceSpan, mask_secrets};
 use crate::model::is_secret_name;
 
-/// Values shorter than this are not looked for in messages: they would hit ordinary words.
+/// The length below which a value is not replaced in messages, because it would match ordinary words.
 const MIN_NAMED_SECRET_LEN: usize = 4;
-/// From this length on any value of the environment may be a secret, whatever its variable is called.
+/// The length from which any value of the environment counts as a possible secret, whatever its variable is called.
 const MIN_SECRET_LEN: usize = 8;
 
 /// A file with the environment's values in it.
 #[derive(Debug)]
 pub(super) struct SubstitutedFile {
-    /// What is parsed.
+    /// The substituted text, which is parsed.
     pub(super) text: Arc<str>,
     original: Arc<str>,
-    /// Where each line of the original begins.
+    /// The start of each line of the original.
     line_starts: Vec<usize>,
     placeholders: Vec<SubstitutedPlaceholder>,
 }
 
-/// A placeholder, and what came into its place.
+/// A placeholder and its replacement.
 #[derive(Debug)]
 struct SubstitutedPlaceholder {
     name: String,
-    /// In the original, `${` and `}` included.
+    /// The range in the original, including `${` and `}`.
     original_range: Range<usize>,
-    /// The default, in the original.
+    /// The range of the default in the original.
     default_range: Option<Range<usize>>,
-    /// In the filled text.
+    /// The range in the substituted text.
     substituted_range: Range<usize>,
     value: String,
     from_env: bool,
 }
 
-/// A variable that is not set and has no default: its name, and where it is asked for.
+/// A variable without a value and default, with the place of its placeholder.
 pub(super) type UnsetVariable = (String, SourceSpan);
 
-/// Fills in what the environment holds. A placeholder without a value stays as it is, and is told.
+/// Substitutes the environment's variables. A placeholder without a value stays and is reported.
 pub(super) fn substitute_env(
     original: &Arc<str>,
     env: &dyn Fn(&str) -> Option<String>,
@@ -87,7 +87,7 @@ pub(super) fn substitute_env(
 
 type PlaceholderRanges = (Range<usize>, Range<usize>, Option<Range<usize>>);
 
-/// The next `${NAME}` or `${NAME:default}`: all of it, its name, its default.
+/// Finds the next `${NAME}` or `${NAME:default}`: the ranges of the whole, the name and the default.
 fn next_placeholder(text: &str, mut from: usize) -> Option<PlaceholderRanges> {
     loop {
         let start = from + text[from..].find("${")?;
@@ -131,7 +131,8 @@ fn span_of_bytes(text: &str, lines: &[usize], bytes: Range<usize>) -> SourceSpan
 }
 
 impl SubstitutedFile {
-    /// A place of the filled text in the file as written. What came from a variable stands at its placeholder.
+    /// Converts a place in the substituted text to the original. A place in a replacement becomes that of its
+    /// placeholder.
     pub(super) fn original_span(&self, span: &SourceSpan) -> SourceSpan {
         if span.line == 0 || self.placeholders.is_empty() {
             return span.clone();
@@ -142,7 +143,7 @@ impl SubstitutedFile {
         span_of_bytes(&self.original, &self.line_starts, start..end)
     }
 
-    /// The parser sometimes knows line and column alone.
+    /// Returns the byte range of a span. The parser sometimes knows only the line and column.
     fn byte_range_of(&self, span: &SourceSpan) -> Range<usize> {
         if span.bytes.start > 0 || span.line <= 1 {
             return span.bytes.clone();
@@ -177,18 +178,18 @@ impl SubstitutedFile {
         back.min(self.original.len())
     }
 
-    /// The file for snippets: byte for byte as written, with whatever looks like a secret starred out.
+    /// Returns the original text for snippets, with everything that may be secret replaced by asterisks.
     pub(super) fn masked_text(&self) -> String {
         self.restore_placeholders(mask_secrets(
             &self.mask_secret_defaults(self.original.to_string()),
         ))
     }
 
-    /// The file for the record, with parts starred out: spans of the original.
+    /// Replaces ranges of the original by asterisks, for the recording.
     pub(super) fn mask_ranges(&self, text: String, parts: &[Range<usize>]) -> String {
         let mut bytes = text.into_bytes();
         for part in parts {
-            // The record stays YAML: quotes around it are no secret.
+            // Keep quotes around a secret, so that the recorded file stays valid YAML.
             let quoted = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
             let inside = if part.len() > 1 && quoted(part.start) && quoted(part.end - 1) {
                 part.start + 1..part.end - 1
@@ -201,13 +202,13 @@ impl SubstitutedFile {
                 }
             }
         }
-        // Parts begin and end between characters; should one not, nothing is shown rather than a secret.
+        // Ranges are at character boundaries. If one is not, show no text rather than a secret.
         String::from_utf8(bytes)
             .map(|text| self.restore_placeholders(text))
             .unwrap_or_default()
     }
 
-    /// The file as written, without defaults of variables that hold secrets.
+    /// Returns the original text without the defaults of variables that hold secrets.
     pub(super) fn text_for_recording(&self) -> String {
         self.mask_secret_defaults(self.original.to_string())
     }
@@ -223,7 +224,7 @@ impl SubstitutedFile {
         self.mask_ranges(text, &parts)
     }
 
-    /// Which variable is meant is no secret.
+    /// Replaces values by their placeholders; the name of a variable is not a secret.
     fn restore_placeholders(&self, mut text: String) -> String {
         for hole in &self.placeholders {
             let head_end = hole
@@ -242,7 +243,7 @@ impl SubstitutedFile {
         text
     }
 
-    /// What of the environment, or of a default, is a secret by the variable's name.
+    /// Returns the secret values, by the names of their variables.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let holes = self.placeholders.iter();
         holes
@@ -250,7 +251,7 @@ impl SubstitutedFile {
             .map(|hole| hole.value.as_str())
     }
 
-    /// A problem of the filled text where it stands in the file, without values that may be secrets.
+    /// Converts a diagnostic of the substituted text to the original, without values that may be secret.
     pub(super) fn relocate_diagnostic(
         &self,
         mut problem: Diagnostic,
@@ -263,7 +264,7 @@ impl SubstitutedFile {
         self.redact_diagnostic(problem)
     }
 
-    /// A problem without values that may be secrets: the variable stands in their place.
+    /// Replaces values that may be secret in a diagnostic by their variables.
     pub(super) fn redact_diagnostic(&self, mut problem: Diagnostic) -> Diagnostic {
         for hole in self.placeholders.iter().filter(|hole| hole.may_be_secret()) {
             let escaped = format!("{:?}", hole.value);
@@ -280,7 +281,7 @@ impl SubstitutedFile {
 }
 
 impl SubstitutedPlaceholder {
-    /// Else the placeholder still stands there, which is no value.
+    /// Otherwise the placeholder is still in the text, which is not a value.
     fn is_set(&self) -> bool {
         self.from_env || self.default_range.is_some()
     }
@@ -291,7 +292,7 @@ impl SubstitutedPlaceholder {
     }
 }
 
-/// The text without a value, also where only the beginning of it is left: messages cut what they show.
+/// Replaces a value in a text, also if only its beginning is left, because messages cut what they show.
 fn replace_value(text: &str, value: &str, name: &str) -> String {
     let least = value.len().min(MIN_SECRET_LEN);
     let mut out = String::with_capacity(text.len());

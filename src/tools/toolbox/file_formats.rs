@@ -1,7 +1,8 @@
-//! The two forms of tools.yaml as one: each source, auth service, tool and set as a document of its own.
+//! The two layouts of tools.yaml, converted to one document per source, auth service, tool and toolset.
 //!
-//! Nested: a map of names below `sources`, `tools` …, where the type is called `kind`. Flat: one document each, with
-//! `kind`, `name` and `type`. Readers of entries know neither: `type` is the type, the name is taken off.
+//! The nested layout has maps of names below `sources`, `tools` …, and calls the type `kind`. The flat layout has one
+//! document per entry with `kind`, `name` and `type`. The readers of entries know neither layout: they find the type
+//! under `type` and no name.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_v
 use crate::diag::{SourceSpan, find_nearest};
 use crate::model::escape_pointer_step;
 
-/// What an entry declares.
+/// The section that an entry belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum EntrySection {
     Source,
@@ -19,7 +20,7 @@ pub(super) enum EntrySection {
 }
 
 impl EntrySection {
-    /// With its article, for sentences.
+    /// Returns the noun with its article, for sentences.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Source => "source",
@@ -30,18 +31,18 @@ impl EntrySection {
     }
 }
 
-/// One declaration, in either form.
+/// One declaration, from either layout.
 #[derive(Debug)]
 pub(super) struct ToolboxEntry {
     pub(super) section: EntrySection,
     pub(super) name: String,
-    /// A mapping without `kind` and `name`.
+    /// The entry's mapping without `kind` and `name`.
     pub(super) doc: YamlDoc,
-    /// Where it is named.
+    /// The place of the entry's name.
     pub(super) name_span: SourceSpan,
 }
 
-/// The key of the nested form, the kinds of the flat one, and what they declare; `None`: nothing that dicta supports.
+/// The nested key, the flat kinds, and the section. `None` marks a section that dicta does not support.
 const SECTIONS: &[(&str, &[&str], Option<EntrySection>)] = &[
     (
         "sources",
@@ -73,7 +74,7 @@ const SECTIONS: &[(&str, &[&str], Option<EntrySection>)] = &[
     ("prompts", &["prompt", "prompts"], None),
 ];
 
-/// Where `kind` is a word of the author's, not the type of something.
+/// The keys below which `kind` is the author's data and not a type.
 const FREE_FORM_KEYS: &[&str] = &[
     "inputSchema",
     "default",
@@ -84,7 +85,7 @@ const FREE_FORM_KEYS: &[&str] = &[
     "excludedValues",
 ];
 
-/// Whether a document of a file looks like one of tools.yaml at all.
+/// Returns true if a document looks like a part of tools.yaml.
 pub(super) fn looks_like_toolbox(value: &Value) -> bool {
     let Some(map) = value.as_object() else {
         return false;
@@ -103,7 +104,7 @@ pub(super) fn looks_like_toolbox(value: &Value) -> bool {
     }
 }
 
-/// The entries of a document.
+/// Reads the entries of a document.
 pub(super) fn read_toolbox_entries(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
@@ -164,10 +165,10 @@ fn read_nested_entries(
 }
 
 fn explain_ignored(what: &str) -> String {
-    format!("{what} are not supported by dicta: they are passed over")
+    format!("{what} are not supported by dicta and are ignored")
 }
 
-/// An entry of the nested form.
+/// Reads an entry of the nested layout.
 fn read_nested_entry(
     doc: &YamlDoc,
     section: EntrySection,
@@ -217,7 +218,7 @@ fn read_nested_entry(
     })
 }
 
-/// A source whose only key is its kind.
+/// Returns the kind and settings of a source whose only key is its kind.
 fn find_short_source(map: &Map<String, Value>) -> Option<(&str, &Value)> {
     let (kind, inner) = map.iter().next().filter(|_| map.len() == 1)?;
     (kind == "mcp" && inner.is_object()).then_some((kind.as_str(), inner))
@@ -275,7 +276,7 @@ fn explain_unknown_key(what: &str, written: &str, known: &[&str]) -> String {
     }
 }
 
-/// A value being taken over, and where each part of it was.
+/// A value under conversion, with the original place of each part.
 #[derive(Default)]
 struct RelocatedValue {
     moved_pointers: Vec<(String, String)>,

@@ -1,16 +1,16 @@
-//! A tool of a file, or of an MCP server, as judges call it.
+//! The tool of a tools file or MCP server that judges call.
 
 use std::sync::Arc;
 
-use super::{ToolDefinition, ToolInput};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse};
 use crate::tools::auth::VerifiedClaims;
 use crate::tools::prepare::check_schema_as_written;
+use crate::tools::source::{ToolDefinition, ToolInput};
 use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
-/// Claims that differ from token to token though the same person asks.
+/// Claims that differ between two tokens of the same person, so they must not change a digest.
 const PER_TOKEN_CLAIMS: &[&str] = &[
     "exp",
     "iat",
@@ -22,17 +22,17 @@ const PER_TOKEN_CLAIMS: &[&str] = &[
     "sid",
 ];
 
-/// A declared tool, with whom it is called for.
+/// A declared tool with the claims of the current user.
 pub struct FileTool {
     definition: Arc<ToolDefinition>,
-    /// Of the services it asks for.
+    /// The claims of the auth services that the tool uses.
     claims: VerifiedClaims,
     badge: Option<String>,
     digest: Digest,
 }
 
 impl FileTool {
-    /// `badge` is its source's.
+    /// Creates the tool; `badge` is that of its source.
     pub fn new(
         definition: Arc<ToolDefinition>,
         claims: VerifiedClaims,
@@ -47,7 +47,7 @@ impl FileTool {
         }
     }
 
-    /// What it was made from.
+    /// Returns the declaration of the tool.
     pub fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
     }
@@ -61,7 +61,7 @@ impl FileTool {
     }
 }
 
-/// Of all that decides its answers; whom it is called for is part of it where it asks.
+/// Returns the digest of everything that determines the responses. It includes the claims if the tool uses them.
 fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> Digest {
     let decl = definition.decl.digest();
     let work = definition.executor.as_ref().map(|work| work.digest());

@@ -1,7 +1,7 @@
-//! A server that stands in a judge's `tools:` itself: `- mcp: {command: …, allow: [read_file]}`.
+//! A server declared in a judge's `tools:`: `- mcp: {command: …, allow: [read_file]}`.
 //!
-//! What is recorded of a judge holds its settings as written. So a secret comes from the environment, as `${NAME}`, and
-//! one that is written there is refused.
+//! A recording contains the judge's settings as written. A secret must therefore come from the environment, as
+//! `${NAME}`; a literal secret is refused.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::{Toolbox, kind_lookup, secrets};
 use crate::diag::has_errors;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::model::escape_pointer_step;
-use crate::tools::kinds::{SourceCx, ToolSource};
+use crate::tools::source::{SourceCx, ToolSource};
 
-/// The name of such an entry: the kind of the source.
+/// The name of such an entry, which is also the kind of the source.
 pub const INLINE_SERVER: &str = "mcp";
-/// The setting that is the judge's, not the server's.
+/// The setting that belongs to the judge and not to the server.
 pub const ALLOW_SETTING: &str = "allow";
 
 impl Toolbox {
-    /// The server of an entry with these settings.
+    /// Returns the server of an entry with these settings.
     pub fn inline_server(
         &self,
         settings: &IndexMap<String, Value>,
@@ -30,7 +30,7 @@ impl Toolbox {
         self.inline_servers.get(&server_key(settings))
     }
 
-    /// Reads the entry whose settings stand at a pointer, once for all judges that write the same.
+    /// Reads the entry whose settings are at a JSON pointer, once for all judges with equal settings.
     pub fn read_inline_server(
         &mut self,
         doc: &YamlDoc,
@@ -105,14 +105,14 @@ impl Toolbox {
     }
 }
 
-/// A server by what it is, whatever a judge takes of it.
+/// Returns the key of a server: its settings without those of the judge.
 fn server_key(settings: &IndexMap<String, Value>) -> String {
     let own = settings.iter().filter(|(name, _)| *name != ALLOW_SETTING);
     let own: serde_json::Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
     Value::Object(own).to_string()
 }
 
-/// Settings being filled from the environment, and where each part of them stands.
+/// Settings under substitution from the environment, with the places of their parts.
 struct SettingsSubstitution<'a> {
     base_pointer: String,
     cx: &'a ToolboxCx<'a>,

@@ -1,9 +1,11 @@
-//! Which kinds of sources and tools there are: those of this build, those left out of it, those of the toolbox alone.
+//! The lookup of a kind by name: kinds of this build, kinds that this build lacks, and kinds that only the MCP
+//! toolbox has.
 
 use crate::diag::find_nearest;
-use crate::tools::kinds::{SOURCE_KINDS, SourceKind};
+use crate::tools::kinds::SOURCE_KINDS;
+use crate::tools::source::SourceKind;
 
-/// Families of kinds that the MCP toolbox has and dicta has not.
+/// Families of kinds that the MCP toolbox has and dicta lacks.
 const UNSUPPORTED_FAMILIES: &[&str] = &[
     "alloydb",
     "arcadedb",
@@ -66,7 +68,7 @@ fn kinds() -> impl Iterator<Item = &'static SourceKind> + Clone {
     SOURCE_KINDS.iter().chain(MORE)
 }
 
-/// The kind of a source; the error is a sentence.
+/// Finds the kind of a source. The error is a sentence.
 pub(super) fn find_source_kind(written: &str) -> Result<&'static SourceKind, String> {
     let names = kinds().map(|kind| kind.source);
     find_kind(
@@ -77,7 +79,7 @@ pub(super) fn find_source_kind(written: &str) -> Result<&'static SourceKind, Str
     )
 }
 
-/// The kind of a tool.
+/// Finds the kind of a tool. The error is a sentence.
 pub(super) fn find_tool_kind(written: &str) -> Result<&'static SourceKind, String> {
     let names = kinds().flat_map(|kind| kind.tools.iter().copied());
     find_kind(

@@ -1,4 +1,4 @@
-//! Several files as one: names that are there twice, and sets of tools.
+//! The merging of several tools files: duplicate names, and toolsets.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use super::file_formats::{EntrySection, ToolboxEntry};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder};
 
-/// The entries with every name once. Equal names are a conflict that names both places; equal sources are one.
+/// Returns the entries with unique names. Duplicate names are a conflict that names both places, unless the sources
+/// are equal.
 pub(super) fn merge_entries(
     entries: Vec<ToolboxEntry>,
     problems: &mut Vec<Diagnostic>,
@@ -39,7 +40,7 @@ pub(super) fn merge_entries(
     kept
 }
 
-/// The tools of a set, those that are there.
+/// Reads a toolset and returns its existing tools.
 pub(super) fn read_tool_set(
     entry: &ToolboxEntry,
     toolbox: &Toolbox,
@@ -75,7 +76,7 @@ pub(super) fn read_tool_set(
         fields.warning(
             "prompts",
             "unsupported",
-            "prompts are not supported by dicta: they are passed over",
+            "prompts are not supported by dicta and are ignored",
         );
     }
     fields.finish();

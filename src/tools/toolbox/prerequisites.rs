@@ -1,4 +1,4 @@
-//! `after:` of tools: whom it names, and that it does not go round.
+//! The checks of `after:`: unknown names and cycles.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use super::definition_reader::explain_unknown_name;
 use super::file_formats::ToolboxEntry;
 use crate::diag::Diagnostic;
 
-/// Refuses names that no tool has, and circles. Where a source has tools of its own, whose names are not known yet, an
-/// unknown name may be one of those: it is looked for when a judge's tools are put together.
+/// Refuses unknown names and cycles. If a source declares tools itself, an unknown name may be one of them; it is
+/// then checked when a judge's tools are assembled.
 pub(super) fn check_prerequisites(
     definitions: &mut [(&ToolboxEntry, ToolDefinition)],
     discovers: bool,
@@ -50,7 +50,7 @@ pub(super) fn check_prerequisites(
     }
 }
 
-/// The way from a tool back to itself.
+/// Returns the path from a tool back to itself, if there is one.
 fn find_cycle<'n>(start: &'n str, after: &'n HashMap<&str, Vec<String>>) -> Option<Vec<&'n str>> {
     let mut seen: Vec<&str> = Vec::new();
     let mut ways = vec![vec![start]];

@@ -1,16 +1,17 @@
-//! What of a tools file must never be shown or recorded, found by where it stands.
+//! The detection of secrets in a tools file by their position.
 
 use serde_json::Value;
 
 use crate::model::{escape_pointer_step, is_secret_name};
 
-/// A secret in a file: the JSON pointer of the value that holds it, and the texts that are secret.
+/// The JSON pointer of a value in a file, and the secret texts in it.
 pub(super) type FoundSecret = (String, Vec<String>);
 
-/// Parts of a tool or source that are schemas and words for the model: what is called `key` there is no secret.
+/// The parts of a tool or source that are schemas or texts for the language model. A key named `key` in them is not a
+/// secret.
 const NON_SECRET_KEYS: &[&str] = &["inputSchema", "annotations", "description", "statement"];
 
-/// All secrets of an entry.
+/// Finds all secrets of an entry.
 pub(super) fn find_secrets(entry: &Value) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     collect_secrets(entry, &mut String::new(), None, &mut found);
@@ -43,7 +44,7 @@ fn collect_secrets(
                 at.push_str(&index.to_string());
                 collect_secrets(item, at, flag.take(), found);
                 at.truncate(depth);
-                // `--token abc`, as a child process is told.
+                // `--token abc`, the argument after an option of a child process.
                 flag = item
                     .as_str()
                     .filter(|text| text.starts_with('-') && !text.contains('='));
@@ -63,7 +64,7 @@ fn collect_secrets(
     }
 }
 
-/// `tokenEnv` and `keyFile` say where a secret is, and hold none.
+/// Returns true if values of this key are secret. `tokenEnv` and `keyFile` contain only the place of a secret.
 fn is_secret_key(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     let names_a_place = ["env", "file", "url", "uri", "header"]
@@ -76,7 +77,7 @@ fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
     let mut secrets = Vec::new();
     if key.is_some_and(is_secret_key) {
         secrets.push(text.to_owned());
-        // `Bearer x`: the scheme is no secret.
+        // `Bearer x`: the scheme is not a secret.
         let bare = text.split_whitespace().next_back();
         secrets.extend(bare.filter(|bare| *bare != text).map(str::to_owned));
     }
@@ -91,13 +92,14 @@ fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
     secrets
 }
 
-/// The password of a URL; its user where it has none.
+/// Returns the password in a URL, or its user if it has no password.
 fn url_password(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let end = rest
         .find(|c: char| "/?#\"'".contains(c) || c.is_whitespace())
         .unwrap_or(rest.len());
     let (user, _) = rest[..end].rsplit_once('@')?;
+    // A user without a password is often a token: `https://TOKEN@host`.
     let secret = user.split_once(':').map_or(user, |(_, password)| password);
     Some(secret.to_owned())
 }

@@ -190,11 +190,11 @@ fn what_is_wrong_is_told_at_its_place() {
         ),
         (
             "prompts: {a: {}}\n",
-            "t.yaml:1:1: prompts are not supported by dicta: they are passed over",
+            "t.yaml:1:1: prompts are not supported by dicta and are ignored",
         ),
         (
             "kind: embeddingModel\nname: e\n",
-            "t.yaml:1:1: embeddingModels are not supported by dicta: they are passed over",
+            "t.yaml:1:1: embeddingModels are not supported by dicta and are ignored",
         ),
         (
             "kind: tol\nname: e\n",
@@ -329,7 +329,7 @@ tools:
         told,
         [
             "t.yaml:4:3: `fetch_url` is built in; give this tool another name",
-            "t.yaml:5:3: `a b` is no name for a tool: models take letters, digits, `_` and `-`, 64 at most",
+            "t.yaml:5:3: `a b` is not a valid tool name: use letters, digits, `_` and `-`, at most 64",
             "t.yaml:6:30: unknown source `z`; did you mean `s`?",
             "t.yaml:7:3: the tool `mute` needs a `description`: it is what a model goes by",
         ]
@@ -392,7 +392,7 @@ fn a_variable_that_is_not_set_is_told_with_line_and_column() {
         found,
         ["t.yaml:2:30: ${NONE} is not set in the environment, and has no default"]
     );
-    // The placeholder itself is no secret, so that the way out can be read.
+    // The placeholder itself is not a secret, so it stays readable.
     let found = toolbox(&[(
         "t.yaml",
         "sources:\n  s: {kind: echo, password: '${NO_KEY}'}\n",

@@ -1,4 +1,4 @@
-//! Reads tools.yaml files strictly, merged, every problem at once.
+//! The reader of tools.yaml files: strict, merged, with all problems at once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,21 @@ use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use crate::diag::{Diagnostic, has_errors};
 use crate::net::Resolver;
 use crate::tools::auth::{AuthCx, AuthService};
-use crate::tools::kinds::{SourceCx, ToolSource};
+use crate::tools::source::{SourceCx, ToolSource};
 
-/// What the files are read with.
+/// The context in which tools files are read.
 pub struct ToolboxCx<'a> {
-    /// The workspace's folder; relative paths in a file count from the file's own folder, which is below it or absolute.
+    /// The workspace's folder. Relative paths in a file start at the file's own folder, which is below it or
+    /// absolute.
     pub root: &'a Path,
-    /// A variable of the environment.
+    /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// What sources look names up with.
+    /// The resolver of host names for sources.
     pub resolver: Arc<dyn Resolver>,
 }
 
-/// Reads files (path as the user would name it, and text), merged in this order. Tools with errors are in the toolbox
-/// too, as broken ones; the diagnostics hold their errors, and everybody else's.
+/// Reads and merges files in this order; each has a path as the user would write it and a text. The toolbox includes
+/// broken tools. The diagnostics contain all errors.
 pub fn read_toolbox(
     files: &[(PathBuf, Arc<str>)],
     cx: &ToolboxCx<'_>,
@@ -44,7 +45,7 @@ pub fn read_toolbox(
     reader.finish(files)
 }
 
-/// Whether a file is a tools file, as far as it can be told: one that does not parse is by its first key.
+/// Returns true if a file is a tools file. For a file that cannot be parsed, its first key decides.
 pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ToolboxCx<'_>) -> bool {
     let (filled, _) = substitute_env(text, cx.env);
     if let Ok(docs) = yaml::read_all_documents(&filled.text, path) {
@@ -67,7 +68,7 @@ pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ToolboxCx<'_>) -> bool {
 struct ToolboxReader {
     toolbox: Toolbox,
     entries: Vec<ToolboxEntry>,
-    /// `Err`: what is wrong with it.
+    /// The sources by name; `Err` describes the problem of a broken one.
     sources: IndexMap<String, Result<Arc<dyn ToolSource>, String>>,
     substituted_files: Vec<SubstitutedFile>,
     problems: Vec<Diagnostic>,
@@ -214,7 +215,7 @@ impl ToolboxReader {
         fillings.fold(problem, |problem, filled| filled.redact_diagnostic(problem))
     }
 
-    /// File by file, by place.
+    /// Returns the toolbox, and the diagnostics by file and place.
     fn finish(mut self, files: &[(PathBuf, Arc<str>)]) -> (Toolbox, Vec<Diagnostic>) {
         let order: HashMap<&Path, usize> = files
             .iter()

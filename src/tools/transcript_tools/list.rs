@@ -1,20 +1,20 @@
-//! `list_messages`.
+//! The tool `list_messages`.
 
 use super::{JudgedMessages, MAX_RESPONSE_BYTES, TranscriptToolArgs, new_response};
 use crate::model::ToolResponse;
 
-/// Messages listed where the call does not say.
+/// The default number of listed messages.
 const DEFAULT_LIST_LIMIT: usize = 50;
 
-pub(super) fn list_messages(book: &JudgedMessages, asked: &TranscriptToolArgs) -> ToolResponse {
-    let limit = asked.limit.unwrap_or(DEFAULT_LIST_LIMIT);
+pub(super) fn list_messages(book: &JudgedMessages, args: &TranscriptToolArgs) -> ToolResponse {
+    let limit = args.limit.unwrap_or(DEFAULT_LIST_LIMIT);
     let mut out = book.delimiting_line(&format!("{} messages in all", book.message_count));
-    let mut next = asked.from;
+    let mut next = args.from;
     let mut lines = String::new();
-    while next < book.message_count && next - asked.from < limit {
+    while next < book.message_count && next - args.from < limit {
         let before = lines.len();
         book.list_message_parts(next, &mut lines);
-        // A message of very many parts is cut off at its end, and is listed alone.
+        // A message with very many parts is listed alone and cut at the end.
         if lines.len() > MAX_RESPONSE_BYTES && before > 0 {
             lines.truncate(before);
             break;

@@ -1,12 +1,15 @@
-//! `list_messages`, `read_message`, `search_transcript`: how a judge reads a transcript that its prompt does not hold.
+//! The tools `list_messages`, `read_message` and `search_transcript`, with which a judge reads a transcript that its
+//! prompt omits.
 //!
-//! Owns what these tools are told and answer. They read a [`Book`], which whoever renders the prompt made of the judged
-//! messages alone: no later message, no metadata and no label is in it, so none can be read. Everything an answer takes
-//! from a transcript stands either between delimiting lines of the prompt's own marker, which the transcript cannot hold,
-//! or as a JSON string on one line. Answers come from the transcript: they are no evidence, live or frozen.
+//! Responsible for the declarations and responses of these tools. They read [`JudgedMessages`], which the prompt's
+//! renderer creates from the judged messages only. It contains no later message, no metadata and no label, so no tool
+//! can reveal them. Transcript text in a response is either between delimiting lines, whose marker the transcript
+//! cannot contain, or a JSON string on one line. Responses come from the transcript, so they are never recorded as
+//! evidence.
 //!
-//! Bounds: an answer is at most [`ANSWER_MAX`] bytes and says how to go on; a search looks at its clock between slices
-//! of `search::SLICE` bytes and says where it stopped; patterns are linear in time and limited in size.
+//! A response has at most [`MAX_RESPONSE_BYTES`] bytes and states how to continue. A search checks the time between
+//! slices of `search::SLICE_BYTES` bytes and reports where it stopped. Patterns take linear time and have a size
+//! limit.
 
 mod list;
 mod read;
@@ -26,27 +29,27 @@ use crate::model::{
 };
 use crate::schema::CompiledSchema;
 
-/// Lists messages.
+/// The name of the tool that lists messages.
 pub const LIST_MESSAGES: &str = "list_messages";
-/// Reads one message.
+/// The name of the tool that reads one message.
 pub const READ_MESSAGE: &str = "read_message";
-/// Searches all messages.
+/// The name of the tool that searches all messages.
 pub const SEARCH_TRANSCRIPT: &str = "search_transcript";
 
-/// Longest answer, in bytes of transcript text.
+/// The limit of transcript text in a response, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 20_000;
 
-/// Characters shown of a text's beginning.
+/// The number of characters in a preview of a text.
 const PREVIEW_CHARS: usize = 100;
 
-/// The judged messages as they are shown, in order.
+/// The judged messages in order, as the prompt shows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JudgedMessages {
-    /// What a prompt that holds the whole transcript would show, part by part.
+    /// The parts that a prompt with the whole transcript would show.
     pub parts: Vec<MessagePart>,
-    /// How many messages are judged; a message without leaves is one that is left out.
+    /// The number of judged messages; a message without parts is omitted.
     pub message_count: usize,
-    /// What a delimiting line begins and ends with.
+    /// The start and end of a delimiting line.
     pub delimiter: (String, String),
 }
 
@@ -55,26 +58,27 @@ pub struct JudgedMessages {
 pub struct MessagePart {
     /// The message's number.
     pub message: usize,
-    /// What stands in its delimiting line: `[4] assistant calls search (c1)`. Holds no raw text of the transcript.
+    /// The label in the delimiting line: `[4] assistant calls search (c1)`. It contains no raw text of the
+    /// transcript.
     pub label: String,
-    /// The text.
+    /// The part's text.
     pub text: String,
 }
 
 impl JudgedMessages {
-    /// A delimiting line, line break included.
+    /// Returns a delimiting line with its line break.
     fn delimiting_line(&self, label: &str) -> String {
         format!("{}{label}{}\n", self.delimiter.0, self.delimiter.1)
     }
 
-    /// The parts of a message.
+    /// Returns the parts of a message.
     fn parts_of(&self, message: usize) -> &[MessagePart] {
         let from = self.parts.partition_point(|leaf| leaf.message < message);
         let to = self.parts.partition_point(|leaf| leaf.message <= message);
         &self.parts[from..to]
     }
 
-    /// The digest of all that can be read here; the frame is no part of it.
+    /// Returns the digest of all readable text, without the delimiters.
     pub fn digest(&self) -> Digest {
         let count = self.message_count.to_string();
         let parts = self
@@ -84,7 +88,7 @@ impl JudgedMessages {
         Digest::hash_parts(std::iter::once(count.as_bytes()).chain(parts))
     }
 
-    /// A line for each part of these messages: label, size, beginning.
+    /// Returns one line per part of these messages: label, size, preview.
     pub fn list_parts(&self, from: usize, to: usize) -> String {
         let mut out = String::new();
         for message in from..to.min(self.message_count) {
@@ -109,8 +113,8 @@ impl JudgedMessages {
     }
 }
 
-/// The beginning of a text as a JSON string on one line, white space as single blanks, hidden characters as escapes: it
-/// can neither end its line nor look like one of ours.
+/// Returns the start of a text as a JSON string on one line. White space becomes single spaces and hidden characters
+/// become escapes, so the text can neither end its line nor look like a line of dicta.
 fn quote_preview(text: &str, max: usize) -> String {
     let mut short = String::new();
     let mut more = false;
@@ -134,7 +138,7 @@ fn quote_preview(text: &str, max: usize) -> String {
     format!("{}{dots}", to_visible_json_string(&cut))
 }
 
-/// A JSON string that holds no invisible character.
+/// Returns a JSON string without invisible characters.
 fn to_visible_json_string(text: &str) -> String {
     let json = Value::from(text).to_string();
     if !json.chars().any(is_invisible) {
@@ -154,12 +158,12 @@ fn to_visible_json_string(text: &str) -> String {
     out
 }
 
-/// Whether a tool of this name reads the transcript.
+/// Returns true if a transcript tool has this name.
 pub fn is_transcript_tool(name: &str) -> bool {
     [LIST_MESSAGES, READ_MESSAGE, SEARCH_TRANSCRIPT].contains(&name)
 }
 
-/// What models are told.
+/// Returns the declarations of the tools.
 pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
     let whole = |least: u64, most: Option<u64>, about: &str| {
         let mut field = json!({"type": "integer", "minimum": least, "description": about});
@@ -215,41 +219,41 @@ pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
     ]
 }
 
-/// The three tools over a book.
+/// Creates the three tools for a transcript.
 pub fn transcript_tools_for(book: &Arc<JudgedMessages>) -> Vec<Arc<dyn Tool>> {
     TRANSCRIPT_TOOL_SPECS
         .iter()
-        .map(|told| {
+        .map(|spec_of| {
             let book = Arc::clone(book);
             Arc::new(TranscriptTool {
-                spec: told,
+                spec: spec_of,
                 messages: book,
             }) as Arc<dyn Tool>
         })
         .collect()
 }
 
-/// A declaration and its schema, compiled once.
+/// A declaration with its compiled schema.
 struct TranscriptToolSpec {
     decl: ToolDeclaration,
     schema: CompiledSchema,
 }
 
 static TRANSCRIPT_TOOL_SPECS: LazyLock<Vec<TranscriptToolSpec>> = LazyLock::new(|| {
-    let told = |decl: ToolDeclaration| TranscriptToolSpec {
+    let spec_of = |decl: ToolDeclaration| TranscriptToolSpec {
         schema: CompiledSchema::compile(&decl.schema).expect("our own schemas are valid"),
         decl,
     };
-    transcript_tool_decls().into_iter().map(told).collect()
+    transcript_tool_decls().into_iter().map(spec_of).collect()
 });
 
-/// One of the three.
+/// One of the three tools.
 struct TranscriptTool {
     spec: &'static TranscriptToolSpec,
     messages: Arc<JudgedMessages>,
 }
 
-/// The arguments of all three; which of them may be there, the schema says.
+/// The arguments of all three tools; each tool's schema allows a part of them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TranscriptToolArgs {
@@ -262,7 +266,7 @@ struct TranscriptToolArgs {
 }
 
 impl TranscriptToolArgs {
-    /// `1.0` counts as a whole number in JSON Schema, and a number may be too large for any transcript.
+    /// Reads arguments. In JSON Schema, `1.0` is an integer, and a number may exceed every transcript.
     fn read(args: &RawJson) -> Result<Self, String> {
         let mut value: Value =
             serde_json::from_str(args.get()).map_err(|error| error.to_string())?;
@@ -272,7 +276,7 @@ impl TranscriptToolArgs {
             .flat_map(|map| map.values_mut())
         {
             if let Some(number) = field.as_f64().filter(|_| !field.is_u64()) {
-                // Numbers past the end saturate, and what they ask for is said not to be there.
+                // A number past the end saturates; the call then reports that there is no such message.
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
@@ -287,29 +291,29 @@ impl TranscriptToolArgs {
 }
 
 impl TranscriptTool {
-    /// What the book itself has to say against a call.
-    fn check_args(&self, asked: &TranscriptToolArgs) -> Result<(), String> {
+    /// Checks a call against the transcript.
+    fn check_args(&self, args: &TranscriptToolArgs) -> Result<(), String> {
         let last = || match self.messages.message_count {
             0 => "the transcript holds no messages".to_owned(),
             1 => "the transcript holds message 0 alone".to_owned(),
             n => format!("messages are numbered 0 to {}", n - 1),
         };
-        if let Some(message) = asked.message {
+        if let Some(message) = args.message {
             if message >= self.messages.message_count {
                 return Err(format!("there is no message {message}: {}", last()));
             }
             let size = read::message_size(&self.messages, message);
-            if asked.from > 0 && asked.from >= size {
+            if args.from > 0 && args.from >= size {
                 return Err(format!(
                     "message {message} ends before byte {}: it has {size} bytes",
-                    asked.from
+                    args.from
                 ));
             }
-        } else if asked.from > 0 && asked.from >= self.messages.message_count {
-            return Err(format!("there is no message {}: {}", asked.from, last()));
+        } else if args.from > 0 && args.from >= self.messages.message_count {
+            return Err(format!("there is no message {}: {}", args.from, last()));
         }
         if self.spec.decl.name == SEARCH_TRANSCRIPT {
-            search::compile_search_pattern(asked)?;
+            search::compile_search_pattern(args)?;
         }
         Ok(())
     }
@@ -328,7 +332,7 @@ impl Tool for TranscriptTool {
         let name = &self.spec.decl.name;
         check_schema(name, &self.spec.schema, canonical)?;
         TranscriptToolArgs::read(canonical)
-            .and_then(|asked| self.check_args(&asked))
+            .and_then(|args| self.check_args(&args))
             .map_err(|why| Rejection {
                 rule: "arguments".to_owned(),
                 text: format!("Error: {name}: {why}"),
@@ -348,20 +352,20 @@ impl Tool for TranscriptTool {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse> {
         Box::pin(async move {
-            let asked = match TranscriptToolArgs::read(&prepared.values) {
-                Ok(asked) => asked,
+            let args = match TranscriptToolArgs::read(&prepared.values) {
+                Ok(args) => args,
                 Err(why) => return ToolResponse::error(why),
             };
             match self.spec.decl.name.as_str() {
-                LIST_MESSAGES => list::list_messages(&self.messages, &asked),
-                READ_MESSAGE => read::read_message(&self.messages, &asked),
-                _ => search::search_transcript(&self.messages, &asked, cx).await,
+                LIST_MESSAGES => list::list_messages(&self.messages, &args),
+                READ_MESSAGE => read::read_message(&self.messages, &args),
+                _ => search::search_transcript(&self.messages, &args, cx).await,
             }
         })
     }
 }
 
-/// An answer of so many bytes of transcript text, cut or not.
+/// Creates a response with `bytes` of transcript text, cut or complete.
 fn new_response(text: String, bytes: usize, cut: bool) -> ToolResponse {
     ToolResponse {
         bytes: bytes as u64,

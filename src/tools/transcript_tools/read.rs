@@ -1,9 +1,9 @@
-//! `read_message`.
+//! The tool `read_message`.
 
 use super::{JudgedMessages, MAX_RESPONSE_BYTES, TranscriptToolArgs, new_response};
 use crate::model::ToolResponse;
 
-/// The bytes of a message: of its parts one after another.
+/// Returns the size of a message in bytes: the sum of its parts.
 pub(super) fn message_size(book: &JudgedMessages, message: usize) -> usize {
     book.parts_of(message)
         .iter()
@@ -11,9 +11,9 @@ pub(super) fn message_size(book: &JudgedMessages, message: usize) -> usize {
         .sum()
 }
 
-/// The parts of a message from a byte on. Each part that is shown has its own delimiting line.
-pub(super) fn read_message(book: &JudgedMessages, asked: &TranscriptToolArgs) -> ToolResponse {
-    let message = asked.message.unwrap_or_default();
+/// Reads a message from a byte on. Each shown part has its own delimiting line.
+pub(super) fn read_message(book: &JudgedMessages, args: &TranscriptToolArgs) -> ToolResponse {
+    let message = args.message.unwrap_or_default();
     let leaves = book.parts_of(message);
     if leaves.is_empty() {
         return new_response(
@@ -23,17 +23,17 @@ pub(super) fn read_message(book: &JudgedMessages, asked: &TranscriptToolArgs) ->
         );
     }
     let size = message_size(book, message);
-    let limit = asked
+    let limit = args
         .limit
         .unwrap_or(MAX_RESPONSE_BYTES)
         .min(MAX_RESPONSE_BYTES);
     let (mut out, mut given) = (String::new(), 0);
-    let (mut at, mut next) = (0, asked.from);
+    let (mut at, mut next) = (0, args.from);
     for leaf in leaves {
         let (begins, ends) = (at, at + leaf.text.len());
         at = ends;
-        // A part without text is shown where the reader passes it.
-        let passed = ends < asked.from || (ends == asked.from && ends > begins);
+        // A part without text is shown when the reader reaches its position.
+        let passed = ends < args.from || (ends == args.from && ends > begins);
         if passed {
             continue;
         }
@@ -45,7 +45,7 @@ pub(super) fn read_message(book: &JudgedMessages, asked: &TranscriptToolArgs) ->
             .text
             .floor_char_boundary((start + limit.saturating_sub(given)).min(leaf.text.len()));
         if stop == start && start < leaf.text.len() {
-            // At least one character, so that going on goes on.
+            // Read at least one character, so that each call makes progress.
             stop = leaf.text.ceil_char_boundary(start + 1);
         }
         let continued = if start > 0 { ", continued" } else { "" };

@@ -1,4 +1,4 @@
-//! `search_transcript`.
+//! The tool `search_transcript`.
 
 use std::fmt::Write as _;
 
@@ -10,36 +10,36 @@ use super::{
 use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
 
-/// Text searched between two looks at the clock, in bytes.
+/// The text searched between two checks of the time, in bytes.
 pub(super) const SLICE_BYTES: usize = 256 << 10;
 
-/// Two slices share so much, so that a place is found that stands across their border.
+/// The overlap of two slices, so that a match across their border is found.
 const SLICE_OVERLAP: usize = 2 << 10;
 
-/// A search takes no longer.
+/// The time limit of a search.
 const MAX_SEARCH_TIME: Millis = Millis(2000);
 
-/// Compiled size of a pattern, in bytes.
+/// The size limit of a compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 256 << 10;
 
-/// Places shown where the call does not say.
+/// The default number of shown matches.
 const DEFAULT_MATCH_LIMIT: usize = 20;
 
-/// Places shown of one message; the others are counted.
+/// The number of shown matches per message; the others are counted.
 const MAX_SHOWN_PER_MESSAGE: usize = 5;
 
-/// Shown before and after a place, in bytes.
+/// The text shown before and after a match, in bytes.
 const CONTEXT_BYTES: usize = 80;
 
-/// The pattern of a call; what is no pattern, or finds places without a character, is refused.
-pub(super) fn compile_search_pattern(asked: &TranscriptToolArgs) -> Result<Regex, String> {
-    let text = if asked.regex {
-        asked.query.clone()
+/// Compiles the pattern of a call. Refuses an invalid pattern and one that matches the empty text.
+pub(super) fn compile_search_pattern(args: &TranscriptToolArgs) -> Result<Regex, String> {
+    let text = if args.regex {
+        args.query.clone()
     } else {
-        regex::escape(&asked.query)
+        regex::escape(&args.query)
     };
     let pattern = RegexBuilder::new(&text)
-        .case_insensitive(!asked.match_case)
+        .case_insensitive(!args.match_case)
         .multi_line(true)
         .size_limit(MAX_PATTERN_SIZE)
         .dfa_size_limit(MAX_PATTERN_SIZE)
@@ -56,19 +56,19 @@ pub(super) fn compile_search_pattern(asked: &TranscriptToolArgs) -> Result<Regex
 
 pub(super) async fn search_transcript(
     book: &JudgedMessages,
-    asked: &TranscriptToolArgs,
+    args: &TranscriptToolArgs,
     cx: &CallCx,
 ) -> ToolResponse {
-    let pattern = match compile_search_pattern(asked) {
+    let pattern = match compile_search_pattern(args) {
         Ok(pattern) => pattern,
         Err(why) => return ToolResponse::error(why),
     };
-    let limit = asked.limit.unwrap_or(DEFAULT_MATCH_LIMIT);
+    let limit = args.limit.unwrap_or(DEFAULT_MATCH_LIMIT);
     let ends = cx.clock.now() + MAX_SEARCH_TIME;
     let mut found = SearchMatches::default();
-    let mut message = asked.from;
+    let mut message = args.from;
     let mut searched = 0;
-    // Why it stopped before the end, if it did.
+    // The reason why the search stopped before the end.
     let mut stopped = None;
     while message < book.message_count {
         if found.shown_count >= limit || found.lines.len() > MAX_RESPONSE_BYTES {
@@ -87,7 +87,7 @@ pub(super) async fn search_transcript(
                     .text
                     .floor_char_boundary((end + SLICE_OVERLAP).min(leaf.text.len()));
                 for place in pattern.find_iter(&leaf.text[at..slice_ends]) {
-                    // What begins in the overlap belongs to the next slice.
+                    // A match that begins in the overlap belongs to the next slice.
                     if at + place.start() >= end {
                         break;
                     }
@@ -146,14 +146,14 @@ pub(super) async fn search_transcript(
 #[derive(Default)]
 struct SearchMatches {
     lines: String,
-    /// Places found, places shown, places shown of the message at hand.
+    /// The numbers of matches found, matches shown, and matches shown of the current message.
     total: usize,
     shown_count: usize,
     shown_of_message: usize,
 }
 
 impl SearchMatches {
-    /// A place with what stands around it, on one line.
+    /// Adds a match with its context on one line.
     fn push_match(&mut self, label: &str, text: &str, from: usize, to: usize, before: usize) {
         let start = text.floor_char_boundary(from.saturating_sub(CONTEXT_BYTES));
         let end = text

@@ -287,7 +287,7 @@ async fn all_of(book: &Arc<JudgedMessages>, message: usize, limit: usize) -> Str
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Nothing of a message is lost or told twice, wherever pages are cut.
+    /// A message is read completely and without repetition, wherever pages are cut.
     #[test]
     fn pages_make_the_message(texts in prop::collection::vec("[a-zé🙂]{0,20}", 1..4), limit in 1usize..9) {
         let leaves = texts.iter().map(|text| leaf(0, "user", text)).collect();
@@ -296,7 +296,7 @@ proptest! {
         prop_assert_eq!(runtime.block_on(all_of(&book, 0, limit)), texts.concat());
     }
 
-    /// A line of a list or a search stays one line, and looks like none of ours.
+    /// A preview stays on one line and cannot look like a line of dicta.
     #[test]
     fn what_is_quoted_stays_on_its_line(text in any::<String>(), max in 1usize..50) {
         let quoted = quote_preview(&text, max);

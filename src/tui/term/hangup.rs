@@ -93,7 +93,7 @@ fn end_unless_stopped(stopped: &OwnedFd, signal: u8) {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
     if matches!(poll(&mut fds, Some(&GRACE_PERIOD)), Ok(0)) {
         modes::restore_line_settings();
-        crate::tools::kinds::reap_source_processes();
+        crate::process::reap_process_groups();
         std::process::exit(128 + i32::from(signal));
     }
 }

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::hangup::ExitDeadline;
 use super::modes;
-use crate::tools::kinds::ExitSignalsHandled;
+use crate::process::ExitSignalsHandled;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

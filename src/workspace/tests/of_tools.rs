@@ -117,7 +117,7 @@ fn a_judge_names_what_the_files_declare() {
         ),
         (
             "{say: {x: 1}}",
-            "dicta.yaml:5:43: say: a tool of a file has no settings here: they stand in its file",
+            "dicta.yaml:5:43: say: a tool of a tools file has no settings here; set them in its file",
         ),
         (
             "loud",

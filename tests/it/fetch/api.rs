@@ -9,9 +9,9 @@ use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redac
 use dicta::model::{CallIx, CellIx, Hop, RawJson, ToolResponse, TurnIx};
 use dicta::net::Resolver;
 use dicta::tools::ValidatedCall;
-use dicta::tools::kinds::{SOURCE_KINDS, SourceCx, ToolExecutor, ToolSource};
+use dicta::tools::kinds::SOURCE_KINDS;
 use dicta::tools::params::ToolParams;
-use dicta::tools::toolbox::ToolInput;
+use dicta::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

@@ -1,9 +1,8 @@
-//! A tool of an http source, read from its own keys, and its calls.
+//! A tool of an http source: the reader of its keys, and its calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::super::{ToolExecutor, ToolSource as _};
 use super::request::{RequestPlan, UnmappedValues, has_dot_segment, set_header};
 use super::{HttpSource, MAX_MAX_BYTES, is_secret_name, read_text_pairs};
 use crate::clock::BoxFuture;
@@ -14,17 +13,17 @@ use crate::net::{AddressRefusal, FetchError, GuardRule, GuardedRequest, is_conne
 use crate::tools::ValidatedCall;
 use crate::tools::http_response::{self, CallHopSink};
 use crate::tools::params::{KnownName, Template, ValueSpec};
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{ToolExecutor, ToolInput, ToolSource as _};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Lists of parameters, by where they go.
+/// The keys that contain lists of parameters, by their place in the request.
 const PARAM_LIST_KEYS: [&str; 4] = ["pathParams", "queryParams", "bodyParams", "headerParams"];
 
-/// Of a failed request's body, so much is shown where the source does not ask for all of it.
+/// The length at which the body of a failed request is cut, in bytes, unless the source asks for all of it.
 const MAX_ERROR_BODY_BYTES: usize = 1000;
 
-/// What a tool does.
+/// One request of an API.
 pub(super) struct HttpTool {
     source: Arc<HttpSource>,
     plan: RequestPlan,
@@ -32,7 +31,7 @@ pub(super) struct HttpTool {
     read_only: bool,
 }
 
-/// Reads a tool's own keys.
+/// Reads the keys of a tool.
 pub(super) fn read_http_tool(
     source: Arc<HttpSource>,
     fields: &mut MappingDecoder<'_>,
@@ -54,7 +53,7 @@ pub(super) fn read_http_tool(
         .chain(&declared)
         .map(|name| (name.as_str(), find_param_spec(input, name)))
         .collect();
-    // What a schema lets through is not known here.
+    // With a schema, the argument names are not known here, so templates may use any name.
     let known = matches!(input, ToolInput::Parameters(_)).then_some(&*known);
     let path = fields.text_or_empty("path").unwrap_or_default();
     let path = read_path(fields, &path, known);
@@ -68,7 +67,7 @@ pub(super) fn read_http_tool(
             }
         },
     };
-    // Their other hints, and what is wrong with them, are read by whoever reads what all tools have.
+    // The reader of the common keys checks the annotations; only this hint matters here.
     let read_only_hint = fields
         .value("annotations")
         .and_then(|hints| hints.get("readOnlyHint")?.as_bool());
@@ -108,7 +107,7 @@ pub(super) fn read_http_tool(
     })
 }
 
-/// How much of a body is shown, in bytes.
+/// Reads `maxBytes`, the limit of the shown body in bytes.
 pub(super) fn read_max_bytes(fields: &mut MappingDecoder<'_>) -> Option<usize> {
     let max = fields.integer("maxBytes", 1..=MAX_MAX_BYTES)?;
     usize::try_from(max).ok()
@@ -157,7 +156,7 @@ fn read_path(
     Some(template)
 }
 
-/// What a declared parameter holds; `None` where its declaration is at fault, which is told elsewhere.
+/// Returns the rules of a declared parameter; `None` if its declaration has errors, which are reported elsewhere.
 fn find_param_spec<'i>(input: &'i ToolInput, name: &str) -> Option<&'i ValueSpec> {
     let ToolInput::Parameters(params) = input else {
         return None;
@@ -166,14 +165,14 @@ fn find_param_spec<'i>(input: &'i ToolInput, name: &str) -> Option<&'i ValueSpec
     found.map(|param| &param.spec)
 }
 
-/// Names of the parameters that a list declares. What else is wrong with them is told by whoever reads parameters.
+/// Returns the names of the parameters in a list. The parameter reader reports their other errors.
 fn read_param_names(fields: &mut MappingDecoder<'_>, key: &'static str) -> Vec<String> {
     let items = fields.list(key).unwrap_or_default();
     let name = |item: &serde_json::Value| Some(item.get("name")?.as_str()?.to_owned());
     items.iter().filter_map(|(_, item)| name(item)).collect()
 }
 
-/// Whether every value has a place and every place a value.
+/// Checks that every value has a place in the request and every place has a value. Reports problems through `fields`.
 fn check_value_targets(
     fields: &MappingDecoder<'_>,
     plan: &RequestPlan,
@@ -218,7 +217,7 @@ fn check_value_targets(
     {
         bad(
             "pathParams",
-            format!("pathParams: `{name}` does not stand in path"),
+            format!("pathParams: `{name}` does not appear in path"),
         );
     }
     let placed = |name: &str| {
@@ -245,7 +244,7 @@ fn check_value_targets(
         {
             bad(
                 "bodyParams",
-                format!("bodyParams: `{name}` does not stand in requestBody"),
+                format!("bodyParams: `{name}` does not appear in requestBody"),
             );
         }
     }
@@ -262,7 +261,7 @@ fn check_value_targets(
         if name.is_empty() || !name.chars().all(token) || is_connection_header(name) {
             bad(
                 "headerParams",
-                format!("headerParams: `{name}` is no header a tool may set"),
+                format!("headerParams: `{name}` is not a header that a tool may set"),
             );
         }
     }
@@ -275,7 +274,7 @@ impl HttpTool {
         &self.plan
     }
 
-    /// What is asked, as a message names it: without the query, which may hold a key.
+    /// Returns the request as messages name it: without the query, which may contain a key.
     fn request_label(&self, url: &str) -> String {
         let bare = url.split('?').next().unwrap_or_default();
         format!("{} {bare}", self.plan.method)
@@ -317,7 +316,7 @@ impl HttpTool {
         };
         let answer = match http_response::read_tool_response(reply, max, cx).await {
             Ok(answer) => answer,
-            // A status says more than a body that cannot be read.
+            // The status is more useful than the error of reading the body.
             Err(_) if status >= 400 => return status_error_response(status, &label, ""),
             Err(error) => return self.fetch_error_response(&label, &error),
         };
@@ -338,11 +337,11 @@ impl HttpTool {
                 }
             }
             _ => {
-                let told = status_error_response(status, &label, &answer.text);
+                let failure = status_error_response(status, &label, &answer.text);
                 ToolResponse {
-                    text: told.text,
+                    text: failure.text,
                     is_error: true,
-                    transient: told.transient,
+                    transient: failure.transient,
                     ..answer
                 }
             }
@@ -378,7 +377,7 @@ fn status_error_response(status: u16, label: &str, body: &str) -> ToolResponse {
 
 impl ToolExecutor for HttpTool {
     fn digest(&self) -> Digest {
-        // A secret decides nothing that an answer should depend on, and has no business in a digest.
+        // Secrets stay out of the digest: a response does not depend on them, and digests are recorded.
         let shown = |(name, value): &(String, String)| {
             let value = if is_secret_name(name) {
                 ""
@@ -427,10 +426,11 @@ impl ToolExecutor for HttpTool {
 }
 
 impl HttpSource {
-    /// A refusal as the model and the user read it.
+    /// Formats a refusal for the language model and the user.
     pub(super) fn explain_refusal(&self, refusal: &AddressRefusal) -> String {
         let host = refusal.host.as_deref().unwrap_or("it");
-        // Without `allowPrivate` a base is https on 443, so its own origin has the bare name; with it, it is open already.
+        // Without `allowPrivate`, a base is https on port 443, so its own origin is the bare host. With it, that
+        // origin is already open.
         let base = self.base.host_str().unwrap_or_default();
         let is_own = host.trim_matches(['[', ']']) == base.trim_matches(['[', ']']);
         let admit = if is_own && refusal.allowable && !self.allow_private {

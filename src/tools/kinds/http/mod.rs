@@ -1,11 +1,13 @@
-//! `kind: http`: a source is the base of an API, a tool one request of it.
+//! HTTP APIs: source `http` is the base URL of an API, a tool is one of its requests.
 //!
-//! Goes out through [`crate::net::Guard`]: https to public addresses, unless the source says `allowPrivate: true`, which
-//! opens its own origin and no other. Refuses `disableSslVerification`: name the certificate's authority in `caFile`.
+//! Requests go through [`crate::net::AddressGuard`]: https to public addresses. `allowPrivate: true` opens the
+//! source's own origin and no other. `disableSslVerification` is not supported; `caFile` names a certificate
+//! authority instead.
 //!
-//! Beside the toolbox's keys: `allowPrivate`, `caFile`, `maxBytes`. A path is joined to the base (`…/v1` and `/items` are
-//! `…/v1/items`); lists become one parameter of the query an item; a tool without `queryParams`, `bodyParams`,
-//! `headerParams` and `requestBody` sends its values as a JSON object (POST, PUT, PATCH) or as query.
+//! Keys in addition to the toolbox's: `allowPrivate`, `caFile`, `maxBytes`. A path is appended to the base (`…/v1`
+//! and `/items` give `…/v1/items`). A list becomes one query parameter per item. A tool without `queryParams`,
+//! `bodyParams`, `headerParams` and `requestBody` sends its values as a JSON object (POST, PUT, PATCH) or as the
+//! query.
 
 mod http_tool;
 mod request;
@@ -16,7 +18,6 @@ use serde_json::Value;
 use url::Url;
 
 use super::go_duration::parse_go_duration;
-use super::{SourceCx, ToolExecutor};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
@@ -25,21 +26,21 @@ use crate::net::{
     AddressGuard, AddressPolicy, AddressRefusal, FetchLimits, GuardedRequest, HopObserver,
     is_connection_header,
 };
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 
-/// The toolbox's own.
+/// The default time limit, which is that of the toolbox.
 const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
 
-/// Longest timeout taken.
+/// The upper limit of `timeout`.
 const MAX_TIMEOUT: Millis = Millis::from_secs(600);
 
-/// What is shown of a body, in bytes, where nothing is said.
+/// The default limit of the shown body, in bytes.
 const DEFAULT_MAX_BYTES: usize = 50_000;
 
-/// Most that can be shown.
+/// The upper limit of `maxBytes`.
 const MAX_MAX_BYTES: i64 = 2 << 20;
 
-/// An API.
+/// An API as a source.
 struct HttpSource {
     name: String,
     base: Url,
@@ -48,7 +49,7 @@ struct HttpSource {
     timeout: Millis,
     allow_private: bool,
     max_bytes: usize,
-    /// Whether a failed request's body is shown whole (`true`), not at all (`false`), or its beginning.
+    /// Shows the whole body of a failed request (`true`), none of it (`false`), or its start (`None`).
     show_full_error: Option<bool>,
     guard: AddressGuard,
 }
@@ -57,7 +58,7 @@ struct HttpSource {
 pub(super) fn read(
     fields: &mut MappingDecoder<'_>,
     cx: &SourceCx<'_>,
-) -> Option<Arc<dyn super::ToolSource>> {
+) -> Option<Arc<dyn ToolSource>> {
     let source = read_source(fields, cx)?;
     Some(source)
 }
@@ -115,7 +116,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
     }))
 }
 
-/// The base URL, and the policy that serves it.
+/// Reads the base URL and builds the address policy for it.
 fn read_base(
     fields: &MappingDecoder<'_>,
     text: &str,
@@ -128,10 +129,13 @@ fn read_base(
     let url = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
         Ok(_) => return bad("must be an http or https URL with a host".to_owned()),
-        Err(error) => return bad(format!("is no URL: {error}")),
+        Err(error) => return bad(format!("is not a URL: {error}")),
     };
     if url.query().is_some() || url.fragment().is_some() {
-        return bad("holds a query or fragment; fixed parameters stand in queryParams".to_owned());
+        return bad(
+            "must not contain a query or fragment; put fixed parameters into queryParams"
+                .to_owned(),
+        );
     }
     let policy = AddressPolicy {
         origins: if allow_private {
@@ -171,7 +175,8 @@ fn read_timeout(fields: &MappingDecoder<'_>, value: &Value) -> Option<Millis> {
     fits
 }
 
-/// Texts by name; numbers and booleans count as their text. `None` once a problem was told.
+/// Reads a mapping of names to texts; numbers and booleans count as texts. Returns `None` after it reported a
+/// problem.
 fn read_text_pairs(
     fields: &mut MappingDecoder<'_>,
     key: &'static str,
@@ -219,7 +224,7 @@ fn read_text_pairs(
     fine.then_some(read)
 }
 
-/// Whether a header or parameter of that name holds what nobody should read.
+/// Returns true if a header or parameter of this name holds a secret.
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
@@ -247,7 +252,7 @@ impl HttpSource {
     }
 }
 
-impl super::ToolSource for HttpSource {
+impl ToolSource for HttpSource {
     fn kind(&self) -> &'static str {
         "http"
     }
@@ -266,13 +271,13 @@ impl super::ToolSource for HttpSource {
             if !is_secret_name(name) || value.is_empty() {
                 continue;
             }
-            // `Bearer abc…`: what follows the scheme is the secret, wherever it turns up. A few characters would black
-            // out half of every text.
+            // `Bearer abc…`: the part after the scheme is the secret. A part of a few characters is ignored, because
+            // redacting it would hit ordinary text.
             if let Some((_, bare)) = value.split_once(' ').filter(|(_, bare)| bare.len() >= 6) {
                 found.push(bare.to_owned());
             }
             found.push(value.clone());
-            // As it stands in a URL.
+            // The value as it appears in a URL.
             let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
             if encoded != *value {
                 found.push(encoded);
@@ -317,7 +322,7 @@ impl super::ToolSource for HttpSource {
     }
 }
 
-/// Hops of a probe are nobody's facts.
+/// An observer that drops hops: a probe is not a tool call.
 struct IgnoredProbeHops;
 
 impl HopObserver for IgnoredProbeHops {

@@ -1,5 +1,7 @@
-//! A call's values as a request: path, query, headers and body. Pure. No value leaves the place it was declared for: what
-//! stands in a path is percent-encoded and may neither be empty nor step out of it.
+//! The conversion of a call's values to a request: path, query, headers and body. Pure.
+//!
+//! No value leaves the place that its parameter declares. A value in a path is percent-encoded and may neither be
+//! empty nor step out of the path.
 
 use std::fmt::Write as _;
 
@@ -10,43 +12,43 @@ use url::{Url, form_urlencoded};
 use crate::model::RawJson;
 use crate::tools::params::Template;
 
-/// What a tool asks, all but its values.
+/// A request without its values.
 #[derive(Debug)]
 pub(super) struct RequestPlan {
-    /// Upper case.
+    /// The method in upper case.
     pub(super) method: String,
-    /// The source's, without query and fragment.
+    /// The source's base URL, without query and fragment.
     pub(super) base: Url,
     pub(super) path: Template,
-    /// The source's fixed parameters of the query.
+    /// The query parameters that the source adds to every request.
     pub(super) fixed_query: Vec<(String, String)>,
-    /// Names of values that go into the query.
+    /// The names of the values in the query.
     pub(super) query_params: Vec<String>,
-    /// Names of values that go into the body, where no template says how.
+    /// The names of the values in the body, if the tool has no template for it.
     pub(super) body: Vec<String>,
-    /// Names of values that are headers.
+    /// The names of the values in headers.
     pub(super) header_params: Vec<String>,
-    /// Of source and tool.
+    /// The headers of the source and the tool.
     pub(super) headers: Vec<(String, String)>,
     pub(super) request_body: Option<Template>,
-    /// Where values go that nothing names.
+    /// The place of values that no list and no template names.
     pub(super) unmapped: UnmappedValues,
-    /// Whether `null` stands for nothing given (parameters) and not for itself (a schema).
+    /// True if `null` means that a value is absent (parameters), and not a value of its own (a schema).
     pub(super) null_means_absent: bool,
 }
 
-/// Where values go that no list and no template names.
+/// The place of values that no list and no template names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnmappedValues {
-    /// A JSON object as body.
+    /// The body, as a JSON object.
     Body,
-    /// Into the query.
+    /// The query.
     Query,
-    /// There are none.
+    /// No place: the tool has no such values.
     Nowhere,
 }
 
-/// A request, ready to be sent.
+/// A request that is ready to be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BuiltRequest {
     pub(super) url: String,
@@ -57,7 +59,7 @@ pub(super) struct BuiltRequest {
 type RequestValues = IndexMap<String, Box<RawValue>>;
 
 impl RequestPlan {
-    /// The request for these values. The error says which value does not fit, and why.
+    /// Builds the request for these values. The error names the value that does not fit, and the reason.
     pub(super) fn build(&self, given: &RawJson) -> Result<BuiltRequest, String> {
         let mut values: RequestValues =
             serde_json::from_str(given.get()).map_err(|e| e.to_string())?;
@@ -81,6 +83,7 @@ impl RequestPlan {
             UnmappedValues::Nowhere => {}
             UnmappedValues::Query => {
                 for (name, value) in self.unmapped_values(&values) {
+                    // A model must not override or duplicate a parameter that the source sets, such as an API key.
                     if self.fixed_query.iter().any(|(fixed, _)| fixed == name) {
                         return Err(format!("`{name}` is set by the source"));
                     }
@@ -93,6 +96,7 @@ impl RequestPlan {
             && !headers
                 .iter()
                 .any(|(name, _)| is_same_header(name, "content-type"))
+            // A template may produce another format; then the tool must set the header itself.
             && serde_json::from_str::<&RawValue>(body).is_ok()
         {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
@@ -104,7 +108,7 @@ impl RequestPlan {
         })
     }
 
-    /// Values that no template names.
+    /// Returns the values that no template names.
     fn unmapped_values<'v>(&self, values: &'v RequestValues) -> Vec<(&'v String, &'v RawValue)> {
         let named = |name: &str| self.path.names().any(|n| n == name);
         let left = values.iter().filter(|(name, _)| !named(name));
@@ -148,6 +152,7 @@ impl RequestPlan {
         let mut url = Url::parse(&text).map_err(|error| format!("the request's URL: {error}"))?;
         let base = self.base.path().trim_end_matches('/');
         let below = url.path().strip_prefix(base);
+        // The URL parser resolves dots and may change the host, so check its result too.
         if url.origin() != self.base.origin()
             || !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             || has_dot_segment(path.split('?').next().unwrap_or_default())
@@ -161,7 +166,7 @@ impl RequestPlan {
     }
 }
 
-/// Whether a segment of a path is a dot or two, in any spelling: those step upwards.
+/// Returns true if a path segment is one or two dots in any spelling. Such segments step up.
 pub(super) fn has_dot_segment(path: &str) -> bool {
     path.split(['/', '\\']).any(|segment| {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
@@ -169,12 +174,12 @@ pub(super) fn has_dot_segment(path: &str) -> bool {
     })
 }
 
-/// A value as it stands in a path, so that it stays one part of one segment.
+/// Encodes a value for a path, so that it stays within one segment.
 fn encode_path_value(name: &str, text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(format!("`{name}` is empty"));
     }
-    // Servers that decode before they split would step upwards.
+    // A server that decodes before it splits the path would step up.
     if has_dot_segment(text) {
         return Err(format!("`{name}` would leave it"));
     }
@@ -189,12 +194,12 @@ fn encode_path_value(name: &str, text: &str) -> Result<String, String> {
     Ok(path)
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a text unchanged, and any other value as JSON.
 fn to_plain_text(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
-/// A value as parameters of a query: of a list each item, an object as JSON, nothing of `null`.
+/// Adds a value to the query: each item of a list, an object as JSON, and nothing for `null`.
 fn push_query_value(query: &mut Vec<(String, String)>, name: &str, value: &RawValue) {
     if value.get() == "null" {
         return;
@@ -209,7 +214,7 @@ fn push_query_value(query: &mut Vec<(String, String)>, name: &str, value: &RawVa
     }
 }
 
-/// Sets a header, in the place of one of that name.
+/// Sets a header and replaces one of the same name.
 pub(super) fn set_header(headers: &mut Vec<(String, String)>, name: &str, value: String) {
     headers.retain(|(known, _)| !is_same_header(known, name));
     headers.push((name.to_owned(), value));
@@ -219,7 +224,7 @@ fn is_same_header(name: &str, other: &str) -> bool {
     name.eq_ignore_ascii_case(other)
 }
 
-/// A JSON object of values as they were written.
+/// Builds a JSON object of values as they were written.
 fn to_json_object<'v>(values: impl IntoIterator<Item = (&'v String, &'v RawValue)>) -> String {
     let mut out = String::from("{");
     for (at, (name, value)) in values.into_iter().enumerate() {

@@ -9,9 +9,9 @@ use crate::model::RawJson;
 use crate::net::SystemResolver;
 use crate::tools::params::ToolParams;
 
-type Opened = Result<(Arc<dyn super::super::ToolSource>, Arc<dyn ToolExecutor>), Vec<String>>;
+type Opened = Result<(Arc<dyn ToolSource>, Arc<dyn ToolExecutor>), Vec<String>>;
 
-/// A source and a tool of it, or what was told about them.
+/// Reads a source and a tool of it. Returns both, or the reported problems.
 fn open(source: &str, tool: &str) -> Opened {
     open_with(source, tool, &ToolInput::Parameters(ToolParams::default()))
 }
@@ -266,7 +266,7 @@ fn a_source_is_read_strictly_and_says_what_would_open_it() {
         ("{}", "an http source needs a baseUrl"),
         (
             "{baseUrl: api.example.com}",
-            "baseUrl is no URL: relative URL without a base",
+            "baseUrl is not a URL: relative URL without a base",
         ),
         (
             "{baseUrl: 'ftp://a.example.com'}",
@@ -290,7 +290,7 @@ fn a_source_is_read_strictly_and_says_what_would_open_it() {
         ),
         (
             "{baseUrl: 'https://a.example.com/?x=1'}",
-            "baseUrl holds a query or fragment; fixed parameters stand in queryParams",
+            "baseUrl must not contain a query or fragment; put fixed parameters into queryParams",
         ),
         (
             "{baseUrl: https://a.example.com, disableSslVerification: true}",
@@ -378,7 +378,7 @@ fn a_tool_whose_values_have_no_place_is_an_error() {
         ),
         (
             "{method: GET, path: /, pathParams: [{name: id}]}",
-            "pathParams: `id` does not stand in path",
+            "pathParams: `id` does not appear in path",
         ),
         (
             "{method: GET, path: '/{{.id}}', pathParams: [{name: id}], queryParams: [{name: id}]}",
@@ -390,11 +390,11 @@ fn a_tool_whose_values_have_no_place_is_an_error() {
         ),
         (
             "{method: POST, requestBody: '{}', bodyParams: [{name: a}]}",
-            "bodyParams: `a` does not stand in requestBody",
+            "bodyParams: `a` does not appear in requestBody",
         ),
         (
             "{method: GET, headerParams: [{name: Host}]}",
-            "headerParams: `Host` is no header a tool may set",
+            "headerParams: `Host` is not a header that a tool may set",
         ),
         (
             "{method: GET, templateParameters: []}",

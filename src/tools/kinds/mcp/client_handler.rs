@@ -1,11 +1,11 @@
-//! dicta as servers see it, and what they say of themselves as it is shown here.
+//! The client side of the MCP session: how servers see dicta, and how dicta shows their names.
 
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::{ClientHandler, RoleClient};
 
 use crate::model::make_visible;
 
-/// dicta, as servers see it: it asks, and can do nothing for them.
+/// The client that servers see. It offers no capabilities.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct McpClientHandler;
 
@@ -17,7 +17,8 @@ impl ClientHandler for McpClientHandler {
         info
     }
 
-    // Samplings are refused and questions declined by rmcp; roots it would list, though none were promised.
+    // rmcp refuses sampling and declines elicitation by itself, but lists roots even though the client does not
+    // announce them.
     #[expect(deprecated, reason = "servers of today's versions still ask for roots")]
     async fn list_roots(
         &self,
@@ -29,7 +30,7 @@ impl ClientHandler for McpClientHandler {
     }
 }
 
-/// A stranger's name, shown whole where it is short.
+/// Shortens a text of a server for display.
 pub(super) fn shorten_text(text: &str) -> String {
     const LONGEST: usize = 100;
     let mut text = make_visible(text, false).into_owned();

@@ -1,4 +1,5 @@
-//! How an MCP server is reached, strictly read: from a source of tools.yaml (with places) or from a judge's own entry.
+//! The settings of an MCP server, read strictly from a source of tools.yaml (with places) or from a judge's own
+//! entry.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +12,11 @@ use crate::diag::find_nearest;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::Millis;
 
-/// For a call, where nothing is said.
+/// The default time limit of a call.
 const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
-/// For starting and shaking hands: `npx` may have to download.
+/// The default time limit of starting the server and its handshake. `npx` may have to download the server.
 const DEFAULT_START_TIMEOUT: Millis = Millis::from_secs(60);
-/// The longest of both, in seconds.
+/// The upper limit of both, in seconds.
 const MAX_TIMEOUT_S: f64 = 3600.0;
 
 const KNOWN_KEYS: [&str; 11] = [
@@ -32,7 +33,7 @@ const KNOWN_KEYS: [&str; 11] = [
     "prefix",
 ];
 
-/// Headers that the transport or the connection sets.
+/// The headers that the transport or the connection sets.
 const RESERVED_HEADERS: [&str; 12] = [
     "accept",
     "accept-encoding",
@@ -48,21 +49,21 @@ const RESERVED_HEADERS: [&str; 12] = [
     "upgrade",
 ];
 
-/// All that is said of a server.
+/// The settings of a server.
 #[derive(Debug)]
 pub(super) struct McpConfig {
     pub(super) address: McpAddress,
-    /// For a call.
+    /// The time limit of a call.
     pub(super) timeout: Millis,
-    /// For starting it and shaking hands, and for a list of tools.
+    /// The time limit of starting the server, of the handshake, and of a list of tools.
     pub(super) start_timeout: Millis,
-    /// These tools alone, by the server's names.
+    /// The only tools to use, by the server's names.
     pub(super) allow: Option<Vec<String>>,
-    /// Stands before the names of its tools.
+    /// The prefix of its tools' names.
     pub(super) name_prefix: String,
 }
 
-/// Where it is.
+/// The address of a server.
 #[derive(Debug)]
 pub(super) enum McpAddress {
     Program(McpProgram),
@@ -85,22 +86,13 @@ pub(super) struct McpEndpoint {
     pub(super) allow_private: bool,
 }
 
-impl std::fmt::Debug for McpEndpoint {
-    /// Without headers: they may hold secrets.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint")
-            .field("url", &super::secrets::redact_url(&self.url))
-            .finish_non_exhaustive()
-    }
-}
-
-/// Keys and values, and where problems with them go.
+/// A source of settings, which also receives the problems with them.
 pub(super) trait ConfigKeys {
     fn value(&mut self, key: &'static str) -> Option<Value>;
     fn report_problem(&mut self, key: &str, why: String);
 }
 
-/// Keys of a file.
+/// The keys of a tools file.
 pub(super) struct FileConfigKeys<'a, 'd> {
     pub(super) fields: &'a mut MappingDecoder<'d>,
     pub(super) failed: bool,
@@ -121,7 +113,7 @@ impl ConfigKeys for FileConfigKeys<'_, '_> {
     }
 }
 
-/// Settings of a judge's entry.
+/// The settings of a judge's entry.
 pub(super) struct EntryConfigKeys<'a> {
     pub(super) name: &'a str,
     pub(super) settings: &'a IndexMap<String, Value>,
@@ -129,7 +121,7 @@ pub(super) struct EntryConfigKeys<'a> {
 }
 
 impl EntryConfigKeys<'_> {
-    /// Names what is none of the keys there are.
+    /// Reports unknown settings.
     pub(super) fn refuse_unknown(&mut self) {
         for key in self
             .settings
@@ -157,7 +149,7 @@ impl ConfigKeys for EntryConfigKeys<'_> {
     }
 }
 
-/// Reads all keys; what was told makes the settings void. Relative paths count from `folder`.
+/// Reads all settings; the caller must discard them if a problem was reported. Relative paths start at `folder`.
 pub(super) fn read_mcp_config(keys: &mut dyn ConfigKeys, folder: &Path) -> Option<McpConfig> {
     let command = keys.value("command");
     let url = keys.value("url");
@@ -233,7 +225,7 @@ fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Op
         .value("args")
         .map(|list| read_text_list(keys, "args", &list));
     let mut words = match command {
-        // `npx -y @scope/server`: words, where no list says otherwise. Quotes would be a shell's.
+        // `npx -y @scope/server`: split into words if there is no `args`. Quotes would need a shell.
         Value::String(text) if args.is_none() && !folder.join(text).is_file() => {
             if text.contains(['"', '\'', '\\', '$', '|', '>', '<', ';', '&']) {
                 keys.report_problem("command", "command is run without a shell: write the program alone, and its arguments as the list `args`".to_owned());
@@ -255,7 +247,7 @@ fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Op
     }
     let mut command = words.remove(0);
     if command.contains('/') {
-        // A path counts from the file that names it, whatever folder the program then runs in.
+        // A path starts at the folder of the file that names it, whatever folder the program runs in.
         command = folder.join(&command).display().to_string();
     }
     words.extend(args.unwrap_or_default());
@@ -271,7 +263,7 @@ fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Op
     let env = read_text_map(keys, "env");
     for name in env.keys() {
         if name.is_empty() || name.contains(['=', '\0']) {
-            keys.report_problem("env", format!("`{name}` is no name of a variable"));
+            keys.report_problem("env", format!("`{name}` is not a valid variable name"));
         }
     }
     let holds_nul = |text: &String| text.contains('\0');
@@ -318,7 +310,7 @@ fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> 
         {
             keys.report_problem(
                 "headers",
-                format!("`{name}` is no header, or its value cannot be one"),
+                format!("`{name}` is not a valid header, or its value is not valid in one"),
             );
         }
     }
@@ -365,7 +357,7 @@ fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> 
     })
 }
 
-/// A number of seconds, or `30s`, `500ms`, `2m`.
+/// Reads a duration: a number of seconds, or `30s`, `500ms`, `2m`.
 fn read_duration(keys: &mut dyn ConfigKeys, key: &'static str, usual: Millis) -> Millis {
     let Some(value) = keys.value(key) else {
         return usual;
@@ -413,7 +405,7 @@ fn read_text_map(keys: &mut dyn ConfigKeys, key: &'static str) -> IndexMap<Strin
         None => {}
         Some(Value::Object(map)) => {
             for (name, value) in map {
-                // The value may be a secret: its kind alone is told.
+                // The value may be a secret, so the message names only its key.
                 match scalar_to_text(&value) {
                     Some(text) => drop(read.insert(name, text)),
                     None => keys.report_problem(key, format!("{key}: `{name}` must be text")),
@@ -431,7 +423,7 @@ fn read_text_map(keys: &mut dyn ConfigKeys, key: &'static str) -> IndexMap<Strin
     read
 }
 
-/// A scalar as text.
+/// Converts a scalar to text.
 fn scalar_to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

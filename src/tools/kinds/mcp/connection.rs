@@ -1,4 +1,4 @@
-//! The connection to one server: opened on first need, shared by all cells, opened again when it is gone.
+//! The connection to one server: opened on demand, shared by all cells, and opened again after it was lost.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as Plain, PoisonError};
@@ -21,24 +21,24 @@ use super::http::{McpHttpClient, McpHttpSender, new_transport};
 use super::pending_request::{PendingRequest, RequestOutcome};
 use super::request_tracker::RequestTracker;
 use super::stdio::{self, ProcessNotes};
-use crate::clock::{BoxFuture, Clock};
+use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::event::{CallCx, Redactor, ToolFact};
 use crate::model::{CallIx, Hop, make_visible};
-use crate::net::{Resolver, with_timeout};
+use crate::net::Resolver;
 
-/// Of a list of tools, so many are asked for.
+/// The limit of tools that dicta takes from a server's list.
 pub(super) const MAX_TOOLS: usize = 200;
-/// Of its pages, so many.
+/// The limit of pages of a server's list.
 const MAX_PAGES: usize = 50;
-/// A judge that names such a server believes that it has tools.
+/// The failure of a server without tools. It is a failure because a judge that names the server expects tools.
 const NO_TOOLS_MESSAGE: &str = "it has no tools";
-/// Of an error's text, so much is passed on.
+/// The length at which an error's text is cut, in characters.
 const MAX_ERROR: usize = 2000;
 
 /// An open connection.
 struct McpConnection {
     service: RunningService<RoleClient, McpClientHandler>,
-    /// Of a program.
+    /// The notes about the server's process, if it is a program.
     notes: Option<Arc<ProcessNotes>>,
     tracker: Arc<RequestTracker>,
 }
@@ -64,9 +64,9 @@ pub(super) struct McpServer {
     resolver: Arc<dyn Resolver>,
     redactor: Redactor,
     connection: Mutex<Option<Arc<McpConnection>>>,
-    /// Which tools say that they change nothing; known once they were listed.
+    /// The tools' `readOnlyHint` by name, known after the tools were listed.
     read_only_hints: Plain<HashMap<String, bool>>,
-    /// Stands in for the guard.
+    /// Replaces the address guard.
     #[cfg(test)]
     pub(super) way: Option<Arc<dyn McpHttpSender>>,
 }
@@ -86,7 +86,7 @@ impl McpServer {
         }
     }
 
-    /// Whether a tool said that it changes nothing. Silence is no promise.
+    /// Returns true if a tool declares that it changes nothing. A tool without the annotation may change data.
     pub(super) fn says_read_only(&self, tool: &str) -> bool {
         let hints = self
             .read_only_hints
@@ -95,7 +95,7 @@ impl McpServer {
         hints.get(tool).copied().unwrap_or(false)
     }
 
-    /// A failure as everybody may see it: with the source's name, short, without secrets, on one line.
+    /// Converts a failure for display: with the source's name, cut, without secrets, on one line.
     fn qualify_failure(&self, mut failure: McpFailure) -> McpFailure {
         let mut text = make_visible(&failure.text, false).into_owned();
         if text.len() > MAX_ERROR {
@@ -107,23 +107,26 @@ impl McpServer {
         failure
     }
 
-    /// The connection, opened if there is none that lives.
+    /// Returns the connection, and opens it if there is none or it was lost.
     async fn get_connection(
         &self,
         clock: &Arc<dyn Clock>,
     ) -> Result<Arc<McpConnection>, McpFailure> {
+        // The lock is held while connecting, so that parallel cells share one connection instead of starting a
+        // server each.
         let mut slot = self.connection.lock().await;
         if let Some(open) = slot.as_ref().filter(|open| !open.is_dead()) {
             return Ok(Arc::clone(open));
         }
+        // Drop the lost connection, and with it its process, even if connecting fails below.
         *slot = None;
         let open = Arc::new(self.connect(clock).await?);
         *slot = Some(Arc::clone(&open));
         Ok(open)
     }
 
-    /// Shakes hands as every server of today does; one that says no to that is asked once more in the words of 2026-07-28,
-    /// which knows no handshake.
+    /// Connects with the `initialize` handshake, which almost every server supports. If the server refuses it, tries
+    /// the protocol of 2026-07-28, which has no handshake.
     async fn connect(&self, clock: &Arc<dyn Clock>) -> Result<McpConnection, McpFailure> {
         let first = match self
             .try_connect(clock, ClientLifecycleMode::Initialize)
@@ -144,75 +147,81 @@ impl McpServer {
         clock: &Arc<dyn Clock>,
         mode: ClientLifecycleMode,
     ) -> Result<McpConnection, McpConnectError> {
-        let ledger = Arc::new(RequestTracker::default());
+        let tracker = Arc::new(RequestTracker::default());
         let limit = self.config.start_timeout;
-        let (served, notes) = match &self.config.address {
+        let (session, notes) = match &self.config.address {
             McpAddress::Program(program) => {
                 let (stdio, notes) =
                     stdio::start_program(program).map_err(McpConnectError::Other)?;
-                let serving: HandshakeFuture<'_> =
+                let handshake_future: HandshakeFuture<'_> =
                     Box::pin(serve_client_with_lifecycle(McpClientHandler, stdio, mode));
-                (with_timeout(&**clock, limit, serving).await, Some(notes))
+                (
+                    with_timeout(&**clock, limit, handshake_future).await,
+                    Some(notes),
+                )
             }
             McpAddress::Endpoint(endpoint) => {
                 let client = McpHttpClient {
                     sender: self.new_sender(clock),
                     headers: endpoint.headers.clone().into(),
-                    tracker: Arc::clone(&ledger),
+                    tracker: Arc::clone(&tracker),
                 };
                 let transport = new_transport(client, endpoint.url.as_str());
-                let serving: HandshakeFuture<'_> = Box::pin(serve_client_with_lifecycle(
+                let handshake_future: HandshakeFuture<'_> = Box::pin(serve_client_with_lifecycle(
                     McpClientHandler,
                     transport,
                     mode,
                 ));
-                let shaken = async {
+                // rmcp waits for the time limit if the reply's stream breaks; the tracker reports that at once.
+                let handshake = async {
                     tokio::select! {
                         biased;
-                        served = serving => Some(served),
-                        () = ledger.wait_until_lost(None) => None,
+                        session = handshake_future => Some(session),
+                        () = tracker.wait_until_lost(None) => None,
                     }
                 };
-                match with_timeout(&**clock, limit, shaken).await {
+                match with_timeout(&**clock, limit, handshake).await {
                     Some(None) => {
-                        let why = ledger.take_any_failure();
-                        let gone = || McpFailure::transient("it does not take the handshake");
-                        return Err(McpConnectError::Other(why.unwrap_or_else(gone)));
+                        let why = tracker.take_any_failure();
+                        let default_failure =
+                            || McpFailure::transient("it does not take the handshake");
+                        return Err(McpConnectError::Other(why.unwrap_or_else(default_failure)));
                     }
-                    served => (served.flatten(), None),
+                    session => (session.flatten(), None),
                 }
             }
         };
-        let failed = match served {
+        let failed = match session {
             Some(Ok(service)) => {
                 return Ok(McpConnection {
                     service,
                     notes,
-                    tracker: ledger,
+                    tracker,
                 });
             }
             Some(Err(error)) => error,
             None => {
-                let told = match &notes {
+                let suffix = match &notes {
                     Some(notes) => notes.describe_end(false).await,
                     None => String::new(),
                 };
                 let why = format!("no handshake after {limit} (`startTimeout` gives it longer)");
                 return Err(McpConnectError::Other(
-                    McpFailure::transient(why).with_suffix(&told),
+                    McpFailure::transient(why).with_suffix(&suffix),
                 ));
             }
         };
-        let spoke = matches!(failed, ClientInitializeError::JsonRpcError(_));
-        let failure = ledger
+        // Only a JSON-RPC error proves that the server speaks MCP, so only then is another protocol worth a try.
+        let was_refused = matches!(failed, ClientInitializeError::JsonRpcError(_));
+        let failure = tracker
             .take_any_failure()
             .unwrap_or_else(|| explain_handshake_error(&failed));
-        let told = match &notes {
-            Some(notes) => notes.describe_end(!spoke).await,
+        let suffix = match &notes {
+            Some(notes) => notes.describe_end(!was_refused).await,
             None => String::new(),
         };
-        let failure = failure.with_suffix(&told);
-        Err(if spoke {
+        let failure = failure.with_suffix(&suffix);
+        Err(if was_refused {
             McpConnectError::Refused(failure)
         } else {
             McpConnectError::Other(failure)
@@ -231,7 +240,7 @@ impl McpServer {
         Arc::new(GuardedSender::new(guard, &self.config, Arc::clone(clock)))
     }
 
-    /// What the server is called, and which version it speaks.
+    /// Returns the server's name and protocol version.
     pub(super) async fn describe_server(
         &self,
         clock: &Arc<dyn Clock>,
@@ -253,7 +262,7 @@ impl McpServer {
         Ok(format!("{name}, MCP {version}"))
     }
 
-    /// Its tools, as far as they are allowed or fit.
+    /// Lists the server's tools that `allow` admits.
     pub(super) async fn list_tools(&self, cx: &CallCx) -> Result<Vec<Tool>, McpFailure> {
         let listed = tokio::select! {
             biased;
@@ -261,6 +270,7 @@ impl McpServer {
             listed = self.list_within_timeout(&cx.clock) => listed,
         };
         let tools = listed.map_err(|f| self.qualify_failure(f))?;
+        // Replace all hints: a server may have changed its tools since the last list.
         let mut hints = self
             .read_only_hints
             .lock()
@@ -285,7 +295,7 @@ impl McpServer {
     }
 
     async fn list_all_pages(&self, open: &McpConnection) -> Result<Vec<Tool>, McpFailure> {
-        let wanted = |tool: &Tool| {
+        let is_allowed = |tool: &Tool| {
             let allow = self.config.allow.as_ref();
             allow.is_none_or(|allow| allow.iter().any(|name| *name == tool.name))
         };
@@ -295,8 +305,10 @@ impl McpServer {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let page = self.list_page(open, params).await?;
             for tool in page.tools {
-                if wanted(&tool) {
+                if is_allowed(&tool) {
                     tools.push(tool);
+                // The other names serve only suggestions in an error message, so a hostile list need not be kept
+                // whole.
                 } else if others.len() < MAX_TOOLS {
                     others.push(shorten_text(&tool.name));
                 }
@@ -306,7 +318,7 @@ impl McpServer {
                     format!("it has more than {MAX_TOOLS} tools: name the ones wanted in `allow`");
                 return Err(McpFailure::permanent(why));
             }
-            // One that points to itself would go on for ever.
+            // A page that points to itself would continue forever.
             if page.next_cursor.is_none() || page.next_cursor == cursor {
                 return self.check_allowed_exist(tools, &others);
             }
@@ -323,14 +335,14 @@ impl McpServer {
         params: PaginatedRequestParams,
     ) -> Result<ListToolsResult, McpFailure> {
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-        let mut asked =
+        let mut pending =
             match PendingRequest::send(open.service.peer(), request, &open.tracker).await {
-                Ok(asked) => asked,
+                Ok(pending) => pending,
                 Err(error) => return Err(self.explain_service_error(open, error, None).await),
             };
-        let waited = asked.await_reply().await;
-        let (_, failed) = open.tracker.take_request(&asked.id);
-        match (waited, failed) {
+        let outcome = pending.await_reply().await;
+        let (_, failed) = open.tracker.take_request(&pending.id);
+        match (outcome, failed) {
             (RequestOutcome::Replied(Ok(ServerResult::ListToolsResult(page))), _) => Ok(page),
             (RequestOutcome::Replied(Err(ServiceError::McpError(error))), _)
                 if error.code == ErrorCode::METHOD_NOT_FOUND =>
@@ -347,7 +359,7 @@ impl McpServer {
         }
     }
 
-    /// Every name of `allow` must be a tool.
+    /// Checks that every name of `allow` is a tool.
     fn check_allowed_exist(
         &self,
         tools: Vec<Tool>,
@@ -389,7 +401,7 @@ impl McpServer {
         Err(McpFailure::permanent(why))
     }
 
-    /// Calls a tool. A connection that turns out to be gone before the call was sent is opened once more.
+    /// Calls a tool. Connects again once if the connection was lost before the call was sent.
     pub(super) async fn call_tool(
         &self,
         tool: &str,
@@ -409,14 +421,15 @@ impl McpServer {
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
             match PendingRequest::send(open.service.peer(), request, &open.tracker).await {
+                // The request was not sent, so trying it on a new connection cannot run the tool twice.
                 Err(_) if again => again = false,
                 Err(error) => {
                     return Err(
                         self.qualify_failure(self.explain_service_error(&open, error, None).await)
                     );
                 }
-                Ok(asked) => {
-                    let (ended, hops) = self.await_call_result(&open, asked, cx).await;
+                Ok(pending) => {
+                    let (ended, hops) = self.await_call_result(&open, pending, cx).await;
                     for hop in hops {
                         cx.emit_tool_fact(call, ToolFact::Hop(hop)).await;
                     }
@@ -429,19 +442,19 @@ impl McpServer {
     async fn await_call_result(
         &self,
         open: &McpConnection,
-        mut asked: PendingRequest,
+        mut pending: PendingRequest,
         cx: &CallCx,
     ) -> (Result<CallToolResult, McpFailure>, Vec<Hop>) {
         let limit = self.config.timeout;
-        // The server is told as `asked` goes, where it still owes an answer.
-        let waited = tokio::select! {
+        // Dropping `pending` cancels the call at the server if the reply is missing.
+        let outcome = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(McpFailure::permanent("cancelled")),
-            waited = asked.await_reply() => Ok(waited),
+            outcome = pending.await_reply() => Ok(outcome),
             () = cx.clock.sleep(limit) => Err(McpFailure::transient(format!("no answer after {limit} (`timeout`)"))),
         };
-        let (hops, failed) = open.tracker.take_request(&asked.id);
-        let ended = match (waited, failed) {
+        let (hops, failed) = open.tracker.take_request(&pending.id);
+        let ended = match (outcome, failed) {
             (Ok(RequestOutcome::Replied(Ok(result))), _) => extract_call_result(result),
             (Ok(_), Some(failure)) => Err(failure),
             (Ok(RequestOutcome::Replied(Err(error))), None) => {
@@ -459,7 +472,7 @@ impl McpServer {
         (ended, hops)
     }
 
-    /// An error of the service in words for people.
+    /// Describes an error of rmcp's service.
     async fn explain_service_error(
         &self,
         open: &McpConnection,
@@ -473,9 +486,9 @@ impl McpServer {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 let failed = open.tracker.take_any_failure();
                 let when = when.map(|w| format!(" {w}")).unwrap_or_default();
-                let gone = McpFailure::transient(format!("it is gone{when}"));
+                let default_failure = McpFailure::transient(format!("it is gone{when}"));
                 failed
-                    .unwrap_or(gone)
+                    .unwrap_or(default_failure)
                     .with_suffix(&open.describe_process(true).await)
             }
             ServiceError::UnexpectedResponse => {
@@ -489,9 +502,9 @@ impl McpServer {
 type HandshakeFuture<'a> =
     BoxFuture<'a, Result<RunningService<RoleClient, McpClientHandler>, ClientInitializeError>>;
 
-/// Why there is no connection.
+/// The reason why a connection failed.
 enum McpConnectError {
-    /// The server answered, and said no.
+    /// The server replied with an error.
     Refused(McpFailure),
     Other(McpFailure),
 }

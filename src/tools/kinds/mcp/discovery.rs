@@ -1,5 +1,7 @@
-//! A server's tools as definitions. What a server says of itself is hostile: names, descriptions and schemas are shown as
-//! text, measured and checked, and a tool that fails is listed as broken, with the reason.
+//! The conversion of a server's tools to definitions.
+//!
+//! A server's names, descriptions and schemas are untrusted. They are measured, checked and shown as text. A tool
+//! that fails a check is listed as broken, with the reason.
 
 use std::sync::Arc;
 
@@ -12,17 +14,16 @@ use super::mcp_tool::McpTool;
 use crate::diag::find_nearest;
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 use crate::schema::CompiledSchema;
-use crate::tools::kinds::OwnToolDecl;
-use crate::tools::toolbox::{ToolDefinition, ToolInput};
+use crate::tools::source::{OwnToolDecl, ToolDefinition, ToolInput};
 
-/// What of a description a model is told, in bytes.
+/// The length at which a description is cut for the language model, in bytes.
 const MAX_DESCRIPTION: usize = 4096;
-/// A schema of more than this is refused, in bytes of JSON.
+/// The size limit of a schema, in bytes of JSON.
 const MAX_SCHEMA: usize = 64 << 10;
-/// The longest name that every provider takes.
+/// The length of the longest tool name that every provider accepts.
 const MAX_NAME: usize = 64;
 
-/// Definitions of all of these, in the server's order. A second tool of a name is broken.
+/// Converts these tools in the server's order. The second tool with the same name is broken.
 pub(super) fn to_tool_definitions(
     link: &Arc<McpServer>,
     tools: Vec<Tool>,
@@ -67,6 +68,7 @@ fn to_tool_definition(link: &Arc<McpServer>, tool: &Tool, known: &[String]) -> T
     let work = McpTool::new(
         Arc::clone(link),
         remote.clone(),
+        // Without the annotation, the tool may change data.
         Some(read_only.unwrap_or(false)),
     );
     let broken = why
@@ -88,7 +90,7 @@ fn to_tool_definition(link: &Arc<McpServer>, tool: &Tool, known: &[String]) -> T
     }
 }
 
-/// What a server says of the tool it calls so, for one that a file declares under a name of its own.
+/// Returns the server's declaration of a tool, for one that a file declares under another name.
 pub(super) fn find_own_tool_decl(tools: &[Tool], remote: &str) -> Result<OwnToolDecl, String> {
     let Some(tool) = tools.iter().find(|tool| tool.name == remote) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -114,7 +116,7 @@ fn tool_description(tool: &Tool) -> String {
     truncate_description(said.unwrap_or_default())
 }
 
-/// The name a model sees, and what is wrong with it. A name that no provider takes is still shown somehow.
+/// Returns the name for the language model, and its problem if providers do not accept it.
 fn build_tool_name(prefix: &str, remote: &str) -> (String, Option<String>) {
     let full = format!("{prefix}{remote}");
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -1,7 +1,8 @@
-//! Replies that come as server-sent events: measured, and watched for the answer.
+//! Replies as server-sent events: limits their size, and detects a lost reply.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use rmcp::model::RequestId;
@@ -10,18 +11,21 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sse_stream::{Sse, SseStream};
 
-use super::failure::McpFailure;
-use super::http::{BodyChunks, McpHttpError, to_failure, too_large_failure};
+use super::failure::{McpFailure, McpHttpError};
 use super::request_tracker::RequestTracker;
+use crate::net::FetchError;
 
-/// Who waits for an answer on a stream.
+/// The chunks of a body. A body over a size limit ends in an error.
+pub(super) type BodyChunks = BoxStream<'static, Result<Bytes, FetchError>>;
+
+/// The request whose reply a stream should contain.
 pub(super) struct AwaitedReply {
     pub(super) id: RequestId,
     pub(super) tracker: Arc<RequestTracker>,
 }
 
-/// Server-sent events, each of at most `max` bytes. Where somebody waits, the ledger learns that no answer can come any
-/// more.
+/// Converts a body to server-sent events of at most `max` bytes each. If `waiting` names a request, its tracker
+/// learns when the reply can no longer arrive.
 pub(super) fn watch_event_stream(
     body: BodyChunks,
     max: usize,
@@ -33,14 +37,14 @@ pub(super) fn watch_event_stream(
         line_len: 0,
     };
     let bounded = body.map(move |chunk| {
-        let chunk = chunk.map_err(|error| McpHttpError(to_failure(&error)))?;
+        let chunk = chunk.map_err(|error| McpHttpError(McpFailure::from_fetch_error(&error)))?;
         if size.admits(&chunk) {
             Ok(chunk)
         } else {
-            Err(McpHttpError(too_large_failure(max)))
+            Err(McpHttpError(McpFailure::message_too_large(max)))
         }
     });
-    // After the first error nothing more is read.
+    // Read nothing after the first error.
     let ended = bounded.scan(false, |over, chunk| {
         let next = (!*over).then(|| {
             *over = chunk.is_err();
@@ -69,16 +73,16 @@ pub(super) fn watch_event_stream(
     watched.boxed()
 }
 
-/// What is seen of a stream that should bring an answer.
+/// The state of a stream that should contain a reply.
 struct ReplyWatcher {
     awaited: AwaitedReply,
-    /// Its events have ids: rmcp takes it up again where it broke.
+    /// True if the events have ids. rmcp then resumes a broken stream.
     resumable: bool,
-    /// The answer passed, or cannot come.
+    /// True if the reply has passed or cannot arrive.
     is_settled: bool,
 }
 
-/// So much of a message tells whether it is an answer, and to what.
+/// The part of a message that identifies it as a reply.
 #[derive(Deserialize)]
 struct JsonRpcHead {
     id: Option<RequestId>,
@@ -117,20 +121,17 @@ impl ReplyWatcher {
         if self.is_settled {
             return;
         }
-        let AwaitedReply {
-            id,
-            tracker: ledger,
-        } = &self.awaited;
+        let AwaitedReply { id, tracker } = &self.awaited;
         if self.resumable && why.transient {
-            ledger.set_failure(id, why);
+            tracker.set_failure(id, why);
         } else {
             self.is_settled = true;
-            ledger.mark_lost(id, why);
+            tracker.mark_lost(id, why);
         }
     }
 }
 
-/// Counts an event's bytes; an empty line ends it.
+/// A counter of an event's bytes; an empty line ends the event.
 struct EventSizeLimit {
     max_bytes: usize,
     event_len: usize,

@@ -1,4 +1,4 @@
-//! The way out of MCP over HTTP: the guard that every tool's requests pass.
+//! The sender of MCP requests over HTTP, through the address guard.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ use crate::net::{
     AddressGuard, AddressPolicy, FetchError, FetchLimits, GuardedRequest, HopObserver, Resolver,
 };
 
-/// What all events of one reply may be together: progress, and the answer.
+/// The size limit of one reply with all its events, in bytes: progress messages and the result.
 const MAX_REPLY_BYTES: u64 = 4 * MAX_MESSAGE as u64;
-/// Beyond the time a call has: the call's own end comes first, and says so.
+/// The time added to a call's own limit, so that the call reports its timeout first.
 const DEADLINE_MARGIN: Millis = Millis::from_secs(5);
 
-/// The guard, with the limits of a source.
+/// The address guard with the limits of a source.
 pub(super) struct GuardedSender {
     guard: AddressGuard,
     clock: Arc<dyn Clock>,
     limits: FetchLimits,
 }
 
-/// https, port 443 and public addresses, unless the source says `allowPrivate: true`: then its origin, whatever it is.
+/// Builds the address guard: https, port 443 and public addresses. `allowPrivate: true` allows the endpoint's own
+/// origin instead.
 pub(super) fn build_guard(endpoint: &McpEndpoint, resolver: Arc<dyn Resolver>) -> AddressGuard {
     let origins = if endpoint.allow_private {
         vec![endpoint.url.origin()]
@@ -50,7 +51,7 @@ impl GuardedSender {
             clock,
             limits: FetchLimits {
                 deadline: longest,
-                // A reply in JSON begins when the tool is done.
+                // A JSON reply begins only when the tool is done, so its headers may take as long as the call.
                 headers: longest,
                 wire_bytes: MAX_REPLY_BYTES,
                 decoded_bytes: 4 * MAX_MESSAGE,
@@ -81,7 +82,7 @@ impl McpHttpSender for GuardedSender {
             };
             let head = reply(stream::empty().boxed());
             let chunks = page.into_stream(self.limits.deadline, MAX_REPLY_BYTES)?;
-            // After an error there is nothing more.
+            // After an error, the stream ends.
             let body = stream::unfold(Some(chunks), |chunks| async {
                 let mut chunks = chunks?;
                 match chunks.next_chunk().await {

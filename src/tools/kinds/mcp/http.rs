@@ -1,13 +1,12 @@
-//! MCP over streamable HTTP: rmcp's client, on dicta's one way out.
+//! MCP over streamable HTTP: rmcp's client with dicta's address guard.
 //!
-//! rmcp decides what is sent when (sessions, their renewal, protocol versions); what is sent goes through
-//! [`crate::net::Guard`] like any other request of a tool. Redirects of a POST are not followed. Streams that a server
-//! opens for news of its own are not listened to: nothing a judge needs comes on them.
+//! rmcp decides what to send and when: sessions, their renewal, protocol versions. Every request goes through
+//! [`crate::net::AddressGuard`], like any request of a tool. Redirects of a POST are not followed. dicta opens no
+//! stream for a server's own notifications, because a judge needs none of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use hyper::http::{HeaderName, HeaderValue};
@@ -21,34 +20,31 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 
 use super::MAX_MESSAGE;
-use super::event_stream::{AwaitedReply, watch_event_stream};
-use super::failure::McpFailure;
+use super::event_stream::{AwaitedReply, BodyChunks, watch_event_stream};
+use super::failure::{McpFailure, McpHttpError};
 use super::request_tracker::RequestTracker;
 use crate::clock::BoxFuture;
 use crate::model::{Hop, make_visible};
 use crate::net::{FetchError, GuardedRequest, HopObserver};
 
-/// Of a refusal's body, so much is shown.
+/// The length at which the body of a refusal is cut, in bytes.
 const MAX_REFUSAL_BYTES: usize = 300;
 const EVENT_STREAM_TYPE: &str = "text/event-stream";
 const JSON_TYPE: &str = "application/json";
 
-/// A reply whose body is still to come.
+/// A reply whose body is not read yet.
 pub(super) struct McpHttpReply {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
     pub(super) session: Option<String>,
-    /// Where a redirect points.
+    /// The target of a redirect.
     pub(super) location: Option<String>,
     pub(super) body: BodyChunks,
 }
 
-/// A body as it comes; over some limit, an error.
-pub(super) type BodyChunks = BoxStream<'static, Result<Bytes, FetchError>>;
-
-/// The way out.
+/// A sender of HTTP requests.
 pub(super) trait McpHttpSender: Send + Sync {
-    /// Sends one request. Redirects of a POST are a reply.
+    /// Sends one request. A redirect of a POST is returned as a reply.
     fn send<'a>(
         &'a self,
         asking: GuardedRequest<'a>,
@@ -56,7 +52,7 @@ pub(super) trait McpHttpSender: Send + Sync {
     ) -> BoxFuture<'a, Result<McpHttpReply, FetchError>>;
 }
 
-/// Gathers the hops of one request.
+/// A collector of the hops of one request.
 #[derive(Default)]
 struct HopCollector(Mutex<Vec<Hop>>);
 
@@ -70,16 +66,16 @@ impl HopObserver for HopCollector {
     }
 }
 
-/// rmcp's client over a way out.
+/// rmcp's HTTP client over a sender.
 #[derive(Clone)]
 pub(super) struct McpHttpClient {
     pub(super) sender: Arc<dyn McpHttpSender>,
-    /// The source's own.
+    /// The headers of the source.
     pub(super) headers: Arc<[(String, String)]>,
     pub(super) tracker: Arc<RequestTracker>,
 }
 
-/// A transport to a server.
+/// Creates a transport to a server.
 pub(super) fn new_transport(
     client: McpHttpClient,
     url: &str,
@@ -91,11 +87,6 @@ pub(super) fn new_transport(
     config.retry_config = Arc::new(retry);
     StreamableHttpClientTransport::with_client(client, config)
 }
-
-/// An error of the way out, or of the server in words of ours.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct McpHttpError(pub(super) McpFailure);
 
 type McpTransportError = StreamableHttpError<McpHttpError>;
 
@@ -110,6 +101,7 @@ impl McpHttpClient {
             "accept".to_owned(),
             format!("{JSON_TYPE}, {EVENT_STREAM_TYPE}"),
         )];
+        // The source's headers precede those of the protocol; the config reader refuses names that collide.
         headers.extend(self.headers.iter().cloned());
         if let Some(session) = session {
             headers.push((HEADER_SESSION_ID.to_owned(), session.to_string()));
@@ -125,7 +117,7 @@ impl McpHttpClient {
         headers
     }
 
-    /// Sends a request; what fails is noted under its id.
+    /// Sends a request and records a failure under its id.
     async fn send_request(
         &self,
         asking: GuardedRequest<'_>,
@@ -137,7 +129,7 @@ impl McpHttpClient {
             let hops = hops.0.into_inner().unwrap_or_else(PoisonError::into_inner);
             self.tracker.add_hops(id, hops);
         }
-        sent.map_err(|error| self.record_failure(id, to_failure(&error)))
+        sent.map_err(|error| self.record_failure(id, McpFailure::from_fetch_error(&error)))
     }
 
     fn record_failure(&self, id: Option<&RequestId>, failure: McpFailure) -> McpTransportError {
@@ -172,6 +164,7 @@ impl McpHttpClient {
         let reply = self.send_request(asking, id.as_ref()).await?;
         match reply.status {
             202 | 204 => return Ok(StreamableHttpPostResponse::Accepted),
+            // The protocol defines 404 within a session as its end; rmcp then starts another session.
             404 if in_session => return Err(StreamableHttpError::SessionExpired),
             200..=299 => {}
             _ => return self.read_refusal(reply, id.as_ref()).await,
@@ -197,7 +190,7 @@ impl McpHttpClient {
             Err(why) => return Err(self.record_failure(id.as_ref(), why)),
         };
         let Some(id) = &id else {
-            // An answer to what asks for none.
+            // A reply to a notification, which expects none.
             return Ok(StreamableHttpPostResponse::Accepted);
         };
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
@@ -212,7 +205,7 @@ impl McpHttpClient {
         }
     }
 
-    /// A reply that says no. JSON-RPC errors are answers whatever their status.
+    /// Converts a refusal. A JSON-RPC error is a reply whatever its HTTP status is.
     async fn read_refusal(
         &self,
         reply: McpHttpReply,
@@ -232,6 +225,7 @@ impl McpHttpClient {
         if let Some(id) = id
             && let Ok(ServerJsonRpcMessage::Error(mut error)) = serde_json::from_slice(&body)
         {
+            // The error may lack the id, by which rmcp assigns replies to requests.
             error.id = Some(id.clone());
             return Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),
@@ -299,7 +293,7 @@ impl StreamableHttpClient for McpHttpClient {
             headers: &headers,
             body: None,
         };
-        // A server need not know the word; the session ends by itself then.
+        // A server need not support DELETE; the session then expires by itself.
         self.send_request(asking, None).await.map(drop)
     }
 
@@ -331,7 +325,7 @@ impl StreamableHttpClient for McpHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, McpTransportError> {
-        // Only what was broken off is taken up again.
+        // Only a broken stream is resumed.
         if last_event_id.is_none() {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
@@ -354,20 +348,7 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
-pub(super) fn to_failure(error: &FetchError) -> McpFailure {
-    let text = match error {
-        FetchError::Refused(refusal) if refusal.allowable => {
-            format!("{refusal}; the source's `allowPrivate: true` would admit it")
-        }
-        other => other.to_string(),
-    };
-    McpFailure {
-        text,
-        transient: error.is_transient(),
-    }
-}
-
-/// The beginning of a stranger's text, on one line.
+/// Returns the start of an untrusted text on one line.
 fn preview_body(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
     make_visible(text.trim(), false).into_owned()
@@ -376,16 +357,10 @@ fn preview_body(body: &[u8]) -> String {
 async fn collect_body(mut body: BodyChunks, max: usize) -> Result<Vec<u8>, McpFailure> {
     let mut all = Vec::new();
     while let Some(chunk) = body.next().await {
-        all.extend_from_slice(&chunk.map_err(|error| to_failure(&error))?);
+        all.extend_from_slice(&chunk.map_err(|error| McpFailure::from_fetch_error(&error))?);
         if all.len() > max {
-            return Err(too_large_failure(max));
+            return Err(McpFailure::message_too_large(max));
         }
     }
     Ok(all)
-}
-
-pub(super) fn too_large_failure(max: usize) -> McpFailure {
-    McpFailure::permanent(format!(
-        "the server sent a message of more than {max} bytes"
-    ))
 }

@@ -1,4 +1,4 @@
-//! One call of a server's tool, and its result as text for a model.
+//! A call of a server's tool, and the conversion of its result to text.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use super::number_limits::find_unsendable_number;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, ToolResponse};
-use crate::tools::kinds::ToolExecutor;
 use crate::tools::page_text::truncate_body;
+use crate::tools::source::ToolExecutor;
 use crate::tools::{ValidatedCall, pretty_print_json};
 
-/// Shown to the model, in bytes.
+/// The limit of the text for the language model, in bytes.
 const MAX_RESULT_BYTES: usize = 50_000;
 
-/// A tool of a server.
+/// A tool of an MCP server.
 pub(super) struct McpTool {
     server: Arc<McpServer>,
     remote_name: String,
-    /// What its definition says; else what the server said when it was asked for its tools.
+    /// The value in the tools file; `None` uses the server's annotation.
     read_only: Option<bool>,
 }
 
@@ -87,6 +87,7 @@ impl ToolExecutor for McpTool {
                 .await
             {
                 Ok(result) => to_tool_response(&result, cx).await,
+                // A tool that changes data may have run before the failure, so a retry could run it twice.
                 Err(failure) if failure.transient && self.is_read_only() => {
                     ToolResponse::error(failure).transient()
                 }
@@ -106,7 +107,7 @@ async fn to_tool_response(result: &CallToolResult, cx: &CallCx) -> ToolResponse 
         text
     };
     let (text, truncated) = truncate_body(text, MAX_RESULT_BYTES, None);
-    // What the text leaves out is kept beside it.
+    // Keep the raw result if the text omits a part of it.
     let raw = match (truncated || !whole, serde_json::to_vec(result)) {
         (true, Ok(bytes)) => Some(cx.out.store_blob(&bytes).await),
         _ => None,
@@ -120,7 +121,7 @@ async fn to_tool_response(result: &CallToolResult, cx: &CallCx) -> ToolResponse 
     }
 }
 
-/// A result as text, and whether that is all of it.
+/// Converts a result to text. Returns false if the text omits a part of it.
 fn result_to_text(result: &CallToolResult) -> (String, bool) {
     let mut whole = true;
     let parts: Vec<String> = result
@@ -182,7 +183,7 @@ fn result_to_text(result: &CallToolResult) -> (String, bool) {
     }
 }
 
-/// `[image/png, 1234 bytes]`, of base64.
+/// Formats `[image/png, 1234 bytes]` from base64.
 fn describe_binary(kind: &str, base64: &str) -> String {
     let digits = base64
         .bytes()

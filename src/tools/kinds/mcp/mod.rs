@@ -1,8 +1,8 @@
-//! MCP servers as sources: any tool that speaks the Model Context Protocol can serve a judge.
+//! MCP servers as sources: judges can use any tool that speaks the Model Context Protocol.
 //!
-//! Owns the way to a server (a program over its standard input and output, or streamable HTTP through the guard), the
-//! reading of its tools, its calls, and the end of its processes. The protocol itself is the official SDK's, rmcp. Refuses
-//! all that a server may ask back for: dicta declares no sampling, no roots, no questions to a person.
+//! Responsible for the connection to a server, for its tools and calls, and for the end of its process. A server is a
+//! program, over its standard input and output, or an endpoint of streamable HTTP, through the address guard. The
+//! official SDK rmcp implements the protocol. Offers nothing to servers: neither sampling, roots nor elicitation.
 
 mod client_handler;
 mod config;
@@ -15,7 +15,6 @@ mod http;
 mod mcp_tool;
 mod number_limits;
 mod pending_request;
-mod process_group;
 mod request_tracker;
 mod secrets;
 mod stdio;
@@ -25,19 +24,19 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{OwnToolDecl, SourceCx, ToolExecutor, ToolSource};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::pluralize;
-use crate::tools::toolbox::{ToolDefinition, ToolInput};
+use crate::tools::source::{
+    OwnToolDecl, SourceCx, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
+};
 
 use config::{EntryConfigKeys, FileConfigKeys, McpAddress, McpConfig};
 use connection::McpServer;
 use mcp_tool::McpTool;
-pub(super) use process_group::{McpExitSignalsHandled, reap_at_exit, reap_process_groups};
 
-/// The longest message that is taken, in bytes: a line of a program, an event or a body over HTTP.
+/// The size limit of a message in bytes: a line of a program, an event, or an HTTP body.
 const MAX_MESSAGE: usize = 1 << 20;
 
 /// A server as a source.
@@ -58,7 +57,7 @@ pub(super) fn read(
     (!keys.failed).then(|| new_source(settings, cx))
 }
 
-/// A server that stands in a judge's own `tools:` (`- mcp: {command: …}`), or why not, one sentence a problem.
+/// Creates the server of a judge's own `tools:` entry (`- mcp: {command: …}`). Returns one sentence per problem.
 pub fn source_from_settings(
     settings: &IndexMap<String, Value>,
     cx: &SourceCx<'_>,

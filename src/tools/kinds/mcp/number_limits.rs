@@ -1,8 +1,9 @@
-//! Numbers that the SDK would round: it knows 64 bits. What a model wrote and what a server gets must be the same, so that
-//! such a number is refused before anything is sent.
+//! The check for numbers that the SDK would round to 64 bits.
+//!
+//! The server must receive what the language model wrote, so dicta refuses such a number before it sends the call.
 
-/// The first whole number in this JSON that does not fit into 64 bits, or number that no float holds. Other fractions are
-/// what every reader makes of them: the nearest float.
+/// Returns the first integer in this JSON that does not fit 64 bits, or the first number beyond `f64`. Other
+/// fractions are unaffected, because every reader takes the nearest float.
 pub(super) fn find_unsendable_number(json: &str) -> Option<&str> {
     let bytes = json.as_bytes();
     let (mut at, mut in_text) = (0, false);

@@ -1,4 +1,4 @@
-//! A request that was sent, and the wait for its answer.
+//! A request in flight and the wait for its reply.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use rmcp::{RoleClient, ServiceError};
 
 use super::request_tracker::RequestTracker;
 
-/// Dropped before its answer came, it tells the server.
+/// A request in flight. Dropping it before its reply arrives cancels it at the server.
 pub(super) struct PendingRequest {
     handle: Option<RequestHandle<RoleClient>>,
     pub(super) id: RequestId,
     tracker: Arc<RequestTracker>,
 }
 
-/// How a wait ended.
+/// The end of a wait.
 #[expect(
     clippy::large_enum_variant,
     reason = "one at a time, matched where it arrives"
 )]
 pub(super) enum RequestOutcome {
     Replied(Result<ServerResult, ServiceError>),
-    /// No answer can come any more; the ledger says why.
+    /// The reply can no longer arrive; the tracker has the reason.
     Lost,
 }
 
@@ -30,18 +30,18 @@ impl PendingRequest {
     pub(super) async fn send(
         peer: &Peer<RoleClient>,
         request: ClientRequest,
-        ledger: &Arc<RequestTracker>,
+        tracker: &Arc<RequestTracker>,
     ) -> Result<Self, ServiceError> {
         let options = PeerRequestOptions::no_options();
         let handle = peer.send_cancellable_request(request, options).await?;
         Ok(Self {
             id: handle.id.clone(),
             handle: Some(handle),
-            tracker: Arc::clone(ledger),
+            tracker: Arc::clone(tracker),
         })
     }
 
-    /// Waits for what there is to wait for.
+    /// Waits for the reply or its loss.
     pub(super) async fn await_reply(&mut self) -> RequestOutcome {
         let Some(handle) = &mut self.handle else {
             return RequestOutcome::Lost;
@@ -61,12 +61,13 @@ impl PendingRequest {
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take()
+            // Cancelling needs a runtime. Without one, dicta is ending, and the connection with it.
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (id, ledger) = (self.id.clone(), Arc::clone(&self.tracker));
+            let (id, tracker) = (self.id.clone(), Arc::clone(&self.tracker));
             runtime.spawn(async move {
                 let _gone = handle.cancel(Some("no longer wanted".to_owned())).await;
-                ledger.take_request(&id);
+                tracker.take_request(&id);
             });
         }
     }

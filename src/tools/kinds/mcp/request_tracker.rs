@@ -1,6 +1,7 @@
-//! What becomes of requests over HTTP beside their answers, by their id: hops to be told, and why an answer cannot come.
+//! The hops and failures of HTTP requests by their ids, apart from their replies.
 //!
-//! The SDK leaves a request to its time limit when the stream of its reply breaks; here that is known at once.
+//! If the stream of a reply breaks, the SDK waits for the time limit of the request. The tracker reports the loss at
+//! once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,7 @@ pub(super) struct RequestTracker {
 struct TrackedRequest {
     hops: Vec<Hop>,
     failure: Option<McpFailure>,
-    /// No answer comes any more.
+    /// True if the reply can no longer arrive.
     is_lost: bool,
 }
 
@@ -34,12 +35,12 @@ impl RequestTracker {
         self.lock().entry(id.clone()).or_default().hops.extend(hops);
     }
 
-    /// Why a request fails, should it fail.
+    /// Sets the failure to report if the request fails.
     pub(super) fn set_failure(&self, id: &RequestId, why: McpFailure) {
         self.lock().entry(id.clone()).or_default().failure = Some(why);
     }
 
-    /// A request whose answer cannot come any more, and why.
+    /// Marks a request whose reply can no longer arrive.
     pub(super) fn mark_lost(&self, id: &RequestId, why: McpFailure) {
         let mut entries = self.lock();
         let entry = entries.entry(id.clone()).or_default();
@@ -49,13 +50,13 @@ impl RequestTracker {
         self.lost_notify.notify_waiters();
     }
 
-    /// Comes back once this request is lost, or any where none is named: of a handshake nobody knows the id.
+    /// Returns once this request is lost, or any request without an id. The id of a handshake is not known.
     pub(super) async fn wait_until_lost(&self, id: Option<&RequestId>) {
         loop {
-            let told = self.lost_notify.notified();
-            tokio::pin!(told);
-            // From here on no news is missed.
-            told.as_mut().enable();
+            let notified = self.lost_notify.notified();
+            tokio::pin!(notified);
+            // Register for notifications before the check below, or one could be missed.
+            notified.as_mut().enable();
             let is_lost = match id {
                 Some(id) => self.lock().get(id).is_some_and(|entry| entry.is_lost),
                 None => self.lock().values().any(|entry| entry.is_lost),
@@ -63,17 +64,17 @@ impl RequestTracker {
             if is_lost {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 
-    /// What is known of a request; it is forgotten then.
+    /// Removes a request and returns its hops and failure.
     pub(super) fn take_request(&self, id: &RequestId) -> (Vec<Hop>, Option<McpFailure>) {
         let entry = self.lock().remove(id).unwrap_or_default();
         (entry.hops, entry.failure)
     }
 
-    /// Any failure there is: of a handshake, whose id nobody knows.
+    /// Removes and returns any failure. A handshake uses it, because its id is not known.
     pub(super) fn take_any_failure(&self) -> Option<McpFailure> {
         self.lock().drain().find_map(|(_, entry)| entry.failure)
     }

@@ -1,10 +1,10 @@
-//! What of a server's settings is secret, and how it is shown without.
+//! The secrets in a server's settings, and the display of settings without them.
 
 use url::Url;
 
-use super::config::{McpAddress, McpConfig, McpProgram};
+use super::config::{McpAddress, McpConfig, McpEndpoint, McpProgram};
 
-/// Whether something of this name is likely secret.
+/// Returns true if a setting of this name is probably secret.
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
@@ -21,14 +21,14 @@ fn is_secret_name(name: &str) -> bool {
     ]
     .iter()
     .any(|part| match *part {
-        // `PATH` and `pattern` are none.
+        // Excludes `PATH` and `pattern`.
         "pat" => name == "pat" || name.ends_with("_pat"),
         part => name.contains(part),
     })
 }
 
 impl McpConfig {
-    /// What must never be recorded.
+    /// Returns the texts that dicta must never record.
     pub(super) fn secrets(&self) -> Vec<String> {
         let named = |(name, value): (&String, &String)| is_secret_name(name).then(|| value.clone());
         let mut found: Vec<String> = match &self.address {
@@ -44,6 +44,7 @@ impl McpConfig {
                 found
             }
             McpAddress::Endpoint(endpoint) => {
+                // Any other header may hold a secret, whatever its name is.
                 let harmless = ["user-agent", "accept-language", "origin", "referer"];
                 let headers = endpoint
                     .headers
@@ -60,7 +61,7 @@ impl McpConfig {
                     .collect()
             }
         };
-        // A header's secret is what follows its scheme.
+        // In a header, the part after the scheme is the secret.
         let bare: Vec<String> = found
             .iter()
             .filter_map(|value| value.split_once(' '))
@@ -69,11 +70,12 @@ impl McpConfig {
             })
             .map(|(_, rest)| rest.trim().to_owned())
             .collect();
+        // Redact the whole header value and its token alone: either may appear in an error text.
         found.extend(bare);
         found
     }
 
-    /// Where it is, without secrets: for people, and for digests.
+    /// Returns the address without secrets, for people and for digests.
     pub(super) fn redacted_address(&self) -> String {
         match &self.address {
             McpAddress::Program(program) => {
@@ -97,7 +99,7 @@ impl McpConfig {
 }
 
 impl McpProgram {
-    /// Its arguments, and whether each holds a secret: `--token=…`, or what follows `--token`.
+    /// Returns the arguments and marks those with a secret: `--token=…`, or the argument after `--token`.
     fn classify_args(&self) -> Vec<(&str, bool)> {
         let mut follows = false;
         let mut all = Vec::with_capacity(self.args.len());
@@ -117,7 +119,16 @@ impl McpProgram {
     }
 }
 
-/// A URL without what of its query may be secret.
+impl std::fmt::Debug for McpEndpoint {
+    /// Formats the endpoint without headers, which may contain secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("url", &redact_url(&self.url))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns a URL without query parameters that may be secret.
 pub(super) fn redact_url(url: &Url) -> String {
     let mut plain = url.clone();
     plain.set_fragment(None);

@@ -1,7 +1,7 @@
 //! MCP over the standard input and output of a program that dicta starts.
 //!
-//! rmcp's own child transport is not used: it has no limit of ours on a line, waits for seconds when it closes, and knows
-//! no process groups. Its framing ([`AsyncRwTransport`]) is.
+//! Uses rmcp's framing ([`AsyncRwTransport`]) but not its child transport. That one has no line limit, waits for
+//! seconds when it closes, and does not know process groups.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,12 +22,11 @@ use tokio_util::sync::CancellationToken;
 use super::MAX_MESSAGE;
 use super::config::McpProgram;
 use super::failure::McpFailure;
-use super::process_group::{ProcessExit, ProcessGroup};
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, with_timeout};
 use crate::model::{Millis, make_visible};
-use crate::net::with_timeout;
+use crate::process::{ProcessExit, ProcessGroup};
 
-/// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
+/// The environment variables that a server inherits in addition to its `env`. None of them may hold a key.
 const INHERITED_VARIABLES: [&str; 14] = [
     "PATH",
     "HOME",
@@ -45,29 +44,29 @@ const INHERITED_VARIABLES: [&str; 14] = [
     "XDG_DATA_HOME",
 ];
 
-/// How much of what it says on standard error is kept.
+/// The number of bytes kept of the standard error, from its end.
 const STDERR_TAIL_BYTES: usize = 2048;
-/// How long they are waited for.
+/// The time to wait for the last output and the exit status.
 const STDERR_WAIT: Millis = Millis(2500);
-/// How much of what is no message is kept.
+/// The number of bytes kept of output that is not a message.
 const MAX_STRAY_BYTES: usize = 160;
 
-/// What is known of a server's process beside its messages: for error texts.
+/// The output and exit status of a server, for error messages.
 #[derive(Default)]
 pub(super) struct ProcessNotes {
     output: Mutex<ProcessOutput>,
-    /// Standard error is at its end.
+    /// Cancelled when the standard error has ended.
     stderr_closed: CancellationToken,
     exit: Arc<ProcessExit>,
 }
 
 #[derive(Default)]
 struct ProcessOutput {
-    /// The end of its standard error.
+    /// The end of the standard error.
     stderr_tail: VecDeque<u8>,
-    /// The beginning of what its standard output held that was no message.
+    /// The start of the first output that was not a message.
     stray_stdout: Vec<u8>,
-    /// Why reading was given up.
+    /// The reason why dicta stopped reading.
     read_error: Option<String>,
 }
 
@@ -80,8 +79,8 @@ impl ProcessNotes {
         self.lock().read_error.get_or_insert(why);
     }
 
-    /// What it left to be read, as half a sentence: `; it ended with exit status 1; its last words: …`. Its last words may
-    /// still be on their way.
+    /// Describes the end of the process as the rest of a sentence: `; it ended with exit status 1; …`. If `dead` is
+    /// set, waits for the last output first.
     pub(super) async fn describe_end(&self, dead: bool) -> String {
         if dead {
             let over = self.lock().read_error.is_none();
@@ -94,28 +93,28 @@ impl ProcessNotes {
             let _late = with_timeout(&SystemClock::new(), STDERR_WAIT, last).await;
         }
         let inner = self.lock();
-        let mut told = String::new();
+        let mut description = String::new();
         if let Some(why) = &inner.read_error {
-            told.push_str("; ");
-            told.push_str(why);
+            description.push_str("; ");
+            description.push_str(why);
         } else if let Some(status) = self.exit.status() {
-            told.push_str("; it ended with ");
-            told.push_str(&status.to_string());
+            description.push_str("; it ended with ");
+            description.push_str(&status.to_string());
         }
         if !inner.stray_stdout.is_empty() {
-            told.push_str("; its standard output holds what is no message: ");
-            told.push_str(&to_visible_line(&inner.stray_stdout));
+            description.push_str("; its standard output holds what is no message: ");
+            description.push_str(&to_visible_line(&inner.stray_stdout));
         }
         if !inner.stderr_tail.is_empty() {
             let bytes: Vec<u8> = inner.stderr_tail.iter().copied().collect();
-            told.push_str("; its last words: ");
-            told.push_str(&to_visible_line(&bytes));
+            description.push_str("; its last words: ");
+            description.push_str(&to_visible_line(&bytes));
         }
-        told
+        description
     }
 }
 
-/// Bytes of a stranger on one line.
+/// Formats untrusted bytes on one line.
 fn to_visible_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text
@@ -126,13 +125,14 @@ fn to_visible_line(bytes: &[u8]) -> String {
     make_visible(&lines.join(" / "), false).into_owned()
 }
 
-/// Starts a program. The failure says why it cannot be.
+/// Starts a program.
 pub(super) fn start_program(
     program: &McpProgram,
 ) -> Result<(StdioTransport, Arc<ProcessNotes>), McpFailure> {
     let mut command = Command::new(&program.command);
     command
         .args(&program.args)
+        // Clear the environment first: keys of judges must not reach a server.
         .env_clear()
         .envs(
             INHERITED_VARIABLES
@@ -141,6 +141,7 @@ pub(super) fn start_program(
         )
         .envs(&program.env)
         .current_dir(&program.cwd)
+        // The server leads its own group, so that its child processes end with it.
         .process_group(0)
         .stdin(Pipe::piped())
         .stdout(Pipe::piped())
@@ -157,7 +158,7 @@ pub(super) fn start_program(
         )));
     };
     let notes = Arc::new(ProcessNotes::default());
-    let leash = ProcessGroup::new(child, Arc::clone(&notes.exit))
+    let process_group = ProcessGroup::new(child, Arc::clone(&notes.exit))
         .ok_or_else(|| McpFailure::transient(format!("`{}` ended at once", program.command)))?;
     tokio::spawn(collect_stderr(errors, Arc::clone(&notes)));
     let lines = LimitedLineReader {
@@ -167,8 +168,9 @@ pub(super) fn start_program(
         notes: Arc::clone(&notes),
     };
     let stdio = StdioTransport {
+        // rmcp's limit exceeds that of the reader, so that the reader reports a long line.
         messages: AsyncRwTransport::new_client(lines, to).with_max_line_length(MAX_MESSAGE * 2),
-        process_group: leash,
+        process_group,
     };
     Ok((stdio, notes))
 }
@@ -201,8 +203,9 @@ fn explain_start_failure(program: &McpProgram, error: &io::Error) -> McpFailure 
     McpFailure::permanent(why)
 }
 
-/// Keeps the end of what a server says on standard error. It never reaches the terminal.
+/// Keeps the end of a server's standard error, which never reaches the terminal.
 async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
+    // The guard reports the end of the standard error on every way out of this function.
     let _silent = notes.stderr_closed.clone().drop_guard();
     let mut buffer = [0; 4096];
     while let Ok(n) = errors.read(&mut buffer).await {
@@ -216,23 +219,24 @@ async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
     }
 }
 
-/// Reads what a server writes, up to a line that is too long: then it ends.
+/// A reader of a server's output, which ends at a line over the size limit.
 struct LimitedLineReader {
     stdout: ChildStdout,
-    /// How long the line is so far.
+    /// The length of the current line so far, in bytes.
     line_len: usize,
     is_closed: bool,
     notes: Arc<ProcessNotes>,
 }
 
 impl LimitedLineReader {
-    /// Whether all of this may be read.
+    /// Counts bytes. Returns false if a line exceeds the limit.
     fn admits(&mut self, bytes: &[u8]) -> bool {
         for (at, part) in bytes.split(|b| *b == b'\n').enumerate() {
             if at > 0 {
                 self.line_len = 0;
             }
             let begins = part.iter().find(|b| !b.is_ascii_whitespace());
+            // A message is a JSON object, so a line with another first character is stray output.
             if self.line_len == 0 && begins.is_some_and(|b| *b != b'{') {
                 let mut inner = self.notes.lock();
                 if inner.stray_stdout.is_empty() {
@@ -273,7 +277,7 @@ impl AsyncRead for LimitedLineReader {
     }
 }
 
-/// The transport: messages, and the process behind them.
+/// A transport of messages, with the process that it belongs to.
 pub(super) struct StdioTransport {
     messages: AsyncRwTransport<RoleClient, LimitedLineReader, ChildStdin>,
     process_group: ProcessGroup,
@@ -294,7 +298,7 @@ impl Transport<RoleClient> for StdioTransport {
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // A message that the server does not read holds the pipe; it ends with the process then.
+        // A message that the server does not read blocks the pipe. Do not wait long: the pipe ends with the process.
         let _stuck = with_timeout(&SystemClock::new(), Millis(100), self.messages.close()).await;
         self.process_group.terminate().await;
         Ok(())

@@ -1,4 +1,4 @@
-//! Against a small server of ours: this very test program as a child, or the same server behind a way out in memory.
+//! Tests with a small test server: this test program runs itself as one.
 
 mod ends;
 mod remote;
@@ -27,7 +27,7 @@ fn serve() {
     }
 }
 
-/// How this program is started as a server of some kind.
+/// Returns the command that starts this program as a test server of some kind.
 fn as_server(kind: &str) -> Value {
     let program = std::env::current_exe().unwrap();
     json!({
@@ -52,7 +52,7 @@ fn source(kind: &str) -> Arc<dyn ToolSource> {
     source_from(as_server(kind)).unwrap()
 }
 
-/// What a call happens in, and the facts of it.
+/// Returns a call's context and the receiver of its facts.
 struct World {
     cx: CallCx,
     clock: FakeClock,
@@ -260,7 +260,7 @@ async fn calls_are_answered_errors_too_and_at_the_same_time() {
         _ = slow => panic!("it never answers"),
         said = quick => assert_eq!(said.text, "{\"a\": 1}"),
     }
-    // The slow one was dropped: the server was told.
+    // dicta dropped the slow call, and cancelled it at the server.
     loop {
         let told = world.call(&found, "cancelled", json!({})).await;
         if told.text == "1" {
@@ -484,7 +484,7 @@ fn secrets_are_known_and_shown_nowhere() {
     assert_eq!(headers.badge(), None);
 }
 
-/// No test: tries the server that `DICTA_TEST_MCP_HAND` describes (settings as JSON), for whoever wants to see a real one.
+/// Not a test: calls the server that `DICTA_TEST_MCP_HAND` describes (settings as JSON), to try a real one.
 #[test]
 fn by_hand() {
     let Ok(settings) = std::env::var("DICTA_TEST_MCP_HAND") else {

@@ -1,4 +1,4 @@
-//! A source's own keys: where the server is, who asks, and how the connection is protected.
+//! The keys of a `postgres` source: server, user, and connection security.
 
 use std::path::{Path, PathBuf};
 
@@ -11,25 +11,25 @@ use crate::model::Millis;
 const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_CONNECT_TIMEOUT: Millis = Millis::from_secs(10);
 
-/// A `postgres` source as its file has it.
+/// A `postgres` source as its file declares it.
 pub(super) struct PostgresConfig {
-    /// A name, an address, or a folder with the server's socket.
+    /// A host name, an address, or the folder of the server's socket.
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) password: Option<String>,
     pub(super) database: String,
     pub(super) tls: TlsPolicy,
-    /// Name, TCP, TLS and login together.
+    /// The time limit of name lookup, TCP, TLS and login together.
     pub(super) connect_timeout: Millis,
     pub(super) application_name: String,
-    /// What the server is told to set for the session, as its command line has it.
+    /// The settings of the session, in the syntax of the server's command line.
     pub(super) options: Vec<String>,
     pub(super) writable: bool,
     pub(super) timeout: Millis,
 }
 
-/// `sslmode`, as libpq means it.
+/// The value of `sslmode`, as in libpq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SslModeSetting {
     Disable,
@@ -40,15 +40,15 @@ enum SslModeSetting {
     Allow,
 }
 
-/// How the connection is protected.
+/// The security of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TlsPolicy {
     Off,
-    /// Where the server has it; its certificate is taken as it is.
+    /// TLS if the server supports it, with any certificate.
     Prefer,
-    /// Encrypted, to whoever answers.
+    /// TLS with any certificate.
     Require,
-    /// Encrypted, and the certificate is for this host, from an authority of the system's or of this file.
+    /// TLS with a certificate for this host, from an authority of the system or of this file.
     Verified(Option<PathBuf>),
 }
 
@@ -62,7 +62,7 @@ const SSL_MODES: &[(&str, SslModeSetting)] = &[
 ];
 
 impl PostgresConfig {
-    /// `None` once a problem was told.
+    /// Reads the keys. Returns `None` after it reported a problem.
     pub(super) fn read(fields: &mut MappingDecoder<'_>, folder: &Path) -> Option<Self> {
         for key in ["host", "user", "database"] {
             if !fields.has(key) {
@@ -81,7 +81,7 @@ impl PostgresConfig {
             more = QueryParamsConfig::read(params, folder)?;
         }
         let host = host?;
-        // There is nobody between two ends of a socket file.
+        // A socket file needs no TLS: its data does not leave the machine.
         let tls = if host.starts_with('/') {
             TlsPolicy::Off
         } else {
@@ -102,13 +102,13 @@ impl PostgresConfig {
         })
     }
 
-    /// The server's socket file, where it is asked over one.
+    /// Returns the server's socket file if the host is a folder.
     pub(super) fn socket_path(&self) -> Option<PathBuf> {
         let folder = self.host.starts_with('/').then(|| Path::new(&self.host))?;
         Some(folder.join(format!(".s.PGSQL.{}", self.port)))
     }
 
-    /// What answers depend on; no password.
+    /// Returns the settings that responses depend on, without the password.
     pub(super) fn identity(&self) -> String {
         let Self {
             host,
@@ -122,7 +122,7 @@ impl PostgresConfig {
     }
 }
 
-/// The toolbox has the port as text or number.
+/// Reads the port; the toolbox allows a text or a number.
 fn read_port(fields: &mut MappingDecoder<'_>) -> Option<u16> {
     let Some(written) = fields.value("port") else {
         return Some(DEFAULT_PORT);
@@ -144,7 +144,7 @@ fn read_port(fields: &mut MappingDecoder<'_>) -> Option<u16> {
     port
 }
 
-/// What `queryParams` says.
+/// The content of `queryParams`.
 struct QueryParamsConfig {
     tls: TlsPolicy,
     connect_timeout: Millis,
@@ -205,7 +205,7 @@ impl QueryParamsConfig {
                 None
             }
         };
-        // libpq then checks the authority without the name: a promise nobody could rely on.
+        // libpq would then check the authority but not the host name, which protects against nothing.
         if roots.is_some()
             && matches!(
                 tls,
@@ -232,7 +232,7 @@ fn parse_seconds(written: &Value) -> Option<Millis> {
         .map(Millis::from_secs)
 }
 
-/// A value on the server's command line: blanks and backslashes escaped.
+/// Escapes spaces and backslashes for the server's command line.
 fn escape_option(value: &str) -> String {
     value.replace('\\', "\\\\").replace(' ', "\\ ")
 }

@@ -1,5 +1,6 @@
-//! Connections of a source: at most four, opened as needed, kept while they work, thrown away when a statement was
-//! abandoned on one (the server is then told to stop it).
+//! The connections of a source: at most four, opened on demand and reused.
+//!
+//! A connection whose statement was abandoned is closed, and the server is asked to cancel the statement.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -17,18 +18,18 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::super::sql::SqlFailure;
 use super::config::{PostgresConfig, TlsPolicy};
 use super::metered_stream::{DatabaseStream, MeteredStream, ReadAllowance};
-use crate::clock::{BoxFuture, Clock};
+use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::model::Millis;
-use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config, with_timeout};
+use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config};
 
-/// Connections at a time.
+/// The limit of simultaneous connections.
 const MAX_CONNECTIONS: usize = 4;
-/// What one call may read from the server, in bytes.
+/// The number of bytes that one call may read from the server.
 const MAX_READ_BYTES: u64 = 64 << 20;
-/// For telling a server to stop a statement.
+/// The time limit of asking the server to cancel a statement.
 const CANCEL_TIMEOUT: Millis = Millis::from_secs(5);
 
-/// The connections.
+/// The connections of a source.
 pub(super) struct PostgresPool {
     pub(super) config: PostgresConfig,
     resolver: Arc<dyn Resolver>,
@@ -37,18 +38,18 @@ pub(super) struct PostgresPool {
     permits: Arc<Semaphore>,
 }
 
-/// One that is open.
+/// An open connection.
 pub(super) struct PostgresConnection {
     pub(super) client: Client,
     pub(super) allowance: ReadAllowance,
 }
 
-/// Why there is none.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub(super) struct PostgresConnectError {
-    /// For the user, who knows the server.
+    /// The message for the user.
     pub(super) user_message: String,
-    /// For a model.
+    /// The message for the language model.
     model_message: String,
     transient: bool,
 }
@@ -85,15 +86,15 @@ impl PostgresPool {
         }
     }
 
-    /// A connection for one statement.
+    /// Returns a connection for one statement.
     pub(super) async fn acquire(
         self: &Arc<Self>,
         clock: &Arc<dyn Clock>,
     ) -> Result<PooledConnection, PostgresConnectError> {
         let limit = self.config.connect_timeout;
-        let getting = Arc::clone(self).acquire_unbounded(Arc::clone(clock));
-        let got = with_timeout(&**clock, limit, getting).await;
-        got.unwrap_or_else(|| {
+        let acquisition = Arc::clone(self).acquire_unbounded(Arc::clone(clock));
+        let acquired = with_timeout(&**clock, limit, acquisition).await;
+        acquired.unwrap_or_else(|| {
             let why = format!("no connection within {} s", limit.0 / 1000);
             Err(PostgresConnectError::new(why, true))
         })
@@ -104,24 +105,27 @@ impl PostgresPool {
         clock: Arc<dyn Clock>,
     ) -> BoxFuture<'static, Result<PooledConnection, PostgresConnectError>> {
         Box::pin(async move {
-            let place = Arc::clone(&self.permits).acquire_owned().await;
-            let place = place.map_err(|_| PostgresConnectError::new("closed".to_owned(), false))?;
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            let permit =
+                permit.map_err(|_| PostgresConnectError::new("closed".to_owned(), false))?;
             let link = match self.take_idle() {
                 Some(link) => link,
                 None => self.connect(&*clock).await?,
             };
+            // The allowance counts per call, and a reused connection has used up some of it.
             link.allowance.renew(MAX_READ_BYTES);
             Ok(PooledConnection {
                 connection: Some(link),
                 pool: self,
                 clock,
-                _permit: place,
+                _permit: permit,
             })
         })
     }
 
     fn take_idle(&self) -> Option<PostgresConnection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // The server may have closed idle connections.
         idle.retain(|link| !link.client.is_closed());
         idle.pop()
     }
@@ -132,29 +136,29 @@ impl PostgresPool {
     ) -> BoxFuture<'a, Result<PostgresConnection, PostgresConnectError>> {
         Box::pin(async move {
             let tls = self.tls_connector().await?;
-            let grant = ReadAllowance::default();
-            grant.renew(MAX_READ_BYTES);
-            let wire = MeteredStream::new(
+            let allowance = ReadAllowance::default();
+            // The login also reads from the server, and a new allowance is empty.
+            allowance.renew(MAX_READ_BYTES);
+            let stream = MeteredStream::new(
                 self.open_stream(clock, self.config.connect_timeout).await?,
-                grant.clone(),
+                allowance.clone(),
             );
             let config = self.client_config();
             let failed = |error| self.login_error(&error);
             let client = if let Some(tls) = tls {
                 let tls = self.host_tls_connector(tls);
-                let (client, connection) = config.connect_raw(wire, tls).await.map_err(failed)?;
-                // It ends with the client; what failed there fails the client's requests too.
+                let (client, connection) = config.connect_raw(stream, tls).await.map_err(failed)?;
+                // The task ends with the client. Its errors also fail the client's requests, so they need no report
+                // here.
                 tokio::spawn(async move { drop(connection.await) });
                 client
             } else {
-                let (client, connection) = config.connect_raw(wire, NoTls).await.map_err(failed)?;
+                let (client, connection) =
+                    config.connect_raw(stream, NoTls).await.map_err(failed)?;
                 tokio::spawn(async move { drop(connection.await) });
                 client
             };
-            Ok(PostgresConnection {
-                client,
-                allowance: grant,
-            })
+            Ok(PostgresConnection { client, allowance })
         })
     }
 
@@ -216,7 +220,7 @@ impl PostgresPool {
         })
     }
 
-    /// How TLS is spoken; read once.
+    /// Builds the TLS connector on first use.
     async fn tls_connector(&self) -> Result<Option<MakeRustlsConnect>, PostgresConnectError> {
         if let Some(made) = self.tls.get() {
             return Ok(made.clone());
@@ -231,13 +235,13 @@ impl PostgresPool {
         Ok(self.tls.get_or_init(|| made).clone())
     }
 
-    /// Why a login failed, in both tongues.
+    /// Describes a failed login for the user and for the language model.
     fn login_error(&self, error: &tokio_postgres::Error) -> PostgresConnectError {
         use std::error::Error as _;
         let Some(db) = error.as_db_error() else {
             let cause = error.source().map(|cause| format!(": {cause}"));
             let why = format!("{error}{}", cause.unwrap_or_default());
-            // What it says of TLS does not change by asking again.
+            // A TLS problem does not change with a retry.
             let passing = error.source().is_some_and(|cause| {
                 cause.downcast_ref::<io::Error>().is_some_and(|io| {
                     !matches!(
@@ -256,7 +260,7 @@ impl PostgresPool {
         }
     }
 
-    /// A text without the password.
+    /// Replaces the password in a text.
     pub(super) fn redact_password(&self, text: &str) -> String {
         match &self.config.password {
             Some(password) => text.replace(password.as_str(), "…"),
@@ -264,7 +268,7 @@ impl PostgresPool {
         }
     }
 
-    /// Tells the server to stop what runs on a connection that nobody listens to any more.
+    /// Asks the server to cancel the statement of an abandoned connection.
     fn cancel_query(
         self: Arc<Self>,
         link: PostgresConnection,
@@ -273,23 +277,24 @@ impl PostgresPool {
         Box::pin(async move {
             let token = link.client.cancel_token();
             let stopping = async {
-                let (Ok(tls), Ok(wire)) = (
+                let (Ok(tls), Ok(stream)) = (
                     self.tls_connector().await,
                     self.open_stream(&*clock, CANCEL_TIMEOUT).await,
                 ) else {
                     return;
                 };
-                let grant = link.allowance.clone();
-                grant.renew(MAX_READ_BYTES);
-                let wire = MeteredStream::new(wire, grant);
-                // The server answers with closing; if it never heard, the statement ends at its own time.
+                let allowance = link.allowance.clone();
+                allowance.renew(MAX_READ_BYTES);
+                let stream = MeteredStream::new(stream, allowance);
+                // The server replies by closing. If the request does not arrive, the statement ends at its own time
+                // limit.
                 let _best_effort = match tls {
                     Some(tls) => {
                         token
-                            .cancel_query_raw(wire, self.host_tls_connector(tls))
+                            .cancel_query_raw(stream, self.host_tls_connector(tls))
                             .await
                     }
-                    None => token.cancel_query_raw(wire, NoTls).await,
+                    None => token.cancel_query_raw(stream, NoTls).await,
                 };
             };
             let _best_effort = with_timeout(&*clock, CANCEL_TIMEOUT, stopping).await;
@@ -309,16 +314,16 @@ async fn load_tls_config(roots: Option<PathBuf>) -> Result<ClientConfig, String>
     config.map_err(|why| format!("sslrootcert {name}: {why}"))
 }
 
-/// Whether the same may work when it is tried again.
+/// Returns true if a retry may succeed.
 pub(super) fn is_transient_sql_state(code: &SqlState) -> bool {
-    // Connections, timeouts, serialisation, deadlocks, too many clients, shutting down or starting up.
+    // Connection failures, timeouts, serialization failures, deadlocks, too many clients, server shutdown and start.
     const PASSING: [&str; 9] = [
         "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05",
     ];
     code.code().starts_with("08") || PASSING.contains(&code.code())
 }
 
-/// A connection in use. It goes home when it is [`Held::done`]; otherwise what runs on it is stopped.
+/// A connection in use. [`Self::release`] returns it to the pool; dropping it cancels its statement.
 pub(super) struct PooledConnection {
     connection: Option<PostgresConnection>,
     pool: Arc<PostgresPool>,
@@ -343,7 +348,7 @@ impl DerefMut for PooledConnection {
 }
 
 impl PooledConnection {
-    /// Nothing runs on it any more.
+    /// Returns an idle connection to the pool.
     pub(super) fn release(mut self) {
         let Some(link) = self.connection.take() else {
             return;

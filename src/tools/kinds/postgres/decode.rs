@@ -1,4 +1,4 @@
-//! Values as PostgreSQL sends them (binary) to JSON: numbers exact, times in ISO 8601, what is not known here as bytes.
+//! The conversion of PostgreSQL's binary values to JSON: exact numbers, times in ISO 8601, unknown types as bytes.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,9 +8,9 @@ use tokio_postgres::types::{Kind, Type};
 
 use super::super::sql::{MAX_ROWS_BYTES, SqlCell};
 
-/// Lists and rows in each other.
+/// The nesting limit of lists and rows.
 const MAX_NESTING: usize = 16;
-/// Where PostgreSQL's time begins.
+/// The origin of PostgreSQL's times.
 const POSTGRES_EPOCH: civil::DateTime = civil::DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
 
 /// Writes a value as JSON; `None` is null.
@@ -36,7 +36,8 @@ fn write_nested_value(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: 
     }
 }
 
-/// `None` where the bytes are not what is known of the type; something may have been written then.
+/// Writes a value of a known type. Returns `None` if the bytes do not fit the type; `out` may then have partial
+/// output.
 fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
     match ty.kind() {
         Kind::Domain(base) => return write_known_type(base, bytes, out, depth),
@@ -81,7 +82,7 @@ fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> 
             special => SqlCell::Text(&special).write(out),
         },
         Type::JSON => write_json_column(bytes, out)?,
-        // A version stands before it.
+        // A version byte precedes the JSON.
         Type::JSONB => write_json_column(bytes.strip_prefix(&[1])?, out)?,
         Type::BYTEA => SqlCell::Bytes(bytes).write(out),
         Type::UUID => SqlCell::Text(&format_uuid(bytes)?).write(out),
@@ -109,7 +110,7 @@ fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> 
         | Type::UNKNOWN
         | Type::XML
         | Type::CSTRING => write_json_text(bytes, out)?,
-        // Extensions' types have no fixed number.
+        // The types of extensions have no fixed id.
         _ if ty.name() == "citext" => write_json_text(bytes, out)?,
         _ => return None,
     }
@@ -145,10 +146,10 @@ fn write_json_column(bytes: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// There are fewer bytes than were announced.
+/// The value has fewer bytes than it announces.
 struct TooFewBytes;
 
-/// Takes bytes from the front of some.
+/// A reader of bytes from the front of a slice.
 struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -170,7 +171,7 @@ impl<'a> ByteReader<'a> {
         Some(i64::from_be_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// A value with its length before it; `Ok(None)` is null.
+    /// Reads a value after its length; `Ok(None)` is null.
     fn read_value(&mut self) -> Result<Option<&'a [u8]>, TooFewBytes> {
         match self.i32().ok_or(TooFewBytes)? {
             -1 => Ok(None),
@@ -182,7 +183,7 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// Digits in groups of four, as many behind the point as its scale says.
+/// Formats groups of four digits, with as many decimals as the scale requires.
 fn format_numeric(bytes: &[u8]) -> Option<String> {
     let mut reader = ByteReader(bytes);
     let count = reader.i16()?;
@@ -214,7 +215,7 @@ fn format_numeric(bytes: &[u8]) -> Option<String> {
     if scale > 0 {
         let mut fraction = String::new();
         let mut at = weight + 1;
-        // Groups that are left out are zero.
+        // Omitted groups are zero.
         while fraction.len() < scale {
             let _infallible = write!(fraction, "{:04}", if at < 0 { 0 } else { group(at) });
             at += 1;
@@ -264,7 +265,7 @@ fn format_timestamp(bytes: &[u8], zone: &str) -> Option<String> {
 }
 
 fn format_time(micros: i64) -> Option<String> {
-    // The end of a day is a time of its own there.
+    // PostgreSQL has the time 24:00:00, which the time type of jiff lacks.
     if micros == 86_400_000_000 {
         return Some("24:00:00".to_owned());
     }
@@ -275,14 +276,14 @@ fn format_time(micros: i64) -> Option<String> {
 fn format_time_with_zone(bytes: &[u8]) -> Option<String> {
     let mut reader = ByteReader(bytes);
     let time = format_time(reader.i64()?)?;
-    // Seconds west of Greenwich.
+    // PostgreSQL stores seconds west of Greenwich.
     let east = -reader.i32()?;
     let sign = if east < 0 { '-' } else { '+' };
     let (hours, minutes) = (east.abs() / 3600, east.abs() / 60 % 60);
     Some(format!("{time}{sign}{hours:02}:{minutes:02}"))
 }
 
-/// `P1Y2M3DT4H5M6.7S`; each part has its own sign.
+/// Formats an interval as `P1Y2M3DT4H5M6.7S`; each part has its own sign.
 fn format_interval(bytes: &[u8]) -> Option<String> {
     let mut reader = ByteReader(bytes);
     let (micros, days, months) = (reader.i64()?, reader.i32()?, reader.i32()?);
@@ -350,7 +351,7 @@ fn format_bits(bytes: &[u8]) -> Option<String> {
     )
 }
 
-/// A list, with lists in it for further dimensions.
+/// Writes an array, with nested lists for further dimensions.
 fn write_array(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
     let mut reader = ByteReader(bytes);
     let dimensions = usize::try_from(reader.i32()?).ok()?;
@@ -378,7 +379,7 @@ fn write_array_dimension(
     let (length, inner) = lengths.split_first()?;
     out.push('[');
     for at in 0..*length {
-        // What follows would be cut anyway.
+        // The response is cut here anyway.
         if out.len() > MAX_ROWS_BYTES {
             break;
         }
@@ -395,7 +396,7 @@ fn write_array_dimension(
     Some(())
 }
 
-/// A row in a row: with names an object, without them a list.
+/// Writes a nested row: an object if its columns have names, otherwise a list.
 fn write_record(
     names: &[&str],
     types: &[&Type],
@@ -430,7 +431,7 @@ fn write_record(
     Some(())
 }
 
-/// `[1,10)`, as PostgreSQL writes it.
+/// Writes a range as PostgreSQL does: `[1,10)`.
 fn write_range(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
     let (flags, rest) = bytes.split_first()?;
     let is = |bit: u8| flags & bit != 0;

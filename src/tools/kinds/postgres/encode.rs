@@ -1,4 +1,5 @@
-//! JSON to a parameter's text: the server reads it as it reads a literal of the type it wants, and says what is wrong.
+//! The conversion of JSON to a parameter's text. The server parses it like a literal of the expected type and reports
+//! errors.
 
 use std::error::Error;
 
@@ -7,7 +8,7 @@ use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 use crate::tools::json::JsonNode;
 
-/// A value as JSON text, for a parameter of any type.
+/// A JSON value for a parameter of any type.
 #[derive(Debug)]
 pub(super) struct PostgresLiteral<'a>(pub(super) &'a str);
 
@@ -38,7 +39,7 @@ impl ToSql for PostgresLiteral<'_> {
     to_sql_checked!();
 }
 
-/// The literal; `None` is null.
+/// Returns the literal; `None` is null.
 fn to_literal_text(ty: &Type, node: &JsonNode) -> Option<String> {
     match (ty.kind(), node) {
         (_, JsonNode::Literal(word)) if word == "null" => None,
@@ -50,14 +51,14 @@ fn to_literal_text(ty: &Type, node: &JsonNode) -> Option<String> {
     }
 }
 
-/// `{"a",NULL,{1,2}}`
+/// Formats an array literal: `{"a",NULL,{1,2}}`.
 fn to_array_literal(of: &Type, items: &[JsonNode]) -> String {
     let mut out = String::from("{");
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
-        // A list in a list is another dimension, except where the items themselves are JSON.
+        // A nested list is another dimension, unless the items are JSON themselves.
         let is_json = [Type::JSON, Type::JSONB].contains(of);
         match (item, to_literal_text(of, item)) {
             (JsonNode::List(inner), _) if !is_json => out.push_str(&to_array_literal(of, inner)),

@@ -1,4 +1,4 @@
-//! One statement in a transaction of its own, and what its failure is to a model.
+//! The execution of one statement in its own transaction, and the message of its failure.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,17 +11,16 @@ use super::super::sql::{JsonRows, SqlFailure, SqlQuery, SqlValues};
 use super::connection_pool::{PooledConnection, PostgresPool, is_transient_sql_state};
 use super::decode;
 use super::encode::PostgresLiteral;
-use crate::clock::BoxFuture;
+use crate::clock::{BoxFuture, with_timeout};
 use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
-use crate::net::with_timeout;
 
-/// Rows fetched at a time.
+/// The number of rows per fetch.
 const BATCH_ROWS: usize = 100;
-/// The server's own message about a statement's time comes first.
+/// The time added to a statement's limit on dicta's side, so that the server's own timeout message arrives first.
 const SERVER_TIMEOUT_GRACE: Millis = Millis::from_secs(1);
 
-/// A value as it came, whatever its type.
+/// A value of any type in binary form.
 struct RawColumn<'a>(Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for RawColumn<'a> {
@@ -38,7 +37,7 @@ impl<'a> FromSql<'a> for RawColumn<'a> {
     }
 }
 
-/// Why a statement yields nothing: the driver's word, or ours.
+/// The reason why a statement has no result: an error of the driver or of dicta.
 enum StatementError {
     Driver(Error),
     Dicta(SqlFailure),
@@ -50,42 +49,46 @@ impl From<Error> for StatementError {
     }
 }
 
-/// Runs a statement; its rows as an answer.
+/// Runs a statement and returns its rows.
 pub(super) async fn query_rows(
-    links: &Arc<PostgresPool>,
+    pool: &Arc<PostgresPool>,
     text: &str,
     query: &SqlQuery,
     values: &SqlValues,
     cx: &CallCx,
 ) -> Result<ToolResponse, SqlFailure> {
-    let limit = links.config.timeout;
-    let mut held = links.acquire(&cx.clock).await?;
-    let asking = execute_statement(&mut held, links, text, query, values);
-    let Some(asked) = with_timeout(&*cx.clock, limit + SERVER_TIMEOUT_GRACE, asking).await else {
+    let limit = pool.config.timeout;
+    let mut connection = pool.acquire(&cx.clock).await?;
+    let execution = execute_statement(&mut connection, pool, text, query, values);
+    let Some(result) = with_timeout(&*cx.clock, limit + SERVER_TIMEOUT_GRACE, execution).await
+    else {
+        // Returning drops the connection without `release`, which cancels the statement on the server.
         return Err(SqlFailure::timeout(limit));
     };
-    let answer = match asked {
+    let answer = match result {
         Ok(answer) => Ok(answer),
         Err(StatementError::Dicta(failure)) => Err(failure),
-        Err(StatementError::Driver(error)) => Err(to_failure(links, &held, &error)),
+        Err(StatementError::Driver(error)) => Err(to_failure(pool, &connection, &error)),
     };
-    held.release();
+    connection.release();
     answer
 }
 
-/// Boxed, as what follows: the compiler cannot see through the driver's futures that they may change threads.
+/// Runs a statement. It returns a boxed future because the compiler cannot prove that the driver's futures are
+/// `Send`.
 fn execute_statement<'a>(
-    held: &'a mut PooledConnection,
-    links: &'a PostgresPool,
+    connection: &'a mut PooledConnection,
+    pool: &'a PostgresPool,
     text: &'a str,
     query: &'a SqlQuery,
     values: &'a SqlValues,
 ) -> BoxFuture<'a, Result<ToolResponse, StatementError>> {
     Box::pin(async move {
-        let writable = links.config.writable;
-        let begin = held.client.build_transaction().read_only(!writable);
+        let writable = pool.config.writable;
+        let begin = connection.client.build_transaction().read_only(!writable);
         let transaction = begin.start().await?;
-        let limit = links.config.timeout.0;
+        let limit = pool.config.timeout.0;
+        // `SET LOCAL` ends with the transaction, so a reused connection keeps the server's own limit.
         let set = format!("SET LOCAL statement_timeout = {limit}");
         transaction.batch_execute(&set).await?;
         let statement = transaction.prepare(text).await?;
@@ -120,6 +123,7 @@ fn execute_statement<'a>(
                 }
             }
             changed = stream.rows_affected().unwrap_or(0);
+            // A portal without columns runs to its end at once; a short batch was the last one.
             more = more && seen == BATCH_ROWS && !columns.is_empty();
         }
         if writable {
@@ -131,7 +135,7 @@ fn execute_statement<'a>(
     })
 }
 
-/// The names of the values that a statement with so many parameters takes.
+/// Returns the names of the values that a statement with `used` parameters takes.
 fn used_value_names(names: &[String], used: usize) -> Result<&[String], SqlFailure> {
     names.get(..used).ok_or_else(|| {
         let known = names.len();
@@ -146,25 +150,27 @@ fn used_value_names(names: &[String], used: usize) -> Result<&[String], SqlFailu
     })
 }
 
-fn to_failure(links: &PostgresPool, held: &PooledConnection, error: &Error) -> SqlFailure {
-    if held.allowance.is_spent() {
+fn to_failure(pool: &PostgresPool, connection: &PooledConnection, error: &Error) -> SqlFailure {
+    // The stream fails once the allowance is used up; the driver's own error does not state the cause.
+    if connection.allowance.is_spent() {
         return SqlFailure::permanent("the rows are too large: ask for less");
     }
     let Some(db) = error.as_db_error() else {
-        if held.client.is_closed() {
+        if connection.client.is_closed() {
             return SqlFailure::Transient("the connection to the database was lost".to_owned());
         }
-        return SqlFailure::Permanent(links.redact_password(&error.to_string()));
+        return SqlFailure::Permanent(pool.redact_password(&error.to_string()));
     };
     let code = db.code().code();
     let mut text = format!("{code} {}", db.message());
     if let Some(hint) = db.hint() {
         text = format!("{text} ({hint})");
     }
+    // 25006 is read_only_sql_transaction.
     if code == "25006" {
         text.push_str(" (`writable: true` opens the source)");
     }
-    let text = links.redact_password(&text);
+    let text = pool.redact_password(&text);
     if is_transient_sql_state(db.code()) {
         SqlFailure::Transient(text)
     } else {
@@ -172,45 +178,50 @@ fn to_failure(links: &PostgresPool, held: &PooledConnection, error: &Error) -> S
     }
 }
 
-/// What is there, and which of the tools' statements the server does not take.
+/// Describes the server, and the tools' statements that it rejects.
 pub(super) async fn probe_pool(
-    links: &Arc<PostgresPool>,
+    pool: &Arc<PostgresPool>,
     tools: &[(String, Arc<SqlQuery>)],
     cx: &CallCx,
 ) -> Result<(String, Vec<String>), String> {
-    let held = links
+    let connection = pool
         .acquire(&cx.clock)
         .await
         .map_err(|none| none.user_message)?;
-    let limit = links.config.timeout + SERVER_TIMEOUT_GRACE;
-    let looked = with_timeout(&*cx.clock, limit, probe_connection(links, &held, tools)).await;
+    let limit = pool.config.timeout + SERVER_TIMEOUT_GRACE;
+    let looked = with_timeout(
+        &*cx.clock,
+        limit,
+        probe_connection(pool, &connection, tools),
+    )
+    .await;
     let there = looked
         .unwrap_or_else(|| Err(SqlFailure::timeout(limit)))
         .map_err(|failure| failure.message().to_owned());
-    held.release();
+    connection.release();
     there
 }
 
 fn probe_connection<'a>(
-    links: &'a PostgresPool,
-    held: &'a PooledConnection,
+    pool: &'a PostgresPool,
+    connection: &'a PooledConnection,
     tools: &'a [(String, Arc<SqlQuery>)],
 ) -> BoxFuture<'a, Result<(String, Vec<String>), SqlFailure>> {
     Box::pin(async move {
         const WHO: &str = "SELECT current_setting('server_version'), current_database()::text, current_user::text, \
                        current_setting('is_superuser') = 'on'";
-        let wrong = |error: Error| to_failure(links, held, &error);
-        let client: &Client = &held.client;
+        let wrong = |error: Error| to_failure(pool, connection, &error);
+        let client: &Client = &connection.client;
         let row = client.query_one(WHO, &[]).await.map_err(wrong)?;
         let text = |at: usize| row.try_get::<_, String>(at).map_err(wrong);
         let (version, database, user) = (text(0)?, text(1)?, text(2)?);
-        // A superuser's functions read the server's files, in a read-only transaction too.
+        // Functions of a superuser can read the server's files, even in a read-only transaction.
         let rank = if row.try_get(3).map_err(wrong)? {
             ", a superuser"
         } else {
             ""
         };
-        let mode = if links.config.writable {
+        let mode = if pool.config.writable {
             "writable"
         } else {
             "read-only"
@@ -220,13 +231,13 @@ fn probe_connection<'a>(
             let Some(text) = query.fixed_statement() else {
                 continue;
             };
-            let told = match client.prepare(text).await {
+            let problem = match client.prepare(text).await {
                 Ok(statement) => {
                     used_value_names(&query.value_names, statement.params().len()).err()
                 }
                 Err(error) => Some(wrong(error)),
             };
-            if let Some(why) = told {
+            if let Some(why) = problem {
                 bad.push(format!("tool `{name}`: {}", why.message()));
             }
         }

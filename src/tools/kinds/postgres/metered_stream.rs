@@ -1,4 +1,4 @@
-//! A stream that ends when a server sends more than was granted: a row is read as a whole, however large it is.
+//! A stream that ends when a server sends more than it may. The driver reads a row as a whole, however large it is.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What may still be read.
+/// The number of bytes that may still be read.
 #[derive(Clone, Default)]
 pub(super) struct ReadAllowance(Arc<AtomicU64>);
 
 impl ReadAllowance {
-    /// From now on so many bytes.
+    /// Sets the number of bytes.
     pub(super) fn renew(&self, bytes: u64) {
         self.0.store(bytes, Ordering::Relaxed);
     }
@@ -23,12 +23,12 @@ impl ReadAllowance {
     }
 }
 
-/// A stream to a server, of either kind.
+/// A stream to a server, over TCP or a socket file.
 pub(super) trait DatabaseStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> DatabaseStream for S {}
 
-/// The stream.
+/// A stream with a read allowance.
 pub(super) struct MeteredStream {
     inner: Box<dyn DatabaseStream>,
     allowance: ReadAllowance,

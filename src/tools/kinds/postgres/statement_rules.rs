@@ -1,9 +1,12 @@
-//! What a statement is by its first word. The server decides what it may do; this refuses what would leave the
-//! transaction it decides in, and what no answer can be made of.
+//! The check of a statement by its first keyword.
+//!
+//! The server decides what a statement may do within the transaction. This check refuses statements that would leave
+//! that transaction, and those without a usable response.
 
-/// All that a read-only source runs.
+/// The statements that a read-only source runs.
 const READ_KEYWORDS: &[&str] = &["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
-/// What no source runs: transactions are ours, and COPY speaks a protocol of its own (to the server's programs, too).
+/// The statements that no source runs. dicta manages transactions itself, and COPY has its own protocol and can start
+/// programs on the server.
 const FORBIDDEN_KEYWORDS: &[&str] = &[
     "ABORT",
     "BEGIN",
@@ -23,7 +26,7 @@ const FORBIDDEN_KEYWORDS: &[&str] = &[
     "START",
 ];
 
-/// Why a statement is not sent; `None` if it is.
+/// Returns the reason why a statement is not sent; `None` if it is allowed.
 pub(super) fn explain_refused_statement(statement: &str, writable: bool) -> Option<String> {
     let word = first_word(statement).to_ascii_uppercase();
     if word.is_empty() {
@@ -41,7 +44,7 @@ pub(super) fn explain_refused_statement(statement: &str, writable: bool) -> Opti
     ))
 }
 
-/// The first word, after blanks, comments and opening parentheses.
+/// Returns the first keyword, after white space, comments and opening parentheses.
 fn first_word(statement: &str) -> &str {
     let mut rest = statement;
     loop {
@@ -57,7 +60,7 @@ fn first_word(statement: &str) -> &str {
     }
 }
 
-/// What follows a block comment; they nest.
+/// Returns the text after a block comment; block comments nest.
 fn skip_block_comment(inside: &str) -> &str {
     let (mut depth, mut at) = (1, 0);
     while depth > 0 {

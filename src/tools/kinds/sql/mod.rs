@@ -1,8 +1,8 @@
-//! What the SQL sources share: a tool's statement with its parameters, rows as a judge reads them, failures.
+//! The parts that the SQL sources share: a tool's statement with its parameters, rows as JSON, failures.
 //!
-//! Owns which value goes to which parameter of a statement ([`Query`]), and the text of an answer ([`Rows`]). Refuses to
-//! know a driver: that is the business of `sqlite` and `postgres`. Values are bound, never written into a statement;
-//! only template parameters are, which have rules of their own ([`crate::tools::params`]).
+//! Responsible for the assignment of values to the parameters of a statement ([`SqlQuery`]) and for the text of a
+//! response ([`JsonRows`]). Does not know drivers; `sqlite` and `postgres` do. Values are bound and never inserted
+//! into a statement, except for template parameters, which have their own rules ([`crate::tools::params`]).
 
 mod query;
 mod rows;
@@ -20,16 +20,16 @@ pub(super) use query::{SqlQuery, SqlValues};
 pub(super) use rows::MAX_ROWS_BYTES;
 pub(super) use rows::{JsonRows, SqlCell};
 
-/// How long a statement may run where its source does not say.
+/// The default time limit of a statement.
 const DEFAULT_TIMEOUT: Millis = Millis::from_secs(10);
 const MAX_TIMEOUT: Millis = Millis::from_secs(600);
 
-/// Why there are no rows.
+/// The reason why a statement has no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SqlFailure {
-    /// As it is; another try has the same.
+    /// A failure that a retry cannot avoid.
     Permanent(String),
-    /// Another try may not have it.
+    /// A failure that a retry may avoid.
     Transient(String),
 }
 
@@ -63,7 +63,7 @@ impl From<SqlFailure> for ToolResponse {
     }
 }
 
-/// The tools of a source, for its probe. They hold the source, so that it holds them weakly.
+/// The tools of a source, for its probe. The references are weak, because the tools hold the source.
 #[derive(Default)]
 pub(super) struct ToolQueries(Mutex<Vec<(String, Weak<SqlQuery>)>>);
 
@@ -73,7 +73,7 @@ impl ToolQueries {
         all.push((name, query));
     }
 
-    /// Names and statements of those whose text is known without a call.
+    /// Returns the names and statements of the tools whose statement has no template.
     pub(super) fn fixed_queries(&self) -> Vec<(String, std::sync::Arc<SqlQuery>)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter()
@@ -83,7 +83,7 @@ impl ToolQueries {
     }
 }
 
-/// A source's `timeout`: seconds, or a duration as the toolbox writes them (`30s`, `1m30s`).
+/// Reads a source's `timeout`: a number of seconds, or a duration as in the toolbox (`30s`, `1m30s`).
 pub(super) fn read_timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
     let Some(written) = fields.value("timeout") else {
         return Some(DEFAULT_TIMEOUT);
@@ -115,7 +115,7 @@ pub(super) fn read_timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
     }
 }
 
-/// What a probe found wrong with tools, after what it found there.
+/// Combines a summary of the server with the problems of its tools.
 pub(super) fn probe_result(there: String, bad: &[String]) -> Result<String, String> {
     if bad.is_empty() {
         return Ok(there);

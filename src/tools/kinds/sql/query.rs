@@ -1,4 +1,4 @@
-//! A tool's statement, and which value goes to which of its parameters.
+//! A tool's statement, and the assignment of values to its parameters.
 
 use std::sync::Arc;
 
@@ -11,22 +11,23 @@ use crate::diag::yaml::MappingDecoder;
 use crate::model::Digest;
 use crate::tools::ValidatedCall;
 use crate::tools::params::Template;
-use crate::tools::toolbox::ToolInput;
+use crate::tools::source::ToolInput;
 
-/// Rows shown where a tool does not say.
+/// The default limit of rows.
 const DEFAULT_MAX_ROWS: usize = 1000;
 const LARGEST_MAX_ROWS: i64 = 10_000;
 
-/// What a tool asks its source.
+/// The statement of a tool.
 #[derive(Debug)]
 pub(in super::super) struct SqlQuery {
-    /// The statement, or the template it is made from.
+    /// The statement or its template, as written.
     statement: String,
-    /// Names of the values, in the order of `$1`, `$2` …: the declared parameters, or the schema's properties as written.
+    /// The names of the values in the order of `$1`, `$2` …: the declared parameters, or the schema's properties as
+    /// written.
     pub(in super::super) value_names: Vec<String>,
-    /// `None` where the text is the statement.
+    /// The template; `None` if the text is the statement.
     template: Option<Template>,
-    /// At most so many rows are read.
+    /// The limit of rows that are read.
     pub(in super::super) max_rows: usize,
 }
 
@@ -35,14 +36,14 @@ pub(in super::super) struct SqlQuery {
 pub(in super::super) struct SqlValues(IndexMap<String, Box<RawValue>>);
 
 impl SqlValues {
-    /// The value of a name as JSON text; `null` where nothing was given.
+    /// Returns a value as JSON text, or `null` if it is absent.
     pub(in super::super) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("null", |value| value.get())
     }
 }
 
 impl SqlQuery {
-    /// Reads `statement` and `maxRows`. `None` once a problem was told.
+    /// Reads `statement` and `maxRows`. Returns `None` after it reported a problem.
     pub(in super::super) fn read(
         fields: &mut MappingDecoder<'_>,
         input: &ToolInput,
@@ -82,13 +83,13 @@ impl SqlQuery {
         }))
     }
 
-    /// The statement, where it is the same in every call.
+    /// Returns the statement if it is the same in every call.
     pub(in super::super) fn fixed_statement(&self) -> Option<&str> {
         let is_template = self.template.as_ref().is_some_and(|t| !t.is_plain());
         (!is_template).then_some(self.statement.as_str())
     }
 
-    /// A call's statement and values.
+    /// Returns a call's statement and values.
     pub(in super::super) fn prepare_statement(
         &self,
         prepared: &ValidatedCall,
@@ -108,7 +109,7 @@ impl SqlQuery {
         Ok((text, SqlValues(values)))
     }
 
-    /// Digest of what it asks, on a source described by `of`.
+    /// Returns the digest of the statement on a source that `of` describes.
     pub(in super::super) fn digest(&self, of: &[&str]) -> Digest {
         let rows = self.max_rows.to_string();
         let parts = of.iter().copied().chain([self.statement.as_str(), &rows]);

@@ -1,17 +1,17 @@
-//! Rows as a judge reads them: a JSON array, one object a line, columns in their order, cut at rows and bytes.
+//! Rows as a JSON array with one object per line, columns in order, with limits of rows and bytes.
 
 use std::fmt::Write as _;
 
 use crate::model::ToolResponse;
 
-/// So many bytes of rows are shown.
+/// The limit of shown rows, in bytes.
 pub(in super::super) const MAX_ROWS_BYTES: usize = 50_000;
-/// Of bytes that are no text, so many are shown.
+/// The limit of shown bytes of a binary value.
 const MAX_HEX_BYTES: usize = 32;
 
-/// An answer in the making. Holds what is shown and one row more, whatever the statement yields.
+/// A response under construction. It holds the shown rows and one more, however many the statement returns.
 pub(in super::super) struct JsonRows {
-    /// The keys as JSON, each with what stands before it.
+    /// The keys as JSON, each with the text before it.
     keys: Vec<String>,
     text: String,
     count: usize,
@@ -27,14 +27,14 @@ enum RowsCut {
 
 /// A value to be written.
 pub(in super::super) enum SqlCell<'a> {
-    /// JSON that stands as it is.
+    /// JSON that is written as it is.
     Json(&'a str),
     Text(&'a str),
     Bytes(&'a [u8]),
 }
 
 impl JsonRows {
-    /// No rows yet, of these columns; of equal names all but the first get a number.
+    /// Starts with these columns. Of equal names, all but the first get a number.
     pub(in super::super) fn new<'a>(
         columns: impl Iterator<Item = &'a str>,
         max_rows: usize,
@@ -63,7 +63,7 @@ impl JsonRows {
         }
     }
 
-    /// Takes the next row, whose cells `write` gives one by one. `Ok(false)` once no more are wanted.
+    /// Adds the next row, whose cells `write` supplies one by one. Returns `Ok(false)` if no more rows are needed.
     pub(in super::super) fn push_row<E>(
         &mut self,
         mut write: impl FnMut(usize, &mut String) -> Result<(), E>,
@@ -80,7 +80,7 @@ impl JsonRows {
             write(at, &mut self.text)?;
             if self.text.len() > MAX_ROWS_BYTES {
                 self.cut = Some(RowsCut::Bytes);
-                // A row is shown as a whole, unless there is no other.
+                // A row is never cut, unless it is the only one.
                 if self.count > 0 {
                     self.text.truncate(before);
                 }
@@ -92,7 +92,7 @@ impl JsonRows {
         Ok(true)
     }
 
-    /// The answer. `changed` counts the rows that a statement without columns changed.
+    /// Returns the response. `changed` is the number of rows that a statement without columns changed.
     pub(in super::super) fn into_response(mut self, changed: u64) -> ToolResponse {
         if self.keys.is_empty() {
             return ToolResponse::ok(format!("{changed} {} changed", row_noun(changed)));
@@ -150,11 +150,11 @@ impl SqlCell<'_> {
 }
 
 fn write_json_text(out: &mut String, text: &str) {
-    // A text has no value that JSON lacks.
+    // Every text has a JSON representation.
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// JSON on one line, numbers and keys as written; cut where the whole would be cut anyway.
+/// Writes JSON on one line with numbers and keys as written. Stops where the response is cut anyway.
 fn write_on_one_line(out: &mut String, json: &str) {
     let (mut inside, mut escaped) = (false, false);
     for c in json[..json.floor_char_boundary(MAX_ROWS_BYTES + 1)].chars() {
@@ -166,7 +166,7 @@ fn write_on_one_line(out: &mut String, json: &str) {
             _ => {}
         }
         out.push(c);
-        // As the rows themselves are written.
+        // The same white space as between the columns of a row.
         if !inside && matches!(c, ',' | ':') {
             out.push(' ');
         }

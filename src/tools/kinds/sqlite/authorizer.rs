@@ -1,10 +1,10 @@
-//! What a statement may do: SQLite asks this before it compiles one.
+//! The rules for statements, which SQLite checks before it compiles one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// PRAGMAs that only tell. FTS5 itself needs `data_version`.
+/// The PRAGMAs that only read. FTS5 itself needs `data_version`.
 const READ_ONLY_PRAGMAS: &[&str] = &[
     "collation_list",
     "compile_options",
@@ -24,7 +24,7 @@ const READ_ONLY_PRAGMAS: &[&str] = &[
     "table_xinfo",
     "user_version",
 ];
-/// Those of them whose argument is a name and sets nothing.
+/// Those PRAGMAs whose argument is a name and sets nothing.
 const NAME_ARGUMENT_PRAGMAS: &[&str] = &[
     "foreign_key_list",
     "index_info",
@@ -35,7 +35,7 @@ const NAME_ARGUMENT_PRAGMAS: &[&str] = &[
     "table_xinfo",
 ];
 
-/// What was refused last, in words.
+/// The description of the last refused action.
 #[derive(Clone, Default)]
 pub(super) struct LastRefusal(Arc<Mutex<Option<String>>>);
 
@@ -45,12 +45,12 @@ impl LastRefusal {
     }
 
     fn record(&self, what: String) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.get_or_insert(what);
+        let mut refusal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.get_or_insert(what);
     }
 }
 
-/// The authorizer of a connection.
+/// Builds the authorizer of a connection.
 pub(super) fn build_authorizer(
     writable: bool,
     refused: LastRefusal,
@@ -64,7 +64,7 @@ pub(super) fn build_authorizer(
     }
 }
 
-/// What is refused of an action, and why; `None` if nothing is.
+/// Returns the reason why an action is refused; `None` if it is allowed.
 fn explain_refusal(action: &AuthAction<'_>, writable: bool) -> Option<String> {
     let never = |what: &str| Some(format!("{what} is not allowed"));
     match action {
@@ -85,7 +85,7 @@ fn explain_refusal(action: &AuthAction<'_>, writable: bool) -> Option<String> {
         }
         AuthAction::Attach { .. } => never("ATTACH (or VACUUM)"),
         AuthAction::Detach { .. } => never("DETACH"),
-        // A call has a connection of its own: nothing of it outlives the statement.
+        // Each call has its own connection, so a transaction could not outlive the statement.
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => {
             never("BEGIN, COMMIT, ROLLBACK or SAVEPOINT")
         }
@@ -117,7 +117,7 @@ fn explain_refused_read(what: &str) -> String {
     format!("{what} is not allowed: the source is read-only (`writable: true` opens it)")
 }
 
-/// A name of somebody's choice, cut.
+/// Cuts a name that the user or the model chose.
 fn truncate_name(name: &str) -> String {
     name.chars().take(40).collect()
 }

@@ -1,4 +1,5 @@
-//! One statement on a connection of its own, off the async threads, stopped by deadline, cancel or drop.
+//! The execution of one statement on its own connection, on a blocking thread. A deadline, a cancellation and a drop
+//! end it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,22 +18,22 @@ use crate::event::CallCx;
 use crate::model::{Millis, ToolResponse};
 use crate::tools::json::JsonNode;
 
-/// How many steps of its machine SQLite takes between two looks at the flag.
+/// The number of SQLite's virtual machine steps between two checks of the flag.
 const PROGRESS_STEPS: i32 = 1000;
-/// How long a lock held by others is waited for; whoever called tries once more.
+/// The time to wait for a lock of another process. The caller retries once.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long a statement that was told to stop is waited for: what it wrote until then is told truly.
+/// The time to wait for an interrupted statement, so that the response states correctly what it wrote.
 const INTERRUPT_TIMEOUT: Millis = Millis::from_secs(1);
-/// No value or row is larger, in bytes.
+/// The size limit of a value or row, in bytes.
 const MAX_VALUE: i32 = 8 << 20;
 
-/// An open file, and why SQLite refused what it refused.
+/// An open file, with the reason of SQLite's last refusal.
 pub(super) struct SqliteConnection {
     pub(super) conn: Connection,
     last_refusal: LastRefusal,
 }
 
-/// Fires when it is dropped: a call that nobody waits for any more ends too.
+/// Interrupts the statement when dropped, so that an abandoned call ends as well.
 struct InterruptOnDrop(Arc<AtomicBool>);
 
 impl Drop for InterruptOnDrop {
@@ -41,7 +42,7 @@ impl Drop for InterruptOnDrop {
     }
 }
 
-/// Does some work on a connection to the source's file, within the source's time.
+/// Runs a closure with a connection to the source's file, within the source's time limit.
 pub(super) async fn run_with_connection<T: Send + 'static>(
     source: &SqliteSource,
     cx: &CallCx,
@@ -60,11 +61,12 @@ pub(super) async fn run_with_connection<T: Send + 'static>(
         () = cx.cancel.cancelled() => SqlFailure::cancelled(),
         () = cx.clock.sleep(source.timeout) => SqlFailure::timeout(source.timeout),
     };
+    // Sets the flag that SQLite's progress handler checks, which interrupts the statement.
     drop(stop);
     tokio::select! {
         biased;
         done = &mut job => match flatten_job_result(done) {
-            // It was quicker than the order to stop.
+            // The statement finished before the interrupt.
             Ok(done) => Ok(done),
             Err(_) => Err(failure),
         },
@@ -90,8 +92,9 @@ fn open_database(
     } else {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     };
+    // No mutex: only one thread uses the connection. Extended result codes distinguish causes in messages.
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    // A pipe would block the opening for ever, and SQLite's own message names neither case.
+    // Opening a pipe would block forever, and SQLite's own message names neither case.
     match path.map(std::fs::metadata) {
         Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(cannot("there is no such file"));
@@ -119,8 +122,9 @@ fn restrict_connection(
 ) -> rusqlite::Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // The schema of a foreign file must not call functions with side effects.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // A quoted name that names nothing is a mistake, not a text.
+    // A quoted name without a column is a mistake, not a text.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
     conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -130,7 +134,7 @@ fn restrict_connection(
 }
 
 impl SqliteConnection {
-    /// What went wrong, for a model.
+    /// Describes a failure for the language model.
     pub(super) fn to_failure(&self, error: &rusqlite::Error) -> SqlFailure {
         if let Some(why) = self.last_refusal.take() {
             return SqlFailure::Permanent(why);
@@ -146,13 +150,13 @@ impl SqliteConnection {
 fn explain_sqlite_error(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::MultipleStatement => "one statement a tool, not several".to_owned(),
-        // Its own text repeats the whole statement.
+        // SQLite's message repeats the whole statement, so use its short form.
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
         other => other.to_string(),
     }
 }
 
-/// Compiles a statement and finds the value of each of its parameters.
+/// Compiles a statement and checks that each of its parameters has a value.
 pub(super) fn check_statement(
     db: &SqliteConnection,
     statement: &str,
@@ -165,7 +169,7 @@ pub(super) fn check_statement(
     match_parameters(&statement, names).map(drop)
 }
 
-/// For each parameter of a statement the name of its value.
+/// Returns the name of the value for each parameter of a statement.
 fn match_parameters<'n>(
     statement: &Statement<'_>,
     names: &'n [String],
@@ -182,7 +186,7 @@ fn match_parameters<'n>(
         let written = statement.parameter_name(at);
         let word = written.map(|name| name.trim_start_matches(['?', '$', ':', '@']));
         let name = match word {
-            // `?`, or a number that others leave out.
+            // `?`, or a number that other parameters skip.
             None => names.get(at - 1),
             Some(word) => match word.parse::<usize>() {
                 Ok(number) => number.checked_sub(1).and_then(|at| names.get(at)),
@@ -195,7 +199,7 @@ fn match_parameters<'n>(
     Ok(found)
 }
 
-/// Runs a statement; its rows as an answer.
+/// Runs a statement and returns its rows.
 pub(super) fn query_rows(
     db: &SqliteConnection,
     statement: &str,
@@ -224,7 +228,7 @@ pub(super) fn query_rows(
     Ok(all.into_response(db.conn.changes()))
 }
 
-/// Binds a JSON value: lists and mappings as their JSON text (`json_each` opens it), booleans as 1 and 0.
+/// Binds a JSON value: lists and objects as JSON text (for `json_each`), booleans as 1 and 0.
 fn bind_parameter(
     statement: &mut Statement<'_>,
     at: usize,
@@ -263,7 +267,7 @@ fn write_sqlite_value(value: ValueRef<'_>, out: &mut String) {
     match value {
         ValueRef::Null => SqlCell::Json("null").write(out),
         ValueRef::Integer(n) => SqlCell::Json(&n.to_string()).write(out),
-        // `{:?}` keeps `2.0`; JSON has no infinity.
+        // `{:?}` keeps the `.0` of `2.0`. JSON has no infinity.
         ValueRef::Real(x) if x.is_finite() => SqlCell::Json(&format!("{x:?}")).write(out),
         ValueRef::Real(x) => SqlCell::Text(&x.to_string()).write(out),
         ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {

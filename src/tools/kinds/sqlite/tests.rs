@@ -44,7 +44,7 @@ fn world() -> World {
     }
 }
 
-/// What reading YAML gives, and what is said about it.
+/// Reads a source from YAML and returns it with the reported problems.
 fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn ToolSource>>, Vec<String>) {
     let doc = yaml::read_document(&Arc::from(text), Path::new("tools.yaml")).unwrap();
     let problems = DiagnosticCollector::from_doc(&doc);

@@ -44,7 +44,7 @@ fn surprise_2_look_around_is_an_error_with_the_reason() {
     assert_eq!(
         told,
         [
-            r#"warning list-entry: "[a" is no pattern (a class `[` without `]`), and is compared as it stands; if that is meant, write `^\[a$`"#
+            r#"warning list-entry: "[a" is not a pattern (a class `[` without `]`), so it is compared as plain text; to keep this without a warning, write `^\[a$`"#
         ]
     );
 }
@@ -170,10 +170,10 @@ fn patterns_have_re2s_syntax() {
         let pattern = serde_json::json!(bad);
         let told = told_of(&format!("type: string, excludedValues: [{pattern}]"));
         assert!(
-            told.len() == 1 && told[0].contains(" is no pattern ("),
+            told.len() == 1 && told[0].contains(" is not a pattern ("),
             "{bad}: {told:?}"
         );
-        // As in the toolbox: it stands for itself.
+        // As in the toolbox, the text is literal.
         let (own, other) = (serde_json::json!(bad), serde_json::json!("other"));
         assert!(
             !fits(

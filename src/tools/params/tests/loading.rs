@@ -1,4 +1,4 @@
-//! What a file may say, and what is told where it says something else.
+//! Tests of the reader: accepted parameters, and the problems of others.
 
 use super::{load, load_on, params, told_of};
 
@@ -239,7 +239,7 @@ fn a_template_parameter_without_rules_is_told_and_refused_where_it_could_write()
     let allowed = yaml("type: string", "allowUncheckedTemplates: [t]\n");
     assert_eq!(load_on(&allowed, true).1.len(), 0);
     let unknown = yaml("type: boolean", "allowUncheckedTemplates: [u]\n");
-    assert!(load(&unknown).1[0].contains("`u` is no template parameter"));
+    assert!(load(&unknown).1[0].contains("`u` is not a template parameter"));
     for checked in [
         "type: string, escape: backticks",
         "type: string, allowedValues: [^a$]",

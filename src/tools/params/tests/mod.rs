@@ -1,4 +1,4 @@
-//! The toolbox's rules, decided one by one (`reference/tool-params.md`), and where we follow its documentation instead.
+//! Tests of the toolbox's rules one by one, and of the cases where dicta follows the toolbox's documentation instead.
 
 mod lints;
 mod lists;
@@ -14,7 +14,7 @@ use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, read_document};
 use crate::diag::{Diagnostic, Severity};
 use crate::model::RawJson;
 
-/// Reads a tool's YAML; what was told stands beside it as `error 1:2 code: message`.
+/// Reads a tool's YAML. Returns the parameters and the problems as `error 1:2 code: message`.
 fn load_on(yaml: &str, writable: bool) -> (ToolParams, Vec<String>) {
     let doc = read_document(&Arc::from(yaml), Path::new("tools.yaml")).expect("it is YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -61,7 +61,7 @@ fn x(fields: &str) -> ToolParams {
     params
 }
 
-/// What is told about one parameter `x`, without the places.
+/// Returns the problems of one parameter `x`, without their places.
 fn told_of(fields: &str) -> Vec<String> {
     let yaml = format!("parameters:\n  - {{name: x, description: d, {fields}}}\n");
     let without_place = |line: String| {

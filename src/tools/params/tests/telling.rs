@@ -1,4 +1,4 @@
-//! What the model is told, and what is inserted into statements.
+//! Tests of the declarations for language models, and of templates.
 
 use serde_json::json;
 
@@ -159,7 +159,7 @@ fn everything_else_of_go_templates_is_refused_with_its_place() {
         ("{{ .n", "line 1, column 1 of it: `{{` without `}}`"),
         (
             "{{}}",
-            "line 1, column 1 of it: nothing stands between the braces",
+            "line 1, column 1 of it: there is nothing between the braces",
         ),
         (
             "{{/* a }}",
@@ -236,7 +236,7 @@ fn a_request_is_made_of_what_it_is_given() {
     assert!(template.render(&none).unwrap_err().contains("`age`"));
     assert_eq!(
         Template::parse_request("{{.likes}}", Some(&known)).unwrap_err(),
-        "line 1, column 1 of it: `likes` is no single value; write `{{json .likes}}`"
+        "line 1, column 1 of it: `likes` is not a single value; write `{{json .likes}}`"
     );
     assert!(Template::parse_request("{{.any}}", Some(&known)).is_err());
     // Where a schema decides, any name may come, and what it holds is seen when it does.

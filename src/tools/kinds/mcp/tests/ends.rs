@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::super::SourceProcessReaper;
 use super::*;
+use crate::process::ProcessReaper;
 
 /// No test: a program that uses a server and ends in some way, where a test starts this program as one.
 #[test]
@@ -16,7 +16,7 @@ fn host() {
         return;
     };
     // As in `cli::main`.
-    let _children = SourceProcessReaper;
+    let _children = ProcessReaper;
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let world = World::new();
@@ -54,7 +54,7 @@ fn start(way: &str) -> (Child, impl Iterator<Item = std::io::Result<String>>, u3
     (host, out, pid)
 }
 
-/// Who of a process group still runs. What has ended and waits for init does not.
+/// Returns the running processes of a group, without those that ended and wait for init.
 fn running(group: u32) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -115,7 +115,7 @@ fn a_host_that_is_killed_leaves_its_server_a_closed_input() {
     until_gone(server);
 }
 
-/// Waits until nobody of a group runs: what is on its way is not long.
+/// Waits until no process of a group runs, which takes a moment at most.
 fn until_gone(group: u32) {
     let begun = Instant::now();
     while !running(group).is_empty() {

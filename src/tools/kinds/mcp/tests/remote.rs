@@ -9,7 +9,7 @@ use super::super::http::{McpHttpReply, McpHttpSender};
 use super::*;
 use crate::net::{FetchError, GuardedRequest, HopObserver};
 
-/// How replies come.
+/// The way in which replies arrive.
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
     Json,
@@ -26,7 +26,7 @@ struct Served {
     /// Counts sessions; the newest is the one that lives.
     session: AtomicU32,
     asked: Mutex<Vec<Asked>>,
-    /// Replies that stand in for the server's, for calls of tools.
+    /// Replies to tool calls that replace the server's.
     instead: Mutex<Vec<(u16, &'static str)>>,
 }
 
@@ -202,7 +202,7 @@ async fn questions_of_the_server_are_refused_on_the_stream_they_come_on() {
     let served = Served::new(Style::Events);
     let world = World::new();
     let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
-    // The stream of the reply ends without one here: the call says so instead of waiting for ever.
+    // The stream of the reply ends early here; the call must report it instead of waiting.
     let calling = world.call(&found, "ask", json!({}));
     let answer = world.at_its_limit(calling).await;
     assert!(answer.is_error, "{answer:?}");

@@ -10,7 +10,7 @@ pub(super) struct Server {
     initialized: Value,
     cancelled: Vec<Value>,
     extra: bool,
-    /// The call that waits for what the client says to three questions, and what was said so far.
+    /// The call that waits for the client's replies to three requests, with the replies so far.
     pub(super) asking: Option<(Value, Vec<Value>)>,
 }
 
@@ -57,7 +57,7 @@ fn reply(id: &Value, result: &Value) -> Value {
 }
 
 impl Server {
-    /// What it sends on a message.
+    /// Returns what the server sends for a message.
     pub(super) fn answer(&mut self, message: &Value) -> Vec<Value> {
         let id = &message["id"];
         let params = &message["params"];
@@ -144,7 +144,7 @@ impl Server {
         vec![reply(id, &result)]
     }
 
-    /// An answer to a question of ours.
+    /// A reply to a request of the test server.
     fn told(&mut self, message: &Value) -> Vec<Value> {
         let Some((id, told)) = &mut self.asking else {
             return Vec::new();
@@ -201,7 +201,7 @@ pub(super) fn live(kind: &str) {
     }
     if kind == "stubborn" {
         std::thread::spawn(ignore_the_end);
-        // Nobody waits for it: it is what dicta has to end.
+        // The server does not wait for this child process, so dicta must end it.
         drop(
             std::process::Command::new("sleep")
                 .arg("1000")

@@ -1,4 +1,4 @@
-//! What a statement may not do, and where it is stopped.
+//! The limits of statements: forbidden actions, time, and size.
 
 use super::*;
 

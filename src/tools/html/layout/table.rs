@@ -1,35 +1,35 @@
-//! Tables as Markdown: a row a line, the header's row underlined.
+//! Tables as Markdown: one row per line, with a rule below a header row.
 //!
-//! Cells are written as blocks first. Once the table ends it is known whether it holds data; one that only lays out the
-//! page (a table within, a single column, cells as long as an article) stays as its blocks are.
+//! The writer first writes cells as blocks. At the end of the table it decides whether the table holds data. A table
+//! that only lays out the page stays as blocks. It has an inner table, a single column, or cells as long as an article.
 
 use std::ops::Range;
 
-use super::layout::MarkdownWriter;
+use super::MarkdownWriter;
 
-/// A cell of data is no longer than this, in bytes, unless the table has headers.
+/// The length limit of a data cell in bytes, for tables without a header.
 const MAX_CELL: usize = 2000;
 
-/// A table of more is read cell by cell.
+/// The limit of cells in a data table. A larger table stays as blocks.
 const MAX_CELLS: usize = 50_000;
 
-/// Columns kept apart; further cells share the last one's.
+/// The limit of columns. Further cells share the last one.
 const MAX_COLUMNS: usize = 64;
 
 /// An open table.
 #[derive(Debug, Default)]
-pub(super) struct HtmlTable {
-    /// Where its text begins.
+pub(in crate::tools::html) struct HtmlTable {
+    /// The start of its text in the output.
     text_start: usize,
     cells: Vec<HtmlTableCell>,
-    /// Rows so far.
+    /// The number of rows so far.
     row_count: usize,
-    /// Whether a cell is open.
+    /// True while a cell is open.
     in_cell: bool,
     in_table_head: bool,
-    /// Whether it holds another.
+    /// True if the table only lays out the page, for example because it contains another table.
     is_layout: bool,
-    /// Lists open around it.
+    /// The number of lists that are open around the table.
     outer_list_depth: usize,
 }
 
@@ -43,7 +43,7 @@ struct HtmlTableCell {
 }
 
 impl MarkdownWriter {
-    pub(super) fn start_table(&mut self) {
+    pub(in crate::tools::html) fn start_table(&mut self) {
         self.end_block();
         if let Some(outer) = self.tables.last_mut() {
             outer.is_layout = true;
@@ -56,15 +56,15 @@ impl MarkdownWriter {
         });
     }
 
-    /// `thead` begins or ends.
-    pub(super) fn set_in_table_head(&mut self, begins: bool) {
+    /// Handles the start and end of `thead`.
+    pub(in crate::tools::html) fn set_in_table_head(&mut self, begins: bool) {
         self.end_cell();
         if let Some(table) = self.tables.last_mut() {
             table.in_table_head = begins;
         }
     }
 
-    pub(super) fn start_row(&mut self) {
+    pub(in crate::tools::html) fn start_row(&mut self) {
         self.end_cell();
         self.request_line_breaks(1);
         if let Some(table) = self.tables.last_mut() {
@@ -72,7 +72,7 @@ impl MarkdownWriter {
         }
     }
 
-    pub(super) fn start_cell(&mut self, heads: bool, columns: usize, rows: usize) {
+    pub(in crate::tools::html) fn start_cell(&mut self, heads: bool, columns: usize, rows: usize) {
         self.end_cell();
         self.request_line_breaks(1);
         let from = self.out.len();
@@ -92,7 +92,7 @@ impl MarkdownWriter {
         }
     }
 
-    pub(super) fn end_cell(&mut self) {
+    pub(in crate::tools::html) fn end_cell(&mut self) {
         if self.tables.last().is_some_and(|table| table.in_cell) {
             self.end_block();
             self.request_line_breaks(1);
@@ -106,7 +106,7 @@ impl MarkdownWriter {
         }
     }
 
-    pub(super) fn end_table(&mut self) {
+    pub(in crate::tools::html) fn end_table(&mut self) {
         self.end_cell();
         self.end_block();
         if let Some(table) = self.tables.pop() {
@@ -129,14 +129,14 @@ impl MarkdownWriter {
             text,
             text_start: table.text_start,
         };
-        // Rows that cells of earlier rows still reach into, by column.
+        // For each column, the number of further rows that a cell of an earlier row spans.
         let mut reach = [0_usize; MAX_COLUMNS];
         let mut at = table.text_start;
         for (n, row) in table.cells.chunk_by(|a, b| a.row == b.row).enumerate() {
             if self.out.len() > self.max_bytes {
                 return;
             }
-            // What stands between the rows: a caption, say.
+            // Text between rows, such as a caption.
             self.write_text_between_cells(&mut page, at..row[0].text_range.start, n == 0);
             self.start_table_line(n == 0);
             self.out.push('|');
@@ -176,7 +176,7 @@ impl MarkdownWriter {
         self.write_text_between_cells(&mut page, at..usize::MAX, false);
     }
 
-    /// Empty cells where one of an earlier row reaches down.
+    /// Writes empty cells for the cells of earlier rows that span this row.
     fn write_spanned_cells(
         &mut self,
         reach: &mut [usize; MAX_COLUMNS],
@@ -223,10 +223,10 @@ impl HtmlTable {
     }
 }
 
-/// The text of a table as it was written first.
+/// The text of a table before it is written again.
 struct TableText {
     text: String,
-    /// Where it stood.
+    /// The position of the text in the output.
     text_start: usize,
     hidden_ranges: Vec<Range<usize>>,
 }
@@ -238,7 +238,7 @@ impl TableText {
         &self.text[start..end]
     }
 
-    /// Copies a part in one line, and the marks in it.
+    /// Copies a range as one line, with its hidden ranges.
     fn copy_as_one_line(
         &mut self,
         at: Range<usize>,
